@@ -1,0 +1,37 @@
+"""Organisations: whom data and credits belong to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kontobahn import credits
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound
+from kontobahn.ids import new_id
+
+
+class Organization(NamedTuple):
+    id: str
+    name: str
+    created_at: int
+
+
+def create(tx: Tx, name: str, actor: Actor) -> Organization:
+    organization = Organization(new_id(), name, tx.now)
+    tx.run("INSERT INTO organizations (id, name, created_at) VALUES (?, ?, ?)", *organization)
+    credits.open_account(tx, organization.id)
+    audit.record(tx, organization.id, actor, "organization.create", organization.id, name=name)
+    return organization
+
+
+def get(tx: Tx, organization_id: str) -> Organization:
+    row = tx.one("SELECT id, name, created_at FROM organizations WHERE id = ?", organization_id)
+    if row is None:
+        raise NotFound(f"There is no organisation {organization_id}.")
+    return Organization(*row)
+
+
+def all_organizations(tx: Tx) -> list[Organization]:
+    return [Organization(*row) for row in tx.all("SELECT id, name, created_at FROM organizations ORDER BY created_at, id")]

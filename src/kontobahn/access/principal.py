@@ -1,0 +1,50 @@
+"""Who is calling, and for whom. Made by a key or a session; every scoped query starts from it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kontobahn.errors import Forbidden, NotFound, Refusal
+
+Role = Literal["owner", "admin", "member"]
+ROLES: tuple[Role, ...] = ("member", "admin", "owner")
+
+
+class Principal(NamedTuple):
+    organization_id: str
+    role: Role
+    # The organisations it may act for, its own first.
+    scope: tuple[str, ...]
+    is_agency: bool = False
+    key_id: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    valid_until: int | None = None
+
+    @property
+    def actor(self) -> str:
+        """As the audit log names it."""
+        return f"key:{self.key_id}" if self.key_id else f"user:{self.user_id}"
+
+    def may(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def missing(self, what: str) -> Refusal:
+        """The answer for an id that is not there or not ours; it never tells the two apart."""
+        # Choice 33: an agency is told 403, in the same words whether the id exists or not.
+        if self.is_agency:
+            return Forbidden(f"This agency key may not act on that {what.lower()}.")
+        return NotFound(f"{what} not found.")
+
+    def organizations(self, organization_id: str | None) -> tuple[str, ...]:
+        """The organisations a list covers: all in scope, or the one asked for."""
+        if organization_id is None:
+            return self.scope
+        if organization_id not in self.scope:
+            raise self.missing("Organisation")
+        return (organization_id,)
+
+
+def in_scope(count: int) -> str:
+    """The SQL of a scope: ``organization_id IN (?, ?)``."""
+    return "organization_id = ?" if count == 1 else f"organization_id IN ({', '.join('?' * count)})"

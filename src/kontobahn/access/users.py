@@ -1,0 +1,137 @@
+"""Users: people of one organisation, with a role. Passwords are kept as argon2id hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, Role
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict, Forbidden
+from kontobahn.ids import new_id
+
+_COLUMNS = "organization_id, id, email, name, role, created_at"
+
+# Called in the transaction that deletes a user: (tx, organization_id, user_id, actor). Areas that keep something for a person
+# (a bank connection belongs to whoever signed in at the bank) register here in the composition root.
+UserRemoval = Callable[[Tx, str, str, Actor], None]
+
+
+class User(NamedTuple):
+    organization_id: str
+    id: str
+    email: str
+    name: str
+    role: Role
+    created_at: int
+
+
+@cache
+def _hasher() -> Any:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+def hash_password(password: str) -> str:
+    """Slow on purpose: never call it on the event loop or inside a transaction."""
+    return str(_hasher().hash(password))
+
+
+@cache
+def _hash_of_nobody() -> str:
+    return hash_password("the password of nobody")
+
+
+def password_matches(stored: str | None, password: str) -> bool:
+    """Takes as long for an unknown user as for a wrong password."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        matches = bool(_hasher().verify(stored or _hash_of_nobody(), password))
+    except (VerificationError, InvalidHashError):
+        return False
+    return matches and stored is not None
+
+
+def normal_email(email: str) -> str:
+    return email.strip().lower()
+
+
+def create(
+    tx: Tx, organization_id: str, *, email: str, name: str, role: Role, password_hash: str, actor: Actor
+) -> User:
+    user = User(organization_id, new_id(), normal_email(email), name, role, tx.now)
+    inserted = tx.run(
+        f"INSERT INTO users ({_COLUMNS}, password_hash) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        *user, password_hash,
+    )  # fmt: skip
+    if not inserted:
+        raise Conflict("There is a user with this e-mail address already.")
+    audit.record(tx, organization_id, actor, "user.create", user.id, email=user.email, role=role)
+    return user
+
+
+def listing(tx: Tx, organization_id: str) -> list[User]:
+    return [
+        User(*row)
+        for row in tx.all(
+            f"SELECT {_COLUMNS} FROM users WHERE organization_id = ? ORDER BY created_at, id", organization_id
+        )
+    ]
+
+
+def get(tx: Tx, principal: Principal, user_id: str) -> User:
+    row = tx.one(
+        f"SELECT {_COLUMNS} FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, user_id
+    )
+    if row is None:
+        raise principal.missing("User")
+    return User(*row)
+
+
+def by_email(tx: Tx, email: str) -> tuple[User, str] | None:
+    """The user and the stored hash of the password."""
+    row = tx.one(f"SELECT {_COLUMNS}, password_hash FROM users WHERE email = ?", normal_email(email))
+    return None if row is None else (User(*row[:-1]), row[-1])
+
+
+def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: Actor) -> User:
+    tx.lock("users", principal.organization_id)
+    user = get(tx, principal, user_id)
+    if user.role == role:
+        return user
+    if "owner" in (user.role, role) and not principal.may("owner"):
+        raise Forbidden("Only an owner may make or unmake an owner.")
+    _keep_an_owner(tx, user)
+    tx.run(
+        "UPDATE users SET role = ? WHERE organization_id = ? AND id = ?", role, principal.organization_id, user_id
+    )
+    audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
+    return user._replace(role=role)
+
+
+def delete(tx: Tx, principal: Principal, user_id: str, actor: Actor, removals: tuple[UserRemoval, ...] = ()) -> User:
+    """Remove a user with sessions and what areas keep for the person. The organisation's API keys stay valid."""
+    tx.lock("users", principal.organization_id)
+    user = get(tx, principal, user_id)
+    if user.role == "owner" and not principal.may("owner"):
+        raise Forbidden("Only an owner may delete an owner.")
+    _keep_an_owner(tx, user)
+    for removal in removals:
+        removal(tx, principal.organization_id, user_id, actor)
+    tx.run("DELETE FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, user_id)
+    audit.record(tx, principal.organization_id, actor, "user.delete", user_id, email=user.email)
+    return user
+
+
+def _keep_an_owner(tx: Tx, user: User) -> None:
+    """An organisation without an owner could never be managed again."""
+    if user.role != "owner":
+        return
+    row = tx.one("SELECT COUNT(*) FROM users WHERE organization_id = ? AND role = 'owner'", user.organization_id)
+    if row is None or row[0] <= 1:
+        raise Conflict("This is the last owner of the organisation. Make somebody else an owner first.")

@@ -1,0 +1,1 @@
+"""The HTTP seam. An endpoint is one declared function; keys, limits, charges, errors and documentation follow from it."""

@@ -1,0 +1,158 @@
+"""A call: who asks, for what, and the three ways to answer.
+
+`call.read(fn)` reads. `call.charge()` reserves credits around what may fail and confirms them after it. `call.commit(fn)` does
+an effect of ours, its charge and its stored answer in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from kontobahn import credits, log
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.access.users import UserRemoval
+from kontobahn.api import idempotency
+from kontobahn.api.declare import Endpoint
+from kontobahn.api.idempotency import Claim, StoredAnswer
+from kontobahn.api.wire import Answer, encode
+from kontobahn.credits import Cause
+from kontobahn.db import Database, Tx
+from kontobahn.errors import KontobahnError
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Platform(Answer):
+    """The credit balance after the call."""
+
+    neuesGuthaben: int  # noqa: N815 - the wire's spelling
+
+
+class Context(NamedTuple):
+    """What every call stands on."""
+
+    db: Database
+    vault: Vault
+    settings: Settings
+    # What areas do in the transaction that deletes a user.
+    user_removals: tuple[UserRemoval, ...] = ()
+
+
+class Call:
+    __slots__ = ("_principal", "charged", "claim", "context", "endpoint", "ip", "price", "quelle", "request_id", "status",
+                 "stored_answer")  # fmt: skip
+
+    def __init__(
+        self, context: Context, endpoint: Endpoint, principal: Principal | None, request_id: str, ip: str, quelle: str
+    ) -> None:
+        self.context = context
+        self.endpoint = endpoint
+        self.request_id = request_id
+        self.ip = ip
+        self.quelle = quelle
+        self.status = endpoint.statuses[0]
+        self.price = endpoint.cost
+        self.charged = 0
+        self.claim: Claim | None = None
+        self.stored_answer: bytes | None = None
+        self._principal = principal
+
+    @property
+    def principal(self) -> Principal:
+        assert self._principal is not None, "an endpoint open to anybody has no principal"
+        return self._principal
+
+    @property
+    def actor(self) -> Actor:
+        name = self._principal.actor if self._principal else "anybody"
+        return Actor(name, self.request_id, self.ip)
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.context.db.read(fn, *args, **kwargs)
+
+    def charge(self) -> Charge:
+        return Charge(self)
+
+    async def commit(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The effect, the confirmation of its price and the answer to repeats: all of them or none."""
+        hold = await self._reserve()
+        try:
+            answer = await self.context.db.write(self._commit, hold, fn, args, kwargs)
+        except BaseException:
+            await self._give_back(hold)
+            raise
+        self.charged = hold.amount if hold else 0
+        return answer  # type: ignore[no-any-return]
+
+    def _commit(self, tx: Tx, hold: credits.Hold | None, fn: Any, args: Any, kwargs: Any) -> Any:
+        answer = fn(tx, *args, **kwargs)
+        if hold:
+            credits.confirm(tx, self.principal.organization_id, hold.id)
+        if hasattr(answer, "platform"):
+            available = credits.balance(tx, self.principal.organization_id).available
+            answer.platform = Platform(neuesGuthaben=available)
+        if self.claim is not None:
+            self.stored_answer = encode(answer)
+            idempotency.complete(tx, self.context.vault, self.claim, StoredAnswer(self.status, self.stored_answer))
+        return answer
+
+    async def _reserve(self) -> credits.Hold | None:
+        if not self.price:
+            return None
+        cause = Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
+        return await self.context.db.write(
+            credits.reserve,
+            self.principal.organization_id,
+            self.price,
+            hold_seconds=self.context.settings.call_hold_seconds,
+            cause=cause,
+        )
+
+    async def _confirm(self, hold: credits.Hold | None) -> int:
+        if hold is None:
+            return (await self.read(credits.balance, self.principal.organization_id)).available
+        balance = await self.context.db.write(credits.confirm, self.principal.organization_id, hold.id)
+        self.charged = hold.amount
+        return balance
+
+    async def _give_back(self, hold: credits.Hold | None) -> None:
+        if hold is None:
+            return
+        try:
+            await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
+        except KontobahnError as error:
+            # The job gives it back when its time is over.
+            log.warning("reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id, detail=str(error))
+
+
+class Charge:
+    """Reserved on the way in, confirmed on the way out, given back when the body fails."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._hold: credits.Hold | None = None
+        self._platform: Platform | None = None
+
+    @property
+    def platform(self) -> Platform:
+        """The balance after the call; known when the charge is over."""
+        assert self._platform is not None, "the charge is still open"
+        return self._platform
+
+    async def __aenter__(self) -> Charge:
+        self._hold = await self._call._reserve()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await self._call._give_back(self._hold)
+            return
+        self._platform = Platform(neuesGuthaben=await self._call._confirm(self._hold))

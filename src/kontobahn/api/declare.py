@@ -1,0 +1,173 @@
+"""How an endpoint is declared: `@get(path, cost=…)` on an async function with typed query, body and answer.
+
+Routing, OpenAPI, the price list and the conformance test all read the declaration; nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any, Literal, NamedTuple, get_type_hints
+
+from kontobahn.access.principal import Role
+from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder
+from kontobahn.limits import group_of
+
+Handler = Callable[..., Awaitable[Any]]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+# Who may call: any API key (the rule), a key or a signed-in person, or anybody.
+Caller = Literal["key", "key or session", "anybody"]
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+class Endpoint(NamedTuple):
+    method: Method
+    path: str
+    handler: Handler
+    summary: str
+    description: str
+    cost: int
+    free_as_dropdown: bool
+    caller: Caller
+    role: Role
+    group: str
+    statuses: tuple[int, ...]
+    errors: tuple[int, ...]
+    # Payments and invoices: an idempotency key is remembered for weeks instead of hours.
+    moves_money: bool
+    query: type[Query]
+    query_decoder: QueryDecoder
+    body: type[Body] | None
+    body_decoder: BodyDecoder | None
+    answer: Any
+    path_parameters: dict[str, Any]
+    example: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As settings, the credit statement and metrics call it."""
+        return f"{self.method} {self.path}"
+
+
+def get(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
+    return _declare("GET", path, (200,), **declaration)
+
+
+def post(path: str, *, statuses: tuple[int, ...] = (201,), **declaration: Any) -> Callable[[Handler], Endpoint]:
+    # Choice 2: 201 for a POST that creates.
+    return _declare("POST", path, statuses, **declaration)
+
+
+def put(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
+    return _declare("PUT", path, (200,), **declaration)
+
+
+def delete(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
+    return _declare("DELETE", path, (200,), **declaration)
+
+
+def collect(*modules: ModuleType) -> list[Endpoint]:
+    """The endpoints declared in these modules, in the order of their text."""
+    return [item for module in modules for item in vars(module).values() if isinstance(item, Endpoint)]
+
+
+def _declare(
+    method: Method,
+    path: str,
+    statuses: tuple[int, ...],
+    *,
+    cost: int = 0,
+    free_as_dropdown: bool = False,
+    caller: Caller = "key",
+    role: Role = "member",
+    errors: tuple[int, ...] = (),
+    moves_money: bool = False,
+    example: dict[str, Any] | None = None,
+) -> Callable[[Handler], Endpoint]:
+    def declare(handler: Handler) -> Endpoint:
+        hints = get_type_hints(handler, include_extras=True)
+        takes = [name for name in inspect.signature(handler).parameters if name not in ("call", "query", "body")]
+        if takes != _PARAMETER.findall(path):
+            raise TypeError(f"{method} {path}: the handler takes {takes}, the path names {_PARAMETER.findall(path)}")
+        query = hints.get("query", Query)
+        body = hints.get("body")
+        text = inspect.getdoc(handler) or ""
+        if not text:
+            raise TypeError(f"{method} {path}: an endpoint needs a docstring")
+        summary, _, description = text.partition("\n")
+        return Endpoint(
+            method=method,
+            path=path,
+            handler=handler,
+            summary=summary,
+            description=description.strip(),
+            cost=cost,
+            free_as_dropdown=free_as_dropdown,
+            caller=caller,
+            role=role,
+            group=group_of(path),
+            statuses=statuses,
+            errors=errors,
+            moves_money=moves_money,
+            query=query,
+            query_decoder=QueryDecoder(query),
+            body=body,
+            body_decoder=BodyDecoder(body) if body else None,
+            answer=hints["return"],
+            path_parameters={name: hints[name] for name in takes},
+            example=example or {},
+        )
+
+    return declare
+
+
+class Routes:
+    """Finds the endpoints of a path: a dictionary for plain paths, one walk over the segments for those with parameters."""
+
+    def __init__(self, endpoints: list[Endpoint]) -> None:
+        self.endpoints = endpoints
+        self._plain: dict[str, dict[str, Endpoint]] = {}
+        self._with_parameters: dict[int, list[tuple[tuple[str, ...], dict[str, Endpoint]]]] = {}
+        for endpoint in endpoints:
+            methods = self._plain_methods(endpoint) if "{" not in endpoint.path else self._parameter_methods(endpoint)
+            if endpoint.method in methods:
+                raise ValueError(f"{endpoint.name} is declared twice")
+            methods[endpoint.method] = endpoint
+
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        """The endpoints by method, and the values of the path's parameters."""
+        methods = self._plain.get(path)
+        if methods is not None:
+            return methods, {}
+        segments = path.split("/")
+        for pattern, methods in self._with_parameters.get(len(segments), ()):
+            values = _match(pattern, segments)
+            if values is not None:
+                return methods, values
+        return None
+
+    def _plain_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        return self._plain.setdefault(endpoint.path, {})
+
+    def _parameter_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        pattern = tuple(endpoint.path.split("/"))
+        candidates = self._with_parameters.setdefault(len(pattern), [])
+        for known, methods in candidates:
+            if known == pattern:
+                return methods
+        candidates.append((pattern, {}))
+        return candidates[-1][1]
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    values = {}
+    for expected, given in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            if not given:
+                return None
+            values[expected[1:-1]] = given
+        elif expected != given:
+            return None
+    return values

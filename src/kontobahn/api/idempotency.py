@@ -1,0 +1,118 @@
+"""Idempotency keys: the same call sent twice happens once, and the second gets the first one's answer.
+
+A key is claimed before the handler runs and completed in the transaction of the effect. Stored answers are sealed, because
+some hold secrets that are shown once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from kontobahn.clock import DAY, HOUR, SECOND
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict, KeyReused
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+LONGEST_KEY = 255
+# A claim whose process died is free again after this; longer than any call may take.
+LEASE_SECONDS = 180
+PUBLIC = "public"
+
+
+class Claim(NamedTuple):
+    scope: str
+    key: str
+    fingerprint: str
+    owner: str
+    keep_microseconds: int
+
+
+class StoredAnswer(NamedTuple):
+    status: int
+    body: bytes
+
+
+def make_claim(
+    *, scope: str, raw_key: str, method: str, target: bytes, body: bytes, owner: str, money: bool, settings: Settings
+) -> Claim:
+    # Choice 6: 24 hours, 30 days for payments and invoices.
+    key = _unquoted(raw_key)
+    digest = hashlib.sha256()
+    for part in (method.encode(), target, body):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    keep = settings.idempotency_money_days * DAY if money else settings.idempotency_hours * HOUR
+    return Claim(scope, key, digest.hexdigest(), owner, keep)
+
+
+def _unquoted(raw: str) -> str:
+    key = raw.strip()
+    if len(key) >= 2 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if not key or len(key) > LONGEST_KEY or not key.isprintable() or not key.isascii():
+        raise BadRequest(
+            f"The header `Idempotency-Key` must be 1 to {LONGEST_KEY} printable ASCII characters.", field="Idempotency-Key"
+        )
+    return key
+
+
+def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
+    """Claim the key; the stored answer where the call was made before."""
+    lease_until = tx.now + LEASE_SECONDS * SECOND
+    inserted = tx.run(
+        "INSERT INTO idempotency_keys (scope, idempotency_key, fingerprint, state, owner, lease_until, expires_at)"
+        " VALUES (?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING",
+        claim.scope, claim.key, claim.fingerprint, claim.owner, lease_until, tx.now + claim.keep_microseconds,
+    )  # fmt: skip
+    if inserted:
+        return None
+    tx.lock("idempotency", claim.scope, claim.key)
+    row = tx.one(
+        "SELECT fingerprint, state, lease_until, expires_at, status, answer FROM idempotency_keys"
+        " WHERE scope = ? AND idempotency_key = ?",
+        claim.scope, claim.key,
+    )  # fmt: skip
+    if row is None:
+        raise Conflict("A call with this idempotency key has just failed. Send it again.")
+    fingerprint, state, leased, expires_at, status, answer = row
+    if expires_at > tx.now:
+        if fingerprint != claim.fingerprint:
+            raise KeyReused("This idempotency key was used for another request: another path, query or body.")
+        if state == "done":
+            return StoredAnswer(status, vault.open(answer, _context(claim)))
+        if leased > tx.now:
+            raise Conflict("The first call with this idempotency key is still running.")
+    tx.run(
+        "UPDATE idempotency_keys SET fingerprint = ?, state = 'running', owner = ?, lease_until = ?, expires_at = ?,"
+        " status = NULL, answer = NULL WHERE scope = ? AND idempotency_key = ?",
+        claim.fingerprint, claim.owner, lease_until, tx.now + claim.keep_microseconds, claim.scope, claim.key,
+    )  # fmt: skip
+    return None
+
+
+def complete(tx: Tx, vault: Vault, claim: Claim, answer: StoredAnswer) -> None:
+    """Keep the answer; Conflict where another call has taken the key over meanwhile, so that the effect is undone."""
+    kept = tx.run(
+        "UPDATE idempotency_keys SET state = 'done', status = ?, answer = ?, lease_until = 0"
+        " WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
+        answer.status, vault.seal(answer.body, _context(claim)), claim.scope, claim.key, claim.owner,
+    )  # fmt: skip
+    if not kept:
+        raise Conflict("The call took too long, and its idempotency key was taken over. Nothing was written.")
+
+
+def abandon(tx: Tx, claim: Claim) -> None:
+    """The call had no effect: the same key may be used for the corrected call."""
+    tx.run(
+        "DELETE FROM idempotency_keys WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
+        claim.scope, claim.key, claim.owner,
+    )  # fmt: skip
+
+
+def purge_expired(tx: Tx) -> int:
+    return tx.run("DELETE FROM idempotency_keys WHERE expires_at <= ?", tx.now)
+
+
+def _context(claim: Claim) -> str:
+    return f"idempotency_keys/{claim.scope}/{claim.key}"

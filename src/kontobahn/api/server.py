@@ -1,0 +1,366 @@
+"""Serves /v2: the way of a request from the socket to its handler and back.
+
+In this order: request id, route, caller, rate limit, key, role, query, body, idempotency key, handler. Whatever fails on the way
+becomes a JSON error with the headers every answer carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kontobahn import limits, log
+from kontobahn.access.gate import Gate
+from kontobahn.access.principal import Principal
+from kontobahn.api import idempotency
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import Endpoint, Routes
+from kontobahn.api.idempotency import StoredAnswer
+from kontobahn.api.network import ClientAddress
+from kontobahn.api.respond import Send, error_body, error_headers, send_json
+from kontobahn.api.usage import Usage
+from kontobahn.api.wire import Query, encode
+from kontobahn.clock import Clock
+from kontobahn.errors import (
+    BadRequest, Forbidden, KontobahnError, MethodNotAllowed, NotFound, NotJson, TooLarge, TooManyRequests, Unauthorized,
+    Unavailable,
+)  # fmt: skip
+from kontobahn.ids import new_request_id
+from kontobahn.limits import Group, Hit, Windows
+from kontobahn.metrics import Metrics
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+BODY_SECONDS = 60
+DEFAULT_QUELLE = "API"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+# Refusals that are an answer to this very call and are kept for its repeats. The others pass (no credits, something down) or
+# are for the caller to correct, and nothing was written: the same key may be sent again.
+_KEPT_REFUSALS = (403, 404, 409)
+
+
+class Seam(NamedTuple):
+    """What the server is put together from."""
+
+    context: Context
+    clock: Clock
+    gate: Gate
+    windows: Windows
+    groups: dict[str, Group]
+    usage: Usage
+    metrics: Metrics
+    addresses: ClientAddress
+    routes: Routes
+
+
+class Exchange:
+    """One request and what is known of it so far."""
+
+    __slots__ = ("body", "call", "endpoint", "headers", "hit", "ip", "policy", "principal", "request_id", "scope", "started")
+
+    def __init__(self, scope: Scope, addresses: ClientAddress) -> None:
+        self.started = time.perf_counter()
+        self.scope = scope
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.ip = addresses.of(scope, self.headers.get(b"x-forwarded-for"))
+        self.request_id = _request_id(self.headers.get(b"x-request-id"))
+        self.endpoint: Endpoint | None = None
+        self.principal: Principal | None = None
+        self.hit: Hit | None = None
+        self.policy = ""
+        self.call: Call | None = None
+        self.body = b""
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+def _request_id(given: bytes | None) -> str:
+    """The caller's own id, where it is a sane one."""
+    if given is not None:
+        text = given.decode("latin-1")
+        if _REQUEST_ID.fullmatch(text):
+            return text
+    return new_request_id()
+
+
+class Api:
+    """The ASGI application below /v2."""
+
+    def __init__(self, seam: Seam) -> None:
+        self._seam = seam
+        self._settings = seam.context.settings
+        self._prices = {item.name: self._settings.prices.get(item.name, item.cost) for item in seam.routes.endpoints}
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._running += 1
+        self._idle.clear()
+        try:
+            exchange = Exchange(scope, self._seam.addresses)
+            status, body, headers = await self._answer(exchange, receive)
+            self._note(exchange, status)
+            await send_json(send, status, body, headers, exchange.headers.get(b"accept-encoding"))
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def finish_running(self, seconds: float) -> None:
+        """Wait for the calls that run."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            log.warning("shutdown_left_calls_running", calls=self._running)
+
+    async def _answer(self, exchange: Exchange, receive: Receive) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+        extra: list[tuple[bytes, bytes]] = []
+        try:
+            stored = await self._handle(exchange, receive)
+            status, body = stored.status, stored.body
+            if exchange.call is None:
+                extra.append((b"idempotent-replayed", b"true"))
+        except KontobahnError as error:
+            status, body = error.status, error_body(error, exchange.request_id)
+            extra += error_headers(error)
+            if error.operator or status >= 500:
+                log.warning(
+                    "call_failed", request_id=exchange.request_id, status=status, error=str(error), detail=error.operator
+                )
+        except Exception as error:
+            log.exception("call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"])
+            message = "Something went wrong on our side. The operator finds the cause under this request_id."
+            status, body = 500, encode({"error": message, "request_id": exchange.request_id})
+        return status, body, self._headers(exchange) + extra
+
+    async def _handle(self, exchange: Exchange, receive: Receive) -> StoredAnswer:
+        scope = exchange.scope
+        found = self._seam.routes.find(scope["path"])
+        endpoint = exchange.endpoint = found[0].get(scope["method"]) if found else None
+        refusal = await self._identify(exchange)
+        await self._count(exchange)
+        if found is None:
+            raise NotFound("There is no such path. The API is described at /docs.")
+        if endpoint is None:
+            raise MethodNotAllowed(tuple(sorted(found[0])))
+        if endpoint.caller != "anybody":
+            if refusal is not None:
+                raise refusal
+            assert exchange.principal is not None
+            if not exchange.principal.may(endpoint.role):
+                raise Forbidden(f"This call needs the role {endpoint.role}; this one is {exchange.principal.role}.")
+        parameters = _path_parameters(endpoint, found[1])
+        query = endpoint.query_decoder.decode(scope.get("query_string", b""))
+        arguments: dict[str, Any] = parameters
+        if endpoint.query is not Query:
+            arguments["query"] = query
+        if endpoint.method in ("POST", "PUT"):
+            body = await self._decode_body(exchange, endpoint, receive)
+            if endpoint.body is not None:
+                arguments["body"] = body
+        call = Call(
+            self._seam.context, endpoint, exchange.principal, exchange.request_id, exchange.ip, query.quelle or DEFAULT_QUELLE
+        )
+        call.price = await self._price(exchange, endpoint, query)
+        replayed = await self._claim(exchange, endpoint, call)
+        if replayed is not None:
+            return replayed
+        exchange.call = call
+        return await self._run(call, endpoint, arguments)
+
+    async def _run(self, call: Call, endpoint: Endpoint, arguments: dict[str, Any]) -> StoredAnswer:
+        claim, context = call.claim, call.context
+        try:
+            answer = await endpoint.handler(call, **arguments)
+        except BaseException as error:
+            if claim is not None:
+                await self._settle_claim_of_failure(call, error)
+            raise
+        if call.stored_answer is not None:
+            return StoredAnswer(call.status, call.stored_answer)
+        stored = StoredAnswer(call.status, encode(answer))
+        if claim is not None:
+            await context.db.write(idempotency.complete, context.vault, claim, stored)
+        return stored
+
+    async def _settle_claim_of_failure(self, call: Call, error: BaseException) -> None:
+        assert call.claim is not None
+        context = call.context
+        try:
+            if isinstance(error, KontobahnError) and error.status in _KEPT_REFUSALS:
+                stored = StoredAnswer(error.status, error_body(error, call.request_id))
+                await context.db.write(idempotency.complete, context.vault, call.claim, stored)
+            else:
+                await context.db.write(idempotency.abandon, call.claim)
+        except KontobahnError as trouble:
+            # Its lease runs out by itself.
+            log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(trouble))
+
+    async def _identify(self, exchange: Exchange) -> Unauthorized | None:
+        """Find the principal; the refusal is kept until the request has been counted."""
+        key = exchange.header(b"x-api-key")
+        bearer = exchange.header(b"authorization")
+        wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
+        try:
+            if key is not None:
+                exchange.principal = await self._seam.gate.by_key(key.strip())
+            elif wants_session and bearer is not None and bearer[:7].lower() == "bearer ":
+                exchange.principal = await self._seam.gate.by_session(bearer[7:].strip())
+            else:
+                return _missing_key(wants_session)
+        except Unauthorized as refusal:
+            return refusal
+        except Unavailable:
+            # Nobody can be recognised now, but the request still counts.
+            await self._count(exchange)
+            raise
+        return None
+
+    async def _count(self, exchange: Exchange) -> None:
+        if exchange.hit is not None:
+            return
+        group = self._seam.groups[limits.group_of(exchange.scope["path"])]
+        by_key = group.name == limits.API and exchange.principal is not None
+        identity = f"key:{exchange.principal.key_id}" if by_key and exchange.principal else f"ip:{exchange.ip}"
+        exchange.hit = hit = await self._seam.windows.hit(group, identity)
+        exchange.policy = group.policy
+        if not hit.allowed:
+            raise TooManyRequests(
+                f"Too many requests: {group.requests} in {group.window_seconds} seconds are allowed."
+                f" Try again in {hit.reset_seconds} seconds.",
+                retry_after_seconds=hit.reset_seconds,
+            )
+
+    async def _price(self, exchange: Exchange, endpoint: Endpoint, query: Query) -> int:
+        price = self._prices[endpoint.name]
+        if not price or not endpoint.free_as_dropdown or exchange.principal is None:
+            return price
+        # Choice 10: dropdown use is free, 60 times an hour for a key.
+        purpose = exchange.header(b"x-request-purpose") or getattr(query, "zweck", None) or ""
+        if purpose.strip().lower() != "dropdown":
+            return price
+        group = self._seam.groups[limits.DROPDOWN]
+        hit = await self._seam.windows.hit(group, f"key:{exchange.principal.key_id}")
+        return 0 if hit.allowed else price
+
+    async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
+        raw_key = exchange.header(b"idempotency-key")
+        if raw_key is None or endpoint.method not in ("POST", "PUT"):
+            return None
+        scope, context = exchange.scope, self._seam.context
+        call.claim = idempotency.make_claim(
+            scope=exchange.principal.organization_id if exchange.principal else idempotency.PUBLIC,
+            raw_key=raw_key,
+            method=endpoint.method,
+            target=scope["path"].encode() + b"?" + scope.get("query_string", b""),
+            body=exchange.body,
+            owner=new_request_id(),
+            money=endpoint.moves_money,
+            settings=self._settings,
+        )
+        return await context.db.write(idempotency.begin, context.vault, call.claim)
+
+    async def _decode_body(self, exchange: Exchange, endpoint: Endpoint, receive: Receive) -> Any:
+        exchange.body = await read_body(receive, exchange.headers, self._settings.body_limit_bytes)
+        if endpoint.body_decoder is None:
+            if exchange.body.strip() not in (b"", b"{}"):
+                raise BadRequest("This call takes no request body.")
+            return None
+        if exchange.body:
+            _require_json(exchange.header(b"content-type"))
+        return endpoint.body_decoder.decode(exchange.body)
+
+    def _headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+        headers = [(b"x-request-id", exchange.request_id.encode())]
+        hit = exchange.hit
+        if hit is not None:
+            # Choice 5: on every response, errors included.
+            headers += [
+                (b"ratelimit-limit", b"%d" % hit.limit),
+                (b"ratelimit-remaining", b"%d" % hit.remaining),
+                (b"ratelimit-reset", b"%d" % hit.reset_seconds),
+                (b"ratelimit-policy", exchange.policy.encode()),
+            ]
+        if exchange.endpoint is not None and self._prices[exchange.endpoint.name]:
+            headers.append((b"x-credits-charged", b"%d" % (exchange.call.charged if exchange.call else 0)))
+        return headers
+
+    def _note(self, exchange: Exchange, status: int) -> None:
+        name = exchange.endpoint.name if exchange.endpoint else "unknown"
+        charged = exchange.call.charged if exchange.call else 0
+        seconds = time.perf_counter() - exchange.started
+        self._seam.metrics.note(name, status, seconds, charged)
+        if exchange.call is not None and exchange.principal is not None:
+            principal = exchange.principal
+            self._seam.usage.note(
+                principal.organization_id, name, principal.key_id, exchange.call.quelle,
+                failed=status >= 400, credits=charged, at=self._seam.clock.now(),
+            )  # fmt: skip
+        wanted = self._settings.log_requests
+        if wanted == "all" or (wanted == "failed" and status >= 500):
+            log.info(
+                "call", request_id=exchange.request_id, endpoint=name, path=exchange.scope["path"], status=status,
+                milliseconds=round(seconds * 1000, 2), ip=exchange.ip,
+                organization_id=exchange.principal.organization_id if exchange.principal else None,
+            )  # fmt: skip
+
+
+def _missing_key(session_too: bool) -> Unauthorized:
+    # Choice 4: the message carries the header line to send.
+    message = "Send the header line `x-api-key: <your key>`."
+    if session_too:
+        message += " A signed-in person may send `Authorization: Bearer <session token>` instead."
+    return Unauthorized("The API key is missing.", message=message)
+
+
+def _path_parameters(endpoint: Endpoint, values: dict[str, str]) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
+    for name, kind in endpoint.path_parameters.items():
+        if "\0" in values[name]:
+            raise BadRequest(f"The path's `{name}` contains a NUL character.", field=name)
+        try:
+            converted[name] = msgspec.convert(values[name], kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadRequest(f"The path's `{name}` cannot be used: {error}.", field=name) from None
+    return converted
+
+
+def _require_json(content_type: str | None) -> None:
+    media_type, _, parameters = (content_type or "").partition(";")
+    charset = re.search(r"charset\s*=\s*\"?([^\s\";]+)", parameters, re.IGNORECASE)
+    if media_type.strip().lower() != "application/json" or (charset and charset[1].lower() not in ("utf-8", "utf8")):
+        raise NotJson("Send the request body as `Content-Type: application/json` in UTF-8.")
+
+
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
+    """The whole body, refused as soon as it is known to be too large."""
+    declared = headers.get(b"content-length")
+    if declared is not None and declared.isdigit() and int(declared) > limit:
+        raise TooLarge(f"The request body is larger than {limit} bytes.")
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest("The connection ended before the request body had arrived.")
+                chunk = message.get("body", b"")
+                size += len(chunk)
+                if size > limit:
+                    raise TooLarge(f"The request body is larger than {limit} bytes.")
+                chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    except TimeoutError:
+        raise BadRequest(f"The request body did not arrive within {BODY_SECONDS} seconds.") from None

@@ -1,0 +1,47 @@
+"""Pages outside /v2: health, metrics, the OpenAPI document and the documentation page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from kontobahn import __version__
+from kontobahn.db import Database, Tx
+from kontobahn.errors import Unavailable
+from kontobahn.metrics import Metrics
+
+
+def system_routes(db: Database, metrics: Metrics, openapi: Callable[[], bytes]) -> list[Route]:
+    async def healthz(request: Request) -> Response:
+        """The process is alive."""
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    async def readyz(request: Request) -> Response:
+        """The process can serve: its database answers."""
+        try:
+            await db.read(_touch)
+        except Unavailable as error:
+            headers = {"Retry-After": str(error.retry_after_seconds)}
+            return JSONResponse({"status": "unavailable", "error": str(error)}, 503, headers)
+        return JSONResponse({"status": "ready"})
+
+    async def metrics_page(request: Request) -> Response:
+        return Response(metrics.render(), media_type=metrics.content_type)
+
+    async def openapi_document(request: Request) -> Response:
+        return Response(openapi(), media_type="application/json")
+
+    pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
+        "/healthz": healthz,
+        "/readyz": readyz,
+        "/metrics": metrics_page,
+        "/openapi.json": openapi_document,
+    }
+    return [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+
+
+def _touch(tx: Tx) -> None:
+    tx.one("SELECT version FROM schema_migrations LIMIT 1")

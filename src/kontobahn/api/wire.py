@@ -1,0 +1,245 @@
+"""From bytes to typed input and back. Strict: an unknown name is refused, and every refusal names the field.
+
+Query, Body and Answer are the roots of all structs that cross the wire.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, get_type_hints
+from urllib.parse import unquote_plus
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec import inspect as shape
+
+from kontobahn import money
+from kontobahn.errors import BadRequest
+
+T = TypeVar("T")
+
+Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", extra_json_schema={"format": "uuid"})]
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+
+_AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
+_FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
+_WRONG_TYPE = re.compile(r"^Expected `(.+?)`, got `(.+?)`$")
+
+
+class Query(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Every endpoint takes `quelle`, the label of the calling source."""
+
+    quelle: (
+        Annotated[str, Meta(min_length=1, max_length=100, description="Label of the calling source; API when omitted.")]
+        | None
+    ) = None
+
+
+class ListQuery(Query, kw_only=True):
+    """A list that an agency may narrow to one of its client organisations."""
+
+    organization_id: (
+        Annotated[Uuid, Meta(description="Agency keys: list this organisation only; otherwise all in the key's scope.")]
+        | None
+    ) = None
+
+
+class Body(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A request body. Amounts of money are exact to the cent or refused."""
+
+    _money: ClassVar[tuple[str, ...] | None] = None
+
+    def __post_init__(self) -> None:
+        for name in _money_fields(type(self)):
+            value = getattr(self, name)
+            if value is not None:
+                try:
+                    setattr(self, name, money.euro(value))
+                except ValueError as error:
+                    raise ValueError(f"`{name}` {error}") from None
+
+
+class Answer(Struct, kw_only=True):
+    """A response body."""
+
+
+def _money_fields(cls: type[Body]) -> tuple[str, ...]:
+    if "_money" not in cls.__dict__:
+        hints = get_type_hints(cls)
+        cls._money = tuple(name for name in cls.__struct_fields__ if hints[name] in (Decimal, Decimal | None))
+    return cls._money or ()
+
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class QueryDecoder:
+    """Query parameters by name; case and underscores do not matter (connectionId, connection_id)."""
+
+    def __init__(self, struct: type[Query]) -> None:
+        self._struct = struct
+        shape.type_info(struct)  # a rule that cannot hold is found at the declaration, not at the first call
+        self.names = {field.encode_name for field in msgspec.structs.fields(struct)}
+        # Choice 1: `connectionId` and `connection_id` are the same name.
+        self._by_plain_name = {_plain(name): name for name in self.names}
+
+    def decode(self, query_string: bytes) -> Query:
+        if not query_string:
+            return self._convert({})
+        values: dict[str, str] = {}
+        for part in query_string.split(b"&"):
+            if not part:
+                continue
+            raw_name, _, raw_value = part.partition(b"=")
+            name, value = _unquote(raw_name, "A query parameter's name"), _unquote(raw_value, raw_name.decode("latin-1"))
+            known = self._by_plain_name.get(_plain(name))
+            if known is None:
+                raise unknown_name("query parameter", name, self.names)
+            if known in values:
+                raise BadRequest(f"The query parameter `{known}` is given twice.", field=known)
+            if "\0" in value:
+                raise BadRequest(f"The query parameter `{known}` contains a NUL character.", field=known)
+            values[known] = value
+        return self._convert(values)
+
+    def _convert(self, values: dict[str, str]) -> Query:
+        try:
+            query = msgspec.convert(values, self._struct, strict=False)
+        except msgspec.ValidationError as error:
+            _refuse(error, self._struct, "query parameter")
+        # msgspec takes the text "null" for a missing number: a filter that would silently be dropped.
+        for field in msgspec.structs.fields(self._struct) if values else ():
+            if field.encode_name in values and getattr(query, field.name) is None:
+                raise BadRequest(f"The query parameter `{field.encode_name}` must not be null.", field=field.encode_name)
+        return query
+
+
+class BodyDecoder:
+    def __init__(self, struct: type[Body]) -> None:
+        self._struct = struct
+        self._decoder = msgspec.json.Decoder(struct)
+
+    def decode(self, body: bytes) -> Body:
+        if not body:
+            raise BadRequest("The request body is missing: send a JSON object.")
+        try:
+            body.decode("utf-8")
+            decoded = self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            _refuse(error, self._struct, "field")
+        except UnicodeDecodeError as error:
+            raise BadRequest(f"The request body is not valid UTF-8 (byte {error.start}).") from None
+        except msgspec.DecodeError as error:
+            raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+        except RecursionError:
+            raise BadRequest("The request body is nested too deeply.") from None
+        _refuse_unstorable_text(decoded, body)
+        return decoded
+
+
+def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:
+    # Choice 1: a misspelt filter must never return wrong money, so it is refused, with the nearest name.
+    shown = name[:80]
+    near = difflib.get_close_matches(_plain(name), sorted(map(_plain, known)), n=1, cutoff=0.5)
+    by_plain_name = {_plain(item): item for item in known}
+    hint = f" Did you mean `{by_plain_name[near[0]]}`?" if near else f" Known here: {', '.join(sorted(known)) or 'none'}."
+    return BadRequest(f"Unknown {kind} `{shown}`.{hint}", field=shown)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _unquote(raw: bytes, where: str) -> str:
+    try:
+        return unquote_plus(raw.decode("ascii"), errors="strict")
+    except UnicodeDecodeError:
+        raise BadRequest(f"{where[:80]} is not valid UTF-8.") from None
+
+
+def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
+    """Say in a sentence what msgspec says with a path."""
+    match = _AT_PATH.match(str(error))
+    assert match is not None
+    message, path = match[1], (match[2] or "").removeprefix(".")
+    named = _FIELD_IN_MESSAGE.match(message)
+    if named is None:
+        inner = re.match(r"^`(\w+)` (.+)$", message, re.DOTALL)
+        if inner:
+            path, message = f"{path}.{inner[1]}" if path else inner[1], inner[2]
+        reason = _plain_words(message)
+        if not path:
+            raise BadRequest(f"The request body {reason}.") from None
+        raise BadRequest(f"The {kind} `{path}` {reason}.", field=path) from None
+    field = f"{path}.{named[1]}" if path else named[1]
+    if "missing" in message:
+        raise BadRequest(f"The {kind} `{field}` is required.", field=field) from None
+    refusal = unknown_name(kind, named[1], _fields_at(struct, path))
+    refusal.extra["field"] = field[:200]
+    raise refusal from None
+
+
+def _plain_words(message: str) -> str:
+    wrong_type = _WRONG_TYPE.match(message)
+    if wrong_type:
+        return f"must be {_json_name(wrong_type[1])}, not {_json_name(wrong_type[2])}"
+    message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
+    message = re.sub(r"^Invalid enum value (.*)$", r"does not take the value \1", message, flags=re.DOTALL)
+    message = re.sub(r"^Invalid (.*)$", r"is not a valid \1", message, flags=re.DOTALL)
+    return message.rstrip(".")
+
+
+def _json_name(type_name: str) -> str:
+    names = {"str": "a string", "int": "an integer", "float": "a number", "decimal": "a number", "bool": "a boolean",
+             "array": "an array", "object": "an object", "null": "null", "date": "a date", "datetime": "a date-time"}  # fmt: skip
+    return " or ".join(names.get(part.strip(), part.strip()) for part in type_name.split("|"))
+
+
+def _fields_at(struct: type[Struct], path: str) -> set[str]:
+    """The field names that stand at a path of the body, for the nearest name."""
+    here = shape.type_info(struct)
+    for step in filter(None, re.split(r"\.|(\[\.\.\.\]|\[\d+\])", path)):
+        here = _enter(here, step)
+    here = _unwrap(here)
+    return {field.encode_name for field in here.fields} if isinstance(here, shape.StructType) else set()
+
+
+def _enter(here: shape.Type, step: str) -> shape.Type:
+    here = _unwrap(here)
+    if step.startswith("["):
+        inner = getattr(here, "item_type", None) or getattr(here, "value_type", None)
+        return inner if inner is not None else shape.AnyType()
+    if isinstance(here, shape.StructType):
+        return next((field.type for field in here.fields if field.encode_name == step), shape.AnyType())
+    return shape.AnyType()
+
+
+def _unwrap(here: shape.Type) -> shape.Type:
+    if isinstance(here, shape.UnionType):
+        return next((option for option in here.types if not isinstance(option, shape.NoneType)), here)
+    return here
+
+
+def _refuse_unstorable_text(decoded: Any, body: bytes) -> None:
+    """NUL and lone surrogates are legal JSON escapes, but no text a database keeps."""
+    if rb"\u" not in body:
+        return
+    path = _find_unstorable(msgspec.to_builtins(decoded), "")
+    if path is not None:
+        name = path.removeprefix(".")
+        raise BadRequest(f"The field `{name}` contains a character that cannot be stored (NUL or half a surrogate pair).", field=name)
+
+
+def _find_unstorable(value: Any, path: str) -> str | None:
+    if isinstance(value, str):
+        return path if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value) else None
+    if isinstance(value, dict):
+        pairs = [(f"{path}.{key}", item) for key, item in value.items()]
+        pairs += [(f"{path}.(a key)", key) for key in value]
+    elif isinstance(value, list):
+        pairs = [(f"{path}[{number}]", item) for number, item in enumerate(value)]
+    else:
+        return None
+    return next((found for name, item in pairs if (found := _find_unstorable(item, name)) is not None), None)

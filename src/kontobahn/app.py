@@ -1,0 +1,175 @@
+"""The composition root: settings → database → routes → jobs. The only file that knows every part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from kontobahn import __version__, credits, limits, log
+from kontobahn.access import sessions
+from kontobahn.access.gate import Gate
+from kontobahn.api import idempotency
+from kontobahn.api.call import Context
+from kontobahn.api.declare import Endpoint, Routes, collect
+from kontobahn.api.network import ClientAddress
+from kontobahn.api.openapi import build_openapi
+from kontobahn.api.server import Api, Receive, Scope, Seam
+from kontobahn.api.usage import Usage
+from kontobahn.auth import routes as auth_routes
+from kontobahn.clock import Clock, SystemClock
+from kontobahn.db import Database, open_database
+from kontobahn.db.migrate import migrate
+from kontobahn.errors import SetupError, Unavailable
+from kontobahn.jobs import Job, JobRunner
+from kontobahn.ledger import routes as ledger_routes
+from kontobahn.metrics import Metrics
+from kontobahn.settings import Settings, load
+from kontobahn.vault import Vault, open_vault
+
+USAGE_FLUSH_SECONDS = 5
+Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
+
+
+def all_endpoints() -> list[Endpoint]:
+    return collect(auth_routes, ledger_routes)
+
+
+class Application:
+    """Kontobahn as one ASGI application, with the life it has around serving."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.vault: Vault = open_vault(settings)
+        self.db: Database = open_database(settings, self.clock)
+        self.windows = limits.open_windows(settings, self.clock)
+        self.metrics = Metrics()
+        self.usage = Usage(self.db)
+        self.endpoints = all_endpoints()
+        self._refuse_unknown_prices()
+        context = Context(self.db, self.vault, settings)
+        self.gate = Gate(self.db, self.vault, self.clock)
+        self.api = Api(
+            Seam(
+                context=context,
+                clock=self.clock,
+                gate=self.gate,
+                windows=self.windows,
+                groups=limits.groups(settings),
+                usage=self.usage,
+                metrics=self.metrics,
+                addresses=ClientAddress(settings.trusted_proxies),
+                routes=Routes(self.endpoints),
+            )
+        )
+        self.jobs = JobRunner(self.db, jobs(self.db)) if settings.run_jobs else None
+        self._flusher: asyncio.Task[None] | None = None
+        self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
+        self._pages: Asgi | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/v2/"):
+            await self.api(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await self._other_pages()(scope, receive, send)
+
+    async def startup(self) -> None:
+        try:
+            await asyncio.to_thread(migrate, self.db)
+        except Unavailable as error:
+            # Served all the same: calls answer 503 until the database is back.
+            log.warning("database_unavailable_at_start", detail=error.operator)
+            self._late_migration = asyncio.create_task(self._migrate_when_back())
+        self._flusher = asyncio.create_task(self._flush_usage())
+        if self.jobs:
+            self.jobs.start()
+
+    async def shutdown(self) -> None:
+        """Finish what runs, then let go."""
+        await self.api.finish_running(self.settings.shutdown_grace_seconds)
+        if self.jobs:
+            await self.jobs.stop()
+        if self._flusher:
+            self._flusher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._flusher
+        await self.usage.flush()
+        await self.windows.close()
+        await asyncio.to_thread(self.db.close)
+
+    async def _migrate_when_back(self) -> None:
+        while True:
+            await asyncio.sleep(2)
+            with suppress(Unavailable):
+                await asyncio.to_thread(migrate, self.db)
+                return
+
+    async def _flush_usage(self) -> None:
+        while True:
+            await asyncio.sleep(USAGE_FLUSH_SECONDS)
+            await self.usage.flush()
+
+    async def _lifespan(self, receive: Receive, send: Any) -> None:
+        while True:
+            message: MutableMapping[str, Any] = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.startup()
+                except SetupError as error:
+                    log.error("start_refused", error=str(error))
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.shutdown()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    def _other_pages(self) -> Asgi:
+        """Built at the first use: a service that only answers /v2 starts without the page machinery."""
+        if self._pages is None:
+            from kontobahn.api.docs import docs_routes
+            from kontobahn.api.system import system_routes
+            from starlette.applications import Starlette
+
+            routes = [*system_routes(self.db, self.metrics, self._openapi), *docs_routes(self.endpoints, self.settings)]
+            self._pages = Starlette(routes=routes)
+        return self._pages
+
+    def _refuse_unknown_prices(self) -> None:
+        known = {endpoint.name for endpoint in self.endpoints}
+        for name in self.settings.prices:
+            if name not in known:
+                raise SetupError(f"The setting prices names “{name}”, which is no endpoint of this version.")
+
+
+def jobs(db: Database) -> list[Job]:
+    async def expire_reservations() -> None:
+        while await db.write(credits.expire_stale_holds, most=500) == 500:
+            pass
+
+    async def lapse_grants() -> None:
+        await db.write(credits.lapse_due_grants)
+
+    async def purge() -> None:
+        await db.write(idempotency.purge_expired)
+        await db.write(sessions.purge_expired)
+
+    return [
+        Job("expire reservations", 15, expire_reservations),
+        Job("lapse grants", 60, lapse_grants),
+        Job("purge what has expired", 300, purge),
+    ]
+
+
+def create() -> Application:
+    """For a server that makes the application in its worker processes; settings come from the environment."""
+    settings = load()
+    log.configure(settings.log_level)
+    log.info("worker_started", version=__version__)
+    return Application(settings)

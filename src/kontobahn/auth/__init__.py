@@ -1,0 +1,1 @@
+"""The auth area over HTTP: sessions, invitations and users."""

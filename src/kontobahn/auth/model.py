@@ -1,0 +1,161 @@
+"""The auth area on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kontobahn.access.invitations import Invitation
+from kontobahn.access.principal import Principal, Role
+from kontobahn.access.sessions import Session
+from kontobahn.access.users import User
+from kontobahn.api.wire import Answer, Body, Text, Uuid
+from kontobahn.clock import optional_datetime, to_datetime
+
+Email = Annotated[
+    str, Meta(min_length=3, max_length=254, pattern=r"^[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+$", examples=["erika@muster.example"])
+]
+Password = Annotated[str, Meta(min_length=12, max_length=200, description="At least 12 characters.")]
+Token = Annotated[str, Meta(min_length=1, max_length=100)]
+Moment = Annotated[datetime, Meta(tz=True)]
+InvitationStatus = Literal["pending", "accepted", "revoked", "expired"]
+
+
+class SignIn(Body):
+    email: Email
+    password: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Invite(Body):
+    email: Email
+    role: Role = "member"
+
+
+class Accept(Body):
+    token: Token
+    name: Text
+    password: Password
+
+
+class ChangeRole(Body):
+    role: Role
+
+
+class UserView(Answer):
+    id: Uuid
+    organization_id: Uuid
+    email: str
+    name: str
+    role: Role
+    created_at: Moment
+
+
+class SessionView(Answer):
+    id: Uuid
+    user_id: Uuid
+    created_at: Moment
+    expires_at: Moment
+    ip: str
+    current: bool
+
+
+class NewSessionView(Answer):
+    id: Uuid
+    token: str
+    expires_at: Moment
+    user: UserView
+
+
+class InvitationView(Answer):
+    id: Uuid
+    organization_id: Uuid
+    email: str
+    role: Role
+    status: InvitationStatus
+    invited_by: Uuid | None
+    created_at: Moment
+    expires_at: Moment
+    settled_at: Moment | None
+
+
+class NewInvitationView(InvitationView):
+    token: Annotated[str, Meta(description="Shown once: hand it to the person invited.")]
+
+
+class Removed(Answer):
+    id: Uuid
+    removed: bool
+
+
+class SessionAnswer(Answer):
+    data: NewSessionView
+
+
+class SessionList(Answer):
+    data: list[SessionView]
+
+
+class InvitationAnswer(Answer):
+    data: InvitationView
+
+
+class NewInvitationAnswer(Answer):
+    data: NewInvitationView
+
+
+class InvitationList(Answer):
+    data: list[InvitationView]
+
+
+class UserAnswer(Answer):
+    data: UserView
+
+
+class UserList(Answer):
+    data: list[UserView]
+
+
+class RemovedAnswer(Answer):
+    data: Removed
+
+
+def user_view(user: User) -> UserView:
+    return UserView(
+        id=user.id,
+        organization_id=user.organization_id,
+        email=user.email,
+        name=user.name,
+        role=user.role,
+        created_at=to_datetime(user.created_at),
+    )
+
+
+def session_view(session: Session, principal: Principal) -> SessionView:
+    return SessionView(
+        id=session.id,
+        user_id=session.user_id,
+        created_at=to_datetime(session.created_at),
+        expires_at=to_datetime(session.expires_at),
+        ip=session.ip,
+        current=session.id == principal.session_id,
+    )
+
+
+def invitation_fields(invitation: Invitation, now: int) -> dict[str, object]:
+    return {
+        "id": invitation.id,
+        "organization_id": invitation.organization_id,
+        "email": invitation.email,
+        "role": invitation.role,
+        "status": invitation.state(now),
+        "invited_by": invitation.invited_by,
+        "created_at": to_datetime(invitation.created_at),
+        "expires_at": to_datetime(invitation.expires_at),
+        "settled_at": optional_datetime(invitation.settled_at),
+    }
+
+
+def invitation_view(invitation: Invitation, now: int) -> InvitationView:
+    return InvitationView(**invitation_fields(invitation, now))  # type: ignore[arg-type]

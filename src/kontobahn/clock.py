@@ -1,0 +1,58 @@
+"""Time. An instant is whole microseconds since 1970 UTC (columns ``*_at``); a date is a Europe/Berlin calendar day."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """The present instant."""
+
+
+class SystemClock:
+    def now(self) -> int:
+        return time.time_ns() // 1000
+
+
+class ManualClock:
+    """A clock that stands still until it is moved: for tests, and for the sandbox bank."""
+
+    def __init__(self, start: int) -> None:
+        self._now = start
+
+    def now(self) -> int:
+        return self._now
+
+    def advance(self, *, seconds: float) -> None:
+        self._now += round(seconds * SECOND)
+
+
+def to_datetime(instant: int) -> datetime:
+    return datetime.fromtimestamp(instant / SECOND, UTC)
+
+
+def optional_datetime(instant: int | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)
+
+
+def from_datetime(moment: datetime) -> int:
+    return round(moment.timestamp() * SECOND)
+
+
+@cache
+def _berlin() -> ZoneInfo:
+    return ZoneInfo("Europe/Berlin")
+
+
+def berlin_date(instant: int) -> date:
+    return datetime.fromtimestamp(instant / SECOND, _berlin()).date()

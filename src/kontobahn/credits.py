@@ -1,0 +1,316 @@
+"""Credits: granted, reserved before a call, confirmed after it, expired when it fails. Whole numbers, double entry.
+
+Every movement goes from one pot to another (issued → available → reserved → spent, or back, or lapsed) and is a line of the
+statement. Which grant a credit came from is settled only when the set of live grants changes: in between, the earliest to
+expire is used first, and the order of the calls makes no difference.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict, KontobahnError, NotFound, OutOfCredits
+from kontobahn.ids import new_id
+
+
+class Cause(NamedTuple):
+    """What a movement is for, as the statement shows it."""
+
+    request_id: str
+    endpoint: str
+    api_key_id: str | None
+    quelle: str
+
+
+class Hold(NamedTuple):
+    id: str
+    amount: int
+    available: int
+
+
+class Balance(NamedTuple):
+    available: int
+    reserved: int
+    spent: int
+    lapsed: int
+    granted: int
+
+
+class Movement(NamedTuple):
+    line: int
+    at: int
+    kind: str
+    from_pot: str
+    to_pot: str
+    amount: int
+    available_after: int
+    reserved_after: int
+    reference: str
+    request_id: str
+    endpoint: str
+    api_key_id: str | None
+    quelle: str
+
+
+class HoldLapsed(KontobahnError):
+    """A call outlived its reservation; the effect must not be kept."""
+
+    status = 503
+
+
+NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")
+
+
+def open_account(tx: Tx, organization_id: str) -> None:
+    tx.run(
+        "INSERT INTO credit_accounts (organization_id, available, reserved, spent, lapsed, granted, last_line, allocated)"
+        " VALUES (?, 0, 0, 0, 0, 0, 0, 0)",
+        organization_id,
+    )
+
+
+def balance(tx: Tx, organization_id: str) -> Balance:
+    row = tx.one(
+        "SELECT available, reserved, spent, lapsed, granted FROM credit_accounts WHERE organization_id = ?", organization_id
+    )
+    if row is None:
+        raise NotFound("There is no such organisation.")
+    return Balance(*row)
+
+
+def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None = None, note: str = "") -> str:
+    """Give credits, for ever or until an instant; the answer is the grant's id."""
+    if amount < 1:
+        raise Conflict("A grant must be at least one credit.")
+    if expires_at is not None and expires_at <= tx.now:
+        raise Conflict("A grant cannot expire in the past.")
+    _lapse(tx, organization_id)
+    grant_id = new_id()
+    _add_grant(tx, organization_id, grant_id, amount, expires_at, note)
+    row = tx.one(
+        "UPDATE credit_accounts SET available = available + ?, granted = granted + ?, last_line = last_line + 1"
+        " WHERE organization_id = ? RETURNING last_line, available, reserved",
+        amount, amount, organization_id,
+    )  # fmt: skip
+    _write_line(tx, organization_id, row, "grant", "issued", "available", amount, grant_id, NO_CALL)
+    _set_next_lapse(tx, organization_id)
+    return grant_id
+
+
+def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Hold:
+    """Set credits aside for a call or a payment; OutOfCredits where they do not suffice."""
+    row = _take(tx, organization_id, amount)
+    if row is None:
+        _lapse(tx, organization_id)
+        row = _take(tx, organization_id, amount)
+    if row is None:
+        raise OutOfCredits(benoetigt=amount, verfuegbar=balance(tx, organization_id).available)
+    hold_id = new_id()
+    tx.run(
+        "INSERT INTO credit_holds"
+        " (organization_id, id, amount, state, created_at, expires_at, request_id, endpoint, api_key_id, quelle)"
+        " VALUES (?, ?, ?, 'reserved', ?, ?, ?, ?, ?, ?)",
+        organization_id, hold_id, amount, tx.now, tx.now + hold_seconds * 1_000_000, *cause,
+    )  # fmt: skip
+    _write_line(tx, organization_id, row, "reserve", "available", "reserved", amount, hold_id, cause)
+    return Hold(hold_id, amount, row[1])
+
+
+def confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
+    """The call succeeded: charge what was set aside. The answer is the balance the statement now shows."""
+    settled = _settle_hold(tx, organization_id, hold_id, "confirmed")
+    if settled is None:
+        raise HoldLapsed("The call took longer than its credits were reserved. Nothing was charged.")
+    amount, cause = settled
+    row = tx.one(
+        "UPDATE credit_accounts SET reserved = reserved - ?, spent = spent + ?, last_line = last_line + 1"
+        " WHERE organization_id = ? RETURNING last_line, available, reserved",
+        amount, amount, organization_id,
+    )  # fmt: skip
+    _write_line(tx, organization_id, row, "confirm", "reserved", "spent", amount, hold_id, cause)
+    assert row is not None
+    return int(row[1])
+
+
+def expire(tx: Tx, organization_id: str, hold_id: str) -> bool:
+    """The call failed: give back what was set aside. False where it was settled before."""
+    settled = _settle_hold(tx, organization_id, hold_id, "expired")
+    if settled is None:
+        return False
+    amount, cause = settled
+    row = tx.one(
+        "UPDATE credit_accounts SET reserved = reserved - ?, available = available + ?, last_line = last_line + 1"
+        " WHERE organization_id = ? RETURNING last_line, available, reserved",
+        amount, amount, organization_id,
+    )  # fmt: skip
+    _write_line(tx, organization_id, row, "expire", "reserved", "available", amount, hold_id, cause)
+    return True
+
+
+def expire_stale_holds(tx: Tx, *, most: int = 500) -> int:
+    """Give back what dead processes left reserved. Run again while the answer is `most`."""
+    stale = tx.all(
+        "SELECT organization_id, id FROM credit_holds WHERE state = 'reserved' AND expires_at <= ?"
+        " ORDER BY expires_at LIMIT ?",
+        tx.now, most,
+    )  # fmt: skip
+    # In one order of organisations, so that two processes doing this at once cannot block each other.
+    for organization_id, hold_id in sorted(stale):
+        expire(tx, organization_id, hold_id)
+    return len(stale)
+
+
+def lapse_due_grants(tx: Tx) -> int:
+    due = tx.all("SELECT organization_id FROM credit_accounts WHERE next_lapse_at <= ? ORDER BY organization_id", tx.now)
+    for (organization_id,) in due:
+        _lapse(tx, organization_id)
+    return len(due)
+
+
+def statement(tx: Tx, organization_id: str, *, after_line: int = 0, limit: int = 1_000_000) -> list[Movement]:
+    return [
+        Movement(*row)
+        for row in tx.all(
+            f"SELECT {', '.join(Movement._fields)} FROM credit_movements"
+            " WHERE organization_id = ? AND line > ? ORDER BY line LIMIT ?",
+            organization_id, after_line, limit,
+        )
+    ]  # fmt: skip
+
+
+def find_discrepancies(tx: Tx) -> list[str]:
+    """Where an account differs from what its statement adds up to; empty when the books are right."""
+    found = []
+    for organization_id, *pots in tx.all(
+        "SELECT organization_id, available, reserved, spent, lapsed, granted, last_line FROM credit_accounts"
+    ):
+        sums = {"available": 0, "reserved": 0, "spent": 0, "lapsed": 0, "issued": 0}
+        lines = 0
+        for movement in statement(tx, organization_id):
+            sums[movement.from_pot] -= movement.amount
+            sums[movement.to_pot] += movement.amount
+            lines += 1
+            if (movement.available_after, movement.reserved_after) != (sums["available"], sums["reserved"]):
+                found.append(f"Organisation {organization_id}: line {movement.line} does not add up.")
+        booked = [sums["available"], sums["reserved"], sums["spent"], sums["lapsed"], -sums["issued"], lines]
+        if pots != booked:
+            found.append(f"Organisation {organization_id}: the account says {pots}, its statement {booked}.")
+        held = tx.one(
+            "SELECT COALESCE(SUM(amount), 0) FROM credit_holds WHERE organization_id = ? AND state = 'reserved'",
+            organization_id,
+        )
+        if held is None or int(held[0]) != sums["reserved"]:
+            found.append(f"Organisation {organization_id}: open reservations do not add up to the reserved pot.")
+    return found
+
+
+def _take(tx: Tx, organization_id: str, amount: int) -> tuple[int, int, int] | None:
+    return tx.one(  # type: ignore[return-value]
+        "UPDATE credit_accounts SET available = available - ?, reserved = reserved + ?, last_line = last_line + 1"
+        " WHERE organization_id = ? AND available >= ? AND (next_lapse_at IS NULL OR next_lapse_at > ?)"
+        " RETURNING last_line, available, reserved",
+        amount, amount, organization_id, amount, tx.now,
+    )  # fmt: skip
+
+
+def _settle_hold(tx: Tx, organization_id: str, hold_id: str, state: str) -> tuple[int, Cause] | None:
+    row = tx.one(
+        "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
+        " RETURNING amount, request_id, endpoint, api_key_id, quelle",
+        state, organization_id, hold_id,
+    )  # fmt: skip
+    return None if row is None else (row[0], Cause(*row[1:]))
+
+
+def _write_line(
+    tx: Tx,
+    organization_id: str,
+    account: tuple[int, ...] | None,
+    kind: str,
+    from_pot: str,
+    to_pot: str,
+    amount: int,
+    reference: str,
+    cause: Cause,
+) -> None:
+    if account is None:
+        raise NotFound("There is no such organisation.")
+    line, available, reserved = account
+    tx.run(
+        "INSERT INTO credit_movements (organization_id, line, at, kind, from_pot, to_pot, amount, available_after,"
+        " reserved_after, reference, request_id, endpoint, api_key_id, quelle)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        organization_id, line, tx.now, kind, from_pot, to_pot, amount, available, reserved, reference, *cause,
+    )  # fmt: skip
+
+
+def _lapse(tx: Tx, organization_id: str) -> None:
+    """Settle which grants were used, then let go of what has expired."""
+    _allocate(tx, organization_id)
+    for grant_id, remaining in tx.all(
+        "SELECT id, remaining FROM credit_grants"
+        " WHERE organization_id = ? AND lapsed_at IS NULL AND expires_at <= ? ORDER BY expires_at, id",
+        organization_id, tx.now,
+    ):  # fmt: skip
+        tx.run(
+            "UPDATE credit_grants SET remaining = 0, lapsed_at = ? WHERE organization_id = ? AND id = ?",
+            tx.now, organization_id, grant_id,
+        )  # fmt: skip
+        if remaining:
+            row = tx.one(
+                "UPDATE credit_accounts SET available = available - ?, lapsed = lapsed + ?, last_line = last_line + 1"
+                " WHERE organization_id = ? RETURNING last_line, available, reserved",
+                remaining, remaining, organization_id,
+            )  # fmt: skip
+            _write_line(tx, organization_id, row, "lapse", "available", "lapsed", remaining, grant_id, NO_CALL)
+    _set_next_lapse(tx, organization_id)
+
+
+def _allocate(tx: Tx, organization_id: str) -> None:
+    """Book the credits used since the last time to the live grants: the earliest to expire first."""
+    # The UPDATE locks the account's row, so that no call can slip in between on PostgreSQL.
+    row = tx.one(
+        "UPDATE credit_accounts SET last_line = last_line WHERE organization_id = ? RETURNING reserved + spent - allocated",
+        organization_id,
+    )
+    if row is None:
+        raise NotFound("There is no such organisation.")
+    used = row[0]
+    grants = tx.all(
+        "SELECT id, amount, remaining FROM credit_grants WHERE organization_id = ? AND lapsed_at IS NULL"
+        " ORDER BY COALESCE(expires_at, 9223372036854775807), created_at, id",
+        organization_id,
+    )
+    if used < 0:
+        grants.reverse()
+    for grant_id, amount, remaining in grants:
+        step = min(used, remaining) if used > 0 else max(used, remaining - amount)
+        if step:
+            tx.run(
+                "UPDATE credit_grants SET remaining = remaining - ? WHERE organization_id = ? AND id = ?",
+                step, organization_id, grant_id,
+            )  # fmt: skip
+            used -= step
+    if used < 0:
+        # Set aside from a grant that has lapsed since, and given back now: it stays with the organisation.
+        _add_grant(tx, organization_id, new_id(), -used, None, "returned from a reservation")
+    tx.run("UPDATE credit_accounts SET allocated = reserved + spent WHERE organization_id = ?", organization_id)
+
+
+def _add_grant(
+    tx: Tx, organization_id: str, grant_id: str, amount: int, expires_at: int | None, note: str
+) -> None:
+    tx.run(
+        "INSERT INTO credit_grants (organization_id, id, amount, remaining, note, created_at, expires_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        organization_id, grant_id, amount, amount, note, tx.now, expires_at,
+    )  # fmt: skip
+
+
+def _set_next_lapse(tx: Tx, organization_id: str) -> None:
+    tx.run(
+        "UPDATE credit_accounts SET next_lapse_at = (SELECT MIN(expires_at) FROM credit_grants"
+        " WHERE organization_id = ? AND lapsed_at IS NULL AND expires_at IS NOT NULL) WHERE organization_id = ?",
+        organization_id, organization_id,
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""What a unit of work sees (Tx) and what the rest of the program sees (Database), whatever the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from kontobahn.clock import Clock
+from kontobahn.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Tx(Protocol):
+    """A running transaction. ``now`` is one instant for the whole unit."""
+
+    @property
+    def now(self) -> int: ...
+
+    def one(self, sql: str, *params: Any) -> Row | None:
+        """The first row, or None."""
+
+    def all(self, sql: str, *params: Any) -> list[Row]:
+        """Every row."""
+
+    def run(self, sql: str, *params: Any) -> int:
+        """Execute, and count the rows touched."""
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute once for each row of parameters."""
+
+    def lock(self, *names: str) -> None:
+        """Wait until no other transaction holds this name; held to the end of the transaction.
+
+        PostgreSQL runs units at READ COMMITTED, so a unit that decides on what it has read takes the lock first. SQLite has
+        one writer and needs none.
+        """
+
+
+class Unit:
+    """A function waiting for its turn, and the promise of its result."""
+
+    __slots__ = ("args", "fn", "kwargs", "promise")
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], promise: Promise) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.promise = promise
+
+
+class Promise(Protocol):
+    def settle(self, result: Any, error: BaseException | None) -> None: ...
+
+
+class Engine(Protocol):
+    """SQLite or PostgreSQL."""
+
+    name: str
+
+    def submit(self, unit: Unit, *, write: bool) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _LoopPromise:
+    """Settles a future of an event loop from another thread."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._settle, result, error)
+        except RuntimeError:
+            pass  # the loop has gone, and with it whoever waited
+
+    def _settle(self, result: Any, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+
+class _ThreadPromise:
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: Future[Any] = Future()
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+
+
+class Database:
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._on_loop(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._on_loop(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
+
+    def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for callers without an event loop: commands and tests."""
+        return self._in_thread(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
+
+    def write_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._in_thread(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        self.engine.close()
+
+    async def _on_loop(self, fn: Any, args: Any, kwargs: Any, *, write: bool) -> Any:
+        promise = _LoopPromise(asyncio.get_running_loop())
+        self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
+        return await promise.future
+
+    def _in_thread(self, fn: Any, args: Any, kwargs: Any, *, write: bool) -> Any:
+        promise = _ThreadPromise()
+        self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
+        return promise.future.result()
+
+
+def open_database(settings: Settings, clock: Clock) -> Database:
+    """The database of these settings, as it is; `migrate` brings it up to date."""
+    if settings.on_postgres:
+        from kontobahn.db.postgres import PostgresEngine
+
+        return Database(PostgresEngine(settings.database_url, clock, connections=settings.database_connections))
+    from kontobahn.db.sqlite import SqliteEngine
+
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return Database(SqliteEngine(settings.sqlite_path, clock))

@@ -1,0 +1,11 @@
+-- A connection to a client's books, whichever provider keeps them.
+CREATE TABLE ledger_connections (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  id TEXT NOT NULL,
+  bezeichnung TEXT,
+  provider TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'connected', 'expired', 'revoked', 'error')),
+  verbunden_seit BIGINT,
+  erstellt_am BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, id)
+);

@@ -1,0 +1,180 @@
+"""The embedded engine: one writer thread with group commit, a few reader threads on write-ahead-log snapshots.
+
+Units that wait at the same moment share one durable commit, each in its own savepoint: a unit that fails leaves its
+neighbours untouched and its caller with its own error.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kontobahn.clock import Clock
+from kontobahn.db.database import Row, Unit
+from kontobahn.errors import DatabaseUnavailable
+
+MOST_UNITS_A_COMMIT = 256
+READER_THREADS = 2
+BUSY_TIMEOUT_MS = 10_000
+_PASSES_BY_ITSELF = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
+
+
+class SqliteTx:
+    __slots__ = ("_execute", "_executemany", "now")
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self._execute = connection.execute
+        self._executemany = connection.executemany
+        self.now = now
+
+    def one(self, sql: str, *params: Any) -> Row | None:
+        cursor = self._execute(sql, params)
+        row: Row | None = cursor.fetchone()
+        cursor.close()  # an unfinished SELECT would keep the savepoint from being released
+        return row
+
+    def all(self, sql: str, *params: Any) -> list[Row]:
+        return self._execute(sql, params).fetchall()
+
+    def run(self, sql: str, *params: Any) -> int:
+        return self._execute(sql, params).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._executemany(sql, rows)
+
+    def lock(self, *names: str) -> None:
+        """The one writer is the lock."""
+
+
+class SqliteEngine:
+    name = "sqlite"
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._writes: SimpleQueue[Unit | None] = SimpleQueue()
+        self._reads: SimpleQueue[Unit | None] = SimpleQueue()
+        self._closed = False
+        writer = self._connect()
+        threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
+        threads += [
+            threading.Thread(target=self._read_loop, args=(self._connect(read_only=True),), name="sqlite-reader", daemon=True)
+            for _ in range(READER_THREADS)
+        ]
+        self._threads = threads
+        for thread in threads:
+            thread.start()
+
+    def submit(self, unit: Unit, *, write: bool) -> None:
+        if self._closed:
+            unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
+            return
+        (self._writes if write else self._reads).put(unit)
+
+    def close(self) -> None:
+        """Finish what waits, then let go."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writes.put(None)
+        for _ in range(READER_THREADS):
+            self._reads.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self._path,
+                timeout=BUSY_TIMEOUT_MS / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+            )
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA cache_size = -32000")
+            if read_only:
+                connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"{self._path}: {error}") from error
+        return connection
+
+    def _write_loop(self, connection: sqlite3.Connection) -> None:
+        batch: list[Unit] = []
+        last = False
+        while not last:
+            unit = self._writes.get()
+            while unit is not None:
+                batch.append(unit)
+                if len(batch) == MOST_UNITS_A_COMMIT:
+                    break
+                try:
+                    unit = self._writes.get_nowait()
+                except Empty:
+                    break
+            last = unit is None
+            while batch:
+                batch = self._commit_together(connection, batch)
+        connection.close()
+
+    def _commit_together(self, connection: sqlite3.Connection, batch: list[Unit]) -> list[Unit]:
+        """Run the units in one transaction; the answer is those that still have to be run."""
+        outcomes: list[tuple[Unit, Any, BaseException | None]] = []
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for unit in batch:
+                outcomes.append((unit, *self._run_in_savepoint(connection, unit)))
+                if not connection.in_transaction:
+                    # A full disk or an I/O error ends the whole transaction: nothing of this batch was written.
+                    raise outcomes[-1][2] or sqlite3.OperationalError("the transaction was rolled back")
+            connection.execute("COMMIT")
+        except Exception as failure:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            begun = outcomes or [(unit, None, None) for unit in batch]
+            for unit, _, own_error in begun:
+                unit.promise.settle(None, own_error or _translate(failure))
+            return batch[len(begun) :]
+        for unit, result, error in outcomes:
+            unit.promise.settle(result, error)
+        return []
+
+    def _run_in_savepoint(self, connection: sqlite3.Connection, unit: Unit) -> tuple[Any, BaseException | None]:
+        connection.execute("SAVEPOINT unit")
+        try:
+            result = unit.fn(SqliteTx(connection, self._clock.now()), *unit.args, **unit.kwargs)
+            connection.execute("RELEASE unit")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO unit")
+                connection.execute("RELEASE unit")
+            return None, _translate(error)
+        return result, None
+
+    def _read_loop(self, connection: sqlite3.Connection) -> None:
+        while (unit := self._reads.get()) is not None:
+            result, failure = None, None
+            try:
+                connection.execute("BEGIN")
+                result = unit.fn(SqliteTx(connection, self._clock.now()), *unit.args, **unit.kwargs)
+            except BaseException as error:
+                failure = _translate(error)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            unit.promise.settle(result, failure)
+        connection.close()
+
+
+def _translate(error: BaseException) -> BaseException:
+    """Trouble that passes by itself becomes 503; everything else stays what it is."""
+    if isinstance(error, sqlite3.OperationalError):
+        text = str(error).lower()
+        if any(word in text for word in _PASSES_BY_ITSELF):
+            return DatabaseUnavailable(f"SQLite: {error}")
+    return error

@@ -1,0 +1,121 @@
+"""Every error that Kontobahn raises on purpose.
+
+An error carries one sentence for the caller (``str(error)``) and, where it helps, one for the operator (``operator``),
+which goes to the log and never on the wire. HTTP knows only this tree.
+
+    KontobahnError
+    ├── Refusal                    the caller must change something; nothing was written
+    │   ├── BadRequest         400 malformed or missing input; names the field
+    │   ├── Unauthorized       401 missing or invalid API key
+    │   ├── OutOfCredits       402 benoetigt, verfuegbar
+    │   ├── Forbidden          403 known, but not allowed
+    │   ├── NotFound           404 not there, or another organisation's
+    │   ├── MethodNotAllowed   405 allow
+    │   ├── Conflict           409 contradicts the present state
+    │   ├── TooLarge           413
+    │   ├── NotJson            415
+    │   ├── KeyReused          422 an idempotency key with another body
+    │   └── TooManyRequests    429
+    ├── Unavailable            503 passes by itself; retry_after_seconds
+    │   └── DatabaseUnavailable
+    └── SetupError                 the installation is wrong; one sentence says what to do
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class KontobahnError(Exception):
+    """The root; ``extra`` holds the further fields of the error body."""
+
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str, /, *, operator: str | None = None, **extra: Any) -> None:
+        super().__init__(message)
+        self.operator = operator
+        self.extra = extra
+
+
+class Refusal(KontobahnError):
+    """The caller asked for something that will not be done."""
+
+
+class BadRequest(Refusal):
+    status = 400
+
+
+class Unauthorized(Refusal):
+    status = 401
+
+
+class OutOfCredits(Refusal):
+    status = 402
+
+    def __init__(self, *, benoetigt: int, verfuegbar: int) -> None:
+        super().__init__(
+            f"Not enough credits: this call needs {benoetigt}, {verfuegbar} are available.",
+            benoetigt=benoetigt,
+            verfuegbar=verfuegbar,
+        )
+
+
+class Forbidden(Refusal):
+    status = 403
+
+
+class NotFound(Refusal):
+    status = 404
+
+
+class MethodNotAllowed(Refusal):
+    status = 405
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        super().__init__(f"This path takes {', '.join(allowed)}.")
+        self.allowed = allowed
+
+
+class Conflict(Refusal):
+    status = 409
+
+
+class TooLarge(Refusal):
+    status = 413
+
+
+class NotJson(Refusal):
+    status = 415
+
+
+class KeyReused(Refusal):
+    status = 422
+
+
+class TooManyRequests(Refusal):
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(KontobahnError):
+    """Something we depend on is down; the same call may succeed a little later."""
+
+    status = 503
+
+    def __init__(
+        self, message: str, /, *, retry_after_seconds: int = 5, operator: str | None = None, **extra: Any
+    ) -> None:
+        super().__init__(message, operator=operator, **extra)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class DatabaseUnavailable(Unavailable):
+    def __init__(self, operator: str) -> None:
+        super().__init__("The database cannot be reached at the moment. Nothing was written.", operator=operator)
+
+
+class SetupError(KontobahnError):
+    """Raised at start or by a command: a setting, a file or a version that cannot work."""

@@ -1,0 +1,55 @@
+"""Identifiers and tokens: time-ordered UUIDs for rows, base62 secrets with a checksum for API keys and sessions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+import zlib
+
+BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+API_KEY_PREFIX = "kb_live_"
+SESSION_PREFIX = "kb_sess_"
+INVITATION_PREFIX = "kb_inv_"
+_SECRET_LENGTH = 30
+_CHECKSUM_LENGTH = 6  # 62**6 exceeds 2**32, so every CRC-32 fits
+
+
+def new_id() -> str:
+    """A UUID version 7: rows made one after the other lie side by side in an index."""
+    value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def new_request_id() -> str:
+    return "req_" + secrets.token_hex(10)
+
+
+def new_token(prefix: str) -> str:
+    """``prefix`` + 30 random base62 characters + a checksum over both, so that a mistyped token is known at sight."""
+    body = prefix + "".join(secrets.choice(BASE62) for _ in range(_SECRET_LENGTH))
+    return body + _checksum(body)
+
+
+def is_well_formed(token: str, prefix: str) -> bool:
+    if not token.startswith(prefix) or len(token) != len(prefix) + _SECRET_LENGTH + _CHECKSUM_LENGTH:
+        return False
+    return token.isascii() and token[-_CHECKSUM_LENGTH:] == _checksum(token[:-_CHECKSUM_LENGTH])
+
+
+def _checksum(text: str) -> str:
+    number = zlib.crc32(text.encode())
+    digits = ""
+    for _ in range(_CHECKSUM_LENGTH):
+        number, digit = divmod(number, 62)
+        digits = BASE62[digit] + digits
+    return digits

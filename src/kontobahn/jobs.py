@@ -1,0 +1,98 @@
+"""Named jobs on a schedule. A lease in the database lets one process at a time run a job; a dead one's lease runs out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from kontobahn import log
+from kontobahn.clock import SECOND
+from kontobahn.db import Database, Tx
+from kontobahn.errors import Unavailable
+
+LEASE_SECONDS = 120
+
+
+class Job(NamedTuple):
+    name: str
+    every_seconds: float
+    run: Callable[[], Awaitable[None]]
+
+
+class JobRunner:
+    def __init__(self, db: Database, jobs: list[Job]) -> None:
+        self._db = db
+        self._jobs = jobs
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._repeat(job), name=f"job {job.name}") for job in self._jobs]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def run_due(self) -> list[str]:
+        """Run every job that is due and not running elsewhere; the answer names them."""
+        return [job.name for job in self._jobs if await self._run_if_due(job)]
+
+    async def _repeat(self, job: Job) -> None:
+        while True:
+            await self._run_if_due(job)
+            await asyncio.sleep(job.every_seconds * random.uniform(0.9, 1.1))
+
+    async def _run_if_due(self, job: Job) -> bool:
+        try:
+            if not await self._db.write(_claim, job.name, self._owner):
+                return False
+            error = await _outcome(job)
+            await self._db.write(_release, job.name, self._owner, job.every_seconds, error)
+        except Unavailable as trouble:
+            log.warning("job_postponed", job=job.name, detail=trouble.operator or str(trouble))
+            return False
+        return error is None
+
+
+async def _outcome(job: Job) -> str | None:
+    try:
+        await job.run()
+    except Unavailable:
+        raise
+    except Exception as error:
+        log.exception("job_failed", error, job=job.name)
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _claim(tx: Tx, name: str, owner: str) -> bool:
+    until = tx.now + LEASE_SECONDS * SECOND
+    tx.run(
+        "INSERT INTO job_leases (name, owner, lease_until, next_at) VALUES (?, '', 0, 0) ON CONFLICT DO NOTHING", name
+    )
+    return bool(
+        tx.run(
+            "UPDATE job_leases SET owner = ?, lease_until = ? WHERE name = ? AND lease_until <= ? AND next_at <= ?",
+            owner, until, name, tx.now, tx.now,
+        )
+    )  # fmt: skip
+
+
+def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | None) -> None:
+    # Due again a little before the full time, so that a process waking on schedule is not a moment early.
+    next_at = tx.now + round(every_seconds * 0.8 * SECOND)
+    tx.run(
+        "UPDATE job_leases SET lease_until = 0, next_at = ?, finished_at = ?, last_error = ? WHERE name = ? AND owner = ?",
+        next_at, tx.now, error, name, owner,
+    )  # fmt: skip
+
+
+def overdue(tx: Tx) -> list[tuple[str, str | None]]:
+    """Jobs that failed the last time, for `kontobahn doctor`."""
+    return [(name, error) for name, error in tx.all("SELECT name, last_error FROM job_leases WHERE last_error IS NOT NULL")]

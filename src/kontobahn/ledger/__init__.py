@@ -1,0 +1,1 @@
+"""The ledger area: the books of clients, reached through connections."""

@@ -1,0 +1,145 @@
+"""Rate limits: fixed windows that open at a caller's first request. In memory for one process, in Redis for several.
+
+Both count every request exactly once. Without Redis for a moment the windows fall back to memory, a process on its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple, Protocol
+
+from kontobahn import log
+from kontobahn.clock import SECOND, Clock
+from kontobahn.settings import Settings
+
+API = "api"
+WEBHOOKS = "webhooks"
+AUTH = "auth"
+DROPDOWN = "dropdown"
+SWEEP_SECONDS = 60
+REDIS_TIMEOUT_SECONDS = 1.0
+REDIS_PAUSE_SECONDS = 5.0
+
+
+class Group(NamedTuple):
+    name: str
+    requests: int
+    window_seconds: int
+
+    @property
+    def policy(self) -> str:
+        return f"{self.requests};w={self.window_seconds}"
+
+
+class Hit(NamedTuple):
+    allowed: bool
+    limit: int
+    remaining: int
+    reset_seconds: int
+
+
+class Windows(Protocol):
+    async def hit(self, group: Group, identity: str) -> Hit:
+        """Count one request."""
+
+    async def close(self) -> None: ...
+
+
+def groups(settings: Settings) -> dict[str, Group]:
+    return {
+        group.name: group
+        for group in (
+            Group(API, settings.limit_api_requests, settings.limit_api_window_seconds),
+            Group(WEBHOOKS, settings.limit_webhook_requests, settings.limit_webhook_window_seconds),
+            Group(AUTH, settings.limit_auth_requests, settings.limit_auth_window_seconds),
+            Group(DROPDOWN, settings.dropdown_free_calls_per_hour, 3600),
+        )
+    }
+
+
+def group_of(path: str) -> str:
+    # Choice 5: the most specific group alone counts a request.
+    if path.startswith("/v2/banking/webhooks/"):
+        return WEBHOOKS
+    return AUTH if path.startswith("/v2/auth/") else API
+
+
+def _hit(group: Group, count: int, left_microseconds: int) -> Hit:
+    return Hit(
+        allowed=count <= group.requests,
+        limit=group.requests,
+        remaining=max(0, group.requests - count),
+        reset_seconds=max(1, -(-left_microseconds // SECOND)),
+    )
+
+
+class MemoryWindows:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: dict[tuple[str, str], tuple[int, int]] = {}
+        self._next_sweep = 0
+
+    async def hit(self, group: Group, identity: str) -> Hit:
+        now = self._clock.now()
+        if now >= self._next_sweep:
+            self._sweep(now)
+        key = (group.name, identity)
+        ends_at, count = self._open.get(key, (0, 0))
+        if ends_at <= now:
+            ends_at, count = now + group.window_seconds * SECOND, 0
+        count += 1
+        self._open[key] = (ends_at, count)
+        return _hit(group, count, ends_at - now)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _sweep(self, now: int) -> None:
+        self._open = {key: window for key, window in self._open.items() if window[0] > now}
+        self._next_sweep = now + SWEEP_SECONDS * SECOND
+
+
+# Counting and the life of the window in one step, so that a window can never be left without an end.
+_SCRIPT = """
+local count = redis.call('INCR', KEYS[1])
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 then
+  left = tonumber(ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], left)
+end
+return {count, left}
+"""
+
+
+class RedisWindows:
+    def __init__(self, url: str, clock: Clock) -> None:
+        from redis.asyncio import Redis
+
+        self._redis: Any = Redis.from_url(
+            url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
+        )
+        self._script = self._redis.register_script(_SCRIPT)
+        self._fallback = MemoryWindows(clock)
+        self._try_again_at = 0.0
+
+    async def hit(self, group: Group, identity: str) -> Hit:
+        from redis.exceptions import RedisError
+
+        if time.monotonic() < self._try_again_at:
+            return await self._fallback.hit(group, identity)
+        try:
+            count, left_ms = await self._script(
+                keys=[f"kontobahn:limit:{group.name}:{identity}"], args=[group.window_seconds * 1000]
+            )
+        except (RedisError, OSError) as error:
+            self._try_again_at = time.monotonic() + REDIS_PAUSE_SECONDS
+            log.warning("redis_unavailable", detail=str(error), consequence="rate limits count for each process on its own")
+            return await self._fallback.hit(group, identity)
+        return _hit(group, count, left_ms * 1000)
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+
+def open_windows(settings: Settings, clock: Clock) -> Windows:
+    return RedisWindows(settings.redis_url, clock) if settings.redis_url else MemoryWindows(clock)

@@ -1,0 +1,32 @@
+"""Counters for Prometheus. Labels are endpoints and statuses, never organisations or people."""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+
+
+class Metrics:
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "kontobahn_requests", "Calls by endpoint and status.", ["endpoint", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "kontobahn_request_seconds",
+            "Time to answer, by endpoint.",
+            ["endpoint"],
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            registry=self._registry,
+        )
+        self._credits = Counter("kontobahn_credits_charged", "Credits charged.", registry=self._registry)
+
+    def note(self, endpoint: str, status: int, seconds: float, credits: int) -> None:
+        self._requests.labels(endpoint, str(status)).inc()
+        self._seconds.labels(endpoint).observe(seconds)
+        if credits:
+            self._credits.inc(credits)
+
+    def render(self) -> bytes:
+        return generate_latest(self._registry)

@@ -1,0 +1,29 @@
+"""Exact money. On the wire a JSON number, inside whole cents (``*_minor``); a float never comes into it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+CENT = Decimal("0.01")
+LARGEST = Decimal("999999999999.99")
+
+
+def euro(value: Decimal) -> Decimal:
+    """The amount with exactly two decimals; ValueError with the reason where that would change it."""
+    # Choice 8: two decimals for EUR; a third is refused, never rounded.
+    if not value.is_finite():
+        raise ValueError("must be a finite number")
+    if abs(value) > LARGEST:
+        raise ValueError(f"must lie between -{LARGEST} and {LARGEST}")
+    cents = value.quantize(CENT)
+    if cents != value:
+        raise ValueError("must have at most two decimals")
+    return cents if cents else abs(cents)
+
+
+def to_minor(value: Decimal) -> int:
+    return int(euro(value).scaleb(2))
+
+
+def from_minor(cents: int) -> Decimal:
+    return Decimal(cents).scaleb(-2).quantize(CENT)

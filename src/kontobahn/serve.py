@@ -1,0 +1,132 @@
+"""Runs the HTTP server: in this process for one worker, in several processes otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kontobahn import log
+from kontobahn.errors import SetupError
+from kontobahn.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from kontobahn.app import Application
+
+BACKLOG = 1024
+
+
+def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
+    """Take the port, so that nobody else can; port 0 takes a free one. The server binds beside the socket returned."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # The server shares its port among workers, and would quietly share it with a second service too.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SetupError(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another one with --port.") from None
+    holder = socket.socket(family, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind((host, port))
+    return holder, holder.getsockname()[1]
+
+
+def check_workers(settings: Settings, workers: int) -> None:
+    if workers < 2:
+        return
+    if not settings.on_postgres:
+        raise SetupError(
+            "More than one worker needs PostgreSQL: the embedded SQLite database has one writer."
+            f" Set {PREFIX}DATABASE_URL=postgresql://…, or leave out --workers."
+        )
+    if not settings.redis_url:
+        raise SetupError(
+            "More than one worker needs Redis, or each would count rate limits on its own."
+            f" Set {PREFIX}REDIS_URL=redis://…, or leave out --workers."
+        )
+
+
+class EmbeddedServer:
+    """One worker on the running event loop."""
+
+    def __init__(self, application: Application, host: str, port: int) -> None:
+        from granian.constants import HTTPModes, Interfaces
+        from granian.server.embed import Server
+
+        self._server: Any = Server(
+            application,
+            address=host,
+            port=port,
+            interface=Interfaces.ASGINL,  # the application's life is ours: its errors at start must reach the command line
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            log_enabled=False,
+        )
+
+    async def serve(self) -> None:
+        await self._server.serve()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+def serve_one(application: Application, host: str, port: int, ready: Callable[[], None]) -> None:
+    """Serve until told to stop, finishing what runs."""
+
+    async def main() -> None:
+        await application.startup()
+        server = EmbeddedServer(application, host, port)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.stop)
+        serving = asyncio.create_task(server.serve())
+        await _accepts(host, port, serving)
+        ready()
+        await serving
+        await application.shutdown()
+
+    asyncio.run(main())
+
+
+async def _accepts(host: str, port: int, serving: asyncio.Task[None]) -> None:
+    for _ in range(2000):
+        if serving.done():
+            await serving
+        try:
+            _, writer = await asyncio.open_connection(host if host not in ("0.0.0.0", "::") else "localhost", port)
+        except OSError:
+            await asyncio.sleep(0.005)
+            continue
+        writer.close()
+        return
+    raise SetupError(f"The server does not answer on {host}:{port}.")
+
+
+def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
+    """Several worker processes on one port; each makes its own application from the environment."""
+    from granian.constants import HTTPModes, Interfaces
+    from granian.server import Server
+
+    os.environ[PREFIX + "DATA"] = str(settings.data_dir)
+    os.environ[PREFIX + "RUN_JOBS"] = str(settings.run_jobs).lower()
+    log.info("starting_workers", workers=workers, host=host, port=port)
+    Server(
+        "kontobahn.app:create",
+        factory=True,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=workers,
+        backlog=BACKLOG,
+        respawn_failed_workers=True,
+        workers_kill_timeout=settings.shutdown_grace_seconds,
+        log_enabled=False,
+    ).serve()

@@ -1,0 +1,148 @@
+"""Every setting: name, default, unit and reason. Read from KONTOBAHN_* variables, then from a TOML file, then the default.
+
+The file is DATA/kontobahn.toml, or the one KONTOBAHN_CONFIG names. Adding a field to Settings is all it takes to add a setting.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kontobahn.errors import SetupError
+
+PREFIX = "KONTOBAHN_"
+_DEFAULT_DATA = "./data"
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+def _about(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    data: Annotated[str, _about("directory that holds the database, the key file and the demo's facts")] = _DEFAULT_DATA
+    database_url: Annotated[
+        str, _about("postgresql://… for PostgreSQL; empty for the embedded SQLite database in the data directory")
+    ] = ""
+    database_connections: Annotated[
+        Count, _about("database connections a process may open; more than the cores of the database rarely helps")
+    ] = 16
+    redis_url: Annotated[str, _about("redis://… for rate limits shared by several processes; empty for one process")] = ""
+    secret_key: Annotated[
+        str, _about("base64 of 32 bytes that key the stored hashes and secrets; empty for DATA/secret.key (mode 0600)")
+    ] = ""
+    base_url: Annotated[str, _about("public address of the service, without a slash at the end")] = ""
+    trusted_proxies: Annotated[
+        str, _about("comma-separated networks whose X-Forwarded-For is believed, for example 10.0.0.0/8")
+    ] = ""
+
+    limit_api_requests: Annotated[Count, _about("requests in a window for a key (or an address) on /v2/")] = 200
+    limit_api_window_seconds: Annotated[Count, _about("length of that window")] = 900
+    limit_webhook_requests: Annotated[Count, _about("requests in a window for an address on /v2/banking/webhooks/")] = 60
+    limit_webhook_window_seconds: Annotated[Count, _about("length of that window")] = 60
+    limit_auth_requests: Annotated[Count, _about("requests in a window for an address on /v2/auth/")] = 30
+    limit_auth_window_seconds: Annotated[Count, _about("length of that window")] = 900
+    dropdown_free_calls_per_hour: Annotated[int, Meta(ge=0), _about("free dropdown calls for a key")] = 60
+
+    prices: Annotated[
+        dict[str, Annotated[int, Meta(ge=0)]],
+        _about('credits by endpoint where they differ from the contract, for example {"GET /v2/ledger-rewe-read/opos": 4}'),
+    ] = {}
+    call_hold_seconds: Annotated[
+        Count, _about("how long a reservation for a call lives when the process dies; longer than any call")
+    ] = 300
+
+    body_limit_bytes: Annotated[Count, _about("largest request body")] = 28 * 1024 * 1024
+    idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
+    idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
+    session_hours: Annotated[Count, _about("life of a sign-in")] = 12
+    invitation_days: Annotated[Count, _about("life of an invitation")] = 7
+    shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
+
+    run_jobs: Annotated[bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")] = True
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("least level that is logged")] = "info"
+    log_requests: Annotated[
+        Literal["all", "failed", "none"], _about("which calls get a line in the log; metrics count all of them")
+    ] = "failed"
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.data).expanduser().resolve()
+
+    @property
+    def on_postgres(self) -> bool:
+        return self.database_url.startswith(("postgresql://", "postgres://"))
+
+    @property
+    def sqlite_path(self) -> Path:
+        return self.data_dir / "kontobahn.sqlite3"
+
+
+NAMES = tuple(Settings.__struct_fields__)
+
+
+def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """The settings in force; SetupError with one sentence where one cannot be understood."""
+    environ = os.environ if environ is None else environ
+    from_env = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(PREFIX) and name != PREFIX + "CONFIG" and value != ""
+    }
+    data = overrides.get("data") or from_env.get("data") or _DEFAULT_DATA
+    config = environ.get(PREFIX + "CONFIG")
+    path = Path(config) if config else Path(data).expanduser() / "kontobahn.toml"
+    values: dict[str, Any] = _read_file(path, required=bool(config))
+    _refuse_unknown(values, f"{path}: there is no setting “{{name}}”.")
+    _refuse_unknown(from_env, f"There is no setting {PREFIX}{{NAME}}.")
+    values.update(from_env)
+    values.update({name: value for name, value in overrides.items() if value is not None})
+    if isinstance(values.get("prices"), str):
+        try:
+            values["prices"] = msgspec.json.decode(values["prices"])
+        except msgspec.DecodeError as error:
+            raise SetupError(f"{PREFIX}PRICES must be a JSON object: {error}.") from None
+    try:
+        settings = msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SetupError(f"A setting cannot be used: {error}.") from None
+    if settings.database_url and not settings.on_postgres:
+        raise SetupError("The setting database_url must start with postgresql:// (leave it empty for SQLite).")
+    return settings
+
+
+def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise SetupError(f"The configuration file {path} does not exist.") from None
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SetupError(f"The configuration file {path} cannot be read: {error}.") from None
+
+
+def _refuse_unknown(values: Mapping[str, Any], sentence: str) -> None:
+    for name in values:
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise SetupError(sentence.format(name=name, NAME=name.upper()) + hint)
+
+
+def describe() -> list[tuple[str, Any, str]]:
+    """Name, default and reason of every setting, for `kontobahn doctor` and the documentation."""
+    rows = []
+    for field in msgspec.structs.fields(Settings):
+        metas = getattr(field.type, "__metadata__", ())
+        reason = next((meta.description for meta in metas if meta.description), "")
+        rows.append((field.name, field.default if field.default is not msgspec.NODEFAULT else {}, reason))
+    return rows
