@@ -65,7 +65,7 @@ class Application:
                 routes=Routes(self.endpoints),
             )
         )
-        self.jobs = JobRunner(self.db, jobs(self.db)) if settings.run_jobs else None
+        self.jobs = JobRunner(self.db, scheduled_jobs(self.db)) if settings.run_jobs else None
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
         self._pages: Asgi | None = None
@@ -133,22 +133,23 @@ class Application:
     def _other_pages(self) -> Asgi:
         """Built at the first use: a service that only answers /v2 starts without the page machinery."""
         if self._pages is None:
+            from starlette.applications import Starlette
+
             from kontobahn.api.docs import docs_routes
             from kontobahn.api.system import system_routes
-            from starlette.applications import Starlette
 
             routes = [*system_routes(self.db, self.metrics, self._openapi), *docs_routes(self.endpoints, self.settings)]
             self._pages = Starlette(routes=routes)
         return self._pages
 
     def _refuse_unknown_prices(self) -> None:
-        known = {endpoint.name for endpoint in self.endpoints}
+        chargeable = {endpoint.name for endpoint in self.endpoints if endpoint.caller != "anybody"}
         for name in self.settings.prices:
-            if name not in known:
-                raise SetupError(f"The setting prices names “{name}”, which is no endpoint of this version.")
+            if name not in chargeable:
+                raise SetupError(f"The setting prices names “{name}”, which is no endpoint that can be charged.")
 
 
-def jobs(db: Database) -> list[Job]:
+def scheduled_jobs(db: Database) -> list[Job]:
     async def expire_reservations() -> None:
         while await db.write(credits.expire_stale_holds, most=500) == 500:
             pass

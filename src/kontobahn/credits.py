@@ -72,7 +72,8 @@ def open_account(tx: Tx, organization_id: str) -> None:
 
 def balance(tx: Tx, organization_id: str) -> Balance:
     row = tx.one(
-        "SELECT available, reserved, spent, lapsed, granted FROM credit_accounts WHERE organization_id = ?", organization_id
+        "SELECT available, reserved, spent, lapsed, granted FROM credit_accounts WHERE organization_id = ?",
+        organization_id,
     )
     if row is None:
         raise NotFound("There is no such organisation.")
@@ -162,7 +163,9 @@ def expire_stale_holds(tx: Tx, *, most: int = 500) -> int:
 
 
 def lapse_due_grants(tx: Tx) -> int:
-    due = tx.all("SELECT organization_id FROM credit_accounts WHERE next_lapse_at <= ? ORDER BY organization_id", tx.now)
+    due = tx.all(
+        "SELECT organization_id FROM credit_accounts WHERE next_lapse_at <= ? ORDER BY organization_id", tx.now
+    )
     for (organization_id,) in due:
         _lapse(tx, organization_id)
     return len(due)
@@ -206,7 +209,7 @@ def find_discrepancies(tx: Tx) -> list[str]:
 
 
 def _take(tx: Tx, organization_id: str, amount: int) -> tuple[int, int, int] | None:
-    return tx.one(  # type: ignore[return-value]
+    return tx.one(
         "UPDATE credit_accounts SET available = available - ?, reserved = reserved + ?, last_line = last_line + 1"
         " WHERE organization_id = ? AND available >= ? AND (next_lapse_at IS NULL OR next_lapse_at > ?)"
         " RETURNING last_line, available, reserved",
@@ -298,9 +301,7 @@ def _allocate(tx: Tx, organization_id: str) -> None:
     tx.run("UPDATE credit_accounts SET allocated = reserved + spent WHERE organization_id = ?", organization_id)
 
 
-def _add_grant(
-    tx: Tx, organization_id: str, grant_id: str, amount: int, expires_at: int | None, note: str
-) -> None:
+def _add_grant(tx: Tx, organization_id: str, grant_id: str, amount: int, expires_at: int | None, note: str) -> None:
     tx.run(
         "INSERT INTO credit_grants (organization_id, id, amount, remaining, note, created_at, expires_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",

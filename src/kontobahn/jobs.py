@@ -93,6 +93,8 @@ def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | N
     )  # fmt: skip
 
 
-def overdue(tx: Tx) -> list[tuple[str, str | None]]:
+def failed(tx: Tx) -> list[tuple[str, str | None]]:
     """Jobs that failed the last time, for `kontobahn doctor`."""
-    return [(name, error) for name, error in tx.all("SELECT name, last_error FROM job_leases WHERE last_error IS NOT NULL")]
+    return [
+        (name, error) for name, error in tx.all("SELECT name, last_error FROM job_leases WHERE last_error IS NOT NULL")
+    ]

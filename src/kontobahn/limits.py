@@ -133,7 +133,9 @@ class RedisWindows:
             )
         except (RedisError, OSError) as error:
             self._try_again_at = time.monotonic() + REDIS_PAUSE_SECONDS
-            log.warning("redis_unavailable", detail=str(error), consequence="rate limits count for each process on its own")
+            log.warning(
+                "redis_unavailable", detail=str(error), consequence="rate limits count for each process on its own"
+            )
             return await self._fallback.hit(group, identity)
         return _hit(group, count, left_ms * 1000)
 

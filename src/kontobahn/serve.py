@@ -28,7 +28,9 @@ def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise SetupError(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another one with --port.") from None
+            raise SetupError(
+                f"Cannot listen on {host}:{port}: {error.strerror}. Choose another one with --port."
+            ) from None
     holder = socket.socket(family, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -86,7 +88,7 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, server.stop)
         serving = asyncio.create_task(server.serve())
-        await _accepts(host, port, serving)
+        await wait_until_accepting(host, port, serving)
         ready()
         await serving
         await application.shutdown()
@@ -94,7 +96,7 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
     asyncio.run(main())
 
 
-async def _accepts(host: str, port: int, serving: asyncio.Task[None]) -> None:
+async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]) -> None:
     for _ in range(2000):
         if serving.done():
             await serving

@@ -35,7 +35,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_connections: Annotated[
         Count, _about("database connections a process may open; more than the cores of the database rarely helps")
     ] = 16
-    redis_url: Annotated[str, _about("redis://… for rate limits shared by several processes; empty for one process")] = ""
+    redis_url: Annotated[
+        str, _about("redis://… for rate limits shared by several processes; empty for one process")
+    ] = ""
     secret_key: Annotated[
         str, _about("base64 of 32 bytes that key the stored hashes and secrets; empty for DATA/secret.key (mode 0600)")
     ] = ""
@@ -46,7 +48,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     limit_api_requests: Annotated[Count, _about("requests in a window for a key (or an address) on /v2/")] = 200
     limit_api_window_seconds: Annotated[Count, _about("length of that window")] = 900
-    limit_webhook_requests: Annotated[Count, _about("requests in a window for an address on /v2/banking/webhooks/")] = 60
+    limit_webhook_requests: Annotated[Count, _about("requests in a window for an address on /v2/banking/webhooks/")] = (
+        60
+    )
     limit_webhook_window_seconds: Annotated[Count, _about("length of that window")] = 60
     limit_auth_requests: Annotated[Count, _about("requests in a window for an address on /v2/auth/")] = 30
     limit_auth_window_seconds: Annotated[Count, _about("length of that window")] = 900
@@ -54,7 +58,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     prices: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
-        _about('credits by endpoint where they differ from the contract, for example {"GET /v2/ledger-rewe-read/opos": 4}'),
+        _about(
+            'credits by endpoint where they differ from the contract, for example {"GET /v2/ledger-rewe-read/opos": 4}'
+        ),
     ] = {}
     call_hold_seconds: Annotated[
         Count, _about("how long a reservation for a call lives when the process dies; longer than any call")
@@ -67,7 +73,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     invitation_days: Annotated[Count, _about("life of an invitation")] = 7
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
-    run_jobs: Annotated[bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")] = True
+    run_jobs: Annotated[
+        bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
+    ] = True
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("least level that is logged")] = "info"
     log_requests: Annotated[
         Literal["all", "failed", "none"], _about("which calls get a line in the log; metrics count all of them")

@@ -45,7 +45,9 @@ class Vault:
         try:
             return AESGCM(self._seal_key).decrypt(sealed[1:13], sealed[13:], context.encode())
         except InvalidTag:
-            raise SetupError("A stored secret cannot be opened: the secret key is not the one it was sealed with.") from None
+            raise SetupError(
+                "A stored secret cannot be opened: the secret key is not the one it was sealed with."
+            ) from None
 
 
 def key_file(settings: Settings) -> Path:

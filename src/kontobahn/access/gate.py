@@ -53,7 +53,9 @@ class Gate:
             raise Unauthorized(str(outcome))
         if outcome.valid_until is not None and outcome.valid_until <= self._clock.now():
             self._known.pop(digest, None)
-            raise Unauthorized("This API key has expired." if outcome.key_id else "This session has ended. Sign in again.")
+            raise Unauthorized(
+                "This API key has expired." if outcome.key_id else "This session has ended. Sign in again."
+            )
         return outcome
 
 

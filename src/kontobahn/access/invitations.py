@@ -50,7 +50,15 @@ def create(
         raise Conflict("This person belongs to the organisation already.")
     secret = new_token(INVITATION_PREFIX)
     invitation = Invitation(
-        principal.organization_id, new_id(), email, role, "pending", principal.user_id, tx.now, tx.now + days * DAY, None
+        principal.organization_id,
+        new_id(),
+        email,
+        role,
+        "pending",
+        principal.user_id,
+        tx.now,
+        tx.now + days * DAY,
+        None,
     )
     tx.run(
         f"INSERT INTO invitations ({_COLUMNS}, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

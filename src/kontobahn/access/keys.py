@@ -97,9 +97,7 @@ def get(tx: Tx, organization_id: str, key_id: str) -> ApiKey:
     return ApiKey(*row)
 
 
-def rotate(
-    tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor, *, overlap_seconds: int
-) -> NewKey:
+def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor, *, overlap_seconds: int) -> NewKey:
     """A new secret with the same name and rights; the old one goes on for the overlap."""
     tx.lock("api_key", key_id)
     old = get(tx, organization_id, key_id)
@@ -119,7 +117,9 @@ def rotate(
         "UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE organization_id = ? AND id = ?",
         ends_at, new.key.id, organization_id, key_id,
     )  # fmt: skip
-    audit.record(tx, organization_id, actor, "api_key.rotate", key_id, successor=new.key.id, overlap_seconds=overlap_seconds)
+    audit.record(
+        tx, organization_id, actor, "api_key.rotate", key_id, successor=new.key.id, overlap_seconds=overlap_seconds
+    )
     return new
 
 

@@ -34,4 +34,6 @@ def get(tx: Tx, organization_id: str) -> Organization:
 
 
 def all_organizations(tx: Tx) -> list[Organization]:
-    return [Organization(*row) for row in tx.all("SELECT id, name, created_at FROM organizations ORDER BY created_at, id")]
+    return [
+        Organization(*row) for row in tx.all("SELECT id, name, created_at FROM organizations ORDER BY created_at, id")
+    ]

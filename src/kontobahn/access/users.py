@@ -107,9 +107,7 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if "owner" in (user.role, role) and not principal.may("owner"):
         raise Forbidden("Only an owner may make or unmake an owner.")
     _keep_an_owner(tx, user)
-    tx.run(
-        "UPDATE users SET role = ? WHERE organization_id = ? AND id = ?", role, principal.organization_id, user_id
-    )
+    tx.run("UPDATE users SET role = ? WHERE organization_id = ? AND id = ?", role, principal.organization_id, user_id)
     audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
     return user._replace(role=role)
 

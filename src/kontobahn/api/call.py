@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Platform(Answer):
     """The credit balance after the call."""
 
-    neuesGuthaben: int  # noqa: N815 - the wire's spelling
+    neuesGuthaben: int
 
 
 class Context(NamedTuple):
@@ -45,8 +45,20 @@ class Context(NamedTuple):
 
 
 class Call:
-    __slots__ = ("_principal", "charged", "claim", "context", "endpoint", "ip", "price", "quelle", "request_id", "status",
-                 "stored_answer")  # fmt: skip
+    __slots__ = (
+        "_charge",
+        "_principal",
+        "charged",
+        "claim",
+        "context",
+        "endpoint",
+        "ip",
+        "price",
+        "quelle",
+        "request_id",
+        "status",
+        "stored_answer",
+    )
 
     def __init__(
         self, context: Context, endpoint: Endpoint, principal: Principal | None, request_id: str, ip: str, quelle: str
@@ -61,6 +73,7 @@ class Call:
         self.charged = 0
         self.claim: Claim | None = None
         self.stored_answer: bytes | None = None
+        self._charge: Charge | None = None
         self._principal = principal
 
     @property
@@ -80,27 +93,30 @@ class Call:
         return Charge(self)
 
     async def commit(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The effect, the confirmation of its price and the answer to repeats: all of them or none."""
-        hold = await self._reserve()
-        try:
-            answer = await self.context.db.write(self._commit, hold, fn, args, kwargs)
-        except BaseException:
-            await self._give_back(hold)
-            raise
-        self.charged = hold.amount if hold else 0
+        """The effect, the confirmation of its price and the answer to repeats: all of them or none.
+
+        May stand inside a charge that was opened before, around a provider's part of the work.
+        """
+        if self._charge is None:
+            async with self.charge():
+                return await self.commit(fn, *args, **kwargs)
+        charge = self._charge
+        answer, balance = await self.context.db.write(self._commit, charge.hold, fn, args, kwargs)
+        if charge.hold is not None:
+            charge.confirmed(balance)
         return answer  # type: ignore[no-any-return]
 
-    def _commit(self, tx: Tx, hold: credits.Hold | None, fn: Any, args: Any, kwargs: Any) -> Any:
+    def _commit(self, tx: Tx, hold: credits.Hold | None, fn: Any, args: Any, kwargs: Any) -> tuple[Any, int]:
         answer = fn(tx, *args, **kwargs)
-        if hold:
-            credits.confirm(tx, self.principal.organization_id, hold.id)
+        balance = credits.confirm(tx, self.principal.organization_id, hold.id) if hold else 0
         if hasattr(answer, "platform"):
-            available = credits.balance(tx, self.principal.organization_id).available
-            answer.platform = Platform(neuesGuthaben=available)
+            if not hold:
+                balance = credits.balance(tx, self.principal.organization_id).available
+            answer.platform = Platform(neuesGuthaben=balance)
         if self.claim is not None:
             self.stored_answer = encode(answer)
             idempotency.complete(tx, self.context.vault, self.claim, StoredAnswer(self.status, self.stored_answer))
-        return answer
+        return answer, balance
 
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:
@@ -114,16 +130,7 @@ class Call:
             cause=cause,
         )
 
-    async def _confirm(self, hold: credits.Hold | None) -> int:
-        if hold is None:
-            return (await self.read(credits.balance, self.principal.organization_id)).available
-        balance = await self.context.db.write(credits.confirm, self.principal.organization_id, hold.id)
-        self.charged = hold.amount
-        return balance
-
-    async def _give_back(self, hold: credits.Hold | None) -> None:
-        if hold is None:
-            return
+    async def _give_back(self, hold: credits.Hold) -> None:
         try:
             await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
         except KontobahnError as error:
@@ -132,12 +139,15 @@ class Call:
 
 
 class Charge:
-    """Reserved on the way in, confirmed on the way out, given back when the body fails."""
+    """Reserved on the way in, confirmed on the way out (or by `commit` before), given back when the body fails."""
+
+    __slots__ = ("_call", "_is_confirmed", "_platform", "hold")
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._hold: credits.Hold | None = None
         self._platform: Platform | None = None
+        self._is_confirmed = False
+        self.hold: credits.Hold | None = None
 
     @property
     def platform(self) -> Platform:
@@ -145,14 +155,29 @@ class Charge:
         assert self._platform is not None, "the charge is still open"
         return self._platform
 
+    def confirmed(self, balance: int) -> None:
+        assert self.hold is not None
+        self._is_confirmed = True
+        self._call.charged = self.hold.amount
+        self._platform = Platform(neuesGuthaben=balance)
+
     async def __aenter__(self) -> Charge:
-        self._hold = await self._call._reserve()
+        self.hold = await self._call._reserve()
+        self._call._charge = self
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            await self._call._give_back(self._hold)
+        call, hold = self._call, self.hold
+        call._charge = None
+        if self._is_confirmed:
             return
-        self._platform = Platform(neuesGuthaben=await self._call._confirm(self._hold))
+        if hold is None:
+            if error is None and call.endpoint.cost:
+                balance = await call.read(credits.balance, call.principal.organization_id)
+                self._platform = Platform(neuesGuthaben=balance.available)
+        elif error is not None:
+            await call._give_back(hold)
+        else:
+            self.confirmed(await call.context.db.write(credits.confirm, call.principal.organization_id, hold.id))

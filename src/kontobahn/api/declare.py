@@ -43,7 +43,9 @@ class Endpoint(NamedTuple):
     body_decoder: BodyDecoder | None
     answer: Any
     path_parameters: dict[str, Any]
-    example: dict[str, Any]
+    # For the documentation; made up from the types where there is none.
+    example: Any
+    body_example: Any
 
     @property
     def name(self) -> str:
@@ -84,7 +86,8 @@ def _declare(
     role: Role = "member",
     errors: tuple[int, ...] = (),
     moves_money: bool = False,
-    example: dict[str, Any] | None = None,
+    example: Any = None,
+    body_example: Any = None,
 ) -> Callable[[Handler], Endpoint]:
     def declare(handler: Handler) -> Endpoint:
         hints = get_type_hints(handler, include_extras=True)
@@ -117,7 +120,8 @@ def _declare(
             body_decoder=BodyDecoder(body) if body else None,
             answer=hints["return"],
             path_parameters={name: hints[name] for name in takes},
-            example=example or {},
+            example=example,
+            body_example=body_example,
         )
 
     return declare

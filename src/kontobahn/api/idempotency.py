@@ -52,7 +52,8 @@ def _unquoted(raw: str) -> str:
         key = key[1:-1]
     if not key or len(key) > LONGEST_KEY or not key.isprintable() or not key.isascii():
         raise BadRequest(
-            f"The header `Idempotency-Key` must be 1 to {LONGEST_KEY} printable ASCII characters.", field="Idempotency-Key"
+            f"The header `Idempotency-Key` must be 1 to {LONGEST_KEY} printable ASCII characters.",
+            field="Idempotency-Key",
         )
     return key
 

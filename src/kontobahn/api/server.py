@@ -24,10 +24,18 @@ from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.respond import Send, error_body, error_headers, send_json
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Query, encode
+from kontobahn.api.wire import Query, encode, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
-    BadRequest, Forbidden, KontobahnError, MethodNotAllowed, NotFound, NotJson, TooLarge, TooManyRequests, Unauthorized,
+    BadRequest,
+    Forbidden,
+    KontobahnError,
+    MethodNotAllowed,
+    NotFound,
+    NotJson,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
     Unavailable,
 )  # fmt: skip
 from kontobahn.ids import new_request_id
@@ -62,7 +70,19 @@ class Seam(NamedTuple):
 class Exchange:
     """One request and what is known of it so far."""
 
-    __slots__ = ("body", "call", "endpoint", "headers", "hit", "ip", "policy", "principal", "request_id", "scope", "started")
+    __slots__ = (
+        "body",
+        "call",
+        "endpoint",
+        "headers",
+        "hit",
+        "ip",
+        "policy",
+        "principal",
+        "request_id",
+        "scope",
+        "started",
+    )
 
     def __init__(self, scope: Scope, addresses: ClientAddress) -> None:
         self.started = time.perf_counter()
@@ -135,7 +155,11 @@ class Api:
             extra += error_headers(error)
             if error.operator or status >= 500:
                 log.warning(
-                    "call_failed", request_id=exchange.request_id, status=status, error=str(error), detail=error.operator
+                    "call_failed",
+                    request_id=exchange.request_id,
+                    status=status,
+                    error=str(error),
+                    detail=error.operator,
                 )
         except Exception as error:
             log.exception("call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"])
@@ -169,7 +193,12 @@ class Api:
             if endpoint.body is not None:
                 arguments["body"] = body
         call = Call(
-            self._seam.context, endpoint, exchange.principal, exchange.request_id, exchange.ip, query.quelle or DEFAULT_QUELLE
+            self._seam.context,
+            endpoint,
+            exchange.principal,
+            exchange.request_id,
+            exchange.ip,
+            query.quelle or DEFAULT_QUELLE,
         )
         call.price = await self._price(exchange, endpoint, query)
         replayed = await self._claim(exchange, endpoint, call)
@@ -181,7 +210,12 @@ class Api:
     async def _run(self, call: Call, endpoint: Endpoint, arguments: dict[str, Any]) -> StoredAnswer:
         claim, context = call.claim, call.context
         try:
-            answer = await endpoint.handler(call, **arguments)
+            if call.price and not endpoint.cost:
+                # Free by the contract, priced by a setting: its handler knows of no charge.
+                async with call.charge():
+                    answer = await endpoint.handler(call, **arguments)
+            else:
+                answer = await endpoint.handler(call, **arguments)
         except BaseException as error:
             if claim is not None:
                 await self._settle_claim_of_failure(call, error)
@@ -331,7 +365,7 @@ def _path_parameters(endpoint: Endpoint, values: dict[str, str]) -> dict[str, An
         try:
             converted[name] = msgspec.convert(values[name], kind, strict=False)
         except msgspec.ValidationError as error:
-            raise BadRequest(f"The path's `{name}` cannot be used: {error}.", field=name) from None
+            raise BadRequest(f"The path's `{name}` {plain_words(str(error))}.", field=name) from None
     return converted
 
 

@@ -20,7 +20,15 @@ class Usage:
         self._last_use: dict[tuple[str, str], int] = {}
 
     def note(
-        self, organization_id: str, endpoint: str, key_id: str | None, quelle: str, *, failed: bool, credits: int, at: int
+        self,
+        organization_id: str,
+        endpoint: str,
+        key_id: str | None,
+        quelle: str,
+        *,
+        failed: bool,
+        credits: int,
+        at: int,
     ) -> None:
         counts = self._counts.setdefault((organization_id, endpoint, key_id or "", quelle), [0, 0, 0])
         counts[0] += 1

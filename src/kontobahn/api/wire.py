@@ -5,6 +5,7 @@ Query, Body and Answer are the roots of all structs that cross the wire.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from decimal import Decimal
@@ -20,11 +21,28 @@ from kontobahn.errors import BadRequest
 
 T = TypeVar("T")
 
-Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", extra_json_schema={"format": "uuid"})]
+# What a pattern stands for in an error message, where a regular expression would help nobody.
+_FORMS: dict[str, str] = {}
+
+
+def form(words: str, pattern: str, **rules: Any) -> Meta:
+    """A rule on a string that is refused with “must be <words>”."""
+    _FORMS[pattern] = words
+    return Meta(pattern=pattern, **rules)
+
+
+def words_of(pattern: str) -> str | None:
+    return _FORMS.get(pattern)
+
+
+Uuid = Annotated[
+    str, form("a UUID", r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", extra_json_schema={"format": "uuid"})
+]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
+_PATTERN = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)
 _WRONG_TYPE = re.compile(r"^Expected `(.+?)`, got `(.+?)`$")
 
 
@@ -93,7 +111,10 @@ class QueryDecoder:
             if not part:
                 continue
             raw_name, _, raw_value = part.partition(b"=")
-            name, value = _unquote(raw_name, "A query parameter's name"), _unquote(raw_value, raw_name.decode("latin-1"))
+            name, value = (
+                _unquote(raw_name, "A query parameter's name"),
+                _unquote(raw_value, raw_name.decode("latin-1")),
+            )
             known = self._by_plain_name.get(_plain(name))
             if known is None:
                 raise unknown_name("query parameter", name, self.names)
@@ -112,7 +133,9 @@ class QueryDecoder:
         # msgspec takes the text "null" for a missing number: a filter that would silently be dropped.
         for field in msgspec.structs.fields(self._struct) if values else ():
             if field.encode_name in values and getattr(query, field.name) is None:
-                raise BadRequest(f"The query parameter `{field.encode_name}` must not be null.", field=field.encode_name)
+                raise BadRequest(
+                    f"The query parameter `{field.encode_name}` must not be null.", field=field.encode_name
+                )
         return query
 
 
@@ -135,7 +158,7 @@ class BodyDecoder:
             raise BadRequest(f"The request body is not valid JSON: {error}.") from None
         except RecursionError:
             raise BadRequest("The request body is nested too deeply.") from None
-        _refuse_unstorable_text(decoded, body)
+        _refuse_nul(decoded, body)
         return decoded
 
 
@@ -144,7 +167,9 @@ def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:
     shown = name[:80]
     near = difflib.get_close_matches(_plain(name), sorted(map(_plain, known)), n=1, cutoff=0.5)
     by_plain_name = {_plain(item): item for item in known}
-    hint = f" Did you mean `{by_plain_name[near[0]]}`?" if near else f" Known here: {', '.join(sorted(known)) or 'none'}."
+    hint = (
+        f" Did you mean `{by_plain_name[near[0]]}`?" if near else f" Known here: {', '.join(sorted(known)) or 'none'}."
+    )
     return BadRequest(f"Unknown {kind} `{shown}`.{hint}", field=shown)
 
 
@@ -169,7 +194,7 @@ def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> 
         inner = re.match(r"^`(\w+)` (.+)$", message, re.DOTALL)
         if inner:
             path, message = f"{path}.{inner[1]}" if path else inner[1], inner[2]
-        reason = _plain_words(message)
+        reason = plain_words(message)
         if not path:
             raise BadRequest(f"The request body {reason}.") from None
         raise BadRequest(f"The {kind} `{path}` {reason}.", field=path) from None
@@ -181,10 +206,13 @@ def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> 
     raise refusal from None
 
 
-def _plain_words(message: str) -> str:
+def plain_words(message: str) -> str:
     wrong_type = _WRONG_TYPE.match(message)
     if wrong_type:
         return f"must be {_json_name(wrong_type[1])}, not {_json_name(wrong_type[2])}"
+    pattern = _PATTERN.match(message)
+    if pattern:
+        return f"must be {_FORMS.get(ast.literal_eval(pattern[1]), 'of the form ' + pattern[1])}"
     message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
     message = re.sub(r"^Invalid enum value (.*)$", r"does not take the value \1", message, flags=re.DOTALL)
     message = re.sub(r"^Invalid (.*)$", r"is not a valid \1", message, flags=re.DOTALL)
@@ -222,19 +250,19 @@ def _unwrap(here: shape.Type) -> shape.Type:
     return here
 
 
-def _refuse_unstorable_text(decoded: Any, body: bytes) -> None:
-    """NUL and lone surrogates are legal JSON escapes, but no text a database keeps."""
-    if rb"\u" not in body:
+def _refuse_nul(decoded: Any, body: bytes) -> None:
+    """NUL is a legal JSON escape, but no text a database keeps."""
+    if rb"\u0000" not in body:
         return
-    path = _find_unstorable(msgspec.to_builtins(decoded), "")
+    path = _find_nul(msgspec.to_builtins(decoded), "")
     if path is not None:
         name = path.removeprefix(".")
-        raise BadRequest(f"The field `{name}` contains a character that cannot be stored (NUL or half a surrogate pair).", field=name)
+        raise BadRequest(f"The field `{name}` contains a NUL character.", field=name)
 
 
-def _find_unstorable(value: Any, path: str) -> str | None:
+def _find_nul(value: Any, path: str) -> str | None:
     if isinstance(value, str):
-        return path if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value) else None
+        return path if "\0" in value else None
     if isinstance(value, dict):
         pairs = [(f"{path}.{key}", item) for key, item in value.items()]
         pairs += [(f"{path}.(a key)", key) for key in value]
@@ -242,4 +270,4 @@ def _find_unstorable(value: Any, path: str) -> str | None:
         pairs = [(f"{path}[{number}]", item) for number, item in enumerate(value)]
     else:
         return None
-    return next((found for name, item in pairs if (found := _find_unstorable(item, name)) is not None), None)
+    return next((found for name, item in pairs if (found := _find_nul(item, name)) is not None), None)

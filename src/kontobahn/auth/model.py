@@ -11,11 +11,18 @@ from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.sessions import Session
 from kontobahn.access.users import User
-from kontobahn.api.wire import Answer, Body, Text, Uuid
+from kontobahn.api.wire import Answer, Body, Text, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
 
 Email = Annotated[
-    str, Meta(min_length=3, max_length=254, pattern=r"^[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+$", examples=["erika@muster.example"])
+    str,
+    form(
+        "an e-mail address",
+        r"^[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+$",
+        min_length=3,
+        max_length=254,
+        examples=["erika@muster.example"],
+    ),
 ]
 Password = Annotated[str, Meta(min_length=12, max_length=200, description="At least 12 characters.")]
 Token = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -73,11 +80,11 @@ class InvitationView(Answer):
     organization_id: Uuid
     email: str
     role: Role
-    status: InvitationStatus
+    status: Annotated[InvitationStatus, Meta(examples=["pending"])]
     invited_by: Uuid | None
     created_at: Moment
     expires_at: Moment
-    settled_at: Moment | None
+    settled_at: Annotated[Moment | None, Meta(examples=[None])]
 
 
 class NewInvitationView(InvitationView):

@@ -12,9 +12,25 @@ from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post, put
 from kontobahn.api.wire import Uuid
 from kontobahn.auth.model import (
-    Accept, ChangeRole, InvitationAnswer, InvitationList, Invite, NewInvitationAnswer, NewInvitationView, NewSessionView,
-    Removed, RemovedAnswer, SessionAnswer, SessionList, SignIn, UserAnswer, UserList, invitation_fields, invitation_view,
-    session_view, user_view,
+    Accept,
+    ChangeRole,
+    InvitationAnswer,
+    InvitationList,
+    Invite,
+    NewInvitationAnswer,
+    NewInvitationView,
+    NewSessionView,
+    Removed,
+    RemovedAnswer,
+    SessionAnswer,
+    SessionList,
+    SignIn,
+    UserAnswer,
+    UserList,
+    invitation_fields,
+    invitation_view,
+    session_view,
+    user_view,
 )  # fmt: skip
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx

@@ -143,5 +143,5 @@ def open_database(settings: Settings, clock: Clock) -> Database:
         return Database(PostgresEngine(settings.database_url, clock, connections=settings.database_connections))
     from kontobahn.db.sqlite import SqliteEngine
 
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Database(SqliteEngine(settings.sqlite_path, clock))

@@ -72,9 +72,10 @@ def _apply_missing(tx: Tx, engine: str, known: list[Migration]) -> list[str]:
 def _missing(tx: Tx, known: list[Migration]) -> list[Migration]:
     tx.lock("schema_migrations")
     tx.run(_CREATE_HISTORY)
-    applied = {version: (name, checksum) for version, name, checksum in tx.all(
-        "SELECT version, name, checksum FROM schema_migrations ORDER BY version"
-    )}
+    applied = {
+        version: (name, checksum)
+        for version, name, checksum in tx.all("SELECT version, name, checksum FROM schema_migrations ORDER BY version")
+    }
     by_version = {step.version: step for step in known}
     for version, (name, checksum) in applied.items():
         step = by_version.get(version)

@@ -91,7 +91,8 @@ class PostgresEngine:
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True) for number in range(connections)
+            threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True)
+            for number in range(connections)
         ]
         for thread in self._threads:
             thread.start()

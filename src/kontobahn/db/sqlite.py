@@ -6,6 +6,7 @@ neighbours untouched and its caller with its own error.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
@@ -62,7 +63,9 @@ class SqliteEngine:
         writer = self._connect()
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
-            threading.Thread(target=self._read_loop, args=(self._connect(read_only=True),), name="sqlite-reader", daemon=True)
+            threading.Thread(
+                target=self._read_loop, args=(self._connect(read_only=True),), name="sqlite-reader", daemon=True
+            )
             for _ in range(READER_THREADS)
         ]
         self._threads = threads
@@ -88,6 +91,8 @@ class SqliteEngine:
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         try:
+            # Made by us before SQLite can: the books are nobody else's to read.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(
                 self._path,
                 timeout=BUSY_TIMEOUT_MS / 1000,
@@ -101,7 +106,7 @@ class SqliteEngine:
             connection.execute("PRAGMA cache_size = -32000")
             if read_only:
                 connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise DatabaseUnavailable(f"{self._path}: {error}") from error
         return connection
 

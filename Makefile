@@ -1,0 +1,43 @@
+# The commands of the project. Set-up happens by itself where a target needs it, and is quick when nothing has changed.
+
+PORT ?= 8080
+DATA ?= ./data
+
+SHELL := bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help run test bench setup setup-tests format lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: setup ## Run the service with demo data (PORT=8080, DATA=./data)
+	@exec .venv/bin/kontobahn serve --demo --host 127.0.0.1 --port $(PORT) --data "$(DATA)"
+
+test: setup-tests ## Run every check and every test, up to the first failure
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/pytest -n 2
+
+bench: setup-tests ## Run the benchmarks, or only one (BENCH=name of a script in bench/)
+	@scripts/bench.sh $(BENCH)
+
+setup: ## Set up what the service needs, in .venv
+	@scripts/setup.sh
+
+setup-tests: ## Set up what the checks, tests and benchmarks need as well
+	@scripts/setup.sh tests
+	@scripts/system-packages.sh
+
+format: setup-tests ## Put the code into the project's format
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+lock: setup ## Bring the lock files up to date with requirements*.in (UPGRADE=1: and to the newest versions)
+	@scripts/lock.sh $(if $(UPGRADE),--upgrade)
+
+clean: ## Remove .venv and every cache, not the data
+	rm -rf .venv dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs every script in bench/, or those named, one after the other. They may use tests/services.py.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+shopt -s nullglob
+scripts=(bench/[!_]*.py)
+if (($#)); then
+    scripts=("${@%.py}")
+    scripts=("${scripts[@]/#/bench/}")
+    scripts=("${scripts[@]/%/.py}")
+fi
+((${#scripts[@]})) || echo "There are no benchmarks in bench/ yet."
+for script in "${scripts[@]}"; do
+    printf '\n%s\n' "$script"
+    PYTHONPATH=. .venv/bin/python "$script"
+done

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs the programs that the tests start, where they are missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/apt.sh
+
+missing=()
+need() { # PACKAGE PROGRAM...
+    local package=$1 program
+    for program in "${@:2}"; do
+        command -v "$program" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$program" >/dev/null || {
+            missing+=("$package")
+            return
+        }
+    done
+}
+
+PATH=$PATH:/usr/sbin
+need postgresql initdb postgres pg_ctl
+need redis-server redis-server
+
+((${#missing[@]} == 0)) || install_packages "${missing[@]}"

@@ -1,0 +1,129 @@
+"""What commands share: the data directory, the open installation, output for people and for scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+
+from kontobahn import log
+from kontobahn.access import organizations
+from kontobahn.access.organizations import Organization
+from kontobahn.clock import SystemClock, from_datetime, to_datetime
+from kontobahn.db import Database, Tx, open_database
+from kontobahn.db.migrate import migrate
+from kontobahn.errors import NotFound, SetupError
+from kontobahn.settings import Settings, load
+from kontobahn.vault import Vault, open_vault
+
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="DIR", help="Data directory (default: KONTOBAHN_DATA, or ./data).")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Output for scripts.")]
+OrganizationOption = Annotated[
+    str | None,
+    typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed where there is only one."),
+]
+_DURATION = re.compile(r"^(\d+)([smhd])$")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Installation(NamedTuple):
+    settings: Settings
+    vault: Vault
+    db: Database
+
+
+def read_settings(data: str | None, **overrides: Any) -> Settings:
+    settings = load(data=data, **overrides)
+    log.configure(settings.log_level)
+    return settings
+
+
+@contextmanager
+def installation(data: str | None) -> Iterator[Installation]:
+    """The database and the key of this installation, brought up to date."""
+    settings = read_settings(data)
+    if not settings.on_postgres and not settings.sqlite_path.exists():
+        raise SetupError(
+            f"There is no database in {settings.data_dir}. Make one with `kontobahn migrate --data {settings.data}`."
+        )
+    db = open_database(settings, SystemClock())
+    try:
+        migrate(db)
+        yield Installation(settings, open_vault(settings), db)
+    finally:
+        db.close()
+
+
+def choose_organization(tx: Tx, organization_id: str | None) -> Organization:
+    """The one asked for, by id or exact name, or the only one there is."""
+    known = organizations.all_organizations(tx)
+    if organization_id is not None:
+        for organization in known:
+            if organization_id in (organization.id, organization.name):
+                return organization
+        raise NotFound(f"There is no organisation “{organization_id}”. `kontobahn organizations list` shows them.")
+    if len(known) != 1:
+        raise NotFound(f"There are {len(known)} organisations: say which with --organization ID.")
+    return known[0]
+
+
+def say(facts: Any, text: str, *, as_json: bool) -> None:
+    print(msgspec.json.encode(facts).decode() if as_json else text)
+
+
+def say_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json: bool, empty: str) -> None:
+    if as_json:
+        print(msgspec.json.encode([dict(zip(columns, row, strict=True)) for row in rows]).decode())
+        return
+    if not rows:
+        print(empty)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 300  # a pipe has no width; wrapping there would only tear values apart
+    console.print(table)
+
+
+def moment(instant: int | None) -> str | None:
+    """An instant for output: ISO 8601, whole seconds, UTC."""
+    return None if instant is None else to_datetime(instant).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_duration(text: str) -> int:
+    """Seconds of `30s`, `15m`, `24h` or `90d`."""
+    match = _DURATION.match(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"“{text}” is not a duration; write for example 30s, 15m, 24h or 90d.")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def parse_expiry(text: str | None, now: int) -> int | None:
+    """An instant from a date (to its end, UTC), a date-time with zone, or a duration from now."""
+    if text is None:
+        return None
+    if _DURATION.match(text.strip()):
+        return now + parse_duration(text) * 1_000_000
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"“{text}” is neither a date like 2027-12-31 nor a duration like 90d.") from None
+    if len(text) == len("2027-12-31"):
+        parsed = parsed.replace(hour=23, minute=59, second=59, tzinfo=UTC)
+    if parsed.tzinfo is None:
+        raise typer.BadParameter(f"“{text}” has no time zone.")
+    return from_datetime(parsed)

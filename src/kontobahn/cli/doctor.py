@@ -1,0 +1,187 @@
+"""`kontobahn doctor`: looks at everything an installation stands on, and says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple
+
+import typer
+
+from kontobahn import credits, jobs
+from kontobahn.cli.common import DataOption, JsonOption, read_settings, say_table
+from kontobahn.clock import SystemClock, berlin_date
+from kontobahn.db import Database, Tx, open_database
+from kontobahn.db.migrate import pending
+from kontobahn.errors import KontobahnError, Unavailable
+from kontobahn.settings import Settings, describe
+from kontobahn.vault import key_file, open_vault
+
+LEAST_FREE_BYTES = 1024**3
+MOST_CLOCK_DIFFERENCE_SECONDS = 5
+_MARKS = {"ok": "✓", "warning": "!", "failed": "✗"}
+
+
+class Finding(NamedTuple):
+    area: str
+    state: Literal["ok", "warning", "failed"]
+    text: str
+    remedy: str = ""
+
+
+def doctor(
+    show_settings: Annotated[
+        bool, typer.Option("--settings", help="Also list every setting with its meaning.")
+    ] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at settings, database, clock, disk and permissions, and say what to do.
+
+    Exit code 1 when something has failed.
+    """
+    settings = read_settings(data)
+    findings = list(_examine(settings))
+    rows = [(item.area, item.state if as_json else _MARKS[item.state], item.text, item.remedy) for item in findings]
+    say_table(("area", "state", "finding", "what_to_do"), rows, as_json=as_json, empty="")
+    if show_settings and not as_json:
+        print()
+        in_force = [(name, getattr(settings, name), default, reason) for name, default, reason in describe()]
+        shown = [
+            (name, "…" if _is_secret(name) and value else value, default, why) for name, value, default, why in in_force
+        ]
+        say_table(("setting", "in_force", "default", "meaning"), shown, as_json=False, empty="")
+    if any(item.state == "failed" for item in findings):
+        raise typer.Exit(1)
+
+
+def _is_secret(name: str) -> bool:
+    return name in ("secret_key", "database_url", "redis_url")
+
+
+def _examine(settings: Settings) -> Iterator[Finding]:
+    yield Finding("settings", "ok", f"data directory {settings.data_dir}")
+    yield from _permissions(settings)
+    yield from _disk(settings)
+    yield from _clock()
+    yield from _redis(settings)
+    try:
+        db = open_database(settings, SystemClock())
+    except Unavailable as error:
+        yield Finding("database", "failed", error.operator or str(error), "Check the path and who may write to it.")
+        return
+    try:
+        yield from _database(settings, db)
+    finally:
+        db.close()
+
+
+def _permissions(settings: Settings) -> Iterator[Finding]:
+    folder = settings.data_dir
+    if not folder.exists():
+        yield Finding("data", "failed", f"{folder} does not exist", f"Run: kontobahn migrate --data {settings.data}")
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield Finding(
+            "data", "failed", f"{folder} cannot be written by this user", f"Run: chown {os.getuid()} {folder}"
+        )
+    try:
+        open_vault(settings)
+    except KontobahnError as error:
+        yield Finding("secret key", "failed", str(error), "Restore the key from a backup, or mend its mode.")
+        return
+    where = "setting secret_key" if settings.secret_key else str(key_file(settings))
+    yield Finding("secret key", "ok", f"{where}; without it no key or stored secret can be read", "Back it up.")
+    path = settings.sqlite_path
+    if not settings.on_postgres and path.exists() and path.stat().st_mode & 0o007:
+        yield Finding("data", "warning", f"{path} can be read by every user of this machine", f"Run: chmod 600 {path}")
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    if not settings.data_dir.exists():
+        return
+    usage = shutil.disk_usage(settings.data_dir)
+    text = f"{usage.free / 1024**3:.1f} GiB of {usage.total / 1024**3:.1f} GiB free"
+    if usage.free < LEAST_FREE_BYTES:
+        yield Finding(
+            "disk", "failed", text, "Make room: when the disk is full, calls answer 503 and nothing is written."
+        )
+    else:
+        yield Finding("disk", "ok", text)
+
+
+def _clock() -> Iterator[Finding]:
+    now = SystemClock().now()
+    try:
+        today = berlin_date(now)
+    except Exception:
+        yield Finding("clock", "failed", "the time zone Europe/Berlin is not known", "Install tzdata.")
+        return
+    if today.year < 2026:
+        yield Finding("clock", "failed", f"the clock says {today}", "Set the clock; run an NTP service.")
+    else:
+        yield Finding("clock", "ok", f"{today} in Europe/Berlin")
+
+
+def _redis(settings: Settings) -> Iterator[Finding]:
+    if not settings.redis_url:
+        yield Finding("redis", "ok", "not used: rate limits count in one process")
+        return
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    try:
+        Redis.from_url(settings.redis_url, socket_timeout=2, socket_connect_timeout=2).ping()
+    except (RedisError, ValueError) as error:
+        yield Finding("redis", "failed", str(error), "Start Redis, or mend the setting redis_url.")
+    else:
+        yield Finding("redis", "ok", "answers")
+
+
+def _database(settings: Settings, db: Database) -> Iterator[Finding]:
+    try:
+        waiting = pending(db)
+    except KontobahnError as error:
+        detail = getattr(error, "operator", None) or str(error)
+        yield Finding("database", "failed", detail, "Check that the database runs and database_url is right.")
+        return
+    if waiting:
+        yield Finding("database", "failed", f"{len(waiting)} steps behind this version", "Run: kontobahn migrate")
+        return
+    yield Finding("database", "ok", "PostgreSQL answers, up to date" if settings.on_postgres else "SQLite, up to date")
+    if settings.on_postgres:
+        difference = abs(db.read_now(_database_seconds) - time.time())
+        if difference > MOST_CLOCK_DIFFERENCE_SECONDS:
+            yield Finding(
+                "clock", "failed", f"{difference:.0f} s away from the database's clock", "Run an NTP service on both."
+            )
+    else:
+        yield from _integrity(settings)
+    wrong = db.read_now(credits.find_discrepancies)
+    for text in wrong:
+        yield Finding("credits", "failed", text, "Keep the database as it is and report this.")
+    if not wrong:
+        yield Finding("credits", "ok", "every account equals its statement")
+    for name, reason in db.read_now(jobs.failed):
+        yield Finding("jobs", "failed", f"“{name}” failed the last time: {reason}", "See the log for the traceback.")
+
+
+def _database_seconds(tx: Tx) -> float:
+    row = tx.one("SELECT EXTRACT(EPOCH FROM clock_timestamp())")
+    assert row is not None
+    return float(row[0])
+
+
+def _integrity(settings: Settings) -> Iterator[Finding]:
+    connection = sqlite3.connect(settings.sqlite_path)
+    try:
+        result = connection.execute("PRAGMA quick_check").fetchone()
+    except sqlite3.Error as error:
+        result = (str(error),)
+    finally:
+        connection.close()
+    if result != ("ok",):
+        yield Finding("database", "failed", f"SQLite finds damage: {result[0]}", "Restore the last backup.")

@@ -1,0 +1,134 @@
+"""`kontobahn serve`, `jobs`, `migrate` and `demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from kontobahn import __version__, log
+from kontobahn import demo as demo_world
+from kontobahn import serve as server
+from kontobahn.app import Application, scheduled_jobs
+from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
+from kontobahn.clock import SystemClock
+from kontobahn.db import open_database
+from kontobahn.db.migrate import migrate as apply_migrations
+from kontobahn.jobs import JobRunner
+from kontobahn.settings import Settings
+from kontobahn.vault import open_vault
+
+HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
+
+
+def serve(
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8080,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Processes; more than one needs PostgreSQL and Redis.")
+    ] = 1,
+    no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Leave scheduled jobs to `kontobahn jobs`.")] = False,
+    with_demo: Annotated[bool, typer.Option("--demo", help="Make the demo and print how to use it.")] = False,
+    data: DataOption = None,
+) -> None:
+    """Serve the API until told to stop.
+
+    Examples: kontobahn serve --demo   |   kontobahn serve --host 0.0.0.0 --workers 4
+    """
+    settings = read_settings(data, run_jobs=False if no_jobs else None)
+    server.check_workers(settings, workers)
+    holder, real_port = server.reserve_port(host, port)
+    base_url = settings.base_url or f"http://{_reachable(host)}:{real_port}"
+    with holder:
+        if workers > 1:
+            facts = _prepare(settings, with_demo=with_demo)
+            _announce(settings, base_url, facts)
+            server.serve_many(settings, host, real_port, workers)
+            return
+        application = Application(settings)
+        facts = None
+        if with_demo:
+            apply_migrations(application.db)
+            facts = demo_world.ensure_demo(settings, application.db, application.vault)
+        server.serve_one(application, host, real_port, lambda: _announce(settings, base_url, facts))
+
+
+def jobs(data: DataOption = None) -> None:
+    """Run the scheduled jobs until told to stop, for processes served with --no-jobs."""
+    with installation(data) as here:
+        log.info("jobs_started", version=__version__)
+
+        async def main() -> None:
+            runner = JobRunner(here.db, scheduled_jobs(here.db))
+            stop = asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            runner.start()
+            await stop.wait()
+            await runner.stop()
+
+        asyncio.run(main())
+
+
+def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Make the database, or bring it up to date."""
+    settings = read_settings(data)
+    db = open_database(settings, SystemClock())
+    try:
+        applied = apply_migrations(db)
+        open_vault(settings)
+    finally:
+        db.close()
+    text = f"Applied: {', '.join(applied)}." if applied else "The database is up to date."
+    say({"applied": applied}, text, as_json=as_json)
+
+
+def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Make the demo's organisations, keys and data; `serve --demo` does it too."""
+    settings = read_settings(data)
+    facts = _prepare(settings, with_demo=True)
+    assert facts is not None
+    say(facts, f"The demo is ready; its keys are in {demo_world.facts_path(settings)}.", as_json=as_json)
+
+
+def _prepare(settings: Settings, *, with_demo: bool) -> dict[str, Any] | None:
+    db = open_database(settings, SystemClock())
+    try:
+        apply_migrations(db)
+        vault = open_vault(settings)
+        return demo_world.ensure_demo(settings, db, vault) if with_demo else None
+    finally:
+        db.close()
+
+
+def _reachable(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None) -> None:
+    log.info("serving", version=__version__, base_url=base_url, started_seconds=round(time.process_time(), 3))
+    if facts is None:
+        print(f"Kontobahn {__version__} serves {base_url} (documentation at {base_url}/docs)")
+        sys.stdout.flush()
+        return
+    facts["base_url"] = base_url
+    demo_world.write_facts(settings, facts)
+    key, user = facts["api_key"], facts["user"]
+    print(
+        f"\nKontobahn {__version__} serves the demo at {base_url} (documentation at {base_url}/docs)\n\n"
+        f"  API key   {key}\n"
+        f"  Sign in   {user['email']}  {user['password']}\n"
+        f"  All of it {demo_world.facts_path(settings)}\n\nTry:\n\n"
+        f"curl -H 'x-api-key: {key}' {base_url}/v2/ledger-rewe-read/connections\n"
+        f"curl -H 'x-api-key: {key}' {base_url}/v2/auth/users\n"
+        f"curl -H 'content-type: application/json' {base_url}/v2/auth/sessions"
+        f' -d \'{{"email": "{user["email"]}", "password": "{user["password"]}"}}\'\n'
+    )
+    sys.stdout.flush()

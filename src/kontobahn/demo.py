@@ -1,0 +1,93 @@
+"""The demo: a small world to try everything on. Made once in a data directory; its facts are in DATA/demo.json.
+
+Each area adds its own part to what `build` makes and its own object to the facts.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kontobahn import credits
+from kontobahn.access import audit, keys, organizations, users
+from kontobahn.db import Database, Tx
+from kontobahn.ledger import connections
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+CREDITS = 10_000
+EMAIL = "demo@kontobahn.example"
+
+
+def facts_path(settings: Settings) -> Path:
+    return settings.data_dir / "demo.json"
+
+
+def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any]:
+    """The demo's facts; makes the demo where this database has none."""
+    known = _read_facts(facts_path(settings))
+    if known and db.read_now(_is_there, known["organization_id"]):
+        return known
+    password = secrets.token_urlsafe(12)
+    facts = db.write_now(build, vault, password, users.hash_password(password))
+    write_facts(settings, facts)
+    return facts
+
+
+def write_facts(settings: Settings, facts: dict[str, Any]) -> None:
+    """Whole or not at all, readable by the owner alone: the file holds keys."""
+    path = facts_path(settings)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n")
+    aside.replace(path)
+
+
+def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, Any]:
+    actor = audit.Actor("demo")
+    demo = organizations.create(tx, "Demo Handels GmbH", actor)
+    second = organizations.create(tx, "Zweite Muster UG", actor)
+    agency = organizations.create(tx, "Kanzlei Beispiel Steuerberatung", actor)
+    for organization in (demo, second, agency):
+        credits.grant(tx, organization.id, CREDITS, note="demo")
+    user = users.create(
+        tx, demo.id, email=EMAIL, name="Dana Demo", role="owner", password_hash=password_hash, actor=actor
+    )
+    key = keys.create(tx, vault, demo.id, "demo", actor, role="admin", created_by=user.id)
+    second_key = keys.create(tx, vault, second.id, "demo of another organisation", actor, role="admin")
+    agency_key = keys.create(tx, vault, agency.id, "demo of an agency", actor, clients=(demo.id,))
+    return {
+        "base_url": "",
+        "api_key": key.secret,
+        "second_api_key": second_key.secret,
+        "agency_key": agency_key.secret,
+        "organization_id": demo.id,
+        "second_organization_id": second.id,
+        "agency_organization_id": agency.id,
+        "user": {"email": EMAIL, "password": password},
+        "ledger": {"connection_id": _ledger(tx, demo.id, second.id)},
+        "banking": {},
+        "mobility": {},
+    }
+
+
+def _ledger(tx: Tx, organization_id: str, other_organization_id: str) -> str:
+    connections.create(tx, other_organization_id, bezeichnung="Bücher der Zweiten Muster UG", provider="books")
+    return connections.create(tx, organization_id, bezeichnung="Demo Handels GmbH", provider="books")
+
+
+def _read_facts(path: Path) -> dict[str, Any] | None:
+    try:
+        facts = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return facts if "organization_id" in facts else None
+
+
+def _is_there(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is not None

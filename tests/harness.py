@@ -1,0 +1,152 @@
+"""The real application behind a real socket, for tests: on SQLite or PostgreSQL, with a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from kontobahn import credits, serve
+from kontobahn.access import audit, keys, organizations, users
+from kontobahn.access.principal import Role
+from kontobahn.app import Application
+from kontobahn.clock import ManualClock
+from kontobahn.db.migrate import migrate
+from kontobahn.ledger import connections
+from kontobahn.settings import Settings, load
+
+# 2026-03-02 09:00 UTC, a Monday.
+START = 1_772_442_000_000_000
+PASSWORD = "correct horse battery"
+ACTOR = audit.Actor("test")
+
+
+class Organization(NamedTuple):
+    """An organisation with a key of its own."""
+
+    id: str
+    key: str
+    key_id: str
+
+
+class Service:
+    """A running Kontobahn."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.clock = ManualClock(START)
+        self.application = Application(settings, self.clock)
+        self.settings = settings
+        self.db = self.application.db
+        self.vault = self.application.vault
+        self._ready = threading.Event()
+        self._holder, self.port = serve.reserve_port("127.0.0.1", 0)
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._server: serve.EmbeddedServer | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failure: BaseException | None = None
+        self.http = httpx.Client(base_url=self.base_url, verify=False, timeout=30, trust_env=False)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait(20)
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        self.http.close()
+        if self._loop and self._server:
+            self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(30)
+        self._holder.close()
+        assert not self._thread.is_alive(), "the service did not stop"
+
+    async def _serve(self) -> None:
+        try:
+            self._loop = asyncio.get_running_loop()
+            await self.application.startup()
+            self._server = serve.EmbeddedServer(self.application, "127.0.0.1", self.port)
+            serving = asyncio.create_task(self._server.serve())
+            await serve.wait_until_accepting("127.0.0.1", self.port, serving)
+        except BaseException as error:
+            self._failure = error
+            self._ready.set()
+            raise
+        self._ready.set()
+        await serving
+        await self.application.shutdown()
+
+    def run(self, coroutine: Any) -> Any:
+        """Await something on the service's own event loop."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    def organization(
+        self, name: str = "Muster GmbH", *, credits_granted: int = 100, role: Role = "admin"
+    ) -> Organization:
+        owner = self.db.write_now(organizations.create, name, ACTOR)
+        if credits_granted:
+            self.db.write_now(credits.grant, owner.id, credits_granted)
+        new = self.db.write_now(keys.create, self.vault, owner.id, f"key of {name}", ACTOR, role=role)
+        return Organization(owner.id, new.secret, new.key.id)
+
+    def agency(self, *clients: Organization) -> Organization:
+        owner = self.db.write_now(organizations.create, "Kanzlei Beispiel", ACTOR)
+        self.db.write_now(credits.grant, owner.id, 100)
+        ids = tuple(client.id for client in clients)
+        new = self.db.write_now(keys.create, self.vault, owner.id, "agency", ACTOR, role="admin", clients=ids)
+        return Organization(owner.id, new.secret, new.key.id)
+
+    def user(
+        self, organization: Organization, email: str, role: Role = "owner", password: str = PASSWORD
+    ) -> users.User:
+        return self.db.write_now(
+            users.create, organization.id,
+            email=email, name="Erika Muster", role=role, password_hash=users.hash_password(password), actor=ACTOR,
+        )  # fmt: skip
+
+    def session(self, email: str, password: str = PASSWORD) -> str:
+        answer = self.http.post("/v2/auth/sessions", json={"email": email, "password": password})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["data"]["token"])
+
+    def ledger_connection(self, organization: Organization, bezeichnung: str = "Bücher") -> str:
+        return self.db.write_now(connections.create, organization.id, bezeichnung=bezeichnung, provider="books")
+
+    def balance(self, organization: Organization) -> credits.Balance:
+        return self.db.read_now(credits.balance, organization.id)
+
+    def get(self, path: str, key: str | None = None, **options: Any) -> httpx.Response:
+        return self.request("GET", path, key, **options)
+
+    def post(self, path: str, key: str | None = None, **options: Any) -> httpx.Response:
+        return self.request("POST", path, key, **options)
+
+    def request(self, method: str, path: str, key: str | None = None, **options: Any) -> httpx.Response:
+        headers = dict(options.pop("headers", {}))
+        if key is not None and key.startswith("kb_sess_"):
+            headers["authorization"] = f"Bearer {key}"
+        elif key is not None:
+            headers["x-api-key"] = key
+        return self.http.request(method, path, headers=headers, **options)
+
+
+ServiceFactory = Callable[..., Service]
+
+
+@contextmanager
+def running_service(data: Path, **settings: Any) -> Iterator[Service]:
+    """A service on the settings given; no rate limit gets in the way unless one is asked for."""
+    defaults: dict[str, Any] = {"limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000, "run_jobs": False}
+    service = Service(load({}, data=str(data), **{**defaults, **settings}))
+    migrate(service.db)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()

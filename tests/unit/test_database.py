@@ -1,0 +1,211 @@
+"""The storage seam: units of work on both engines, alone, together and under fault."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kontobahn.clock import ManualClock
+from kontobahn.db import Database, Tx, open_database
+from kontobahn.db.sqlite import SqliteEngine
+from kontobahn.errors import DatabaseUnavailable
+from kontobahn.settings import load
+from tests.harness import START
+from tests.services import PostgresServer
+
+
+@pytest.fixture
+def db(database_url: str, tmp_path: Path) -> Iterator[Database]:
+    settings = load({}, data=str(tmp_path), database_url=database_url, database_connections=8)
+    database = open_database(settings, ManualClock(START))
+    database.write_now(
+        lambda tx: tx.run("CREATE TABLE counter (name TEXT PRIMARY KEY, value BIGINT NOT NULL CHECK (value < 1000000))")
+    )
+    database.write_now(lambda tx: tx.run("INSERT INTO counter VALUES ('a', 0)"))
+    yield database
+    database.close()
+
+
+def value(db: Database, name: str = "a") -> int:
+    row = db.read_now(lambda tx: tx.one("SELECT value FROM counter WHERE name = ?", name))
+    return -1 if row is None else int(row[0])
+
+
+def add(tx: Tx, amount: int) -> int:
+    row = tx.one("UPDATE counter SET value = value + ? WHERE name = 'a' RETURNING value", amount)
+    assert row is not None
+    return int(row[0])
+
+
+def add_and_fail(tx: Tx, amount: int) -> None:
+    add(tx, amount)
+    raise LookupError(f"unit {amount}")
+
+
+def test_a_unit_is_all_or_nothing(db: Database) -> None:
+    with pytest.raises(LookupError):
+        db.write_now(add_and_fail, 5)
+    assert value(db) == 0
+    assert db.write_now(add, 7) == 7
+
+
+def test_a_unit_that_fails_leaves_its_neighbours_untouched_and_its_caller_with_its_own_error(db: Database) -> None:
+    async def main() -> list[object]:
+        units = [db.write(add_and_fail if number % 3 == 0 else add, number) for number in range(300)]
+        return await asyncio.gather(*units, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    for number, outcome in enumerate(outcomes):
+        if number % 3 == 0:
+            assert isinstance(outcome, LookupError)
+            assert str(outcome) == f"unit {number}"
+        else:
+            assert isinstance(outcome, int)
+    assert value(db) == sum(number for number in range(300) if number % 3)
+
+
+def test_a_broken_rule_of_the_database_fails_its_unit_alone(db: Database) -> None:
+    async def main() -> list[object]:
+        units = [db.write(add, 2_000_000 if number == 5 else 1) for number in range(10)]
+        return await asyncio.gather(*units, return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [5]
+    assert value(db) == 9
+
+
+def test_a_read_sees_one_snapshot(db: Database) -> None:
+    begun, changed = threading.Event(), threading.Event()
+
+    def read_twice(tx: Tx) -> tuple[int, int]:
+        first = tx.one("SELECT value FROM counter")
+        begun.set()
+        changed.wait(5)
+        second = tx.one("SELECT value FROM counter")
+        assert first
+        assert second
+        return first[0], second[0]
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(db.read_now, read_twice)
+        begun.wait(5)
+        db.write_now(add, 1)
+        changed.set()
+        assert reading.result(5) == (0, 0)
+
+
+def test_a_read_cannot_write(db: Database) -> None:
+    with pytest.raises((sqlite3.OperationalError, DatabaseUnavailable)):
+        db.read_now(add, 1)
+    assert value(db) == 0
+
+
+def test_a_lock_makes_decisions_on_what_was_read_safe(db: Database) -> None:
+    def read_then_write(tx: Tx) -> None:
+        tx.lock("counter", "a")
+        row = tx.one("SELECT value FROM counter WHERE name = 'a'")
+        assert row is not None
+        time.sleep(0.002)
+        tx.run("UPDATE counter SET value = ? WHERE name = 'a'", row[0] + 1)
+
+    async def main() -> None:
+        await asyncio.gather(*(db.write(read_then_write) for _ in range(40)))
+
+    asyncio.run(main())
+    assert value(db) == 40
+
+
+def test_a_cancelled_caller_disturbs_nobody(db: Database) -> None:
+    async def main() -> int:
+        task = asyncio.create_task(db.write(add, 1))
+        await asyncio.sleep(0)
+        task.cancel()
+        return await db.write(add, 10)
+
+    assert asyncio.run(main()) in (10, 11)
+
+
+def test_a_closed_database_answers_that_it_is(db: Database) -> None:
+    db.close()
+    with pytest.raises(DatabaseUnavailable):
+        db.write_now(add, 1)
+
+
+def test_deadlocked_units_are_run_again(db: Database) -> None:
+    db.write_now(lambda tx: tx.run("INSERT INTO counter VALUES ('b', 0)"))
+
+    def touch(tx: Tx, first: str, second: str) -> None:
+        for name in (first, second):
+            tx.run("UPDATE counter SET value = value + 1 WHERE name = ?", name)
+            time.sleep(0.02)
+
+    async def main() -> None:
+        await asyncio.gather(*(db.write(touch, *(("a", "b") if number % 2 else ("b", "a"))) for number in range(4)))
+
+    asyncio.run(main())
+    assert (value(db, "a"), value(db, "b")) == (4, 4)
+
+
+def test_waiting_units_share_a_commit_on_sqlite(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / "x.sqlite3", ManualClock(START))
+    db = Database(engine)
+    db.write_now(lambda tx: tx.run("CREATE TABLE counter (name TEXT, value INTEGER)"))
+    db.write_now(lambda tx: tx.run("INSERT INTO counter VALUES ('a', 0)"))
+    log_size = (tmp_path / "x.sqlite3-wal").stat().st_size
+
+    async def main() -> None:
+        await asyncio.gather(*(db.write(add, 1) for _ in range(500)))
+
+    asyncio.run(main())
+    grown = ((tmp_path / "x.sqlite3-wal").stat().st_size - log_size) / 4120
+    assert value(db) == 500
+    assert grown < 100, "each commit writes at least one page to the log"
+    db.close()
+
+
+def test_a_full_disk_is_503_for_every_unit_of_the_batch_and_passes(tmp_path: Path) -> None:
+    clock = ManualClock(START)
+    db = Database(SqliteEngine(tmp_path / "x.sqlite3", clock))
+    db.write_now(lambda tx: tx.run("CREATE TABLE counter (name TEXT, value INTEGER)"))
+    db.write_now(lambda tx: tx.run("INSERT INTO counter VALUES ('a', 0)"))
+    pages = db.write_now(lambda tx: tx.one("PRAGMA page_count"))
+    assert pages is not None
+    db.write_now(lambda tx: tx.one(f"PRAGMA max_page_count = {pages[0] + 2}"))
+
+    def fill(tx: Tx) -> None:
+        tx.run("INSERT INTO counter VALUES (?, 1)", "x" * 100_000)
+
+    async def main() -> tuple[object, ...]:
+        return await asyncio.gather(db.write(add, 1), db.write(fill), db.write(add, 1), return_exceptions=True)
+
+    outcomes = asyncio.run(main())
+    assert isinstance(outcomes[1], DatabaseUnavailable)
+    lost = sum(isinstance(outcome, DatabaseUnavailable) for outcome in (outcomes[0], outcomes[2]))
+    assert value(db) == 2 - lost
+    db.write_now(lambda tx: tx.one("PRAGMA max_page_count = 100000"))
+    db.write_now(fill)
+    db.close()
+
+
+def test_a_lost_postgres_is_503_and_comes_back_without_a_restart(tmp_path: Path) -> None:
+    with PostgresServer() as server:
+        url = server.create_database("lost")
+        settings = load({}, data=str(tmp_path), database_url=url, database_connections=4)
+        db = open_database(settings, ManualClock(START))
+        db.write_now(lambda tx: tx.run("CREATE TABLE counter (name TEXT PRIMARY KEY, value BIGINT)"))
+        db.write_now(lambda tx: tx.run("INSERT INTO counter VALUES ('a', 0)"))
+        server.stop()
+        for _ in range(8):
+            with pytest.raises(DatabaseUnavailable):
+                db.write_now(add, 1)
+        server.start()
+        assert db.write_now(add, 1) == 1
+        assert value(db) == 1
+        db.close()

@@ -1,0 +1,62 @@
+"""Fixed windows, exact in memory and in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from kontobahn.clock import ManualClock, SystemClock
+from kontobahn.limits import Group, MemoryWindows, RedisWindows, group_of
+from tests.harness import START
+from tests.services import RedisServer
+
+GROUP = Group("api", 3, 10)
+
+
+def test_a_window_opens_at_the_first_request_and_ends_on_time() -> None:
+    clock = ManualClock(START)
+    windows = MemoryWindows(clock)
+
+    def hit() -> tuple[bool, int, int]:
+        result = asyncio.run(windows.hit(GROUP, "a"))
+        return result.allowed, result.remaining, result.reset_seconds
+
+    assert [hit(), hit(), hit(), hit()] == [(True, 2, 10), (True, 1, 10), (True, 0, 10), (False, 0, 10)]
+    clock.advance(seconds=9.5)
+    assert hit() == (False, 0, 1)
+    clock.advance(seconds=0.5)
+    assert hit() == (True, 2, 10)
+
+
+def test_memory_forgets_windows_that_have_ended() -> None:
+    clock = ManualClock(START)
+    windows = MemoryWindows(clock)
+    for number in range(1000):
+        asyncio.run(windows.hit(GROUP, str(number)))
+    clock.advance(seconds=61)
+    asyncio.run(windows.hit(GROUP, "x"))
+    assert len(windows._open) == 1
+
+
+def test_redis_windows_are_exact_and_end_by_themselves(redis: RedisServer) -> None:
+    redis.flush()
+    short = Group("short", 5, 1)
+
+    async def main() -> None:
+        first, second = (RedisWindows(redis.url, SystemClock()) for _ in range(2))
+        hits = await asyncio.gather(*((first, second)[number % 2].hit(short, "a") for number in range(12)))
+        assert sum(hit.allowed for hit in hits) == 5
+        assert {hit.reset_seconds for hit in hits} == {1}
+        time.sleep(1.05)
+        assert (await second.hit(short, "a")).remaining == 4
+        await first.close()
+        await second.close()
+
+    asyncio.run(main())
+
+
+def test_the_most_specific_group_counts() -> None:
+    assert group_of("/v2/banking/webhooks/sandbox") == "webhooks"
+    assert group_of("/v2/banking/webhook-url") == "api"
+    assert group_of("/v2/auth/users") == "auth"
+    assert group_of("/v2/authority") == "api"
