@@ -8,6 +8,7 @@ import random
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from kontobahn import log
@@ -15,7 +16,9 @@ from kontobahn.clock import SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable
 
-LEASE_SECONDS = 120
+LEASE_SECONDS = 12
+RENEW_SECONDS = 4
+STOP_SECONDS = 10
 
 
 class Job(NamedTuple):
@@ -29,35 +32,54 @@ class JobRunner:
         self._db = db
         self._jobs = jobs
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        self._stopping.clear()
         self._tasks = [asyncio.create_task(self._repeat(job), name=f"job {job.name}") for job in self._jobs]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Let running jobs finish; one that takes too long is cut off, and its lease runs out."""
+        self._stopping.set()
+        if self._tasks:
+            _, unfinished = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def run_due(self) -> list[str]:
         """Run every job that is due and not running elsewhere; the answer names them."""
         return [job.name for job in self._jobs if await self._run_if_due(job)]
 
     async def _repeat(self, job: Job) -> None:
-        while True:
-            await self._run_if_due(job)
-            await asyncio.sleep(job.every_seconds * random.uniform(0.9, 1.1))
+        while not self._stopping.is_set():
+            ran = await self._run_if_due(job)
+            # Not ours this time: whoever has it may be dead, so look again when the lease must have run out.
+            seconds = job.every_seconds if ran else min(job.every_seconds, LEASE_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds * random.uniform(0.9, 1.1))
 
     async def _run_if_due(self, job: Job) -> bool:
         try:
             if not await self._db.write(_claim, job.name, self._owner):
                 return False
-            error = await _outcome(job)
+            renewing = asyncio.create_task(self._renew(job.name))
+            try:
+                error = await _outcome(job)
+            finally:
+                renewing.cancel()
             await self._db.write(_release, job.name, self._owner, job.every_seconds, error)
         except Unavailable as trouble:
             log.warning("job_postponed", job=job.name, detail=trouble.operator or str(trouble))
             return False
         return error is None
+
+    async def _renew(self, name: str) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(Unavailable):
+                await self._db.write(_extend, name, self._owner)
 
 
 async def _outcome(job: Job) -> str | None:
@@ -82,6 +104,11 @@ def _claim(tx: Tx, name: str, owner: str) -> bool:
             owner, until, name, tx.now, tx.now,
         )
     )  # fmt: skip
+
+
+def _extend(tx: Tx, name: str, owner: str) -> None:
+    until = tx.now + LEASE_SECONDS * SECOND
+    tx.run("UPDATE job_leases SET lease_until = ? WHERE name = ? AND owner = ?", until, name, owner)
 
 
 def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | None) -> None:

@@ -27,8 +27,7 @@ from kontobahn.errors import DatabaseUnavailable
 
 MOST_RUNS = 10
 CONNECT_TIMEOUT_SECONDS = 5
-_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN = {False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", True: "BEGIN ISOLATION LEVEL READ COMMITTED"}
 _SESSION = "SET statement_timeout = '120s'; SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '150s'"
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
 _OUT_OF_REACH = (
@@ -117,8 +116,7 @@ class PostgresEngine:
         while (work := self._units.get()) is not None:
             unit, write = work
             try:
-                if connection is None or connection.closed:
-                    connection = self._connect()
+                connection = self._ready_connection(connection, write=write)
                 result = self._run(connection, unit, write=write)
             except BaseException as error:
                 if connection is not None and connection.info.transaction_status != TransactionStatus.IDLE:
@@ -129,17 +127,24 @@ class PostgresEngine:
         if connection is not None:
             connection.close()
 
-    def _connect(self) -> psycopg.Connection[Row]:
-        connection: psycopg.Connection[Row] = psycopg.connect(
+    def _ready_connection(self, connection: psycopg.Connection[Row] | None, *, write: bool) -> psycopg.Connection[Row]:
+        """A connection with the transaction begun; opened anew where the old one was lost while nobody used it."""
+        if connection is not None and not connection.closed:
+            try:
+                connection.execute(_BEGIN[write])
+                return connection
+            except psycopg.OperationalError:
+                connection.close()
+        connection = psycopg.connect(
             self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS, application_name="kontobahn"
         )
         connection.execute(_SESSION)
+        connection.execute(_BEGIN[write])
         return connection
 
     def _run(self, connection: psycopg.Connection[Row], unit: Unit, *, write: bool) -> Any:
+        cursor = connection.cursor()
         for attempt in range(1, MOST_RUNS + 1):
-            cursor = connection.cursor()
-            cursor.execute(_BEGIN_WRITE if write else _BEGIN_READ)
             try:
                 result = unit.fn(PostgresTx(cursor, self._clock.now()), *unit.args, **unit.kwargs)
                 cursor.execute("COMMIT")
@@ -150,6 +155,7 @@ class PostgresEngine:
                 if not isinstance(error, _CONFLICTS) or attempt == MOST_RUNS:
                     raise
                 time.sleep(random.uniform(0, 0.002 * 2**attempt))
+                cursor.execute(_BEGIN[write])
         raise AssertionError("the last attempt returns or raises")
 
 

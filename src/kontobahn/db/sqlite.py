@@ -60,6 +60,7 @@ class SqliteEngine:
         self._writes: SimpleQueue[Unit | None] = SimpleQueue()
         self._reads: SimpleQueue[Unit | None] = SimpleQueue()
         self._closed = False
+        _create_private(path)
         writer = self._connect()
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
@@ -91,8 +92,6 @@ class SqliteEngine:
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         try:
-            # Made by us before SQLite can: the books are nobody else's to read.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(
                 self._path,
                 timeout=BUSY_TIMEOUT_MS / 1000,
@@ -106,7 +105,7 @@ class SqliteEngine:
             connection.execute("PRAGMA cache_size = -32000")
             if read_only:
                 connection.execute("PRAGMA query_only = ON")
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
             raise DatabaseUnavailable(f"{self._path}: {error}") from error
         return connection
 
@@ -174,6 +173,17 @@ class SqliteEngine:
                 connection.execute("ROLLBACK")
             unit.promise.settle(result, failure)
         connection.close()
+
+
+def _create_private(path: Path) -> None:
+    """Make the file before SQLite does: the books are nobody else's to read."""
+    # Never opened when it is there: closing a file drops the locks that SQLite holds on it in the same process.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise DatabaseUnavailable(f"{path}: {error}") from error
 
 
 def _translate(error: BaseException) -> BaseException:

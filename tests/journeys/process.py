@@ -1,0 +1,121 @@
+"""A real `kontobahn` process, as an operator would start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+
+def environment(settings: dict[str, Any]) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
+    return clean | {f"KONTOBAHN_{name.upper()}": _text(value) for name, value in settings.items()}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def kontobahn(*arguments: str, data: Path, expect: int = 0, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kontobahn", *arguments, "--data", str(data)],
+        env=environment(settings), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def answer(*arguments: str, data: Path, **settings: Any) -> Any:
+    """Run a command with --json and read what it prints."""
+    return json.loads(kontobahn(*arguments, "--json", data=data, **settings).stdout)
+
+
+class ServerProcess:
+    def __init__(self, data: Path, *arguments: str, **settings: Any) -> None:
+        data.mkdir(parents=True, exist_ok=True)
+        self.data = data
+        self.log_path = data / "server.log"
+        self._output = open(self.log_path, "ab")  # noqa: SIM115 - open as long as the process is
+        before = self._stamp()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(data), *arguments],
+            env=environment(settings), stdout=self._output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        self.facts = self._wait_for_facts(before)
+        self.http = httpx.Client(base_url=self.facts["base_url"], verify=False, timeout=30, trust_env=False)
+        self._wait_until_it_answers()
+
+    @property
+    def key(self) -> str:
+        return str(self.facts["api_key"])
+
+    @property
+    def port(self) -> int:
+        return int(self.facts["base_url"].rsplit(":", 1)[1])
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text("utf-8")
+
+    def get(self, path: str, key: str | None = None, **options: Any) -> httpx.Response:
+        return self.http.get(path, headers={"x-api-key": key or self.key}, **options)
+
+    def resident_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, *, expect: int = 0) -> None:
+        self.process.send_signal(number)
+        code = self.process.wait(40)
+        assert code == expect, (code, self.log)
+
+    def close(self) -> None:
+        self.http.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(20)
+        self._output.close()
+
+    def _stamp(self) -> int:
+        path = self.data / "demo.json"
+        return path.stat().st_mtime_ns if path.exists() else 0
+
+    def _wait_for_facts(self, before: int) -> dict[str, Any]:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self._stamp() != before:
+                facts: dict[str, Any] = json.loads((self.data / "demo.json").read_text())
+                if facts["base_url"]:
+                    return facts
+            assert self.process.poll() is None, self.log
+            time.sleep(0.02)
+        raise AssertionError(self.log)
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                self.http.get("/healthz")
+                return
+            except httpx.TransportError:
+                time.sleep(0.02)
+        raise AssertionError(self.log)
+
+
+@contextmanager
+def serving(data: Path, *arguments: str, **settings: Any) -> Iterator[ServerProcess]:
+    server = ServerProcess(data, *arguments, **settings)
+    try:
+        yield server
+    finally:
+        server.close()

@@ -1,0 +1,213 @@
+"""What happens when something breaks: killed processes, a full disk, a lost database, a hurried shutdown, hostile input."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import time
+from pathlib import Path
+
+import aiohttp
+import httpx
+import pytest
+
+from tests.journeys.process import answer, kontobahn, serving
+from tests.services import PostgresServer, RedisServer
+
+CONNECTIONS = "/v2/ledger-rewe-read/connections"
+PRICED = {"prices": {f"GET {CONNECTIONS}": 1}, "limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000}
+OWNER = "Demo Handels GmbH"
+
+
+async def _hammer(base_url: str, key: str, calls: int, path: str = CONNECTIONS) -> list[int]:
+    async with aiohttp.ClientSession(base_url, headers={"x-api-key": key}) as http:
+
+        async def call() -> int:
+            try:
+                async with http.get(path) as response:
+                    await response.read()
+                    return response.status
+            except aiohttp.ClientError:
+                return 0
+
+        return await asyncio.gather(*(call() for _ in range(calls)))
+
+
+def test_a_process_killed_in_the_middle_loses_and_invents_no_credit(tmp_path: Path) -> None:
+    settings = {**PRICED, "call_hold_seconds": 1}
+    answered = 0
+    for _ in range(3):
+        with serving(tmp_path, **settings) as server:
+
+            async def kill_soon(pid: int = server.process.pid, url: str = server.facts["base_url"]) -> list[int]:
+                calls = asyncio.create_task(_hammer(url, server.key, 400))
+                await asyncio.sleep(0.25)
+                server.process.kill()
+                return await calls
+
+            answered += asyncio.run(kill_soon()).count(200)
+            server.process.wait(10)
+    time.sleep(1)
+    with serving(tmp_path, **settings) as server:
+        deadline = time.monotonic() + 60
+        lines = []
+        while time.monotonic() < deadline:
+            lines = answer("credits", "statement", "-o", OWNER, data=tmp_path)
+            if lines[-1]["reserved_after"] == 0:
+                break
+            time.sleep(0.3)
+        assert lines[-1]["reserved_after"] == 0, "the job gives back what the killed processes had reserved"
+        confirmed = sum(line["kind"] == "confirm" for line in lines)
+        # Whoever got an answer was charged; at most the answers on their way at the kill are charged beyond that.
+        assert confirmed >= answered
+        assert lines[-1]["available_after"] == 10_000 - confirmed
+        findings = answer("doctor", data=tmp_path)
+        assert [item for item in findings if item["state"] == "failed"] == []
+        server.stop()
+
+
+def test_a_stop_finishes_what_runs(tmp_path: Path) -> None:
+    with serving(tmp_path, **PRICED) as server:
+
+        async def sign_in_and_stop() -> list[int]:
+            async with aiohttp.ClientSession(server.facts["base_url"]) as http:
+
+                async def sign_in() -> int:
+                    async with http.post("/v2/auth/sessions", json=server.facts["user"]) as response:
+                        await response.read()
+                        return response.status
+
+                running = [asyncio.create_task(sign_in()) for _ in range(12)]
+                await asyncio.sleep(0.15)
+                server.process.send_signal(signal.SIGTERM)
+                return await asyncio.gather(*running)
+
+        assert asyncio.run(sign_in_and_stop()) == [201] * 12
+        assert server.process.wait(20) == 0
+
+
+def test_a_full_disk_is_503_and_passes_without_a_restart(tmp_path: Path) -> None:
+    with serving(tmp_path, **PRICED) as server:
+        assert server.get(CONNECTIONS).status_code == 200
+        log = tmp_path / "kontobahn.sqlite3-wal"
+        limit = max(log.stat().st_size, (tmp_path / "kontobahn.sqlite3").stat().st_size)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        refused = None
+        for _ in range(500):
+            refused = server.get(CONNECTIONS)
+            if refused.status_code != 200:
+                break
+        assert refused is not None
+        assert refused.status_code == 503
+        assert int(refused.headers["retry-after"]) > 0
+        assert "database" in refused.json()["error"]
+        assert refused.headers["ratelimit-limit"]
+        assert server.http.get("/healthz").status_code == 200
+        infinite = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, infinite)
+        assert server.get(CONNECTIONS).status_code == 200
+        findings = answer("doctor", data=tmp_path)
+        assert [item for item in findings if item["state"] == "failed"] == []
+        server.stop()
+
+
+def test_a_lost_database_is_503_and_comes_back_without_a_restart(tmp_path: Path) -> None:
+    with PostgresServer() as database:
+        url = database.create_database("lost")
+        with serving(tmp_path, database_url=url, **PRICED) as server:
+            assert server.get(CONNECTIONS).status_code == 200
+            database.stop()
+            time.sleep(0.8)
+            refused = server.get(CONNECTIONS)
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"]
+            assert refused.json()["request_id"]
+            assert server.http.get("/readyz").status_code == 503
+            assert server.http.get("/healthz").status_code == 200
+            database.start()
+            assert server.get(CONNECTIONS).status_code == 200
+            assert server.http.get("/readyz").status_code == 200
+            server.stop()
+
+
+def test_hostile_input_leaves_the_process_at_the_same_size(tmp_path: Path) -> None:
+    with serving(tmp_path, **PRICED) as server:
+        headers = {"x-api-key": server.key, "content-type": "application/json"}
+        deep = b'{"email": ' + b"[" * 10_000
+        large = b" " * (28 * 1024 * 1024 + 1)
+
+        def attack() -> None:
+            for body, status in (
+                (deep, 400),
+                (b"\xff" * 100_000, 400),
+                (b'{"email": "' + b"a" * 1_000_000 + b'"}', 400),
+            ):
+                assert server.http.post("/v2/auth/invitations", content=body, headers=headers).status_code == status
+            too_large = server.http.post("/v2/auth/invitations", content=iter([large]), headers=headers)
+            assert too_large.status_code == 413
+
+        attack()
+        before = server.resident_bytes()
+        for _ in range(20):
+            attack()
+        for number in range(2000):
+            server.http.get(f"/v2/nothing/{number}", headers={"x-api-key": f"kb_live_{number:036d}"})
+        assert server.resident_bytes() - before < 40 * 1024 * 1024
+        assert server.get(CONNECTIONS).status_code == 200
+        server.stop()
+
+
+def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redis: RedisServer) -> None:
+    redis.flush()
+    with PostgresServer() as database:
+        settings = {"database_url": database.create_database("workers"), "redis_url": redis.url}
+        with serving(tmp_path, "--workers", "2", **settings) as server:
+            statuses = asyncio.run(_hammer(server.facts["base_url"], server.key, 260))
+            assert (statuses.count(200), statuses.count(429)) == (200, 60)
+            second = server.facts["second_api_key"]
+            keys = answer("keys", "list", "-o", "Zweite Muster UG", data=tmp_path, **settings)
+            assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {200}
+            kontobahn("keys", "revoke", keys[0]["key_id"], data=tmp_path, **settings)
+            time.sleep(1)
+            assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {401}
+            server.stop()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [({}, "one writer"), ({"database_url": "postgresql://127.0.0.1:1/x"}, "Redis")],
+)
+def test_workers_that_could_not_count_together_are_refused(
+    tmp_path: Path, settings: dict[str, str], reason: str
+) -> None:
+    refused = kontobahn("serve", "--workers", "2", data=tmp_path, expect=1, **settings)
+    assert reason in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+
+
+def test_a_port_in_use_is_said_so(tmp_path: Path) -> None:
+    with serving(tmp_path / "first") as server:
+        refused = kontobahn("serve", "--port", str(server.port), data=tmp_path / "second", expect=1)
+        assert "--port" in refused.stderr
+        assert server.get(CONNECTIONS).status_code == 200
+        server.stop()
+
+
+def test_a_slow_caller_holds_nobody_up(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+
+        async def main() -> float:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(
+                b"POST /v2/auth/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"
+            )
+            await writer.drain()
+            started = time.monotonic()
+            status = httpx.get(f"{server.facts['base_url']}/healthz", verify=False, trust_env=False).status_code
+            assert status == 200
+            writer.close()
+            return time.monotonic() - started
+
+        assert asyncio.run(main()) < 5
+        server.stop()
