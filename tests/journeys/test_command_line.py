@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +21,13 @@ CONNECTIONS = "/v2/ledger-rewe-read/connections"
 
 
 @pytest.fixture
-def settings(engine: str, request: pytest.FixtureRequest) -> dict[str, str]:
+def settings(engine: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     if engine == "sqlite":
         return {}
     return {"database_url": request.getfixturevalue("database_url")}
 
 
-def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, Any]) -> None:
     missing = kontobahn("keys", "list", data=tmp_path, expect=1)
     assert "kontobahn migrate" in missing.stderr
     kontobahn("migrate", data=tmp_path, **settings)
@@ -55,14 +56,14 @@ def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, str])
     assert states == {key["key_id"]: "expired", new["key_id"]: "active"}
 
 
-def test_the_statement_is_a_csv(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_the_statement_is_a_csv(tmp_path: Path, settings: dict[str, Any]) -> None:
     kontobahn("demo", data=tmp_path, **settings)
     output = kontobahn("credits", "statement", "--csv", "-o", "Demo Handels GmbH", data=tmp_path, **settings).stdout
     rows = list(csv.DictReader(io.StringIO(output)))
     assert [(row["kind"], row["amount"], row["available_after"]) for row in rows] == [("grant", "10000", "10000")]
 
 
-def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: str, settings: dict[str, str]) -> None:
+def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: str, settings: dict[str, Any]) -> None:
     data, archive = tmp_path / "data", tmp_path / "backup.tar.gz"
     with serving(data, **settings) as server:
         invited = server.http.post(
@@ -103,14 +104,14 @@ def test_a_damaged_backup_changes_nothing(tmp_path: Path) -> None:
     assert "does not exist" in kontobahn("restore", str(tmp_path / "nothing"), data=data, expect=1).stderr
 
 
-def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(tmp_path: Path, settings: dict[str, Any]) -> None:
     kontobahn("demo", data=tmp_path, **settings)
     assert {item["state"] for item in answer("doctor", data=tmp_path, **settings)} == {"ok"}
     os.chmod(tmp_path / "secret.key", 0o644)
     found = kontobahn("doctor", data=tmp_path, expect=1, **settings)
     assert "chmod 600" in found.stdout
     os.chmod(tmp_path / "secret.key", 0o600)
-    dead = {**settings, "redis_url": "redis://127.0.0.1:1/0"}
+    dead: dict[str, Any] = {**settings, "redis_url": "redis://127.0.0.1:1/0"}
     assert "Start Redis" in kontobahn("doctor", data=tmp_path, expect=1, **dead).stdout
 
 
@@ -126,7 +127,7 @@ def test_the_doctor_sees_a_credit_that_does_not_add_up(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_away_is_exit_code_3(tmp_path: Path) -> None:
-    away = {"database_url": "postgresql://kontobahn:s3cret@127.0.0.1:1/x"}
+    away: dict[str, Any] = {"database_url": "postgresql://kontobahn:s3cret@127.0.0.1:1/x"}
     failed = kontobahn("keys", "list", data=tmp_path, expect=3, **away)
     assert "cannot be reached" in failed.stderr
     assert "s3cret" not in failed.stderr

@@ -7,6 +7,7 @@ import resource
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import httpx
@@ -16,7 +17,11 @@ from tests.journeys.process import answer, kontobahn, serving
 from tests.services import PostgresServer, RedisServer
 
 CONNECTIONS = "/v2/ledger-rewe-read/connections"
-PRICED = {"prices": {f"GET {CONNECTIONS}": 1}, "limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000}
+PRICED: dict[str, Any] = {
+    "prices": {f"GET {CONNECTIONS}": 1},
+    "limit_api_requests": 1_000_000,
+    "limit_auth_requests": 1_000_000,
+}
 OWNER = "Demo Handels GmbH"
 
 
@@ -161,7 +166,7 @@ def test_hostile_input_leaves_the_process_at_the_same_size(tmp_path: Path) -> No
 def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redis: RedisServer) -> None:
     redis.flush()
     with PostgresServer() as database:
-        settings = {"database_url": database.create_database("workers"), "redis_url": redis.url}
+        settings: dict[str, Any] = {"database_url": database.create_database("workers"), "redis_url": redis.url}
         with serving(tmp_path, "--workers", "2", **settings) as server:
             statuses = asyncio.run(_hammer(server.facts["base_url"], server.key, 260))
             assert (statuses.count(200), statuses.count(429)) == (200, 60)
@@ -179,7 +184,7 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
     [({}, "one writer"), ({"database_url": "postgresql://127.0.0.1:1/x"}, "Redis")],
 )
 def test_workers_that_could_not_count_together_are_refused(
-    tmp_path: Path, settings: dict[str, str], reason: str
+    tmp_path: Path, settings: dict[str, Any], reason: str
 ) -> None:
     refused = kontobahn("serve", "--workers", "2", data=tmp_path, expect=1, **settings)
     assert reason in refused.stderr
@@ -198,7 +203,7 @@ def test_a_slow_caller_holds_nobody_up(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
 
         async def main() -> float:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(
                 b"POST /v2/auth/sessions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"
             )

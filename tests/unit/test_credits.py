@@ -55,14 +55,9 @@ class Walk:
     def reserve(self, amount: int, days: int | None) -> None:
         before = self.balance()
         seconds = (days or 1) * 86400
-        try:
-            hold = self.db.write_now(credits.reserve, self.organization, amount, hold_seconds=seconds, cause=CAUSE)
-        except OutOfCredits as refusal:
-            refused_at: int | None = refusal.extra["verfuegbar"]
-        else:
-            refused_at = None
-        if refused_at is not None:
-            assert refused_at < amount
+        hold = self.db.write_now(_try_to_reserve, self.organization, amount, seconds)
+        if isinstance(hold, int):
+            assert hold < amount
             return
         assert before.available >= amount
         self.holds[hold.id] = (amount, self.clock.now() + seconds * SECOND)
@@ -116,6 +111,14 @@ class Walk:
         assert balance.available >= 0
         assert self.db.read_now(_unlapsed, self.organization) == balance.available
         assert [text for text in self.db.read_now(credits.find_discrepancies) if self.organization in text] == []
+
+
+def _try_to_reserve(tx: Tx, organization_id: str, amount: int, seconds: int) -> credits.Hold | int:
+    """The hold, or what was available when it was refused."""
+    try:
+        return credits.reserve(tx, organization_id, amount, hold_seconds=seconds, cause=CAUSE)
+    except OutOfCredits as refusal:
+        return int(refusal.extra["verfuegbar"])
 
 
 def _unlapsed(tx: Tx, organization_id: str) -> int:

@@ -1,11 +1,382 @@
-"""The OpenAPI 3.1 document, made from the declarations."""
+"""The OpenAPI 3.1 document, made from the declarations: what a call takes, answers, costs and how it may fail.
+
+The texts that belong to the whole interface are in templates/guide.md.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn import limits
+from kontobahn.access.principal import ROLES
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.wire import encode
+from kontobahn.api.examples import example
+from kontobahn.api.idempotency import LONGEST_KEY
+from kontobahn.api.schemas import Schemas, without_null
+from kontobahn.api.wire import Answer, encode
 from kontobahn.settings import Settings
+
+INTERFACE_VERSION = "2.0.0"
+_GUIDE = Path(__file__).with_name("templates") / "guide.md"
+_JSON = "application/json"
+_AREAS = (
+    ("/v2/ledger-", "Ledger", "The books of clients: cash book, person accounts, open items, trial balance."),
+    ("/v2/banking/", "Banking", "Bank connections, accounts, transactions and payments."),
+    ("/v2/mobility/", "Mobility", "Transport-ticket customers and their collective invoices."),
+    ("/v2/auth/", "Auth", "Signing in, invitations and the users of the organisation."),
+)
+_SUCCESSES = {200: "Done.", 201: "Created.", 202: "Accepted: the work goes on after the answer."}
+_EVERYWHERE = ("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy")
+_WITH_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
+_REPLAYED_ERRORS = (403, 404, 409)
+_LEDGER_ERRORS = (403, 409)
+_REQUEST_ID = "req_4f1c2a9be07d35a86b21"
+
+
+LedgerCode = Literal["ledger_connection_invalid", "ledger_export_service_missing", "ledger_endpoint_not_authorized"]
+Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+
+class Error(Answer, kw_only=True):
+    """What went wrong, for a person and for a program."""
+
+    error: Annotated[str, Meta(description="One sentence for a person.")]
+    message: Annotated[str, Meta(description="What to do about it.")] | UnsetType = UNSET
+    field: Annotated[str, Meta(description="The parameter, header or body field that is wrong.")] | UnsetType = UNSET
+    request_id: Annotated[str, Meta(description="Names this call to the operator.")]
+
+
+class OutOfCredits(Error, kw_only=True):
+    """The organisation has too few credits for the call."""
+
+    benoetigt: Annotated[int, Meta(description="Credits that the call needs.")]
+    verfuegbar: Annotated[int, Meta(description="Credits that are available.")]
+
+
+class LedgerError(Error, kw_only=True):
+    """An error of the ledger area, with the cause where it is clearly recognised."""
+
+    code: LedgerCode | UnsetType = UNSET
+    reconnectUrl: Annotated[Uri, Meta(description="Where to renew the connection that is invalid.")] | UnsetType = UNSET
+    activeSubscriptions: Annotated[list[str], Meta(description="What the client has booked.")] | UnsetType = UNSET
+    details: Annotated[dict[str, Any], Meta(description="What the accounting provider said.")] | UnsetType = UNSET
+
+
+class Failure(NamedTuple):
+    name: str
+    description: str
+    body: dict[str, Any]
+
+
+_FAILURES = {
+    400: Failure(
+        "BadRequest",
+        "Malformed or missing input; `error` says what, `field` names it.",
+        {"error": "Unknown query parameter `quele`. Did you mean `quelle`?", "field": "quele"},
+    ),
+    401: Failure(
+        "Unauthorized",
+        "The API key (or the sign-in) is missing or not valid.",
+        {"error": "The API key is missing.", "message": "Send the header line `x-api-key: <your key>`."},
+    ),
+    402: Failure(
+        "OutOfCredits",
+        "Too few credits. Nothing was done.",
+        {"error": "Not enough credits: this call needs 5, 2 are available.", "benoetigt": 5, "verfuegbar": 2},
+    ),
+    403: Failure(
+        "Forbidden",
+        "The caller is known, but may not do this.",
+        {"error": "This call needs the role admin; this one is member."},
+    ),
+    404: Failure(
+        "NotFound",
+        "Not there, or another organisation's: the two answers are the same.",
+        {"error": "Connection not found."},
+    ),
+    405: Failure(
+        "MethodNotAllowed",
+        "The path does not take this method; `Allow` lists those it takes.",
+        {"error": "This path takes GET, POST."},
+    ),
+    409: Failure(
+        "Conflict",
+        "The call contradicts the present state.",
+        {"error": "The first call with this idempotency key is still running."},
+    ),
+    413: Failure(
+        "TooLarge",
+        "The request body is too large.",
+        {"error": "The request body is larger than 29360128 bytes."},
+    ),
+    415: Failure(
+        "NotJson",
+        "The request body is not JSON.",
+        {"error": "Send the request body as `Content-Type: application/json` in UTF-8."},
+    ),
+    422: Failure(
+        "KeyReused",
+        "The idempotency key was used for another request.",
+        {"error": "This idempotency key was used for another request: another path, query or body."},
+    ),
+    429: Failure(
+        "TooManyRequests",
+        "The rate limit is reached; `Retry-After` says for how many seconds.",
+        {"error": "Too many requests: 200 in 900 seconds are allowed. Try again in 412 seconds."},
+    ),
+    500: Failure(
+        "InternalError",
+        "Something went wrong on our side.",
+        {"error": "Something went wrong on our side. The operator finds the cause under this request_id."},
+    ),
+    503: Failure(
+        "Unavailable",
+        "Something the service depends on is down; the same call may succeed after `Retry-After` seconds.",
+        {"error": "The database cannot be reached at the moment. Nothing was written."},
+    ),
+}
 
 
 def build_openapi(endpoints: list[Endpoint], settings: Settings) -> bytes:
-    return encode({})
+    return encode(_Document(endpoints, settings).build())
+
+
+class _Document:
+    def __init__(self, endpoints: list[Endpoint], settings: Settings) -> None:
+        self._endpoints = endpoints
+        self._settings = settings
+        self._groups = limits.groups(settings)
+        self._responses: dict[str, Any] = {}
+        asked: dict[str, Any] = {}
+        answered: dict[str, Any] = {"Error": Error, "OutOfCredits": OutOfCredits, "LedgerError": LedgerError}
+        for endpoint in endpoints:
+            asked[f"query of {endpoint.name}"] = endpoint.query
+            if endpoint.body is not None:
+                asked[f"body of {endpoint.name}"] = endpoint.body
+            for name, kind in endpoint.path_parameters.items():
+                asked[f"{name} of {endpoint.name}"] = kind
+            answered[endpoint.name] = endpoint.answer
+        self._schemas = Schemas(asked, answered)
+        self._queries = self._schemas.unfold(f"query of {endpoint.name}" for endpoint in endpoints)
+
+    def build(self) -> dict[str, Any]:
+        paths: dict[str, dict[str, Any]] = {}
+        for endpoint in self._endpoints:
+            paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = self._operation(endpoint)
+        self._failure(405, priced=False, writes=False, ledger=False)
+        used = {area_of(endpoint.path) for endpoint in self._endpoints}
+        return {
+            "openapi": "3.1.0",
+            "info": {"title": "Kontobahn API", "version": INTERFACE_VERSION, "description": _guide(self._settings)},
+            "servers": [{"url": self._settings.base_url or "/"}],
+            "tags": [{"name": name, "description": text} for _, name, text in _AREAS if name in used],
+            "paths": paths,
+            "components": {
+                "schemas": self._schemas.components,
+                "responses": self._responses,
+                "headers": _headers(self._groups[limits.API]),
+                "securitySchemes": _SECURITY,
+            },
+        }
+
+    def _operation(self, endpoint: Endpoint) -> dict[str, Any]:
+        price = price_of(endpoint, self._settings)
+        operation: dict[str, Any] = {
+            "tags": [area_of(endpoint.path)],
+            "operationId": endpoint.handler.__name__,
+            "summary": endpoint.summary.rstrip("."),
+            "description": endpoint.description or endpoint.summary,
+            "security": _CALLERS[endpoint.caller],
+            "x-credits": price,
+            "x-free-as-dropdown": endpoint.free_as_dropdown,
+            "x-required-role": None if endpoint.caller == "anybody" else endpoint.role,
+            "x-rate-limit": self._rate_limit(endpoint),
+            "parameters": self._parameters(endpoint),
+        }
+        if endpoint.body is not None:
+            schema = self._schemas[f"body of {endpoint.name}"]
+            sample = endpoint.body_example or example(schema, self._schemas.components, whole=False)
+            operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": schema, "example": sample}}}
+        operation["responses"] = self._all_responses(endpoint, priced=price > 0)
+        return operation
+
+    def _rate_limit(self, endpoint: Endpoint) -> dict[str, Any]:
+        group = self._groups[endpoint.group]
+        by_key = group.name == limits.API and endpoint.caller != "anybody"
+        return {
+            "group": group.name,
+            "requests": group.requests,
+            "window_seconds": group.window_seconds,
+            "identified_by": "API key or IP address" if by_key else "IP address",
+        }
+
+    def _parameters(self, endpoint: Endpoint) -> list[dict[str, Any]]:
+        parameters = [
+            self._parameter("path", name, self._schemas[f"{name} of {endpoint.name}"], required=True)
+            for name in endpoint.path_parameters
+        ]
+        for name, schema, required in self._queries[f"query of {endpoint.name}"]:
+            parameters.append(self._parameter("query", name, schema, required=required))
+        if endpoint.free_as_dropdown:
+            purpose = {"type": "string", "examples": ["dropdown"]}
+            text = "`dropdown` makes the call free, up to the hourly number of free calls."
+            parameters.append({"name": "x-request-purpose", "in": "header", "description": text, "schema": purpose})
+        if endpoint.method in ("POST", "PUT"):
+            parameters.append(_idempotency_key(endpoint, self._settings))
+        return parameters
+
+    def _parameter(self, place: str, name: str, schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
+        schema = without_null(schema)
+        parameter: dict[str, Any] = {"name": name, "in": place, "required": required}
+        description = schema.pop("description", None)
+        if description:
+            parameter["description"] = description
+        parameter["schema"] = schema
+        parameter["example"] = example(schema, self._schemas.components, whole=False, name=name)
+        return parameter
+
+    def _all_responses(self, endpoint: Endpoint, *, priced: bool) -> dict[str, Any]:
+        writes = endpoint.method in ("POST", "PUT")
+        schema = self._schemas[endpoint.name]
+        sample = endpoint.example
+        if sample is None:
+            sample = example(schema, self._schemas.components, whole=True)
+        headers = _header_names(priced=priced, replayed=writes)
+        responses: dict[str, Any] = {
+            str(status): {
+                "description": _SUCCESSES[status],
+                "headers": headers,
+                "content": {_JSON: {"schema": schema, "example": sample}},
+            }
+            for status in endpoint.statuses
+        }
+        is_ledger = area_of(endpoint.path) == "Ledger"
+        for status in _failures_of(endpoint, priced=priced, writes=writes):
+            responses[str(status)] = self._failure(status, priced=priced, writes=writes, ledger=is_ledger)
+        return responses
+
+    def _failure(self, status: int, *, priced: bool, writes: bool, ledger: bool) -> dict[str, Any]:
+        """A reference to the shared response; there is one for every set of headers and fields."""
+        failure = _FAILURES[status]
+        replayed, ledger = writes and status in _REPLAYED_ERRORS, ledger and status in _LEDGER_ERRORS
+        variants = (("Ledger", ledger), ("Priced", priced and status != 402), ("Replayable", replayed))
+        name = failure.name + "".join(variant for variant, holds in variants if holds)
+        if name not in self._responses:
+            schema = "OutOfCredits" if status == 402 else "LedgerError" if ledger else "Error"
+            self._responses[name] = {
+                "description": failure.description,
+                "headers": _header_names(_WITH_STATUS.get(status), priced=priced, replayed=replayed),
+                "content": {
+                    _JSON: {"schema": self._schemas[schema], "example": {**failure.body, "request_id": _REQUEST_ID}}
+                },
+            }
+        return {"$ref": f"#/components/responses/{name}"}
+
+
+def area_of(path: str) -> str:
+    return next((name for prefix, name, _ in _AREAS if path.startswith(prefix)), "Other")
+
+
+def price_of(endpoint: Endpoint, settings: Settings) -> int:
+    return settings.prices.get(endpoint.name, endpoint.cost)
+
+
+def _failures_of(endpoint: Endpoint, *, priced: bool, writes: bool) -> list[int]:
+    """Every status other than success that this call can answer."""
+    statuses = {400, 429, 500, 503, *endpoint.errors}
+    if endpoint.caller != "anybody":
+        statuses.add(401)
+        if endpoint.role != ROLES[0]:
+            statuses.add(403)
+    if priced:
+        statuses.add(402)
+    if writes:
+        # A repeated idempotency key may still be running (409) or belong to another request (422).
+        statuses |= {409, 413, 422}
+        if endpoint.body is not None:
+            statuses.add(415)
+    return sorted(statuses)
+
+
+def _idempotency_key(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
+    kept = f"{settings.idempotency_money_days} days" if endpoint.moves_money else f"{settings.idempotency_hours} hours"
+    return {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "description": f"Your own name for this call: sent twice with the same key, it is done once. Kept for {kept}.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!#-~]([ -~]*[!#-~])?$"},
+        # No example: a tool that tries every call with its examples would reuse the key and be refused.
+    }
+
+
+def _header_names(special: str | None = None, *, priced: bool, replayed: bool) -> dict[str, Any]:
+    names = [*_EVERYWHERE]
+    if priced:
+        names.append("X-Credits-Charged")
+    if replayed:
+        names.append("Idempotent-Replayed")
+    if special is not None:
+        names.append(special)
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _headers(group: limits.Group) -> dict[str, Any]:
+    number, text, true = {"type": "integer", "minimum": 0}, {"type": "string"}, {"const": "true"}
+    rows: tuple[tuple[str, str, dict[str, Any], Any], ...] = (
+        ("X-Request-Id", "Names this call to the operator; your own where you sent one.", text, _REQUEST_ID),
+        ("RateLimit-Limit", "Requests allowed in the window.", number, group.requests),
+        ("RateLimit-Remaining", "Requests left in the window.", number, group.requests - 1),
+        ("RateLimit-Reset", "Whole seconds to the end of the window.", number, group.window_seconds),
+        ("RateLimit-Policy", "The limit and its window in seconds.", text, group.policy),
+        ("X-Credits-Charged", "Credits that this call cost.", number, 1),
+        ("Idempotent-Replayed", "There when this is the stored answer to an earlier call.", true, "true"),
+        ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
+        ("Allow", "The methods that the path takes.", text, "GET, POST"),
+        ("WWW-Authenticate", "How to identify yourself.", text, 'ApiKey header="x-api-key"'),
+    )
+    return {
+        name: {
+            "description": description,
+            "required": name != "Idempotent-Replayed",
+            "schema": schema,
+            "example": sample,
+        }
+        for name, description, schema, sample in rows
+    }
+
+
+_SECURITY = {
+    "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "An API key of the organisation."},
+    "session": {"type": "http", "scheme": "bearer", "description": "The token of a signed-in person."},
+}
+_CALLERS: dict[str, list[dict[str, list[str]]]] = {
+    "key": [{"apiKey": []}],
+    "key or session": [{"apiKey": []}, {"session": []}],
+    "anybody": [],
+}
+
+
+def _guide(settings: Settings) -> str:
+    groups = limits.groups(settings)
+    values: dict[str, Any] = {
+        "base_url": settings.base_url or "$KONTOBAHN_URL",
+        "dropdown_calls": settings.dropdown_free_calls_per_hour,
+        "idempotency_hours": settings.idempotency_hours,
+        "idempotency_days": settings.idempotency_money_days,
+        "body_limit": f"{settings.body_limit_bytes / 1024 / 1024:.4g} MiB",
+    }
+    for group, name in ((limits.API, "api"), (limits.WEBHOOKS, "webhook"), (limits.AUTH, "auth")):
+        values[f"{name}_requests"] = groups[group].requests
+        values[f"{name}_window"] = _duration(groups[group].window_seconds)
+    return Template(_GUIDE.read_text("utf-8")).substitute(values)
+
+
+def _duration(seconds: int) -> str:
+    if seconds % 60:
+        return f"{seconds} seconds"
+    return "a minute" if seconds == 60 else f"{seconds // 60} minutes"

@@ -1,0 +1,130 @@
+"""JSON Schema of everything that crosses the wire, from the structs that decode and encode it.
+
+msgspec writes the schema; here it is put right where it differs from what the service really takes and sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from kontobahn import money
+
+Schema = dict[str, Any]
+# Name, schema, and whether it is required.
+Field = tuple[str, Schema, bool]
+
+REFERENCE = "#/components/schemas/"
+# A NUL is refused everywhere (no database keeps it), so the schema of an otherwise free text says so.
+NO_NUL = r"^[^\x00]*$"
+
+
+class Schemas:
+    """The schemas of many types under the caller's own names, and the components they share."""
+
+    def __init__(self, asked: Mapping[str, Any], answered: Mapping[str, Any]) -> None:
+        """`asked` are the types of requests, `answered` those of answers."""
+        schemas, self.components = msgspec.json.schema_components(
+            [*asked.values(), *answered.values()], ref_template=REFERENCE + "{name}"
+        )
+        self._by_name = dict(zip([*asked, *answered], schemas, strict=True))
+        of_requests = self._reached_from([self._by_name[name] for name in asked])
+        for name in asked:
+            _correct(self._by_name[name], asked=True)
+        for name in answered:
+            _correct(self._by_name[name], asked=False)
+        for name, component in self.components.items():
+            _correct(component, asked=name in of_requests)
+            if name not in of_requests:
+                _promise_every_field(component)
+
+    def __getitem__(self, name: str) -> Schema:
+        return self._by_name[name]
+
+    def unfold(self, names: Iterable[str]) -> dict[str, list[Field]]:
+        """The fields of structs that are lists of parameters on the wire, and therefore no components."""
+        unfolded: dict[str, list[Field]] = {}
+        for name in names:
+            struct = resolve(self._by_name[name], self.components)
+            required = struct.get("required", ())
+            unfolded[name] = [(field, schema, field in required) for field, schema in struct["properties"].items()]
+        for name in unfolded:
+            self.components.pop(self._by_name[name]["$ref"].removeprefix(REFERENCE), None)
+        return unfolded
+
+    def _reached_from(self, roots: list[Schema]) -> set[str]:
+        reached: set[str] = set()
+        waiting = list(roots)
+        while waiting:
+            schema = waiting.pop()
+            name = schema.get("$ref", "").removeprefix(REFERENCE)
+            if name and name not in reached:
+                reached.add(name)
+                waiting.append(self.components[name])
+            waiting.extend(_inner(schema))
+        return reached
+
+
+def resolve(schema: Schema, components: Mapping[str, Schema]) -> Schema:
+    """The schema itself, where it only points to a component."""
+    while "$ref" in schema:
+        schema = components[schema["$ref"].removeprefix(REFERENCE)]
+    return schema
+
+
+def without_null(schema: Schema) -> Schema:
+    """As a parameter takes it: there, or left out, but never null."""
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    plain = {name: value for name, value in schema.items() if name != "anyOf" and (name, value) != ("default", None)}
+    if len(options) == 1:
+        return {**options[0], **plain}
+    return {**plain, "anyOf": options} if options else plain
+
+
+def _inner(schema: Schema) -> Iterator[Schema]:
+    yield from schema.get("properties", {}).values()
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        yield from schema.get(keyword, ())
+    for keyword in ("items", "additionalProperties", "propertyNames"):
+        if isinstance(schema.get(keyword), dict):
+            yield schema[keyword]
+
+
+def _correct(schema: Schema, *, asked: bool) -> None:
+    if schema.get("format") == "decimal":
+        _make_number(schema, asked=asked)
+    if "enum" in schema and "type" not in schema:
+        kinds = {type(value) for value in schema["enum"]}
+        if len(kinds) == 1:
+            schema["type"] = {str: "string", int: "integer"}[kinds.pop()]
+    is_text = schema.get("type") == "string"
+    if asked and is_text and not schema.keys() & {"pattern", "format", "enum", "contentEncoding"}:
+        schema["pattern"] = NO_NUL
+    for inner in _inner(schema):
+        _correct(inner, asked=asked)
+
+
+def _make_number(schema: Schema, *, asked: bool) -> None:
+    """An exact decimal is a JSON number on the wire; msgspec calls it a string."""
+    del schema["format"]
+    schema["type"] = "number"
+    if schema.get("default") is not None:
+        schema["default"] = Decimal(schema["default"])
+    if asked:
+        # No `multipleOf: 0.01` for the two decimals: validators that divide floats refuse 19.99 by it.
+        schema.setdefault("minimum", -money.LARGEST)
+        schema.setdefault("maximum", money.LARGEST)
+
+
+def _promise_every_field(component: Schema) -> None:
+    """An answer always holds a field that has a default; only the request may leave one out."""
+    required = set(component.get("required", ()))
+    for name, schema in component.get("properties", {}).items():
+        if "default" in schema:
+            del schema["default"]
+            required.add(name)
+    if required:
+        component["required"] = [name for name in component["properties"] if name in required]

@@ -1,0 +1,35 @@
+"""schemathesis over the whole OpenAPI document: every check, examples, boundaries, random input and chains of calls."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness import ServiceFactory
+
+MOST_SECONDS = 300
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+
+
+@pytest.fixture
+def engine() -> str:
+    """Once, on PostgreSQL: the stricter of the two."""
+    return "postgres"
+
+
+def test_no_input_breaks_the_contract(start_service: ServiceFactory, tmp_path: Path) -> None:
+    service = start_service(log_level="error")
+    mine = service.organization(role="owner", credits_granted=1_000_000)
+    service.user(mine, "erika@muster.example")
+    service.ledger_connection(mine)
+    command = [
+        str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(CONFIG), "run", f"{service.base_url}/openapi.json",
+        "--header", f"x-api-key: {mine.key}", "--checks", "all", "--max-examples", "20", "--seed", "1",
+        "--generation-database", "none", "--max-response-time", "20",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=MOST_SECONDS, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert service.get("/v2/auth/users", mine.key).status_code == 200
