@@ -26,7 +26,8 @@ def test_no_input_breaks_the_contract(start_service: ServiceFactory, tmp_path: P
     service.user(mine, "erika@muster.example")
     service.ledger_connection(mine)
     command = [
-        str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(CONFIG), "run", f"{service.base_url}/openapi.json",
+        str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(CONFIG), "run",
+        f"{service.base_url}/openapi.json",
         "--header", f"x-api-key: {mine.key}", "--checks", "all", "--max-examples", "20", "--seed", "1",
         "--generation-database", "none", "--max-response-time", "20",
     ]  # fmt: skip

@@ -332,7 +332,7 @@ def test_a_pattern_means_the_same_in_python_and_in_javascript() -> None:
 def test_the_guide_tells_the_limits_in_force() -> None:
     text = build(REAL, limit_api_requests=1234, limit_api_window_seconds=120)["info"]["description"]
     assert "1234 requests in 2 minutes" in text
-    assert "$" not in text.replace("$KONTOBAHN_", "")
+    assert "$" not in text.replace("$API_", "")
 
 
 # --- The documentation page
@@ -419,10 +419,10 @@ def test_the_page_can_be_used_by_keyboard_and_read_aloud() -> None:
 
 
 def test_the_page_shows_the_address_of_the_service_where_it_is_known() -> None:
-    assert "$KONTOBAHN_URL/v2/" in page().text
+    assert "$API_URL/v2/" in page().text
     known = Page(fetch("/docs", base_url="https://konto.example").text)
     assert "https://konto.example/v2/" in known.text
-    assert "$KONTOBAHN_URL" not in known.text
+    assert "$API_URL" not in known.text
 
 
 def test_amounts_on_the_page_keep_their_decimals() -> None:

@@ -129,7 +129,7 @@ def test_each_documented_path_is_counted_by_its_group() -> None:
 
 @pytest.mark.parametrize("group", ["api", "auth", "webhooks"])
 @on_sqlite
-def test_a_limit_is_counted_by_what_is_documented(start_service: ServiceFactory, group: str, engine: str) -> None:
+def test_a_limit_is_counted_by_what_is_documented(start_service: ServiceFactory, group: str) -> None:
     row = next(row for row in table(SPEC / "limits.md", "Rate limits") if row["Group"] == group)
     service = start_service()
     path = {"api": "/v2/ledger-duo/connections", "auth": "/v2/auth/users", "webhooks": "/v2/banking/webhooks/x"}[group]
@@ -227,7 +227,7 @@ def _above_the_limit(service: Service) -> httpx.Response:
 
 
 @on_sqlite
-def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFactory, engine: str) -> None:
+def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFactory) -> None:
     answers = _provoke(start_service)
     for case, given in answers.items():
         for answer in given:
@@ -245,7 +245,7 @@ def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFact
 
 
 @on_sqlite
-def test_errors_are_json_with_the_documented_fields(start_service: ServiceFactory, engine: str) -> None:
+def test_errors_are_json_with_the_documented_fields(start_service: ServiceFactory) -> None:
     known = {row["Field"] for row in table(SPEC / "errors.md", "Errors")}
     for case, given in _provoke(start_service).items():
         for answer in given:

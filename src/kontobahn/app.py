@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from functools import cache
@@ -71,7 +73,7 @@ class Application:
         self._pages: Asgi | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/v2/"):
+        if scope["type"] == "http" and (scope["path"].startswith("/v2/") or scope["path"] == "/v2"):
             await self.api(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
@@ -105,9 +107,15 @@ class Application:
     async def _migrate_when_back(self) -> None:
         while True:
             await asyncio.sleep(2)
-            with suppress(Unavailable):
+            try:
                 await asyncio.to_thread(migrate, self.db)
                 return
+            except SetupError as error:
+                log.error("start_refused", error=str(error))
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            except Unavailable:
+                continue
 
     async def _flush_usage(self) -> None:
         while True:

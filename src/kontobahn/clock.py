@@ -54,5 +54,6 @@ def _berlin() -> ZoneInfo:
     return ZoneInfo("Europe/Berlin")
 
 
+# Choice 8: dates are Europe/Berlin calendar days.
 def berlin_date(instant: int) -> date:
     return datetime.fromtimestamp(instant / SECOND, _berlin()).date()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict, KontobahnError, NotFound, OutOfCredits
+from kontobahn.errors import Conflict, NotFound, OutOfCredits, Unavailable
 from kontobahn.ids import new_id
 
 
@@ -53,10 +53,8 @@ class Movement(NamedTuple):
     quelle: str
 
 
-class HoldLapsed(KontobahnError):
+class HoldLapsed(Unavailable):
     """A call outlived its reservation; the effect must not be kept."""
-
-    status = 503
 
 
 NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")

@@ -21,6 +21,8 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     └── SetupError                 the installation is wrong; one sentence says what to do
 """
 
+# Choice 3: which status says what.
+
 from __future__ import annotations
 
 from typing import Any, ClassVar

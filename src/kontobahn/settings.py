@@ -66,6 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count, _about("how long a reservation for a call lives when the process dies; longer than any call")
     ] = 300
 
+    # Choice 7: 28 MiB, room for a receipt image of 20 MB in base64.
     body_limit_bytes: Annotated[Count, _about("largest request body")] = 28 * 1024 * 1024
     idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30

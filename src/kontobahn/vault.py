@@ -67,7 +67,7 @@ def open_vault(settings: Settings) -> Vault:
 
 
 def _create_key_file(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n"
     # Written aside and linked into place: two first starts at once end with one key, never with half of one.
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")

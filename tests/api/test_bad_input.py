@@ -121,7 +121,7 @@ def test_a_strange_request_id_is_replaced_and_a_sane_one_kept(service: Service, 
         assert replaced.headers["x-request-id"].startswith("req_")
 
 
-@pytest.mark.parametrize("path", ["/v2/", "/v2/nothing", "/v2/auth/users/", "/v2/auth//users", "/v2/AUTH/users"])
+@pytest.mark.parametrize("path", ["/v2", "/v2/", "/v2/nothing", "/v2/auth/users/", "/v2/auth//users", "/v2/AUTH/users"])
 def test_an_unknown_path_is_a_json_404_whatever_is_accepted(service: Service, mine: Organization, path: str) -> None:
     answer = service.get(path, mine.key, headers={"accept": "text/html"})
     assert answer.status_code == 404

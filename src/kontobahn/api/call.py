@@ -121,6 +121,7 @@ class Call:
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:
             return None
+        # Choice 33: an agency pays for what it does for its clients.
         cause = Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
         return await self.context.db.write(
             credits.reserve,

@@ -17,7 +17,7 @@ from kontobahn import money
 from kontobahn.api.schemas import NO_NUL, Schema, resolve
 from kontobahn.api.wire import encode, words_of
 
-URL_VARIABLE = "$KONTOBAHN_URL"
+URL_VARIABLE = "$API_URL"
 _CALLERS = {(): "Anybody", ("apiKey",): "API key", ("apiKey", "session"): "API key or signed-in person"}
 _JSON_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)')
 _DEEPEST = 6
@@ -223,7 +223,7 @@ def _curl(document: dict[str, Any], method: str, path: str, operation: dict[str,
     parts = ["curl" if method == "GET" else f"curl -X {method}"]
     parts[0] += f' "{base}{path}{"?" if query else ""}{"&".join(query)}"'
     if operation["security"]:
-        parts.append('-H "x-api-key: $KONTOBAHN_KEY"')
+        parts.append('-H "x-api-key: $API_KEY"')
     if "requestBody" in operation:
         sample = operation["requestBody"]["content"]["application/json"]["example"]
         parts.append('-H "Content-Type: application/json"')

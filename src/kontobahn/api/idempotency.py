@@ -16,8 +16,6 @@ from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 LONGEST_KEY = 255
-# A claim whose process died is free again after this; longer than any call may take.
-LEASE_SECONDS = 180
 PUBLIC = "public"
 
 
@@ -27,6 +25,8 @@ class Claim(NamedTuple):
     fingerprint: str
     owner: str
     keep_microseconds: int
+    # A claim whose process died is free again after this: as long as credits are held for a call.
+    lease_microseconds: int
 
 
 class StoredAnswer(NamedTuple):
@@ -43,7 +43,7 @@ def make_claim(
     for part in (method.encode(), target, body):
         digest.update(len(part).to_bytes(8, "big") + part)
     keep = settings.idempotency_money_days * DAY if money else settings.idempotency_hours * HOUR
-    return Claim(scope, key, digest.hexdigest(), owner, keep)
+    return Claim(scope, key, digest.hexdigest(), owner, keep, settings.call_hold_seconds * SECOND)
 
 
 def _unquoted(raw: str) -> str:
@@ -60,7 +60,7 @@ def _unquoted(raw: str) -> str:
 
 def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
     """Claim the key; the stored answer where the call was made before."""
-    lease_until = tx.now + LEASE_SECONDS * SECOND
+    lease_until = tx.now + claim.lease_microseconds
     inserted = tx.run(
         "INSERT INTO idempotency_keys (scope, idempotency_key, fingerprint, state, owner, lease_until, expires_at)"
         " VALUES (?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING",

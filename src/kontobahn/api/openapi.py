@@ -364,7 +364,7 @@ _CALLERS: dict[str, list[dict[str, list[str]]]] = {
 def _guide(settings: Settings) -> str:
     groups = limits.groups(settings)
     values: dict[str, Any] = {
-        "base_url": settings.base_url or "$KONTOBAHN_URL",
+        "base_url": settings.base_url or "$API_URL",
         "dropdown_calls": settings.dropdown_free_calls_per_hour,
         "idempotency_hours": settings.idempotency_hours,
         "idempotency_days": settings.idempotency_money_days,

@@ -48,8 +48,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 BODY_SECONDS = 60
 DEFAULT_QUELLE = "API"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-# Refusals that are an answer to this very call and are kept for its repeats. The others pass (no credits, something down) or
-# are for the caller to correct, and nothing was written: the same key may be sent again.
+# Choice 6: refusals that are an answer to this very call and are kept for its repeats. The others pass (no credits, something
+# down) or are for the caller to correct, and nothing was written: the same key may be sent again.
 _KEPT_REFUSALS = (403, 404, 409)
 
 
@@ -293,7 +293,7 @@ class Api:
             return None
         scope, context = exchange.scope, self._seam.context
         call.claim = idempotency.make_claim(
-            scope=exchange.principal.organization_id if exchange.principal else idempotency.PUBLIC,
+            scope=exchange.principal.organization_id if exchange.principal else f"{idempotency.PUBLIC}/{exchange.ip}",
             raw_key=raw_key,
             method=endpoint.method,
             target=scope["path"].encode() + b"?" + scope.get("query_string", b""),
