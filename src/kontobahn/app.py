@@ -27,6 +27,8 @@ from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import routes as ledger_routes
+from kontobahn.ledger.books.adapter import BooksProvider
+from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
@@ -52,7 +54,8 @@ class Application:
         self.usage = Usage(self.db)
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
-        context = Context(self.db, self.vault, settings)
+        ledger = Ledger({"books": BooksProvider(self.db)})
+        context = Context(self.db, self.vault, settings, self.clock, {"ledger": ledger})
         self.gate = Gate(self.db, self.vault, self.clock)
         self.api = Api(
             Seam(

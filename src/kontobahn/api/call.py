@@ -6,7 +6,7 @@ an effect of ours, its charge and its stored answer in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -18,6 +18,7 @@ from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
 from kontobahn.api.wire import Answer, encode
+from kontobahn.clock import Clock
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
@@ -28,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Platform(Answer):
+class Platform(Answer, frozen=True):
     """The credit balance after the call."""
 
     neuesGuthaben: int
@@ -40,6 +41,9 @@ class Context(NamedTuple):
     db: Database
     vault: Vault
     settings: Settings
+    clock: Clock
+    # What an area brought to the application, by its name: its providers behind their ports.
+    parts: Mapping[str, Any]
     # What areas do in the transaction that deletes a user.
     user_removals: tuple[UserRemoval, ...] = ()
 
@@ -98,7 +102,7 @@ class Call:
         May stand inside a charge that was opened before, around a provider's part of the work.
         """
         if self._charge is None:
-            async with self.charge():
+            async with Charge(self, tell_balance=False):
                 return await self.commit(fn, *args, **kwargs)
         charge = self._charge
         answer, balance = await self.context.db.write(self._commit, charge.hold, fn, args, kwargs)
@@ -142,10 +146,11 @@ class Call:
 class Charge:
     """Reserved on the way in, confirmed on the way out (or by `commit` before), given back when the body fails."""
 
-    __slots__ = ("_call", "_is_confirmed", "_platform", "hold")
+    __slots__ = ("_call", "_is_confirmed", "_platform", "_tell_balance", "hold")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, *, tell_balance: bool = True) -> None:
         self._call = call
+        self._tell_balance = tell_balance
         self._platform: Platform | None = None
         self._is_confirmed = False
         self.hold: credits.Hold | None = None
@@ -175,7 +180,7 @@ class Charge:
         if self._is_confirmed:
             return
         if hold is None:
-            if error is None and call.endpoint.cost:
+            if error is None and self._tell_balance:
                 balance = await call.read(credits.balance, call.principal.organization_id)
                 self._platform = Platform(neuesGuthaben=balance.available)
         elif error is not None:

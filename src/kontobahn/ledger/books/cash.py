@@ -1,0 +1,280 @@
+"""Cash books: one entry a line, numbered without gaps, chained by hash, never below nothing, corrected by reversal only."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from kontobahn import money
+from kontobahn.clock import berlin_date, from_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict, NotFound
+from kontobahn.ids import new_id
+from kontobahn.ledger.books import posting
+from kontobahn.ledger.books.store import Client, Jahr, year_of_date
+from kontobahn.ledger.books.tasks import SUCCESS, save_task
+from kontobahn.ledger.kassenbuch import Eintrag, Zeile
+from kontobahn.ledger.kontierung import KontierungError, automatic_tax
+from kontobahn.ledger.konto import functional, technical
+from kontobahn.ledger.model import (
+    Belegbild,
+    Belegzeile,
+    Kassenbucheintrag,
+    KassenbuchErgebnis,
+    Kostenstelle,
+    Meldung,
+    SteuersatzAngabe,
+)  # fmt: skip
+from kontobahn.ledger.provider import Urheber
+
+CHAIN_START = "0" * 64
+
+
+def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> None:
+    tx.run(
+        "INSERT INTO books_cash_books (mandant, bezeichnung, konto, last_nummer, last_hash, saldo) VALUES (?, ?, ?, 0, ?, 0)",
+        client.mandant, bezeichnung, konto, CHAIN_START,
+    )  # fmt: skip
+
+
+def create_entry(tx: Tx, client: Client, eintrag: Eintrag, urheber: Urheber) -> Kassenbucheintrag:
+    """Every line an entry of its own, all of them or none."""
+    tx.lock("kassenbuch", str(client.mandant), eintrag.kassenname)
+    kasse = _cash_book(tx, client, eintrag.kassenname)
+    datum, jahr = _day(tx, client, eintrag)
+    _refuse_negative(tx, client, eintrag, datum)
+    task = new_id()
+    bilder = [_save_image(tx, client, task, number, bild) for number, bild in enumerate(eintrag.bilder)]
+    warnings = _book(tx, client, kasse, eintrag, datum, jahr, task)
+    now = to_datetime(tx.now)
+    meldungen = [
+        Meldung(dateiname=bild.dateiname, nachricht="Das Belegbild wurde gespeichert.", zeitstempel=now, typ="INFO")
+        for bild in bilder
+    ]
+    meldungen += [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in warnings]
+    count = len(eintrag.zeilen)
+    booked = f"{count} Kassenbucheinträge wurden gebucht." if count > 1 else "1 Kassenbucheintrag wurde gebucht."
+    meldungen.append(Meldung(dateiname=None, nachricht=booked, zeitstempel=now, typ="INFO"))
+    save_task(tx, client, task, "kassenbuch", SUCCESS, meldungen, urheber)
+    return Kassenbucheintrag(
+        erstellungsdatum=now,
+        waehrung=eintrag.waehrung,
+        kassenname=eintrag.kassenname,
+        betrag=money.to_wire(eintrag.betrag),
+        transaktionsdatum=eintrag.transaktionsdatum,
+        belegzeilen=[_answer_line(zeile, eintrag, now) for zeile in eintrag.zeilen],
+        belegbilder=bilder,
+        ledgerAntwort=KassenbuchErgebnis(status=SUCCESS, meldungen=meldungen),
+    )
+
+
+def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, grund: str) -> int:
+    """Take an entry back by its opposite, today; the answer is the number of the reversal."""
+    tx.lock("kassenbuch", str(client.mandant), kassenname)
+    kasse = _cash_book(tx, client, kassenname)
+    row = tx.one(
+        "SELECT record FROM books_cash_entries WHERE mandant = ? AND kassenname = ? AND nummer = ?",
+        client.mandant, kassenname, nummer,
+    )  # fmt: skip
+    if row is None:
+        raise NotFound(f"The cash book “{kassenname}” has no entry {nummer}.")
+    done = tx.one(
+        "SELECT nummer FROM books_cash_entries WHERE mandant = ? AND kassenname = ? AND storno_von = ?",
+        client.mandant, kassenname, nummer,
+    )  # fmt: skip
+    if done is not None:
+        raise Conflict(f"Entry {nummer} was reversed already, by entry {done[0]}.")
+    original = msgspec.json.decode(row[0])
+    zeile = Zeile(
+        belegtext=f"Storno {nummer}: {grund}"[:60], gegenkonto=original["gegenkonto"], betrag=-original["betrag"],
+        beleg_nummer=original["belegnummer"], prozent=None, bu_schluessel=original["bu_schluessel"],
+        kostenstellen=(original["kost1"], original["kost2"]),
+    )  # fmt: skip
+    eintrag = Eintrag(kassenname, "EUR", zeile.betrag, to_datetime(tx.now), (zeile,), ())
+    datum, jahr = _day(tx, client, eintrag)
+    _refuse_negative(tx, client, eintrag, datum)
+    _book(tx, client, kasse, eintrag, datum, jahr, new_id(), storno_von=nummer)
+    return int(kasse["last_nummer"])
+
+
+def _cash_book(tx: Tx, client: Client, name: str) -> dict[str, Any]:
+    row = tx.one(
+        "SELECT bezeichnung, konto, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ? AND bezeichnung = ?",
+        client.mandant, name,
+    )  # fmt: skip
+    if row is None:
+        known = tx.all(
+            "SELECT bezeichnung FROM books_cash_books WHERE mandant = ? ORDER BY bezeichnung", client.mandant
+        )
+        names = ", ".join(f"“{item}”" for (item,) in known) or "none"
+        raise BadRequest(f"The field `kassenname`: there is no cash book “{name}”. Known: {names}.", field="kassenname")
+    return dict(zip(("bezeichnung", "konto", "last_nummer", "last_hash", "saldo"), row, strict=True))
+
+
+def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
+    """The Berlin day of the entry and its fiscal year."""
+    day = berlin_date(from_datetime(eintrag.transaktionsdatum))
+    if day > berlin_date(tx.now):
+        raise BadRequest("The field `transaktionsdatum` lies in the future.", field="transaktionsdatum")
+    jahr = year_of_date(tx, client, day.isoformat())
+    if jahr is None:
+        raise Conflict(
+            f"The client has no fiscal year for {day}: it is opened in the books first.", field="transaktionsdatum"
+        )
+    return day.isoformat(), jahr
+
+
+def _refuse_negative(tx: Tx, client: Client, eintrag: Eintrag, datum: str) -> None:
+    """The cash box never holds less than nothing: not after any line, and not at the end of any later day."""
+    # Choice 13: refused with 409.
+    before, later = 0, []
+    for day, bewegung in tx.all(
+        "SELECT datum, bewegung FROM books_cash_days WHERE mandant = ? AND kassenname = ? ORDER BY datum",
+        client.mandant, eintrag.kassenname,
+    ):  # fmt: skip
+        if day <= datum:
+            before += bewegung
+        else:
+            later.append((day, bewegung))
+    running = before
+    for number, zeile in enumerate(eintrag.zeilen):
+        running += zeile.betrag
+        if running < 0:
+            _negative(f"belegzeilen[{number}].betrag", eintrag.kassenname, datum, running - zeile.betrag, zeile.betrag)
+    for day, bewegung in later:
+        running += bewegung
+        if running < 0:
+            _negative("betrag", eintrag.kassenname, day, running - eintrag.betrag, eintrag.betrag)
+
+
+def _negative(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> None:
+    raise Conflict(
+        f"The cash book “{kassenname}” holds {money.from_minor(saldo)} EUR on {day}; {money.from_minor(betrag)} EUR would make it"
+        " negative.",
+        field=field,
+        kassensaldo=money.from_minor(saldo),
+    )
+
+
+def _book(
+    tx: Tx, client: Client, kasse: dict[str, Any], eintrag: Eintrag, datum: str, jahr: Jahr, task: str,
+    *, storno_von: int | None = None,
+) -> list[str]:  # fmt: skip
+    """Post and number the lines; the answer is what the bookkeeper should look at."""
+    batch = posting.open_batch(
+        tx, client, jahr, kind="kassenbuch", source=f"cash book “{eintrag.kassenname}”", sha256=f"task {task}"
+    )
+    poster = posting.Poster(tx, client, batch)
+    warnings: list[str] = []
+    for number, zeile in enumerate(eintrag.zeilen):
+        gegenkonto = _gegenkonto(client, number, zeile)
+        satz = posting.Satz(
+            umsatz=abs(zeile.betrag), soll=zeile.betrag > 0, konto=kasse["konto"], gegenkonto=gegenkonto, belegdatum=datum,
+            bu_schluessel=zeile.bu_schluessel or "", belegfeld1=zeile.beleg_nummer or "", buchungstext=zeile.belegtext,
+            kost1=zeile.kostenstellen[0] or "", kost2=zeile.kostenstellen[1] or "",
+        )  # fmt: skip
+        try:
+            booking = poster.add(satz)
+        except KontierungError as error:
+            name = "steuersatz.buSchluessel" if error.field == "BU-Schlüssel" else "gegenkonto"
+            path = f"belegzeilen[{number}].{name}"
+            raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
+        warnings += _tax_warnings(client, number, zeile, gegenkonto)
+        _number(tx, client, kasse, zeile, gegenkonto, datum, task, booking, storno_von)
+    poster.finish()
+    tx.run(
+        "UPDATE books_cash_books SET last_nummer = ?, last_hash = ?, saldo = ? WHERE mandant = ? AND bezeichnung = ?",
+        kasse["last_nummer"], kasse["last_hash"], kasse["saldo"], client.mandant, eintrag.kassenname,
+    )  # fmt: skip
+    tx.run(
+        "INSERT INTO books_cash_days (mandant, kassenname, datum, bewegung) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (mandant, kassenname, datum) DO UPDATE SET bewegung = books_cash_days.bewegung + excluded.bewegung",
+        client.mandant, eintrag.kassenname, datum, eintrag.betrag,
+    )  # fmt: skip
+    return warnings
+
+
+def _number(
+    tx: Tx, client: Client, kasse: dict[str, Any], zeile: Zeile, gegenkonto: str, datum: str, task: str, booking: int,
+    storno_von: int | None,
+) -> None:  # fmt: skip
+    kasse["last_nummer"] += 1
+    kasse["saldo"] += zeile.betrag
+    record = msgspec.json.encode(
+        {
+            "nummer": kasse["last_nummer"], "datum": datum, "betrag": zeile.betrag, "belegtext": zeile.belegtext,
+            "gegenkonto": functional(gegenkonto, client.konto_laenge), "belegnummer": zeile.beleg_nummer,
+            "bu_schluessel": zeile.bu_schluessel, "kost1": zeile.kostenstellen[0], "kost2": zeile.kostenstellen[1],
+            "saldo": kasse["saldo"], "gebucht_am": tx.now, "storno_von": storno_von,
+        }
+    )  # fmt: skip
+    kasse["last_hash"] = chain(kasse["last_hash"], record)
+    tx.run(
+        "INSERT INTO books_cash_entries"
+        " (mandant, kassenname, nummer, task, booking, datum, betrag, storno_von, record, hash)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        client.mandant, kasse["bezeichnung"], kasse["last_nummer"], task, booking, datum, zeile.betrag, storno_von,
+        record.decode(), kasse["last_hash"],
+    )  # fmt: skip
+
+
+def chain(previous: str, record: bytes) -> str:
+    """Each entry's hash covers the one before it: a change anywhere shows in every later entry."""
+    return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
+
+
+def _gegenkonto(client: Client, number: int, zeile: Zeile) -> str:
+    try:
+        return technical(zeile.gegenkonto, client.konto_laenge)
+    except ValueError as error:
+        path = f"belegzeilen[{number}].gegenkonto"
+        raise BadRequest(f"The field `{path}` {error}.", field=path) from None
+
+
+def _tax_warnings(client: Client, number: int, zeile: Zeile, gegenkonto: str) -> list[str]:
+    """A rate that does not fit the key or the account is booked as the key says, and told."""
+    if zeile.prozent is None:
+        return []
+    steuer = automatic_tax(client.rahmen, gegenkonto)
+    if zeile.bu_schluessel:
+        steuer = client.rahmen.schluessel.get(zeile.bu_schluessel[-1])
+    booked = steuer.prozent if steuer else 0
+    if zeile.prozent == booked:
+        return []
+    return [f"Zeile {number + 1}: angegeben sind {zeile.prozent.normalize():f} % Steuer, gebucht wurden {booked} %."]
+
+
+def _save_image(tx: Tx, client: Client, task: str, number: int, bild: Any) -> Belegbild:
+    known = tx.one("SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, bild.sha256)
+    if known is not None:
+        raise Conflict(
+            f"The field `belegbilder[{number}]`: this file was stored before, as “{known[0]}”.",
+            field=f"belegbilder[{number}]",
+        )
+    image = Belegbild(
+        id=new_id(), dateiname=bild.dateiname, groesse=len(bild.content), mimeTyp=bild.mime_typ, sha256=bild.sha256
+    )
+    tx.run(
+        "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        client.mandant, bild.sha256, image.id, task, image.dateiname, image.groesse, image.mimeTyp, tx.now, bild.content,
+    )  # fmt: skip
+    return image
+
+
+def _answer_line(zeile: Zeile, eintrag: Eintrag, now: Any) -> Belegzeile:
+    steuersatz = None
+    if zeile.prozent is not None or zeile.bu_schluessel is not None:
+        steuersatz = SteuersatzAngabe(prozent=zeile.prozent, buSchluessel=zeile.bu_schluessel)
+    return Belegzeile(
+        gegenkonto=zeile.gegenkonto,
+        erstellungsdatum=now,
+        waehrung=eintrag.waehrung,
+        belegtext=zeile.belegtext,
+        belegnummer=zeile.beleg_nummer,
+        betrag=money.to_wire(zeile.betrag),
+        steuersatz=steuersatz,
+        kostenstellen=[Kostenstelle(name=name) for name in zeile.kostenstellen if name],
+    )

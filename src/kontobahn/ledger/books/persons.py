@@ -1,0 +1,119 @@
+"""Person accounts: business partners by number. A change replaces the whole record; the old one is kept."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kontobahn.api.wire import encode
+from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.ids import new_id
+from kontobahn.ledger.books.store import Client, label_accounts, years
+from kontobahn.ledger.books.tasks import SUCCESS, save_task
+from kontobahn.ledger.konto import is_personenkonto, technical
+from kontobahn.ledger.model import (
+    Meldung,
+    Personenkonto,
+    PersonenkontoAntwort,
+    PersonenkontoDaten,
+    PersonenkontoEintrag,
+    PersonenkontoErgebnis,
+)  # fmt: skip
+from kontobahn.ledger.provider import Urheber
+
+
+def save(tx: Tx, client: Client, person: Personenkonto, urheber: Urheber) -> tuple[PersonenkontoAntwort, bool]:
+    """Create the account, or replace the one of this number; the answer says which."""
+    konto = check_for_client(tx, client, person)
+    tx.lock("personenkonto", str(client.mandant), konto)
+    created = store(tx, client, konto, person)
+    row = tx.one(
+        "SELECT version, created_at, updated_at FROM books_persons WHERE mandant = ? AND konto = ?",
+        client.mandant,
+        konto,
+    )
+    assert row is not None
+    now = to_datetime(tx.now)
+    text = f"Das Personenkonto {person.personenkontoNummer} wurde {'angelegt' if created else 'aktualisiert'}."
+    meldungen = [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="INFO")]
+    save_task(tx, client, new_id(), "personenkonto", SUCCESS, meldungen, urheber)
+    eintrag = PersonenkontoEintrag(
+        id=f"{client.client_id}/{konto}",
+        kontaktTyp=person.kontaktTyp,
+        personenkontoNummer=int(person.personenkontoNummer),
+        nummer=konto,
+        firmenname=person.firmenname,
+        ustId=person.ustId,
+        aktualisiertAm=optional_datetime(row[2]),
+        projektId=None,
+        bankkonten=person.bankkonten,
+        emailAdressen=person.emailAdressen,
+        telefonnummern=person.telefonnummern,
+        kontaktpersonen=person.kontaktpersonen,
+        adressen=person.adressen,
+    )
+    daten = PersonenkontoDaten(
+        id=f"{client.client_id}/{konto}/{row[0]}",
+        kontonummernLaenge=person.kontonummernLaenge,
+        kontenrahmen=person.kontenrahmen,
+        erstelltAm=to_datetime(row[1]),
+        geschaeftsjahrStartDatum=person.geschaeftsjahrStartDatum,
+        eintraege=[eintrag],
+    )
+    ergebnis = PersonenkontoErgebnis(status=SUCCESS, antwortDaten=None, meldungen=meldungen)
+    return PersonenkontoAntwort(data=daten, ledgerAntwort=ergebnis), created
+
+
+def check_for_client(tx: Tx, client: Client, person: Personenkonto) -> str:
+    """The technical number; BadRequest where the record does not fit the client's books."""
+    if person.kontonummernLaenge != client.konto_laenge:
+        _misfit("kontonummernLaenge", f"must be {client.konto_laenge}, as in the client's books")
+    if person.kontenrahmen != client.kontenrahmen:
+        _misfit("kontenrahmen", f"must be {client.kontenrahmen}, as in the client's books")
+    known = [jahr.start for jahr in years(tx, client)]
+    if person.geschaeftsjahrStartDatum.isoformat() not in known:
+        _misfit("geschaeftsjahrStartDatum", f"must be the start of a fiscal year: {', '.join(known) or 'none yet'}")
+    if len(person.personenkontoNummer) != client.konto_laenge + 1:
+        _misfit("personenkontoNummer", f"must have {client.konto_laenge + 1} digits, one more than kontonummernLaenge")
+    konto = technical(person.personenkontoNummer, client.konto_laenge)
+    assert is_personenkonto(konto)
+    return konto
+
+
+def _misfit(field: str, reason: str) -> None:
+    raise BadRequest(f"The field `{field}` {reason}.", field=field)
+
+
+def store(tx: Tx, client: Client, konto: str, person: Personenkonto) -> bool:
+    """Write the record and keep the one it replaces; True where there was none."""
+    record = encode(person).decode()
+    old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
+    if old is None:
+        tx.run(
+            "INSERT INTO books_persons (mandant, konto, version, record, created_at) VALUES (?, ?, 1, ?, ?)",
+            client.mandant, konto, record, tx.now,
+        )  # fmt: skip
+    else:
+        tx.run(
+            "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
+            client.mandant, konto, *old, tx.now,
+        )  # fmt: skip
+        tx.run(
+            "UPDATE books_persons SET version = version + 1, record = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
+            record, tx.now, client.mandant, konto,
+        )  # fmt: skip
+    label_accounts(tx, client, [(konto, name_of(person))])
+    return old is None
+
+
+def name_of(person: Personenkonto) -> str:
+    if person.firmenname:
+        return person.firmenname
+    first = person.kontaktpersonen[0] if person.kontaktpersonen else None
+    return " ".join(filter(None, (first.vorname, first.nachname))) if first else ""
+
+
+def listing(tx: Tx, client: Client) -> list[tuple[str, Personenkonto]]:
+    rows = tx.all("SELECT konto, record FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
+    return [(konto, msgspec.json.decode(record, type=Personenkonto)) for konto, record in rows]

@@ -1,0 +1,267 @@
+"""Posting: the one door through which bookings get into the books, with the read models that answer from them.
+
+Bookings are never changed. SuSa and open items are kept in the same transaction; `verify.py` recomputes them from the bookings.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.ids import new_id
+from kontobahn.ledger.books.store import Client, Jahr
+from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
+from kontobahn.ledger.kontierung import Leg, full, legs
+from kontobahn.ledger.konto import is_personenkonto
+
+FLUSH_EVERY = 20_000
+EB_PERIOD, CLOSING_PERIOD = 0, 13
+_VORTRAG_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
+
+_INSERT_BOOKING = (
+    "INSERT INTO books_bookings (mandant, id, jahr, periode, batch, umsatz, soll, waehrung, kurs, basis_umsatz, konto,"
+    " gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2, generalumkehr, weitere)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ADD_PERIOD = (
+    "INSERT INTO books_periods (mandant, jahr, konto, periode, soll, haben) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (mandant, jahr, konto, periode) DO UPDATE SET"
+    " soll = books_periods.soll + excluded.soll, haben = books_periods.haben + excluded.haben"
+)
+# The date and text of an item are those of its earliest leg, whatever the order in which legs arrive.
+_EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
+_ADD_ITEM = (
+    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, belegdatum, buchungstext) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
+    " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
+    f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
+    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END"
+)
+_ADD_MOVE = (
+    "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
+)
+_ADD_ITEM_YEAR = (
+    "INSERT INTO books_item_years (mandant, konto, jahr, eb, eb_text, bewegung) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (mandant, konto, jahr) DO UPDATE SET eb = books_item_years.eb + excluded.eb,"
+    " eb_text = CASE WHEN books_item_years.eb_text = ''"
+    " OR (excluded.eb_text <> '' AND excluded.eb_text < books_item_years.eb_text)"
+    " THEN excluded.eb_text ELSE books_item_years.eb_text END,"
+    " bewegung = books_item_years.bewegung + excluded.bewegung"
+)
+_RESTS = (
+    "INSERT INTO books_carry_rests (mandant, jahr, konto, rest)"
+    " SELECT c.mandant, c.jahr, i.konto,"
+    " SUM(CASE WHEN i.jahr = c.jahr THEN i.eb ELSE 0 END) - SUM(CASE WHEN i.jahr < c.jahr THEN i.bewegung ELSE 0 END)"
+    " FROM books_years c JOIN books_item_years i ON i.mandant = c.mandant WHERE c.mandant = ? AND c.has_eb = 1{narrowed}"
+    " GROUP BY c.mandant, c.jahr, i.konto HAVING"
+    " SUM(CASE WHEN i.jahr = c.jahr THEN i.eb ELSE 0 END) <> SUM(CASE WHEN i.jahr < c.jahr THEN i.bewegung ELSE 0 END)"
+)
+
+
+class Satz(NamedTuple):
+    """A booking as entered, with technical account numbers. `soll` is the side of `konto`."""
+
+    umsatz: int
+    soll: bool
+    konto: str
+    gegenkonto: str
+    belegdatum: str
+    bu_schluessel: str = ""
+    belegfeld1: str = ""
+    buchungstext: str = ""
+    waehrung: str = "EUR"
+    kurs: str = ""
+    basis_umsatz: int | None = None
+    belegfeld2: str = ""
+    skonto: int = 0
+    kost1: str = ""
+    kost2: str = ""
+    generalumkehr: bool = False
+    weitere: str = ""
+
+    @property
+    def betrag(self) -> int:
+        """In euro cents, whatever the currency of the document."""
+        return self.umsatz if self.basis_umsatz is None else self.basis_umsatz
+
+
+class Batch(NamedTuple):
+    id: str
+    jahr: Jahr
+    is_closing: bool
+
+
+def open_batch(
+    tx: Tx,
+    client: Client,
+    jahr: Jahr,
+    *,
+    kind: str,
+    source: str,
+    sha256: str,
+    bezeichnung: str = "",
+    is_closing: bool = False,
+) -> Batch:
+    """Announce a batch; Conflict where the same rows were taken before."""
+    known = tx.one(
+        "SELECT source, created_at FROM books_batches WHERE mandant = ? AND sha256 = ?", client.mandant, sha256
+    )
+    if known is not None:
+        raise Conflict(f"The same bookings were taken before, from {known[0]}.")
+    batch = Batch(new_id(), jahr, is_closing)
+    tx.run(
+        "INSERT INTO books_batches (mandant, id, kind, source, sha256, bezeichnung, records, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
+        client.mandant, batch.id, kind, source, sha256, bezeichnung, tx.now,
+    )  # fmt: skip
+    return batch
+
+
+def is_opening_balance(konto: str, gegenkonto: str, belegdatum: str, jahr_start: str) -> bool:
+    return belegdatum == jahr_start and (gegenkonto in _VORTRAG_ACCOUNTS or konto in _VORTRAG_ACCOUNTS)
+
+
+def period_of(belegdatum: str, jahr_start: str) -> int:
+    """The month of the fiscal year, 1 to 12."""
+    months = (int(belegdatum[:4]) - int(jahr_start[:4])) * 12 + int(belegdatum[5:7]) - int(jahr_start[5:7])
+    if belegdatum[8:] < jahr_start[8:]:
+        months -= 1
+    return months + 1
+
+
+class Poster:
+    """Adds bookings to one batch, some thousand at a time; `finish` makes it whole."""
+
+    def __init__(self, tx: Tx, client: Client, batch: Batch) -> None:
+        self._tx = tx
+        self._client = client
+        self._batch = batch
+        self._rahmen = client.rahmen
+        # Also locks the client's row on PostgreSQL: batches of one client are posted one after the other.
+        row = tx.one(
+            "UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ? RETURNING last_buchung",
+            client.mandant,
+        )
+        assert row is not None
+        self._last: int = row[0]
+        self.records = 0
+        self._touched: set[str] = set()
+        self._has_eb = False
+        self._clear()
+
+    def add(self, satz: Satz) -> int:
+        """Post a booking and answer its id; KontierungError, before anything is kept, where it cannot be split."""
+        jahr = self._batch.jahr.start
+        parts = legs_of(self._rahmen, satz)
+        eb = is_opening_balance(satz.konto, satz.gegenkonto, satz.belegdatum, jahr)
+        periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
+        self._last = booking = self._last + 1
+        self.records += 1
+        self._bookings.append((
+            self._client.mandant, booking, jahr, periode, self._batch.id, satz.umsatz, int(satz.soll), satz.waehrung, satz.kurs,
+            satz.basis_umsatz, satz.konto, satz.gegenkonto, satz.bu_schluessel, satz.belegdatum, satz.belegfeld1, satz.belegfeld2,
+            satz.skonto, satz.buchungstext, satz.kost1, satz.kost2, int(satz.generalumkehr), satz.weitere,
+        ))  # fmt: skip
+        for konto, betrag in parts:
+            self._add_to_period(konto, periode, betrag, reversed_side=satz.generalumkehr)
+            if is_personenkonto(konto):
+                self._add_to_item(booking, konto, betrag, satz, eb=eb)
+        if eb:
+            self._has_eb = True
+        if len(self._bookings) >= FLUSH_EVERY:
+            self._flush()
+        return booking
+
+    def finish(self) -> int:
+        """Write what is left and settle the carry-overs; the answer is the number of bookings."""
+        self._flush()
+        mandant, jahr = self._client.mandant, self._batch.jahr
+        self._tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
+        self._tx.run(
+            "UPDATE books_batches SET records = records + ? WHERE mandant = ? AND id = ?",
+            self.records,
+            mandant,
+            self._batch.id,
+        )
+        newly_carried = self._has_eb and bool(
+            self._tx.run(
+                "UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr.start
+            )
+        )
+        settle_rests(self._tx, mandant, None if newly_carried else self._touched)
+        return self.records
+
+    def _add_to_period(self, konto: str, periode: int, betrag: int, *, reversed_side: bool) -> None:
+        sums = self._periods.get((konto, periode))
+        if sums is None:
+            sums = self._periods[konto, periode] = [0, 0]
+        # A Generalumkehr takes back turnover on the side where it was, instead of adding to the other one.
+        if (betrag > 0) != reversed_side:
+            sums[0] += betrag
+        else:
+            sums[1] -= betrag
+
+    def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, *, eb: bool) -> None:
+        year = self._years.get(konto)
+        if year is None:
+            year = self._years[konto] = [0, "", 0]
+        if eb:
+            year[0] += betrag
+            text = satz.buchungstext or "Saldovortrag"
+            year[1] = min(year[1], text) if year[1] else text
+            return
+        year[2] += betrag
+        self._moves.append((self._client.mandant, satz.belegdatum, booking, konto, satz.belegfeld1, betrag))
+        item = self._items.get((konto, satz.belegfeld1))
+        first = (satz.belegdatum, satz.buchungstext)
+        if item is None:
+            item = self._items[konto, satz.belegfeld1] = [0, 0, first]
+        elif first < item[2]:
+            item[2] = first
+        if betrag > 0:
+            item[0] += betrag
+        else:
+            item[1] -= betrag
+
+    def _clear(self) -> None:
+        self._bookings: list[tuple[object, ...]] = []
+        self._moves: list[tuple[object, ...]] = []
+        self._periods: dict[tuple[str, int], list[int]] = {}
+        self._items: dict[tuple[str, str], list[Any]] = {}
+        self._years: dict[str, list[Any]] = {}
+
+    def _flush(self) -> None:
+        tx, mandant, jahr = self._tx, self._client.mandant, self._batch.jahr.start
+        tx.many(_INSERT_BOOKING, self._bookings)
+        tx.many(_ADD_MOVE, self._moves)
+        tx.many(_ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
+        tx.many(_ADD_ITEM, [(mandant, *key, soll, haben, *first) for key, (soll, haben, first) in self._items.items()])
+        tx.many(_ADD_ITEM_YEAR, [(mandant, konto, jahr, *sums) for konto, sums in self._years.items()])
+        self._touched.update(self._years)
+        self._clear()
+
+
+def legs_of(rahmen: Kontenrahmen, satz: Satz) -> list[Leg]:
+    return legs(
+        rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, soll=satz.soll, betrag=satz.betrag,
+        bu_schluessel=satz.bu_schluessel, skonto=satz.skonto,
+    )  # fmt: skip
+
+
+def settle_rests(tx: Tx, mandant: int, konten: set[str] | None) -> None:
+    """What carried years hold beyond the documents before them: for these accounts, or for all."""
+    if konten is None:
+        tx.run("DELETE FROM books_carry_rests WHERE mandant = ?", mandant)
+        tx.run(_RESTS.format(narrowed=""), mandant)
+        return
+    ordered = sorted(konten)
+    tx.many("DELETE FROM books_carry_rests WHERE mandant = ? AND konto = ?", [(mandant, konto) for konto in ordered])
+    tx.many(_RESTS.format(narrowed=" AND i.konto = ?"), [(mandant, konto) for konto in ordered])
+
+
+def post_one(tx: Tx, client: Client, batch: Batch, satz: Satz) -> int:
+    poster = Poster(tx, client, batch)
+    booking = poster.add(satz)
+    poster.finish()
+    return booking

@@ -1,0 +1,270 @@
+"""What the books answer: open items, trial balance, accounts, bookings and lists. Read models, never the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+import msgspec
+
+from kontobahn import money
+from kontobahn.api.wire import encode
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.ledger import opos
+from kontobahn.ledger.books.store import Client, year_of_start
+from kontobahn.ledger.konto import is_personenkonto, technical
+from kontobahn.ledger.model import (
+    Belegtyp,
+    Buchung,
+    Buchungszeile,
+    Kassenbuch,
+    Kontozeile,
+    Kostenstellen,
+    Opos,
+    Ordnertyp,
+    Periodenwert,
+    Rechnungsordner,
+    Saldo,
+    SusaZeile,
+    Zahlungsbedingung,
+)  # fmt: skip
+from kontobahn.ledger.opos import Item, Rest
+from kontobahn.ledger.provider import OposFrage
+
+FIRST_CREDITOR = "700000000"
+_ALL_PERSONS = ("100000000", "999999999")
+
+
+def kontonummer(client: Client, given: str, field: str = "kontonummer") -> str:
+    try:
+        return technical(given, client.konto_laenge)
+    except ValueError as error:
+        raise BadRequest(f"The query parameter `{field}` {error}.", field=field) from None
+
+
+# --- Open items
+
+
+def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
+    stichtag = frage.stichtag.isoformat()
+    low, high = _konto_range(client, frage)
+    by_konto: dict[str, list[Item]] = {}
+    for konto, item in _items_at(tx, client, stichtag, low, high):
+        entries = by_konto.get(konto)
+        if entries is None:
+            by_konto[konto] = [item]
+        else:
+            entries.append(item)
+    net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
+    for konto, rest in _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw"):
+        by_konto[konto] = net(by_konto.get(konto, []), rest)
+    names = _labels(tx, client, by_konto)
+    return opos.assemble(frage.stichtag, ((konto, names.get(konto, ""), items) for konto, items in by_konto.items()))
+
+
+def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
+    low, high = _ALL_PERSONS
+    if frage.filter == "debitors":
+        high = "699999999"
+    elif frage.filter == "creditors":
+        low = FIRST_CREDITOR
+    if frage.kontonummer is not None:
+        konto = kontonummer(client, frage.kontonummer)
+        if not is_personenkonto(konto):
+            raise BadRequest("The query parameter `kontonummer` must be a person account.", field="kontonummer")
+        low, high = max(low, konto), min(high, konto)
+    return low, high
+
+
+def _items_at(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> Iterator[tuple[str, Item]]:
+    """Documents open at the cut-off: those open now, with what came later taken out again."""
+    scope = (client.mandant, low, high)
+    later = tx.all(
+        "SELECT i.konto, i.beleg, i.soll - m.soll, i.haben - m.haben, i.belegdatum, i.buchungstext FROM ("
+        " SELECT konto, beleg, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END) AS soll,"
+        " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) AS haben FROM books_item_moves"
+        " WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? GROUP BY konto, beleg"
+        ") m JOIN books_items i ON i.mandant = ? AND i.konto = m.konto AND i.beleg = m.beleg",
+        client.mandant, stichtag, low, high, client.mandant,
+    )  # fmt: skip
+    changed = {(row[0], row[1]) for row in later}
+    for row in tx.all(
+        "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items"
+        " WHERE mandant = ? AND soll <> haben AND konto BETWEEN ? AND ?",
+        *scope,
+    ):
+        if not changed or (row[0], row[1]) not in changed:
+            yield row[0], Item._make(row[1:])
+    for konto, beleg, soll, haben, belegdatum, buchungstext in later:
+        if soll != haben:
+            yield konto, Item(beleg, int(soll), int(haben), belegdatum, buchungstext)
+
+
+def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_raw: bool) -> list[tuple[str, Rest]]:
+    carried = [
+        jahr
+        for (jahr,) in tx.all(
+            "SELECT jahr FROM books_years WHERE mandant = ? AND has_eb = 1 AND jahr <= ? ORDER BY jahr",
+            client.mandant,
+            stichtag,
+        )
+    ]
+    if not carried:
+        return []
+    rests = tx.all(
+        "SELECT konto, rest FROM books_carry_rests WHERE mandant = ? AND jahr = ? AND konto BETWEEN ? AND ?",
+        client.mandant, carried[-1], low, high,
+    )  # fmt: skip
+    if not is_raw:
+        return [(konto, Rest(rest, carried[-1], opos.EB_RESIDUAL_TEXT)) for konto, rest in rests]
+    return [(konto, Rest(rest, *_first_opening(tx, client, konto, carried))) for konto, rest in rests]
+
+
+def _first_opening(tx: Tx, client: Client, konto: str, carried: list[str]) -> tuple[str, str]:
+    row = tx.one(
+        "SELECT jahr, eb_text FROM books_item_years WHERE mandant = ? AND konto = ? AND eb_text <> '' AND jahr <= ?"
+        " ORDER BY jahr LIMIT 1",
+        client.mandant, konto, carried[-1],
+    )  # fmt: skip
+    return (row[0], row[1]) if row is not None else (carried[0], opos.EB_RESIDUAL_TEXT)
+
+
+def _labels(tx: Tx, client: Client, konten: dict[str, list[Item]]) -> dict[str, str]:
+    if len(konten) == 1:
+        konto = next(iter(konten))
+        rows = tx.all(
+            "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto = ?", client.mandant, konto
+        )
+    else:
+        rows = tx.all(
+            "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
+            client.mandant,
+            *_ALL_PERSONS,
+        )
+    return {konto: text for konto, text in rows if is_personenkonto(konto)}
+
+
+# --- Trial balance
+
+
+def susa(tx: Tx, client: Client, jahr: date, nur_konto: str | None) -> list[SusaZeile]:
+    year = year_of_start(tx, client, jahr)
+    narrowed, params = "", [client.mandant, year.start]
+    if nur_konto is not None:
+        narrowed = " AND p.konto = ?"
+        params.append(kontonummer(client, nur_konto))
+    rows = tx.all(
+        "SELECT p.konto, a.beschriftung, p.periode, p.soll, p.haben FROM books_periods p"
+        " LEFT JOIN books_accounts a ON a.mandant = p.mandant AND a.konto = p.konto"
+        f" WHERE p.mandant = ? AND p.jahr = ?{narrowed} ORDER BY LENGTH(p.konto), p.konto, p.periode",
+        *params,
+    )
+    result: list[SusaZeile] = []
+    start = 0
+    for position in range(1, len(rows) + 1):
+        if position == len(rows) or rows[position][0] != rows[start][0]:
+            result.append(_susa_zeile(rows[start:position]))
+            start = position
+    return result
+
+
+def _susa_zeile(rows: list[tuple[str, str | None, int, int, int]]) -> SusaZeile:
+    konto, beschriftung = rows[0][0], rows[0][1]
+    eb = next((soll - haben for _, _, periode, soll, haben in rows if periode == 0), None)
+    moves = [row for row in rows if row[2] != 0]
+    soll, haben = sum(row[3] for row in moves), sum(row[4] for row in moves)
+    return SusaZeile(
+        kontobeschriftung=beschriftung or "",
+        kontonummer=konto,
+        saldo=saldo((eb or 0) + soll - haben),
+        periodenwerte=[Periodenwert(periode=row[2], saldo=saldo(row[3] - row[4])) for row in moves],
+        ebWert=None if eb is None else saldo(eb),
+        umsatzHaben=money.to_wire(haben),
+        umsatzSoll=money.to_wire(soll),
+    )
+
+
+def saldo(cents: int) -> Saldo:
+    return Saldo(betrag=money.to_wire(abs(cents)), sollHabenKennzeichen="HABEN" if cents < 0 else "SOLL")
+
+
+# --- Accounts, bookings, lists
+
+
+def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
+    year_of_start(tx, client, jahr)
+    after = (len(from_id), from_id) if from_id else (0, "")
+    rows = tx.all(
+        "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND (LENGTH(konto), konto) > (?, ?)"
+        " ORDER BY LENGTH(konto), konto LIMIT ?",
+        client.mandant, *after, limit or 1_000_000_000,
+    )  # fmt: skip
+    return [Kontozeile(kontonummer=konto, kontobeschriftung=text) for konto, text in rows]
+
+
+def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
+    year = year_of_start(tx, client, jahr)
+    rows = tx.all(
+        "SELECT id, waehrung, soll, buchungstext, konto, gegenkonto, bu_schluessel, umsatz, belegfeld1, belegdatum, kost1, kost2"
+        " FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? ORDER BY id LIMIT ?",
+        client.mandant, year.start, int(from_id or 0), limit or 1_000_000_000,
+    )  # fmt: skip
+    return [_buchung(*row) for row in rows]
+
+
+def _buchung(
+    booking: int, waehrung: str, soll: int, text: str, konto: str, gegenkonto: str, schluessel: str, umsatz: int,
+    belegfeld1: str, belegdatum: str, kost1: str, kost2: str,
+) -> Buchung:  # fmt: skip
+    shared = {
+        "kostenstellen": Kostenstellen(kost1=kost1 or None, kost2=kost2 or None),
+        "buSchluessel": schluessel or None,
+        "umsatz": money.to_wire(umsatz),
+        "belegfeld1": belegfeld1,
+        "belegdatum": datetime.combine(date.fromisoformat(belegdatum), datetime.min.time(), UTC),
+    }
+    return Buchung(
+        id=str(booking),
+        waehrung=waehrung,
+        sollHabenKennzeichen="SOLL" if soll else "HABEN",
+        buchungstext=text,
+        buchungszeilen=[
+            Buchungszeile(kontonummer=konto, **shared),  # type: ignore[arg-type]
+            Buchungszeile(kontonummer=gegenkonto, **shared),  # type: ignore[arg-type]
+        ],
+    )
+
+
+def zahlungsbedingungen(tx: Tx, client: Client, jahr: date) -> list[Zahlungsbedingung]:
+    year_of_start(tx, client, jahr)
+    rows = tx.all("SELECT wire FROM books_payment_terms WHERE mandant = ? ORDER BY nummer", client.mandant)
+    return [msgspec.json.decode(text, type=Zahlungsbedingung) for (text,) in rows]
+
+
+def save_zahlungsbedingung(tx: Tx, client: Client, bedingung: Zahlungsbedingung) -> None:
+    tx.run(
+        "INSERT INTO books_payment_terms (mandant, nummer, wire) VALUES (?, ?, ?)"
+        " ON CONFLICT (mandant, nummer) DO UPDATE SET wire = excluded.wire",
+        client.mandant, int(bedingung.id), encode(bedingung).decode(),
+    )  # fmt: skip
+
+
+def kassenbuecher(tx: Tx, client: Client) -> list[Kassenbuch]:
+    rows = tx.all("SELECT bezeichnung FROM books_cash_books WHERE mandant = ? ORDER BY bezeichnung", client.mandant)
+    return [Kassenbuch(bezeichnung=name) for (name,) in rows]
+
+
+def rechnungsordner(tx: Tx, client: Client, ordnertyp: Ordnertyp | None) -> list[Rechnungsordner]:
+    rows = tx.all(
+        "SELECT bezeichnung, ordnertyp FROM books_folders WHERE mandant = ? ORDER BY ordnertyp, bezeichnung",
+        client.mandant,
+    )
+    return [Rechnungsordner(bezeichnung=name, ordnertyp=typ) for name, typ in rows if ordnertyp in (None, typ)]
+
+
+def belegtypen(tx: Tx, client: Client) -> list[Belegtyp]:
+    rows = tx.all(
+        "SELECT bezeichnung, kategorie FROM books_document_types WHERE mandant = ? ORDER BY bezeichnung", client.mandant
+    )
+    return [Belegtyp(bezeichnung=name, kategorie=kategorie) for name, kategorie in rows]

@@ -1,0 +1,208 @@
+"""Clients of the built-in books: master data, fiscal years, accounts, subscriptions and rights."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict, NotFound
+from kontobahn.ledger.errors import BEREICHE, Bereich, ProviderError
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
+from kontobahn.ledger.kontierung import full
+from kontobahn.ledger.provider import Connection
+
+RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
+BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswesen"
+SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
+_NEEDED: dict[Bereich, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
+_COLUMNS = "organization_id, connection_id, client_id, mandant, bezeichnung, kontenrahmen, konto_laenge, is_default"
+
+
+class Client(NamedTuple):
+    organization_id: str
+    connection_id: str
+    client_id: str
+    mandant: int
+    bezeichnung: str
+    kontenrahmen: str
+    konto_laenge: int
+    is_default: int
+
+    @property
+    def rahmen(self) -> Kontenrahmen:
+        return KONTENRAHMEN[self.kontenrahmen]
+
+
+def create_client(
+    tx: Tx, connection: Connection, *, client_id: str, bezeichnung: str, kontenrahmen: str, konto_laenge: int
+) -> Client:
+    """A client with our short chart of accounts; the first one of a connection is its default."""
+    tx.lock("books", connection.id)
+    others = clients(tx, connection)
+    if any(other.client_id == client_id for other in others):
+        raise Conflict(f"The connection has a client {client_id} already.")
+    client = Client(
+        connection.organization_id, connection.id, client_id, next_number(tx, "books_clients"), bezeichnung, kontenrahmen,
+        konto_laenge, int(not others),
+    )  # fmt: skip
+    tx.run(
+        f"INSERT INTO books_clients ({_COLUMNS}, last_buchung, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+        *client, tx.now,
+    )  # fmt: skip
+    tx.many(
+        "INSERT INTO books_accounts (mandant, konto, beschriftung) VALUES (?, ?, ?)",
+        [(client.mandant, full(nummer), text) for nummer, text in client.rahmen.beschriftungen.items()],
+    )
+    return client
+
+
+def next_number(tx: Tx, name: str) -> int:
+    row = tx.one(
+        "INSERT INTO counters (name, value) VALUES (?, 1)"
+        " ON CONFLICT (name) DO UPDATE SET value = counters.value + 1 RETURNING value",
+        name,
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def clients(tx: Tx, connection: Connection) -> list[Client]:
+    return [
+        Client(*row)
+        for row in tx.all(
+            f"SELECT {_COLUMNS} FROM books_clients WHERE organization_id = ? AND connection_id = ? ORDER BY mandant",
+            connection.organization_id, connection.id,
+        )
+    ]  # fmt: skip
+
+
+def find_client(tx: Tx, connection: Connection, client_id: str | None) -> Client:
+    """The client asked for, or the default one."""
+    for client in clients(tx, connection):
+        if client.client_id == client_id or (client_id is None and client.is_default):
+            return client
+    if client_id is None:
+        raise NotFound("The connection has no client yet.")
+    raise BadRequest(f"The query parameter `clientId`: the connection has no client {client_id}.", field="clientId")
+
+
+def client_of_mandant(tx: Tx, mandant: int) -> Client:
+    row = tx.one(f"SELECT {_COLUMNS} FROM books_clients WHERE mandant = ?", mandant)
+    assert row is not None
+    return Client(*row)
+
+
+# --- Subscriptions and rights
+
+
+def needed_subscription(bereich: Bereich) -> str:
+    return _NEEDED.get(bereich, EXPORT)
+
+
+def subscriptions(tx: Tx, client: Client) -> list[str]:
+    return [
+        name
+        for (name,) in tx.all("SELECT name FROM books_subscriptions WHERE mandant = ? ORDER BY name", client.mandant)
+    ]
+
+
+def subscribe(tx: Tx, client: Client, *names: str) -> None:
+    for name in names:
+        tx.run(
+            "INSERT INTO books_subscriptions (mandant, name) VALUES (?, ?) ON CONFLICT DO NOTHING", client.mandant, name
+        )
+
+
+def unsubscribe(tx: Tx, client: Client, name: str) -> None:
+    tx.run("DELETE FROM books_subscriptions WHERE mandant = ? AND name = ?", client.mandant, name)
+
+
+def deny(tx: Tx, client: Client, bereich: Bereich) -> None:
+    assert bereich in BEREICHE
+    tx.run(
+        "INSERT INTO books_denied_rights (mandant, bereich) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        client.mandant,
+        bereich,
+    )
+
+
+def allow(tx: Tx, client: Client, bereich: Bereich) -> None:
+    tx.run("DELETE FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, bereich)
+
+
+def require(tx: Tx, client: Client, *bereiche: Bereich) -> None:
+    """Refuse as an external provider would: 401 without a valid connection, 403 without the service or the right."""
+    row = tx.one(
+        "SELECT status FROM ledger_connections WHERE organization_id = ? AND id = ?",
+        client.organization_id, client.connection_id,
+    )  # fmt: skip
+    if row is None or row[0] != "connected":
+        raise ProviderError(401, f"the connection is {row[0] if row else 'gone'}", type="connection")
+    booked = subscriptions(tx, client)
+    for bereich in bereiche:
+        if needed_subscription(bereich) not in booked:
+            raise ProviderError(403, f"{needed_subscription(bereich)} is not booked", type="subscription")
+        denied = tx.one("SELECT 1 FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, bereich)
+        if denied is not None:
+            raise ProviderError(403, f"no right for {bereich}", type="right")
+
+
+# --- Fiscal years
+
+
+class Jahr(NamedTuple):
+    start: str
+    ende: str
+    has_eb: int
+
+
+def years(tx: Tx, client: Client) -> list[Jahr]:
+    return [
+        Jahr(*row)
+        for row in tx.all("SELECT jahr, ende, has_eb FROM books_years WHERE mandant = ? ORDER BY jahr", client.mandant)
+    ]
+
+
+def year_of_start(tx: Tx, client: Client, start: date) -> Jahr:
+    known = years(tx, client)
+    for jahr in known:
+        if jahr.start == start.isoformat():
+            return jahr
+    starts = ", ".join(jahr.start for jahr in known) or "none"
+    raise NotFound(f"The client has no fiscal year that starts on {start}. Known: {starts}.")
+
+
+def year_of_date(tx: Tx, client: Client, day: str) -> Jahr | None:
+    return next((jahr for jahr in years(tx, client) if jahr.start <= day <= jahr.ende), None)
+
+
+def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -> Jahr:
+    """The fiscal year of this start, made where it is missing; Conflict where it would overlap another one."""
+    start_text = start.isoformat()
+    last = (ende or year_end(start)).isoformat()
+    for jahr in years(tx, client):
+        if jahr.start == start_text:
+            return jahr
+        if jahr.start <= last and start_text <= jahr.ende:
+            raise Conflict(f"A fiscal year from {start_text} would overlap the one from {jahr.start} to {jahr.ende}.")
+    tx.run(
+        "INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, start_text, last
+    )
+    return Jahr(start_text, last, 0)
+
+
+def year_end(start: date) -> date:
+    """Twelve months on, less a day."""
+    try:
+        return start.replace(year=start.year + 1) - timedelta(days=1)
+    except ValueError:  # 29 February
+        return date(start.year + 1, 2, 28)
+
+
+def label_accounts(tx: Tx, client: Client, labels: list[tuple[str, str]]) -> None:
+    tx.many(
+        "INSERT INTO books_accounts (mandant, konto, beschriftung) VALUES (?, ?, ?)"
+        " ON CONFLICT (mandant, konto) DO UPDATE SET beschriftung = excluded.beschriftung",
+        [(client.mandant, konto, text) for konto, text in labels],
+    )

@@ -1,0 +1,41 @@
+"""Account numbers. On the wire and in the database they have the technical length: 8 digits, 9 for person accounts.
+
+A client with a number length of 4 writes 8400 and 10010; that is 84000000 and 100100000 here.
+"""
+
+from __future__ import annotations
+
+SACHKONTO_DIGITS = 8
+PERSONENKONTO_DIGITS = 9
+
+
+def is_personenkonto(konto: str) -> bool:
+    return len(konto) == PERSONENKONTO_DIGITS
+
+
+def is_debitor(konto: str) -> bool:
+    """Of a person account: debtors start with 1 to 6, creditors with 7 to 9."""
+    return konto[0] < "7"
+
+
+def technical(nummer: str, laenge: int) -> str:
+    """The technical number of one written with the client's own length, or given in full; ValueError with the reason."""
+    if not nummer.isascii() or not nummer.isdigit():
+        raise ValueError("must be digits")
+    if len(nummer) in (laenge, laenge + 1):
+        padded = nummer + "0" * (SACHKONTO_DIGITS - laenge)
+    elif len(nummer) in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS):
+        padded = nummer
+    else:
+        raise ValueError(
+            f"must have {laenge} digits, or {laenge + 1} for a person account"
+            f" (or {SACHKONTO_DIGITS} and {PERSONENKONTO_DIGITS} in full), not {len(nummer)}"
+        )
+    if is_personenkonto(padded) and padded[0] == "0":
+        raise ValueError("must not start with 0: a person account starts with 1 to 9")
+    return padded
+
+
+def functional(konto: str, laenge: int) -> str:
+    """The number as the client writes it."""
+    return konto[: len(konto) - (SACHKONTO_DIGITS - laenge)]

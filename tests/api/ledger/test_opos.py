@@ -1,0 +1,150 @@
+"""GET /v2/ledger-rewe-read/opos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.harness import Service
+from tests.ledger_builder import Books
+
+PATH = "/v2/ledger-rewe-read/opos"
+# The worked example of how carry-overs and documents are netted.
+EXAMPLE = """
+    2024-01-01 S 10010 9008 300,00 EB Saldovortrag
+    2024-02-10 S 1200 10010 200,00 RE-ALT Zahlung
+    2024-03-01 S 10010 8400 1190,00 RE-1 Rechnung
+    2024-04-01 S 1200 10010 1190,00 RE-1 Zahlung
+    2024-11-15 S 10010 8400 595,00 RE-2 Rechnung
+    2025-01-01 S 10010 9008 695,00 EB Saldovortrag
+    2025-02-01 S 1200 10010 595,00 RE-2 Zahlung
+"""
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service, service.organization(), years=("2024-01-01", "2025-01-01", "2026-01-01"))
+
+
+def ask(books: Books, **query: str) -> dict[str, Any]:
+    answer = books.service.get(PATH, books.owner.key, params=books.query(**query))
+    assert answer.status_code == 200, answer.text
+    result: dict[str, Any] = answer.json()
+    return result
+
+
+def items(answer: dict[str, Any]) -> dict[str, float]:
+    return {item["beleg"]: item["saldo"] for konto in answer["data"]["konten"] for item in konto["posten"]}
+
+
+@pytest.mark.parametrize(
+    ("stichtag", "reconciled", "raw", "total"),
+    [
+        ("2024-12-31", {"RE-2": 595, "EB-RESIDUAL": 100}, {"RE-2": 595, "0": 300, "RE-ALT": -200}, 695),
+        ("2025-01-31", {"RE-2": 595, "EB-RESIDUAL": 100}, {"RE-2": 595, "0": 300, "RE-ALT": -200}, 695),
+        ("2025-12-31", {"EB-RESIDUAL": 100}, {"0": 300, "RE-ALT": -200}, 100),
+    ],
+)
+def test_the_worked_example(
+    books: Books, stichtag: str, reconciled: dict[str, int], raw: dict[str, int], total: int
+) -> None:
+    books.post(EXAMPLE)
+    answer = ask(books, stichtag=stichtag)
+    assert items(answer) == reconciled
+    assert items(ask(books, stichtag=stichtag, ebModus="raw")) == raw
+    konto = answer["data"]["konten"][0]
+    assert (konto["kontonummer"], konto["isDebitor"], konto["totalSaldo"]) == ("100100000", True, total)
+    assert (answer["data"]["sumDebitoren"], answer["data"]["sumKreditoren"]) == (total, 0)
+
+
+def test_the_answer_has_the_contract_s_shape_and_costs_five(books: Books) -> None:
+    books.post("2026-01-15 S 10010 8400 119,00 RE-7 Rechnung Januar")
+    assert ask(books) == {
+        "data": {
+            "stichtag": "2026-03-02",
+            "konten": [
+                {
+                    "kontonummer": "100100000",
+                    "bezeichnung": "",
+                    "isDebitor": True,
+                    "totalSaldo": 119.00,
+                    "posten": [
+                        {"beleg": "RE-7", "belegdatum": "2026-01-15", "buchungstext": "Rechnung Januar", "saldo": 119.00}
+                    ],
+                }
+            ],
+            "sumDebitoren": 119.00,
+            "sumKreditoren": 0.00,
+        },
+        "platform": {"neuesGuthaben": 95},
+    }
+
+
+def test_items_and_accounts_come_by_size_and_sides_are_told_apart(books: Books) -> None:
+    books.post(
+        """
+        2026-01-10 S 10010 8400 10,00 A
+        2026-01-11 S 10010 8400 30,00 B
+        2026-01-12 S 10010 8400 20,00 C
+        2026-01-12 S 10020 8400 500,00 D
+        2026-01-13 H 70001 3400 200,00 ER-1
+        2026-01-14 S 70001 1200 50,00 ER-1
+        """
+    )
+    answer = ask(books)["data"]
+    assert [konto["kontonummer"] for konto in answer["konten"]] == ["100200000", "700010000", "100100000"]
+    assert [item["beleg"] for item in answer["konten"][2]["posten"]] == ["B", "C", "A"]
+    assert (answer["sumDebitoren"], answer["sumKreditoren"]) == (560.00, -150.00)
+    assert list(items(ask(books, filter="debitors"))) == ["D", "B", "C", "A"]
+    assert items(ask(books, filter="creditors")) == {"ER-1": -150.00}
+    assert items(ask(books, kontonummer="10010")) == {"A": 10, "B": 30, "C": 20}
+    assert items(ask(books, kontonummer="10010", filter="creditors")) == {}
+
+
+def test_documents_are_matched_to_the_letter(books: Books) -> None:
+    books.post("2026-01-10 S 10010 8400 10,00 re-1\n2026-01-11 S 1200 10010 10,00 RE-1")
+    assert items(ask(books)) == {"re-1": 10, "RE-1": -10}
+
+
+def test_skonto_clears_the_whole_document(books: Books) -> None:
+    books.post("2026-01-10 S 10010 8400 119,00 RE-1\n2026-01-20 S 1200 10010 116,62 RE-1 skonto=2,38")
+    assert items(ask(books)) == {}
+
+
+def test_a_reversal_clears_its_booking(books: Books) -> None:
+    books.post("2026-01-10 S 10010 8400 119,00 RE-1\n2026-01-20 H 10010 8400 119,00 RE-1 gu=1 bu=20")
+    assert items(ask(books)) == {}
+
+
+def test_ledger_accounts_are_no_open_items(books: Books) -> None:
+    books.post("2026-01-10 S 1410 8400 119,00 RE-1")
+    assert ask(books)["data"]["konten"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"stichtag": "2026-02-31"}, "stichtag"),
+        ({"stichtag": "heute"}, "stichtag"),
+        ({"filter": "debitoren"}, "filter"),
+        ({"ebModus": "both"}, "ebModus"),
+        ({"kontonummer": "84000000"}, "kontonummer"),
+        ({"kontonummer": "123"}, "kontonummer"),
+        ({"clientId": "1-1"}, "clientId"),
+        ({"clientId": "29098-1"}, "clientId"),
+        ({"stichtagg": "2026-01-01"}, "stichtagg"),
+    ],
+)
+def test_a_wrong_question_is_400_and_free(books: Books, query: dict[str, str], field: str) -> None:
+    answer = books.service.get(PATH, books.owner.key, params=books.query(**query))
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["field"] == field
+    assert answer.headers["x-credits-charged"] == "0"
+    assert books.service.balance(books.owner).available == 100
+
+
+def test_without_a_connection_it_names_the_parameter(books: Books) -> None:
+    answer = books.service.get(PATH, books.owner.key)
+    assert answer.status_code == 400
+    assert "`connectionId` is required" in answer.json()["error"]
