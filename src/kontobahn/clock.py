@@ -56,4 +56,8 @@ def _berlin() -> ZoneInfo:
 
 # Choice 8: dates are Europe/Berlin calendar days.
 def berlin_date(instant: int) -> date:
-    return datetime.fromtimestamp(instant / SECOND, _berlin()).date()
+    return berlin_datetime(instant).date()
+
+
+def berlin_datetime(instant: int) -> datetime:
+    return datetime.fromtimestamp(instant / SECOND, _berlin())

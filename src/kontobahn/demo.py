@@ -29,7 +29,7 @@ def facts_path(settings: Settings) -> Path:
 
 def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any]:
     """The demo's facts; makes the demo where this database has none."""
-    known = _read_facts(facts_path(settings))
+    known = read_facts(facts_path(settings))
     if known and db.read_now(_is_there, known["organization_id"]):
         return known
     password = secrets.token_urlsafe(12)
@@ -81,7 +81,7 @@ def _ledger(tx: Tx, organization_id: str, other_organization_id: str) -> str:
     return connections.create(tx, organization_id, bezeichnung="Demo Handels GmbH", provider="books")
 
 
-def _read_facts(path: Path) -> dict[str, Any] | None:
+def read_facts(path: Path) -> dict[str, Any] | None:
     try:
         facts = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (FileNotFoundError, msgspec.DecodeError):

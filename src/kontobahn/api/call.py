@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from msgspec import Struct
+
 from kontobahn import credits, log
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
@@ -17,7 +19,7 @@ from kontobahn.access.users import UserRemoval
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
-from kontobahn.api.wire import Answer, encode
+from kontobahn.api.wire import encode
 from kontobahn.clock import Clock
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Tx
@@ -29,7 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Platform(Answer, frozen=True):
+class Platform(Struct, frozen=True):
     """The credit balance after the call."""
 
     neuesGuthaben: int

@@ -12,17 +12,15 @@ import sqlite3
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
 from kontobahn import __version__
-from kontobahn.cli.common import DataOption, JsonOption, read_settings, say
+from kontobahn.cli.common import DataOption, JsonOption, progress_bar, read_settings, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import pending
@@ -121,7 +119,7 @@ def _copy_sqlite(settings: Settings, target: Path) -> None:
         # The open read transaction keeps one snapshot for the whole copy, however much is written meanwhile.
         source.execute("BEGIN")
         source.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
-        with _progress("Copying the database") as advance:
+        with progress_bar("Copying the database") as advance:
             source.backup(copy, pages=PAGES_A_STEP, progress=lambda _, left, total: advance(total - left, total))
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise SetupError("The copy of the database is damaged; run `kontobahn doctor`.")
@@ -236,13 +234,3 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
@@ -17,6 +17,7 @@ from kontobahn.access.organizations import Organization
 from kontobahn.clock import SystemClock, from_datetime, to_datetime
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
+from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
@@ -37,6 +38,12 @@ class Installation(NamedTuple):
     settings: Settings
     vault: Vault
     db: Database
+
+    @property
+    def demo_organization_id(self) -> str | None:
+        """Whom commands mean in a demo installation when they say nobody."""
+        facts = read_facts(facts_path(self.settings))
+        return facts["organization_id"] if facts else None
 
 
 def read_settings(data: str | None, **overrides: Any) -> Settings:
@@ -61,14 +68,28 @@ def installation(data: str | None) -> Iterator[Installation]:
         db.close()
 
 
-def choose_organization(tx: Tx, organization_id: str | None) -> Organization:
-    """The one asked for, by id or exact name, or the only one there is."""
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error; call it with what is done and the total."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def choose_organization(tx: Tx, organization_id: str | None, fallback: str | None = None) -> Organization:
+    """The one asked for, by id or exact name; else the demo's, or the only one there is."""
     known = organizations.all_organizations(tx)
     if organization_id is not None:
         for organization in known:
             if organization_id in (organization.id, organization.name):
                 return organization
         raise NotFound(f"There is no organisation “{organization_id}”. `kontobahn organizations list` shows them.")
+    for organization in known:
+        if organization.id == fallback:
+            return organization
     if len(known) != 1:
         raise NotFound(f"There are {len(known)} organisations: say which with --organization ID.")
     return known[0]

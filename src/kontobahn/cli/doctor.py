@@ -17,6 +17,7 @@ from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, Unavailable
+from kontobahn.ledger.books import verify
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
 
@@ -36,6 +37,9 @@ def doctor(
     show_settings: Annotated[
         bool, typer.Option("--settings", help="Also list every setting with its meaning.")
     ] = False,
+    with_books: Annotated[
+        bool, typer.Option("--books", help="Also recompute the ledger's read models from the bookings, cent by cent.")
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +48,7 @@ def doctor(
     Exit code 1 when something has failed.
     """
     settings = read_settings(data)
-    findings = list(_examine(settings))
+    findings = list(_examine(settings, with_books=with_books))
     rows = [(item.area, item.state if as_json else _MARKS[item.state], item.text, item.remedy) for item in findings]
     say_table(("area", "state", "finding", "what_to_do"), rows, as_json=as_json, empty="")
     if show_settings and not as_json:
@@ -62,7 +66,7 @@ def _is_secret(name: str) -> bool:
     return name in ("secret_key", "database_url", "redis_url")
 
 
-def _examine(settings: Settings) -> Iterator[Finding]:
+def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:
     yield Finding("settings", "ok", f"data directory {settings.data_dir}")
     yield from _permissions(settings)
     yield from _disk(settings)
@@ -75,6 +79,8 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     try:
         yield from _database(settings, db)
+        if with_books:
+            yield from _books(db)
     finally:
         db.close()
 
@@ -167,6 +173,19 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         yield Finding("credits", "ok", "every account equals its statement")
     for name, reason in db.read_now(jobs.failed):
         yield Finding("jobs", "failed", f"“{name}” failed the last time: {reason}", "See the log for the traceback.")
+
+
+def _books(db: Database) -> Iterator[Finding]:
+    mandanten = db.read_now(verify.all_mandanten)
+    wrong = 0
+    for mandant in mandanten:
+        for text in db.read_now(verify.find_differences, mandant):
+            wrong += 1
+            yield Finding("books", "failed", text, "Keep the database as it is and report this.")
+    if not wrong:
+        yield Finding(
+            "books", "ok", f"{len(mandanten)} clients: every read model equals its bookings, every cash book its chain"
+        )
 
 
 def _database_seconds(tx: Tx) -> float:

@@ -169,6 +169,7 @@ CREATE TABLE books_persons (
   konto TEXT NOT NULL,
   version BIGINT NOT NULL,
   record TEXT NOT NULL,
+  extf TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT,
   PRIMARY KEY (mandant, konto)

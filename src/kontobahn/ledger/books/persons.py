@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from kontobahn.api.wire import encode
@@ -85,14 +87,17 @@ def _misfit(field: str, reason: str) -> None:
     raise BadRequest(f"The field `{field}` {reason}.", field=field)
 
 
-def store(tx: Tx, client: Client, konto: str, person: Personenkonto) -> bool:
-    """Write the record and keep the one it replaces; True where there was none."""
+def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, extf: str = "") -> bool:
+    """Write the record and keep the one it replaces; True where there was none.
+
+    A record that came with a file keeps the file's row too, so that an export gives back every column of it.
+    """
     record = encode(person).decode()
     old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
     if old is None:
         tx.run(
-            "INSERT INTO books_persons (mandant, konto, version, record, created_at) VALUES (?, ?, 1, ?, ?)",
-            client.mandant, konto, record, tx.now,
+            "INSERT INTO books_persons (mandant, konto, version, record, extf, created_at) VALUES (?, ?, 1, ?, ?, ?)",
+            client.mandant, konto, record, extf, tx.now,
         )  # fmt: skip
     else:
         tx.run(
@@ -100,8 +105,8 @@ def store(tx: Tx, client: Client, konto: str, person: Personenkonto) -> bool:
             client.mandant, konto, *old, tx.now,
         )  # fmt: skip
         tx.run(
-            "UPDATE books_persons SET version = version + 1, record = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
-            record, tx.now, client.mandant, konto,
+            "UPDATE books_persons SET version = version + 1, record = ?, extf = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
+            record, extf, tx.now, client.mandant, konto,
         )  # fmt: skip
     label_accounts(tx, client, [(konto, name_of(person))])
     return old is None
@@ -114,6 +119,7 @@ def name_of(person: Personenkonto) -> str:
     return " ".join(filter(None, (first.vorname, first.nachname))) if first else ""
 
 
-def listing(tx: Tx, client: Client) -> list[tuple[str, Personenkonto]]:
-    rows = tx.all("SELECT konto, record FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
-    return [(konto, msgspec.json.decode(record, type=Personenkonto)) for konto, record in rows]
+def listing(tx: Tx, client: Client) -> list[tuple[str, dict[str, Any], str]]:
+    """Number, record and the file's row, where there was one."""
+    rows = tx.all("SELECT konto, record, extf FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
+    return [(konto, msgspec.json.decode(record), extf) for konto, record, extf in rows]

@@ -1,0 +1,207 @@
+"""`kontobahn books`: connections of the built-in ledger, their clients, services and rights."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from kontobahn.access import audit
+from kontobahn.cli.common import (
+    DataOption,
+    JsonOption,
+    OrganizationOption,
+    choose_organization,
+    installation,
+    moment,
+    say,
+    say_table,
+)  # fmt: skip
+from kontobahn.db import Tx
+from kontobahn.ledger import connections
+from kontobahn.ledger.books import cash, setup, store
+from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.errors import BEREICHE
+from kontobahn.ledger.model import ConnectionStatus
+from kontobahn.ledger.provider import Connection
+
+app = typer.Typer(no_args_is_help=True, help="The built-in ledger: connections, clients, services and rights.")
+ConnectionArgument = Annotated[str, typer.Argument(metavar="CONNECTION_ID", help="Id of the connection.")]
+ClientOption = Annotated[
+    str | None, typer.Option("--client", metavar="ID", help="Client; the default one when omitted.")
+]
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the client.")],
+    year_start: Annotated[str, typer.Option("--year-start", help="First day of the first fiscal year, 2024-01-01.")],
+    client: Annotated[str, typer.Option("--client", metavar="ID", help="Advisor and client number, 1234-1.")],
+    skr: Annotated[str, typer.Option("--skr", help="Chart of accounts: SKR03 or SKR04.")] = "SKR03",
+    length: Annotated[int, typer.Option("--length", min=4, max=8, help="Digits of a ledger account number.")] = 4,
+    connection: Annotated[
+        str | None,
+        typer.Option("--connection", metavar="ID", help="Add the client to this connection instead of a new one."),
+    ] = None,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a connection with one client, empty and with all services.
+
+    Example: kontobahn books create --name "Muster GmbH" --skr SKR03 --length 4 --client 1234-1 --year-start 2024-01-01
+    """
+    start = parse_day(year_start)
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        made = here.db.write_now(
+            setup.create_books,
+            owner.id,
+            connection,
+            name=name,
+            skr=skr,
+            length=length,
+            client_id=client,
+            year_start=start,
+        )
+    facts = {
+        "connection_id": made.connection_id, "client_id": made.client_id, "organization_id": owner.id, "kontenrahmen": skr,
+        "kontonummernLaenge": length, "geschaeftsjahrStartDatum": year_start, "kassenname": setup.CASH_BOOK,
+    }  # fmt: skip
+    say(
+        facts,
+        f"{made.connection_id}\n\nThe connection of “{name}” (client {client}) in “{owner.name}”.",
+        as_json=as_json,
+    )
+
+
+def parse_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"“{text}” is not a date like 2024-01-01.") from None
+
+
+@app.command("list")
+def show(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the connections of an organisation with their clients."""
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        rows = here.db.read_now(_rows, owner.id)
+    columns = ("connection_id", "status", "client_id", "name", "skr", "default", "years", "services", "connected_since")
+    say_table(columns, rows, as_json=as_json, empty=f"“{owner.name}” has no books yet.")
+
+
+def _rows(tx: Tx, organization_id: str) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for connection_id, provider, status, since in tx.all(
+        "SELECT id, provider, status, verbunden_seit FROM ledger_connections WHERE organization_id = ? ORDER BY erstellt_am, id",
+        organization_id,
+    ):
+        for client in store.clients(tx, Connection(organization_id, connection_id, provider, status)):
+            rows.append((
+                connection_id, status, client.client_id, client.bezeichnung, client.kontenrahmen, bool(client.is_default),
+                " ".join(jahr.start for jahr in store.years(tx, client)), ", ".join(store.subscriptions(tx, client)), moment(since),
+            ))  # fmt: skip
+    return rows
+
+
+def _set_status(connection_id: str, status: ConnectionStatus, data: str | None, as_json: bool) -> None:
+    def change(tx: Tx) -> None:
+        connection = find_for_operator(tx, connection_id)
+        connections.set_status(tx, connection, status)
+        audit.record(tx, connection.organization_id, audit.COMMAND_LINE, f"ledger_connection.{status}", connection_id)
+
+    with installation(data) as here:
+        here.db.write_now(change)
+    say({"connection_id": connection_id, "status": status}, f"The connection is {status}.", as_json=as_json)
+
+
+@app.command("reconnect")
+def reconnect(connection_id: ConnectionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Renew a connection that has expired, was revoked or is pending."""
+    _set_status(connection_id, "connected", data, as_json)
+
+
+@app.command("expire")
+def expire(connection_id: ConnectionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let a connection expire, as a provider's would."""
+    _set_status(connection_id, "expired", data, as_json)
+
+
+@app.command("revoke")
+def revoke(connection_id: ConnectionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Revoke a connection."""
+    _set_status(connection_id, "revoked", data, as_json)
+
+
+@app.command("service")
+def service(
+    connection_id: ConnectionArgument,
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(store.SUBSCRIPTIONS)}.")],
+    off: Annotated[bool, typer.Option("--off", help="End it instead of booking it.")] = False,
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Book or end a client's service."""
+    if name not in store.SUBSCRIPTIONS:
+        raise typer.BadParameter(f"“{name}” is no service: {', '.join(store.SUBSCRIPTIONS)}.")
+
+    def change(tx: Tx) -> list[str]:
+        chosen = _client(tx, connection_id, client)
+        (store.unsubscribe if off else store.subscribe)(tx, chosen, name)
+        return store.subscriptions(tx, chosen)
+
+    with installation(data) as here:
+        booked = here.db.write_now(change)
+    say({"services": booked}, f"Booked: {', '.join(booked) or 'nothing'}.", as_json=as_json)
+
+
+@app.command("right")
+def right(
+    connection_id: ConnectionArgument,
+    area: Annotated[str, typer.Argument(help=f"One of: {', '.join(BEREICHE)}.")],
+    off: Annotated[bool, typer.Option("--off", help="Take it away instead of granting it.")] = False,
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grant or take away the right to an area of a client's books."""
+    if area not in BEREICHE:
+        raise typer.BadParameter(f"“{area}” is no area: {', '.join(BEREICHE)}.")
+
+    def change(tx: Tx) -> None:
+        (store.deny if off else store.allow)(tx, _client(tx, connection_id, client), area)
+
+    with installation(data) as here:
+        here.db.write_now(change)
+    say(
+        {"area": area, "granted": not off},
+        f"The right to {area} is {'taken away' if off else 'granted'}.",
+        as_json=as_json,
+    )
+
+
+@app.command("reverse")
+def reverse(
+    connection_id: ConnectionArgument,
+    cash_book: Annotated[str, typer.Argument(help="Name of the cash book.")],
+    number: Annotated[int, typer.Argument(min=1, help="Number of the entry.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it stands in the reversal.")],
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a cash book entry back by its opposite; entries are never changed."""
+    with installation(data) as here:
+        made = here.db.write_now(
+            lambda tx: cash.reverse_entry(tx, _client(tx, connection_id, client), cash_book, number, reason)
+        )
+    say({"number": made, "reverses": number}, f"Entry {made} reverses entry {number}.", as_json=as_json)
+
+
+def _client(tx: Tx, connection_id: str, client_id: str | None) -> Client:
+    return store.find_client(tx, find_for_operator(tx, connection_id), client_id)

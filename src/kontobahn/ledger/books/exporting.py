@@ -1,0 +1,175 @@
+"""Writes the books as EXTF files: bookings of a fiscal year and person accounts, as our reader takes them back unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kontobahn.clock import berlin_datetime
+from kontobahn.db import Database, Tx
+from kontobahn.errors import SetupError
+from kontobahn.ledger import extf
+from kontobahn.ledger.books import persons
+from kontobahn.ledger.books.posting import CLOSING_PERIOD
+from kontobahn.ledger.books.store import Client, Jahr
+from kontobahn.ledger.extf import Buchungssatz, Kopf
+from kontobahn.ledger.konto import functional
+
+# The format's own limit for a batch.
+MOST_ROWS_A_FILE = 99_999
+PAGE = 20_000
+_COLUMNS = (
+    "id, umsatz, soll, waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2, skonto,"
+    " buchungstext, kost1, kost2, generalumkehr, weitere"
+)
+
+
+def export_bookings(db: Database, client: Client, jahr: Jahr, folder: Path, now: int) -> list[Path]:
+    """The bookings of a fiscal year in files of at most 99,999 rows; closing entries in files of their own."""
+    written = []
+    for is_closing in (False, True):
+        after = 0
+        number = 0
+        while (count := db.read_now(_count_after, client, jahr, after, is_closing=is_closing)) > 0:
+            number += 1
+            kopf = _kopf(client, jahr, extf.BUCHUNGSSTAPEL, now, buchungstyp=2 if is_closing else 1)
+            path = _new_file(
+                folder, kopf, extf.BUCHUNGSSTAPEL, number if count > MOST_ROWS_A_FILE or number > 1 else 0, is_closing
+            )
+            pages = _Pages(db, client, jahr, after, is_closing=is_closing)
+            extf.write_buchungsstapel(path, kopf, pages)
+            after = pages.last
+            written.append(path)
+    return written
+
+
+class _Pages:
+    """Bookings in the order of their ids, read some thousand at a time; they never change, so pages fit together."""
+
+    def __init__(self, db: Database, client: Client, jahr: Jahr, after: int, *, is_closing: bool) -> None:
+        self._db, self._client, self._jahr, self._is_closing = db, client, jahr, is_closing
+        self.last = after
+
+    def __iter__(self) -> Iterator[Buchungssatz]:
+        left = MOST_ROWS_A_FILE
+        while left:
+            rows = self._db.read_now(
+                _page, self._client, self._jahr, self.last, min(PAGE, left), is_closing=self._is_closing
+            )
+            if not rows:
+                return
+            for row in rows:
+                yield _as_satz(row, self._client.konto_laenge)
+            left -= len(rows)
+            self.last = rows[-1][0]
+
+
+def _sides(*, is_closing: bool) -> str:
+    return f"periode {'=' if is_closing else '<>'} {CLOSING_PERIOD}"
+
+
+def _count_after(tx: Tx, client: Client, jahr: Jahr, after: int, *, is_closing: bool) -> int:
+    row = tx.one(
+        f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_sides(is_closing=is_closing)}",
+        client.mandant, jahr.start, after,
+    )  # fmt: skip
+    return int(row[0]) if row else 0
+
+
+def _page(tx: Tx, client: Client, jahr: Jahr, after: int, limit: int, *, is_closing: bool) -> list[tuple[Any, ...]]:
+    return tx.all(
+        f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
+        f" AND {_sides(is_closing=is_closing)} ORDER BY id LIMIT ?",
+        client.mandant, jahr.start, after, limit,
+    )  # fmt: skip
+
+
+def _as_satz(row: tuple[Any, ...], laenge: int) -> Buchungssatz:
+    _, umsatz, soll, waehrung, kurs, basis, konto, gegenkonto, *rest = row
+    rest[-2] = bool(rest[-2])
+    return Buchungssatz(
+        0, umsatz, bool(soll), waehrung, kurs, basis, functional(konto, laenge), functional(gegenkonto, laenge), *rest
+    )
+
+
+def export_persons(db: Database, client: Client, jahr: Jahr, folder: Path, now: int) -> list[Path]:
+    rows = db.read_now(persons.listing, client)
+    if not rows:
+        return []
+    kopf = _kopf(client, jahr, extf.PERSONENKONTEN, now)
+    path = _new_file(folder, kopf, extf.PERSONENKONTEN, 0, False)
+    extf.write_personenkonten(path, kopf, (_as_person(record, row) for _, record, row in rows))
+    return [path]
+
+
+def _as_person(record: dict[str, Any], row: str) -> extf.Personenkonto:
+    if row:
+        return msgspec.json.decode(row, type=extf.Personenkonto)
+    contact = (record.get("kontaktpersonen") or [{}])[0]
+    phones = record.get("telefonnummern") or []
+    emails = record.get("emailAdressen") or []
+    is_company = bool(record.get("firmenname"))
+    kinds = {"COMPANY": "2", "CONTACT_PERSON": "1", "UNDEFINED": "0"}
+    return extf.Personenkonto(
+        zeile=0,
+        konto=record["personenkontoNummer"],
+        name="" if is_company else contact.get("nachname") or "",
+        vorname="" if is_company else contact.get("vorname") or "",
+        firmenname=record.get("firmenname") or "",
+        name_ohne_angabe="",
+        adressattyp=kinds[record["kontaktTyp"]],
+        anrede=contact.get("anrede") or "",
+        ust_id=record.get("ustId") or "",
+        adressen=_addresses(record.get("adressen") or []),
+        telefon=next((phone["nummer"] for phone in phones if phone["typ"] != "FAX"), ""),
+        email=emails[0]["email"] if emails else "",
+        fax=next((phone["nummer"] for phone in phones if phone["typ"] == "FAX"), ""),
+        bankverbindungen=tuple(
+            extf.Bankverbindung(
+                number, bank["iban"], bank.get("bic") or "", (bank.get("name") or "")[:30], bank["istHauptkonto"]
+            )
+            for number, bank in enumerate((record.get("bankkonten") or [])[:5], 1)
+        ),
+        zahlungsbedingung=0,
+        kurzbezeichnung="",
+        weitere="",
+    )
+
+
+def _addresses(addresses: list[dict[str, Any]]) -> tuple[extf.Adresse, ...]:
+    """At most one for letters and one for invoices have a place in the format."""
+    result = []
+    for is_invoice in (False, True):
+        for item in addresses:
+            if (item["typ"] == "BILLING") == is_invoice:
+                result.append(
+                    extf.Adresse(
+                        item["adresszeile"], "", item["postleitzahl"], item["ort"], item["laendercode"],
+                        item.get("adresszeile2") or "", is_invoice,
+                    )
+                )  # fmt: skip
+                break
+    return tuple(result)
+
+
+def _kopf(client: Client, jahr: Jahr, kategorie: extf.Kategorie, now: int, *, buchungstyp: int = 1) -> Kopf:
+    berater, mandant = client.client_id.split("-")
+    created: datetime = berlin_datetime(now).replace(tzinfo=None)
+    return extf.make_kopf(
+        kategorie, erzeugt_am=created, berater=int(berater), mandant=int(mandant), wj_beginn=date.fromisoformat(jahr.start),
+        sachkontenlaenge=client.konto_laenge, datum_von=date.fromisoformat(jahr.start), datum_bis=date.fromisoformat(jahr.ende),
+        bezeichnung="Kontobahn", buchungstyp=buchungstyp, skr=client.kontenrahmen.removeprefix("SKR"),
+    )  # fmt: skip
+
+
+def _new_file(folder: Path, kopf: Kopf, kategorie: extf.Kategorie, number: int, is_closing: bool) -> Path:
+    name = extf.file_name(kopf, kategorie).removesuffix(".csv")
+    suffix = ("_Abschluss" if is_closing else "") + (f"_{number}" if number else "")
+    path = folder / f"{name}{suffix}.csv"
+    if path.exists():
+        raise SetupError(f"{path} exists already; an export never overwrites a file.")
+    return path
