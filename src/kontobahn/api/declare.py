@@ -35,6 +35,8 @@ class Endpoint(NamedTuple):
     group: str
     statuses: tuple[int, ...]
     errors: tuple[int, ...]
+    # What a call that answers with a file (Download) may answer with; empty for JSON.
+    media_types: tuple[str, ...]
     # Payments and invoices: an idempotency key is remembered for weeks instead of hours.
     moves_money: bool
     query: type[Query]
@@ -86,6 +88,7 @@ def _declare(
     role: Role = "member",
     errors: tuple[int, ...] = (),
     moves_money: bool = False,
+    media_types: tuple[str, ...] = (),
     example: Any = None,
     body_example: Any = None,
 ) -> Callable[[Handler], Endpoint]:
@@ -113,6 +116,7 @@ def _declare(
             group=group_of(path),
             statuses=statuses,
             errors=errors,
+            media_types=media_types,
             moves_money=moves_money,
             query=query,
             query_decoder=QueryDecoder(query),

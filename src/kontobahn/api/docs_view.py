@@ -98,7 +98,8 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
     components = document["components"]["schemas"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     successes = [(status, item) for status, item in operation["responses"].items() if status < "300"]
-    answer = successes[0][1]["content"]["application/json"]
+    content = successes[0][1]["content"]
+    answer = content.get("application/json")
     summary, description = operation["summary"], operation["description"]
     schemes = tuple(name for option in operation["security"] for name in option)
     limit = operation["x-rate-limit"]
@@ -118,8 +119,8 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
         body=list(_fields(body["schema"], components)) if body else [],
         body_example=body.get("example"),
         status=" or ".join(status for status, _ in successes),
-        answer=list(_fields(answer["schema"], components)),
-        answer_example=answer["example"],
+        answer=list(_fields(answer["schema"], components)) if answer else [],
+        answer_example=answer["example"] if answer else f"a file: {', '.join(content)}",
         failures=list(_failures(document, operation)),
         curl=_curl(document, method, path, operation),
     )

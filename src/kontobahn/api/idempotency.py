@@ -32,6 +32,9 @@ class Claim(NamedTuple):
 class StoredAnswer(NamedTuple):
     status: int
     body: bytes
+    # Of a file; JSON has none. Only reads answer with files, so these are never stored.
+    media_type: str = ""
+    file_name: str = ""
 
 
 def make_claim(

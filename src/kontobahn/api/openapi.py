@@ -159,7 +159,8 @@ class _Document:
                 asked[f"body of {endpoint.name}"] = endpoint.body
             for name, kind in endpoint.path_parameters.items():
                 asked[f"{name} of {endpoint.name}"] = kind
-            answered[endpoint.name] = endpoint.answer
+            if not endpoint.media_types:
+                answered[endpoint.name] = endpoint.answer
         self._schemas = Schemas(asked, answered)
         self._queries = self._schemas.unfold(f"query of {endpoint.name}" for endpoint in endpoints)
 
@@ -241,16 +242,12 @@ class _Document:
 
     def _all_responses(self, endpoint: Endpoint, *, priced: bool) -> dict[str, Any]:
         writes = endpoint.method in ("POST", "PUT")
-        schema = self._schemas[endpoint.name]
-        sample = endpoint.example
-        if sample is None:
-            sample = example(schema, self._schemas.components, whole=True)
         headers = _header_names(priced=priced, replayed=writes)
         responses: dict[str, Any] = {
             str(status): {
                 "description": _SUCCESSES[status],
                 "headers": headers,
-                "content": {_JSON: {"schema": schema, "example": sample}},
+                "content": self._content(endpoint),
             }
             for status in endpoint.statuses
         }
@@ -258,6 +255,17 @@ class _Document:
         for status in _failures_of(endpoint, priced=priced, writes=writes):
             responses[str(status)] = self._failure(status, priced=priced, writes=writes, ledger=is_ledger)
         return responses
+
+    def _content(self, endpoint: Endpoint) -> dict[str, Any]:
+        if endpoint.media_types:
+            return {
+                media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in endpoint.media_types
+            }
+        schema = self._schemas[endpoint.name]
+        sample = endpoint.example
+        if sample is None:
+            sample = example(schema, self._schemas.components, whole=True)
+        return {_JSON: {"schema": schema, "example": sample}}
 
     def _failure(self, status: int, *, priced: bool, writes: bool, ledger: bool) -> dict[str, Any]:
         """A reference to the shared response; there is one for every set of headers and fields."""

@@ -6,7 +6,9 @@ import asyncio
 import gzip
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
+from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.wire import encode
 from kontobahn.errors import KontobahnError, MethodNotAllowed, TooLarge, TooManyRequests, Unauthorized, Unavailable
 
@@ -51,6 +53,20 @@ async def send_json(
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def send_file(send: Send, answer: StoredAnswer, headers: list[Header]) -> None:
+    """A file to keep. Whatever is in it, a browser must neither guess its type nor run it."""
+    headers += (
+        (b"content-type", answer.media_type.encode()),
+        (b"content-disposition", f"attachment; filename*=UTF-8''{quote(answer.file_name)}".encode()),
+        (b"content-security-policy", b"sandbox; default-src 'none'"),
+        (b"content-length", b"%d" % len(answer.body)),
+        _NO_STORE,
+        _NO_SNIFF,
+    )
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 def _takes_gzip(accept_encoding: bytes) -> bool:

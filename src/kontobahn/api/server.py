@@ -22,9 +22,9 @@ from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint, Routes
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
-from kontobahn.api.respond import Send, error_body, error_headers, send_json
+from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Query, encode, plain_words
+from kontobahn.api.wire import Download, Query, encode, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
@@ -127,9 +127,12 @@ class Api:
         self._idle.clear()
         try:
             exchange = Exchange(scope, self._seam.addresses)
-            status, body, headers = await self._answer(exchange, receive)
-            self._note(exchange, status)
-            await send_json(send, status, body, headers, exchange.headers.get(b"accept-encoding"))
+            answer, headers = await self._answer(exchange, receive)
+            self._note(exchange, answer.status)
+            if answer.media_type:
+                await send_file(send, answer, headers)
+            else:
+                await send_json(send, answer.status, answer.body, headers, exchange.headers.get(b"accept-encoding"))
         finally:
             self._running -= 1
             if not self._running:
@@ -143,29 +146,28 @@ class Api:
         except TimeoutError:
             log.warning("shutdown_left_calls_running", calls=self._running)
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+    async def _answer(self, exchange: Exchange, receive: Receive) -> tuple[StoredAnswer, list[tuple[bytes, bytes]]]:
         extra: list[tuple[bytes, bytes]] = []
         try:
-            stored = await self._handle(exchange, receive)
-            status, body = stored.status, stored.body
+            answer = await self._handle(exchange, receive)
             if exchange.call is None:
                 extra.append((b"idempotent-replayed", b"true"))
         except KontobahnError as error:
-            status, body = error.status, error_body(error, exchange.request_id)
+            answer = StoredAnswer(error.status, error_body(error, exchange.request_id))
             extra += error_headers(error)
-            if error.operator or status >= 500:
+            if error.operator or error.status >= 500:
                 log.warning(
                     "call_failed",
                     request_id=exchange.request_id,
-                    status=status,
+                    status=error.status,
                     error=str(error),
                     detail=error.operator,
                 )
         except Exception as error:
             log.exception("call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"])
             message = "Something went wrong on our side. The operator finds the cause under this request_id."
-            status, body = 500, encode({"error": message, "request_id": exchange.request_id})
-        return status, body, self._headers(exchange) + extra
+            answer = StoredAnswer(500, encode({"error": message, "request_id": exchange.request_id}))
+        return answer, self._headers(exchange) + extra
 
     async def _handle(self, exchange: Exchange, receive: Receive) -> StoredAnswer:
         scope = exchange.scope
@@ -222,6 +224,8 @@ class Api:
             raise
         if call.stored_answer is not None:
             return StoredAnswer(call.status, call.stored_answer)
+        if isinstance(answer, Download):
+            return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
         stored = StoredAnswer(call.status, encode(answer))
         if claim is not None:
             await context.db.write(idempotency.complete, context.vault, claim, stored)

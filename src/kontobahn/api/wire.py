@@ -9,7 +9,7 @@ import ast
 import difflib
 import re
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -81,6 +81,14 @@ class Body(Struct, kw_only=True, forbid_unknown_fields=True):
 
 class Answer(Struct, kw_only=True):
     """A response body."""
+
+
+class Download(NamedTuple):
+    """A response that is a file, not JSON."""
+
+    content: bytes
+    media_type: str
+    file_name: str
 
 
 def _money_fields(cls: type[Body]) -> tuple[str, ...]:

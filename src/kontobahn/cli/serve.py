@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from kontobahn import __version__, log
@@ -44,6 +45,7 @@ def serve(
     server.check_workers(settings, workers)
     holder, real_port = server.reserve_port(host, port)
     base_url = settings.base_url or f"http://{_reachable(host)}:{real_port}"
+    settings = msgspec.structs.replace(settings, base_url=base_url)
     with holder:
         if workers > 1:
             facts = _prepare(settings, with_demo=with_demo)

@@ -17,6 +17,7 @@ from kontobahn.ledger.errors import (
     connection_invalid,
     endpoint_not_authorized,
     export_service_missing,
+    provider_refused,
     provider_unavailable,
 )  # fmt: skip
 from kontobahn.ledger.model import ConnectionStatus, LedgerConnection
@@ -104,31 +105,40 @@ class Mandant:
             raise await self._in_our_words(error, bereich) from error
 
     async def _in_our_words(self, error: ProviderError, bereich: Bereich) -> Exception:
-        if error.status == 401:
-            return connection_invalid(reconnect_url(self._call, self._connection.id), "expired or revoked")
         if error.status == 403:
             try:
                 active = await self.books.active_subscriptions()
             except ProviderError:
-                return endpoint_not_authorized(bereich)
-            needed = self.books.needed_subscription(bereich)
-            return endpoint_not_authorized(bereich) if needed in active else export_service_missing(needed, active)
-        return provider_unavailable(error)
+                return provider_refused(error)
+            refused = error.bereich or bereich
+            needed = self.books.needed_subscription(refused)
+            return endpoint_not_authorized(refused) if needed in active else export_service_missing(needed, active)
+        return _in_our_words(self._call, self._connection.id, error)
+
+
+def _in_our_words(call: Call, connection_id: str, error: ProviderError) -> Exception:
+    if error.status == 401:
+        reason = _REASONS.get(error.type or "", "expired or revoked")
+        return connection_invalid(reconnect_url(call, connection_id), reason)
+    return provider_refused(error) if error.status == 403 else provider_unavailable(error)
 
 
 async def open_mandant(call: Call, connection_id: str, client_id: str | None = None) -> Mandant:
+    try:
+        return await open_as_provider(call, connection_id, client_id)
+    except ProviderError as error:
+        raise _in_our_words(call, connection_id.lower(), error) from error
+
+
+async def open_as_provider(call: Call, connection_id: str, client_id: str | None) -> Mandant:
+    """The same, with ProviderError where the connection has ended or the provider does not open it."""
     connection = await call.read(find, call.principal, connection_id)
     if connection.status in _REASONS:
-        raise connection_invalid(reconnect_url(call, connection.id), _REASONS[connection.status])
+        raise ProviderError(401, f"the connection is {_REASONS[connection.status]}", type=connection.status)
     if connection.status == "pending":
         raise Conflict("The connection is not finished yet: sign in at the accounting provider first.")
     ledger: Ledger = call.context.parts["ledger"]
     provider = ledger.providers.get(connection.provider)
     if provider is None:
         raise SetupError(f"The ledger provider “{connection.provider}” is not set up in this installation.")
-    try:
-        return Mandant(call, connection, await provider.open(connection, client_id))
-    except ProviderError as error:
-        if error.status == 401:
-            raise connection_invalid(reconnect_url(call, connection.id), "expired or revoked") from error
-        raise provider_unavailable(error) from error
+    return Mandant(call, connection, await provider.open(connection, client_id))

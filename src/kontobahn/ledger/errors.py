@@ -15,14 +15,26 @@ BEREICHE: tuple[Bereich, ...] = (
 
 
 class ProviderError(Exception):
-    """A provider refused or failed. `status` is its HTTP status, None where there was no answer at all."""
+    """A provider refused or failed. `status` is its HTTP status, None where there was no answer at all.
 
-    def __init__(self, status: int | None, message: str, *, type: str | None = None, details: Any = None) -> None:
+    `bereich` is the area that was refused, where a call needs more than the one it is about.
+    """
+
+    def __init__(
+        self,
+        status: int | None,
+        message: str,
+        *,
+        type: str | None = None,
+        details: Any = None,
+        bereich: Bereich | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.type = type
         self.message = message
         self.details = details
+        self.bereich = bereich
 
 
 # Choice 12: 409 for a connection that has to be renewed, 403 for the other two; 401 stays for the API key.
@@ -51,12 +63,20 @@ def endpoint_not_authorized(bereich: str) -> Forbidden:
     )
 
 
+def provider_refused(error: ProviderError) -> Forbidden:
+    """The provider said no, and whether for want of a service or of a right cannot be told."""
+    return Forbidden("The accounting provider refuses this call for the signed-in user.", details=_details(error))
+
+
 def provider_unavailable(error: ProviderError) -> Unavailable:
     """The provider is down, slow or answers nonsense; what it said goes along for whoever has to ask there."""
-    details = {"httpStatus": error.status, "type": error.type, "message": error.message}
     return Unavailable(
         "The accounting provider cannot be reached at the moment. Nothing was charged.",
         retry_after_seconds=30,
         operator=f"provider: {error.status} {error.type} {error.message}",
-        details=details,
+        details=_details(error),
     )
+
+
+def _details(error: ProviderError) -> dict[str, Any]:
+    return {"httpStatus": error.status, "type": error.type, "message": error.message}

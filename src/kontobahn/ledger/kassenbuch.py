@@ -33,6 +33,9 @@ _MAGIC = (
 )
 
 
+MEDIA_TYPES = tuple(sorted({mime_typ for _, mime_typ, _ in _MAGIC}))
+
+
 class Zeile(NamedTuple):
     belegtext: str
     gegenkonto: str
@@ -138,12 +141,12 @@ def safe_file_name(name: str) -> str:
 
 
 def _mime_typ(name: str, dateiname: str, content: bytes) -> str:
-    extension = dateiname.rpartition(".")[2].lower()
+    _, dot, extension = dateiname.lower().rpartition(".")
     for magic, mime_typ, extensions in _MAGIC:
         if content.startswith(magic):
-            if extension not in extensions:
+            if not dot or extension not in extensions:
                 raise BadRequest(
-                    f"The field `{name}.dateiname` ends in “{extension}”, but the file is {mime_typ}.",
+                    f"The field `{name}.dateiname` must end in .{' or .'.join(extensions)}: the file is {mime_typ}.",
                     field=f"{name}.dateiname",
                 )
             return mime_typ

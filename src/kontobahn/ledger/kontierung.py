@@ -5,9 +5,10 @@ SOLL is positive, HABEN negative; the legs of a booking always add up to nothing
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
-from kontobahn.ledger.kontenrahmen import Kontenrahmen, Steuer
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen, Steuer
 from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor, is_personenkonto
 
 AUFHEBUNG_DER_AUTOMATIK = "40"
@@ -31,7 +32,12 @@ def legs(
     rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, soll: bool, betrag: int, bu_schluessel: str, skonto: int = 0
 ) -> list[Leg]:
     """The legs of a booking of `betrag` cents. `soll` is the side of `konto`; account numbers are technical."""
+    if konto == gegenkonto:
+        raise KontierungError("Gegenkonto", "must be another account than Konto")
     sign = 1 if soll else -1
+    automatik = _automatik(rahmen.name)
+    if not bu_schluessel and not skonto and konto not in automatik and gegenkonto not in automatik:
+        return [Leg(konto, sign * betrag), Leg(gegenkonto, -sign * betrag)]
     steuer, konto_is_taxed = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
     sides = {konto: sign * betrag, gegenkonto: -sign * betrag}
     result: list[Leg] = []
@@ -42,11 +48,19 @@ def legs(
         steuer = None
     if steuer is not None:
         taxed = konto if konto_is_taxed else gegenkonto
+        if _takes_no_tax(rahmen, taxed):
+            raise KontierungError("BU-Schlüssel", f"{bu_schluessel} stands with no account that could carry tax")
         tax = tax_of(sides[taxed], steuer.prozent)
         sides[taxed] -= tax
         if tax:
             result.append(Leg(full(steuer.konto), tax))
     return [*(Leg(name, amount) for name, amount in sides.items()), *result]
+
+
+def booked_prozent(rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, bu_schluessel: str) -> int:
+    """The rate that a booking is split by; 0 where it carries no tax."""
+    steuer, _ = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
+    return steuer.prozent if steuer else 0
 
 
 def tax_of(gross: int, prozent: int) -> int:
@@ -62,10 +76,13 @@ def full(nummer: str) -> str:
     return nummer.ljust(SACHKONTO_DIGITS, "0")
 
 
+@cache
+def _automatik(name: str) -> dict[str, Steuer]:
+    return {full(nummer): steuer for nummer, steuer in KONTENRAHMEN[name].automatik.items()}
+
+
 def automatic_tax(rahmen: Kontenrahmen, konto: str) -> Steuer | None:
-    if is_personenkonto(konto) or konto[4:] != "0000":
-        return None
-    return rahmen.automatik.get(konto[:4])
+    return _automatik(rahmen.name).get(konto)
 
 
 def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) -> tuple[Steuer | None, bool]:

@@ -26,6 +26,10 @@ def technical(nummer: str, laenge: int) -> str:
         padded = nummer + "0" * (SACHKONTO_DIGITS - laenge)
     elif len(nummer) in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS):
         padded = nummer
+        if nummer[laenge - SACHKONTO_DIGITS :].strip("0"):
+            raise ValueError(
+                f"must end in {SACHKONTO_DIGITS - laenge} zeros: the client's numbers have {laenge} digits"
+            )
     else:
         raise ValueError(
             f"must have {laenge} digits, or {laenge + 1} for a person account"

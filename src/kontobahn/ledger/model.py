@@ -280,7 +280,7 @@ class NeueBelegzeile(Body, kw_only=True):
     gegenkonto: Kontonummer
     betrag: Annotated[Decimal, Meta(description="Positive: income; negative: expense.", examples=[-11.9])]
     belegNummer: (
-        Annotated[str, form("up to 36 of the characters A-Z a-z 0-9 $ & % * + - /", r"^[a-zA-Z0-9$&%*+/-]{1,36}$")]
+        Annotated[str, form("up to 36 of the characters A-Z a-z 0-9 $ & % * + - /", r"^[a-zA-Z0-9$&%+*/-]{1,36}$")]
         | None
     ) = None
     steuersatz: Steuersatz | None = None

@@ -25,18 +25,27 @@ def classify(error: ProviderError | None) -> ProbeEintrag:
     )
 
 
+def not_checkable() -> ProbeEintrag:
+    return ProbeEintrag(status="unknown", message=NOT_CHECKABLE)
+
+
+def closed(error: ProviderError) -> Rechte:
+    """The areas of books that could not even be opened: the master data has failed with all the rest."""
+    return Rechte(**{name: not_checkable() if name in NEEDS_YEAR else classify(error) for name in BEREICHE})
+
+
 async def probe(books: ClientBooks) -> Rechte:
     """Choice 18: every area; `unknown` for what needs the fiscal year when the master data failed."""
     entries: dict[str, ProbeEintrag] = {}
     jahr: date | None = None
     for bereich in BEREICHE:
         if bereich in NEEDS_YEAR and jahr is None:
-            entries[bereich] = ProbeEintrag(status="unknown", message=NOT_CHECKABLE)
+            entries[bereich] = not_checkable()
             continue
         try:
             await books.probe(bereich, jahr)
             if bereich == "stammdaten":
-                jahr = max(year.start for year in await books.geschaeftsjahre())
+                jahr = max((year.start for year in await books.geschaeftsjahre()), default=None)
         except ProviderError as error:
             entries[bereich] = classify(error)
         else:

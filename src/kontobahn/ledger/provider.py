@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kontobahn.db import Tx
 from kontobahn.ledger.errors import Bereich
-from kontobahn.ledger.kassenbuch import Eintrag
+from kontobahn.ledger.kassenbuch import Bild, Eintrag
 from kontobahn.ledger.model import (
     Belegtyp,
     Buchung,
@@ -86,6 +86,9 @@ class ClientBooks(Protocol):
     async def belegtypen(self) -> list[Belegtyp]: ...
 
     async def create_kassenbucheintrag(self, eintrag: Eintrag, urheber: Urheber) -> Effect[Kassenbucheintrag]: ...
+
+    async def belegbild(self, bild_id: str) -> Bild | None:
+        """A receipt image that an entry came with."""
 
     async def save_personenkonto(
         self, konto: Personenkonto, urheber: Urheber

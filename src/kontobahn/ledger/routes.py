@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
-from kontobahn.api.wire import ListQuery
+from kontobahn.api.wire import Download, ListQuery, Uuid
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.ledger import connections, kassenbuch, permissions, personenkonto
-from kontobahn.ledger.connections import open_mandant
+from kontobahn.ledger.connections import open_as_provider, open_mandant
+from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.model import (
     BelegtypenAntwort,
     BuchungenAntwort,
@@ -111,6 +112,17 @@ async def list_belegtypen(call: Call, query: ConnectionQuery) -> BelegtypenAntwo
     return BelegtypenAntwort(data=data, platform=charge.platform)
 
 
+@get("/v2/ledger-duo/belegbilder/{id}", errors=_ERRORS, media_types=kassenbuch.MEDIA_TYPES)
+async def get_belegbild(call: Call, query: ConnectionQuery, id: Uuid) -> Download:
+    """Read a receipt image back, byte for byte."""
+    mandant = await open_mandant(call, query.connection_id)
+    async with mandant.asked_for("belege") as books:
+        bild = await books.belegbild(id)
+    if bild is None:
+        raise call.principal.missing("Receipt image")
+    return Download(bild.content, bild.mime_typ, bild.dateiname)
+
+
 # --- Accounting
 
 
@@ -197,8 +209,14 @@ async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
 
 @get("/v2/ledger-rewe-read/permissions", errors=_ERRORS)
 async def get_permissions(call: Call, query: ClientQuery) -> RechteAntwort:
-    """Probe what may be read and written, area by area."""
-    mandant = await open_mandant(call, query.connection_id, query.client_id)
+    """Probe what may be read and written, area by area.
+
+    A connection that has expired is an answer here, not an error.
+    """
+    try:
+        mandant = await open_as_provider(call, query.connection_id, query.client_id)
+    except ProviderError as error:
+        return RechteAntwort(data=permissions.closed(error))
     return RechteAntwort(data=await permissions.probe(mandant.books))
 
 

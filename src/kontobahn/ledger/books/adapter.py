@@ -10,7 +10,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.ledger.books import cash, persons, reading, store
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.errors import Bereich, ProviderError
-from kontobahn.ledger.kassenbuch import Eintrag
+from kontobahn.ledger.kassenbuch import Bild, Eintrag
 from kontobahn.ledger.model import (
     Belegtyp,
     Buchung,
@@ -91,6 +91,9 @@ class OpenBooks:
             return cash.create_entry(tx, self._client, eintrag, urheber)
 
         return effect
+
+    async def belegbild(self, bild_id: str) -> Bild | None:
+        return await self._read("belege", cash.find_image, bild_id)
 
     async def save_personenkonto(
         self, konto: Personenkonto, urheber: Urheber

@@ -15,8 +15,8 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.books import posting
 from kontobahn.ledger.books.store import Client, Jahr, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
-from kontobahn.ledger.kassenbuch import Eintrag, Zeile
-from kontobahn.ledger.kontierung import KontierungError, automatic_tax
+from kontobahn.ledger.kassenbuch import Bild, Eintrag, Zeile
+from kontobahn.ledger.kontierung import KontierungError, booked_prozent
 from kontobahn.ledger.konto import functional, technical
 from kontobahn.ledger.model import (
     Belegbild,
@@ -115,7 +115,12 @@ def _cash_book(tx: Tx, client: Client, name: str) -> dict[str, Any]:
 
 def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
     """The Berlin day of the entry and its fiscal year."""
-    day = berlin_date(from_datetime(eintrag.transaktionsdatum))
+    try:
+        day = berlin_date(from_datetime(eintrag.transaktionsdatum))
+    except (ValueError, OverflowError):
+        raise BadRequest(
+            "The field `transaktionsdatum` lies outside the calendar.", field="transaktionsdatum"
+        ) from None
     if day > berlin_date(tx.now):
         raise BadRequest("The field `transaktionsdatum` lies in the future.", field="transaktionsdatum")
     jahr = year_of_date(tx, client, day.isoformat())
@@ -181,7 +186,7 @@ def _book(
             name = "steuersatz.buSchluessel" if error.field == "BU-Schlüssel" else "gegenkonto"
             path = f"belegzeilen[{number}].{name}"
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
-        warnings += _tax_warnings(client, number, zeile, gegenkonto)
+        warnings += _tax_warnings(client, number, zeile, satz)
         _number(tx, client, kasse, zeile, gegenkonto, datum, task, booking, storno_von)
     poster.finish()
     tx.run(
@@ -233,35 +238,45 @@ def _gegenkonto(client: Client, number: int, zeile: Zeile) -> str:
         raise BadRequest(f"The field `{path}` {error}.", field=path) from None
 
 
-def _tax_warnings(client: Client, number: int, zeile: Zeile, gegenkonto: str) -> list[str]:
+def _tax_warnings(client: Client, number: int, zeile: Zeile, satz: posting.Satz) -> list[str]:
     """A rate that does not fit the key or the account is booked as the key says, and told."""
     if zeile.prozent is None:
         return []
-    steuer = automatic_tax(client.rahmen, gegenkonto)
-    if zeile.bu_schluessel:
-        steuer = client.rahmen.schluessel.get(zeile.bu_schluessel[-1])
-    booked = steuer.prozent if steuer else 0
+    booked = booked_prozent(
+        client.rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, bu_schluessel=satz.bu_schluessel
+    )
     if zeile.prozent == booked:
         return []
     return [f"Zeile {number + 1}: angegeben sind {zeile.prozent.normalize():f} % Steuer, gebucht wurden {booked} %."]
 
 
-def _save_image(tx: Tx, client: Client, task: str, number: int, bild: Any) -> Belegbild:
-    known = tx.one("SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, bild.sha256)
-    if known is not None:
-        raise Conflict(
-            f"The field `belegbilder[{number}]`: this file was stored before, as “{known[0]}”.",
-            field=f"belegbilder[{number}]",
-        )
+def _save_image(tx: Tx, client: Client, task: str, number: int, bild: Bild) -> Belegbild:
     image = Belegbild(
         id=new_id(), dateiname=bild.dateiname, groesse=len(bild.content), mimeTyp=bild.mime_typ, sha256=bild.sha256
     )
-    tx.run(
+    # Not asked before but refused by the table: another cash book may be storing the same file at this moment.
+    stored = tx.run(
         "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (mandant, sha256) DO NOTHING",
         client.mandant, bild.sha256, image.id, task, image.dateiname, image.groesse, image.mimeTyp, tx.now, bild.content,
     )  # fmt: skip
+    if not stored:
+        known = tx.one(
+            "SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, bild.sha256
+        )
+        raise Conflict(
+            f"The field `belegbilder[{number}]`: this file was stored before, as “{known[0] if known else ''}”.",
+            field=f"belegbilder[{number}]",
+        )
     return image
+
+
+def find_image(tx: Tx, client: Client, bild_id: str) -> Bild | None:
+    row = tx.one(
+        "SELECT dateiname, mime_typ, sha256, content FROM books_receipts WHERE mandant = ? AND id = ?",
+        client.mandant, bild_id.lower(),
+    )  # fmt: skip
+    return None if row is None else Bild(row[0], row[1], row[2], bytes(row[3]))
 
 
 def _answer_line(zeile: Zeile, eintrag: Eintrag, now: Any) -> Belegzeile:

@@ -5,6 +5,7 @@ Bookings are never changed. SuSa and open items are kept in the same transaction
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kontobahn.db import Tx
@@ -13,7 +14,7 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.books.store import Client, Jahr
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, full, legs
-from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 
 FLUSH_EVERY = 20_000
 EB_PERIOD, CLOSING_PERIOD = 0, 13
@@ -122,6 +123,7 @@ def is_opening_balance(konto: str, gegenkonto: str, belegdatum: str, jahr_start:
     return belegdatum == jahr_start and (gegenkonto in _VORTRAG_ACCOUNTS or konto in _VORTRAG_ACCOUNTS)
 
 
+@lru_cache(maxsize=4096)
 def period_of(belegdatum: str, jahr_start: str) -> int:
     """The month of the fiscal year, 1 to 12."""
     months = (int(belegdatum[:4]) - int(jahr_start[:4])) * 12 + int(belegdatum[5:7]) - int(jahr_start[5:7])
@@ -163,9 +165,17 @@ class Poster:
             satz.basis_umsatz, satz.konto, satz.gegenkonto, satz.bu_schluessel, satz.belegdatum, satz.belegfeld1, satz.belegfeld2,
             satz.skonto, satz.buchungstext, satz.kost1, satz.kost2, int(satz.generalumkehr), satz.weitere,
         ))  # fmt: skip
+        periods, reversed_side = self._periods, satz.generalumkehr
         for konto, betrag in parts:
-            self._add_to_period(konto, periode, betrag, reversed_side=satz.generalumkehr)
-            if is_personenkonto(konto):
+            sums = periods.get((konto, periode))
+            if sums is None:
+                sums = periods[konto, periode] = [0, 0]
+            # A Generalumkehr takes back turnover on the side where it was, instead of adding to the other one.
+            if (betrag > 0) != reversed_side:
+                sums[0] += betrag
+            else:
+                sums[1] -= betrag
+            if len(konto) == PERSONENKONTO_DIGITS:
                 self._add_to_item(booking, konto, betrag, satz, eb=eb)
         if eb:
             self._has_eb = True
@@ -191,16 +201,6 @@ class Poster:
         )
         settle_rests(self._tx, mandant, None if newly_carried else self._touched)
         return self.records
-
-    def _add_to_period(self, konto: str, periode: int, betrag: int, *, reversed_side: bool) -> None:
-        sums = self._periods.get((konto, periode))
-        if sums is None:
-            sums = self._periods[konto, periode] = [0, 0]
-        # A Generalumkehr takes back turnover on the side where it was, instead of adding to the other one.
-        if (betrag > 0) != reversed_side:
-            sums[0] += betrag
-        else:
-            sums[1] -= betrag
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, *, eb: bool) -> None:
         year = self._years.get(konto)

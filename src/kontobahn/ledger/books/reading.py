@@ -118,16 +118,20 @@ def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_
     )  # fmt: skip
     if not is_raw:
         return [(konto, Rest(rest, carried[-1], opos.EB_RESIDUAL_TEXT)) for konto, rest in rests]
-    return [(konto, Rest(rest, *_first_opening(tx, client, konto, carried))) for konto, rest in rests]
+    return [(konto, Rest(rest, *_first_opening(tx, client, konto, carried[-1]))) for konto, rest in rests]
 
 
-def _first_opening(tx: Tx, client: Client, konto: str, carried: list[str]) -> tuple[str, str]:
-    row = tx.one(
+def _first_opening(tx: Tx, client: Client, konto: str, carried: str) -> tuple[str, str]:
+    """The first year the account was carried into: with an opening balance, or without one for all that was in it."""
+    scope = (client.mandant, konto, carried)
+    eb = tx.one(
         "SELECT jahr, eb_text FROM books_item_years WHERE mandant = ? AND konto = ? AND eb_text <> '' AND jahr <= ?"
         " ORDER BY jahr LIMIT 1",
-        client.mandant, konto, carried[-1],
-    )  # fmt: skip
-    return (row[0], row[1]) if row is not None else (carried[0], opos.EB_RESIDUAL_TEXT)
+        *scope,
+    )
+    rest = tx.one("SELECT MIN(jahr) FROM books_carry_rests WHERE mandant = ? AND konto = ? AND jahr <= ?", *scope)
+    assert rest is not None
+    return (eb[0], eb[1]) if eb is not None and eb[0] <= rest[0] else (rest[0], opos.EB_RESIDUAL_TEXT)
 
 
 def _labels(tx: Tx, client: Client, konten: dict[str, list[Item]]) -> dict[str, str]:

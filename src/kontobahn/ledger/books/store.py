@@ -142,10 +142,12 @@ def require(tx: Tx, client: Client, *bereiche: Bereich) -> None:
     booked = subscriptions(tx, client)
     for bereich in bereiche:
         if needed_subscription(bereich) not in booked:
-            raise ProviderError(403, f"{needed_subscription(bereich)} is not booked", type="subscription")
+            raise ProviderError(
+                403, f"{needed_subscription(bereich)} is not booked", type="subscription", bereich=bereich
+            )
         denied = tx.one("SELECT 1 FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, bereich)
         if denied is not None:
-            raise ProviderError(403, f"no right for {bereich}", type="right")
+            raise ProviderError(403, f"no right for {bereich}", type="right", bereich=bereich)
 
 
 # --- Fiscal years

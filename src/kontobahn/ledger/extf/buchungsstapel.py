@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kontobahn.ledger.extf.format import BUCHUNGSSTAPEL, Abgelehnt, Zeilenfehler
 from kontobahn.ledger.extf.kopf import Kopf
@@ -19,6 +19,7 @@ from kontobahn.ledger.extf.werte import (
     check_lengths,
     felder_of,
     format_betrag,
+    join_weitere,
     kontonummer,
     parse_betrag,
     quote,
@@ -54,25 +55,44 @@ def betrag(satz: Buchungssatz) -> int:
     return satz.umsatz if satz.basis_umsatz is None else satz.basis_umsatz
 
 
-# Most rows fill none of the columns 15 to 36 and 39 to 113, and the rest of them in few ways.
-_NO_22, _NO_75 = [""] * 22, [""] * 75
 _LONGEST = {11: 36, 12: 12, 14: 60, 37: 36, 38: 36}
 _is_belegfeld = re.compile(r"[a-zA-Z0-9$&%*+,\-./]{1,36}").fullmatch
 _is_kurs = re.compile(r"[0-9]{1,5}(?:,[0-9]{1,6})?").fullmatch
 _is_waehrung = re.compile(r"[A-Z]{3}").fullmatch
 _GENERALUMKEHR = {"": False, "0": False, "1": True, "G": True}
 
+HEAD_COLUMNS = 38
+_NONE_OF_15_TO_36 = [""] * 22
+_weitere_of_15_to_36 = weitere_reader(BUCHUNGSSTAPEL, range(15, 37))
+_weitere_of_the_end = weitere_reader(BUCHUNGSSTAPEL, range(HEAD_COLUMNS + 1, len(BUCHUNGSSTAPEL.titel) + 1))
 
-def parser(kopf: Kopf) -> Callable[[int, list[str]], Buchungssatz | Zeilenfehler]:
-    """A reader of rows that have all columns of the newest version."""
+
+class Ende(NamedTuple):
+    """What the columns after the first 38 say; in most rows of a file the same."""
+
+    generalumkehr: bool
+    weitere: str
+
+
+def read_ende(felder: list[str]) -> Ende:
+    """From all columns of a row."""
+    if felder[117] not in _GENERALUMKEHR:
+        raise Abgelehnt(f"'{felder[117]}' is neither 0 nor 1.", 118)
+    return Ende(_GENERALUMKEHR[felder[117]], _weitere_of_the_end(felder[HEAD_COLUMNS:]))
+
+
+class Parse(Protocol):
+    def __call__(self, zeile: int, felder: list[str], ende: Ende | None = None, /) -> Buchungssatz | Zeilenfehler: ...
+
+
+def parser(kopf: Kopf) -> Parse:
+    """A reader of rows: of all columns of the newest version, or of the first 38 with an end that was read before."""
     konten = Memo(kontonummer(kopf.sachkontenlaenge))
     belegdaten = Memo(_belegdatum(kopf))
     schluessel = Memo(_bu_schluessel)
-    weitere_of = weitere_reader(BUCHUNGSSTAPEL)
-    ends: Memo[tuple[str, ...], str] = Memo(lambda end: weitere_of([""] * 113 + [*end]), size=4_096)
     waehrung_of_file, make = kopf.waehrung, tuple.__new__
 
-    def parse(zeile: int, felder: list[str]) -> Buchungssatz | Zeilenfehler:
+    def parse(zeile: int, felder: list[str], ende: Ende | None = None, /) -> Buchungssatz | Zeilenfehler:
         spalte = 1
         try:
             umsatz = parse_betrag(felder[0])
@@ -95,29 +115,22 @@ def parser(kopf: Kopf) -> Callable[[int, list[str]], Buchungssatz | Zeilenfehler
             bu_schluessel, generalumkehr = schluessel[felder[8]]
             spalte = 10
             belegdatum = belegdaten[felder[9]]
-            spalte = 13
-            skonto = parse_betrag(felder[12]) if felder[12] else 0
-            belegfeld1, belegfeld2, buchungstext, kost1, kost2 = (
-                felder[10],
-                felder[11],
-                felder[13],
-                felder[36],
-                felder[37],
-            )
+            belegfeld1, belegfeld2, buchungstext = felder[10], felder[11], felder[13]
             if belegfeld1 and not _is_belegfeld(belegfeld1):
                 raise _wrong_belegfeld(belegfeld1)
+            spalte = 13
+            skonto = parse_betrag(felder[12]) if felder[12] else 0
+            kost1, kost2 = felder[36], felder[37]
             if len(belegfeld2) > 12 or len(buchungstext) > 60 or len(kost1) > 36 or len(kost2) > 36:
                 check_lengths(felder, _LONGEST)
-            spalte = 118
-            if felder[117]:
-                generalumkehr = _generalumkehr(felder[117]) or generalumkehr
-            if felder[38:113] == _NO_75 and felder[14:36] == _NO_22:
-                weitere = ends[tuple(felder[113:])]
-            else:
-                weitere = weitere_of(felder)
+            reversal, weitere = ende or read_ende(felder)
+            between = felder[14:36]
+            if between != _NONE_OF_15_TO_36:
+                weitere = join_weitere(_weitere_of_15_to_36(between), weitere)
             return make(Buchungssatz, (
                 zeile, umsatz, kennzeichen == "S", waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel,
-                belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2, generalumkehr, weitere,
+                belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2,
+                generalumkehr or reversal, weitere,
             ))  # fmt: skip
         except Abgelehnt as refusal:
             return Zeilenfehler(zeile, BUCHUNGSSTAPEL.titel[(refusal.spalte or spalte) - 1], str(refusal))
@@ -149,12 +162,6 @@ def _bu_schluessel(text: str) -> tuple[str, bool]:
         raise Abgelehnt(f"'{text}' is not a key of up to four digits.")
     key = text.lstrip("0")
     return key, len(key) == 2 and key[0] == "2"
-
-
-def _generalumkehr(text: str) -> bool:
-    if text not in _GENERALUMKEHR:
-        raise Abgelehnt(f"'{text}' is neither 0 nor 1.")
-    return _GENERALUMKEHR[text]
 
 
 def _wrong_belegfeld(text: str) -> Abgelehnt:

@@ -13,6 +13,9 @@ from kontobahn.ledger.extf import spalten
 class ExtfError(Exception):
     """A file that cannot be read at all, or a record that cannot be written."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(_shortened(message))
+
 
 class Zeilenfehler(NamedTuple):
     """A row that was refused, and why. ``spalte`` is empty where the row as a whole is wrong."""
@@ -26,8 +29,13 @@ class Abgelehnt(Exception):
     """A value that is refused; the parser of the row, which knows the column, makes a Zeilenfehler of it."""
 
     def __init__(self, grund: str, spalte: int = 0) -> None:
-        super().__init__(grund)
+        super().__init__(_shortened(grund))
         self.spalte = spalte
+
+
+def _shortened(sentence: str) -> str:
+    """A sentence names the value that it is about, and that may be a whole page."""
+    return sentence if len(sentence) <= 300 else f"{sentence[:150]} … {sentence[-140:]}"
 
 
 class Kategorie(NamedTuple):

@@ -77,7 +77,7 @@ _LONGEST = {
 def parser(kopf: Kopf) -> Callable[[int, list[str]], Personenkonto | Zeilenfehler]:
     """A reader of rows that have all columns of the newest version."""
     parse_konto = kontonummer(kopf.sachkontenlaenge)
-    weitere_of = weitere_reader(PERSONENKONTEN)
+    weitere_of = weitere_reader(PERSONENKONTEN, range(1, len(PERSONENKONTEN.titel) + 1))
 
     def parse(zeile: int, felder: list[str]) -> Personenkonto | Zeilenfehler:
         try:

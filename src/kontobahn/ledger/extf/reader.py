@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, BinaryIO, cast
 
 from kontobahn.ledger.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
-from kontobahn.ledger.extf.buchungsstapel import Buchungssatz
+from kontobahn.ledger.extf.buchungsstapel import HEAD_COLUMNS, Buchungssatz, Ende, read_ende
 from kontobahn.ledger.extf.format import (
     BUCHUNGSSTAPEL,
     KATEGORIEN,
@@ -28,11 +27,13 @@ from kontobahn.ledger.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.ledger.extf.kopf import Kopf, parse_kopf
 from kontobahn.ledger.extf.personenkonten import Personenkonto
 from kontobahn.ledger.extf.zahlungsbedingungen import Zahlungsbedingung
+from kontobahn.ledger.extf.zeilen import Ends, split_line, split_lines
 
 Datensatz = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
 Source = str | os.PathLike[str] | BinaryIO
 
-PARSERS: dict[int, Callable[[Kopf], Callable[[int, list[str]], Any]]] = {
+_Parse = Callable[..., Any]
+PARSERS: dict[int, Callable[[Kopf], _Parse]] = {
     BUCHUNGSSTAPEL.nummer: buchungsstapel.parser,
     PERSONENKONTEN.nummer: personenkonten.parser,
     KONTENBESCHRIFTUNGEN.nummer: kontenbeschriftungen.parser,
@@ -52,7 +53,10 @@ def open_extf(source: Source) -> ExtfDatei:
 
 
 class ExtfDatei:
-    """An open file: its header, and by iteration its records, or a Zeilenfehler in the place of a refused row."""
+    """An open file: its header, and by iteration its records, or a Zeilenfehler in the place of a refused row.
+
+    It may be iterated again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is how far that has come.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -68,6 +72,7 @@ class ExtfDatei:
         self.kategorie: Kategorie = KATEGORIEN[self.kopf.kategorie]
         check_titel(self.kategorie, self.kopf.version, titel)
         self._columns = len(titel)
+        self._missing = [""] * (len(self.kategorie.titel) - len(titel))
 
     @property
     def client_id(self) -> str:
@@ -79,6 +84,8 @@ class ExtfDatei:
             lines += block
             if len(lines) > 1:
                 break
+        if not lines:
+            raise ExtfError("The file is empty.")
         if "\0" in lines[0]:
             raise ExtfError("Line 1 holds NUL characters; a file in UTF-16 must have a byte order mark.")
         felder = []
@@ -91,44 +98,52 @@ class ExtfDatei:
 
     def __iter__(self) -> Iterator[Datensatz | Zeilenfehler]:
         parse = PARSERS[self.kategorie.nummer](self.kopf)
-        columns = self._columns
-        missing = [""] * (len(self.kategorie.titel) - columns)
+        has_ends = self.kategorie is BUCHUNGSSTAPEL and self._columns > HEAD_COLUMNS
+        ends = Ends(HEAD_COLUMNS, read_ende) if has_ends and self._befund.is_clean else None
         first = 1
         for lines, bytes_read in lines_of(self._stream, self._befund):
             self.bytes_read = bytes_read
-            rows, refused = self._rows(lines, first)
-            for zeile, felder in enumerate(rows, first):
-                if zeile < 3:
-                    continue
-                if len(felder) == columns:
-                    yield parse(zeile, felder + missing if missing else felder)
-                elif zeile in refused:
-                    yield refused[zeile]
-                elif felder:
-                    yield Zeilenfehler(zeile, "", f"The row has {len(felder)} columns, line 2 has {columns} titles.")
+            # Header and titles have been read; they count as empty lines.
+            for index in range(min(3 - first, len(lines))):
+                lines[index] = ""
+            yield from self._by_block(lines, first, parse, ends) if ends else self._one_by_one(lines, first, parse)
             first += len(lines)
 
-    def _rows(self, lines: list[str], first: int) -> tuple[list[list[str]], dict[int, Zeilenfehler]]:
-        """The fields of each line. A line that is refused has none here, and its reason in the dictionary."""
-        if self._befund.is_clean:
-            try:
-                rows = list(csv.reader(lines, delimiter=";", strict=True))
-            except csv.Error:
-                rows = []
-            # A quote that is not closed swallows the line after it, and there are fewer rows than lines.
-            if len(rows) == len(lines):
-                return rows, {}
-        rows, refused = [], {}
+    def _by_block(
+        self, lines: list[str], first: int, parse: _Parse, ends: Ends[Ende]
+    ) -> Iterator[Datensatz | Zeilenfehler]:
+        heads, known = ends.cut_off(lines)
+        rows = split_lines(heads)
+        if rows is None:
+            yield from self._one_by_one(lines, first, parse)
+            return
+        unknown = []
+        for zeile, felder, ende in zip(count(first), rows, known, strict=False):
+            if ende is not None and len(felder) == HEAD_COLUMNS:
+                yield parse(zeile, felder, ende)
+            elif ende is None and len(felder) == self._columns:
+                felder.extend(self._missing)
+                unknown.append((lines[zeile - first], felder))
+                yield parse(zeile, felder)
+            elif felder or ende is not None:
+                yield from self._one_by_one([lines[zeile - first]], zeile, parse)
+        ends.learn(unknown)
+
+    def _one_by_one(self, lines: list[str], first: int, parse: _Parse) -> Iterator[Datensatz | Zeilenfehler]:
+        """Each on its own: a quote that is not closed takes no other line with it."""
         for zeile, line in enumerate(lines, first):
             try:
-                rows.append(split_line(line))
+                felder = split_line(line)
             except Abgelehnt as refusal:
-                rows.append([])
-                refused[zeile] = Zeilenfehler(zeile, self._titel_of(refusal.spalte), str(refusal))
-        return rows, refused
-
-    def _titel_of(self, spalte: int) -> str:
-        return self.kategorie.titel[spalte - 1] if 0 < spalte <= len(self.kategorie.titel) else ""
+                titel = self.kategorie.titel
+                yield Zeilenfehler(
+                    zeile, titel[refusal.spalte - 1] if 0 < refusal.spalte <= len(titel) else "", str(refusal)
+                )
+                continue
+            if len(felder) == self._columns:
+                yield parse(zeile, felder + self._missing)
+            elif felder:
+                yield Zeilenfehler(zeile, "", f"The row has {len(felder)} columns; line 2 has {self._columns} titles.")
 
     def buchungssaetze(self) -> Iterator[Buchungssatz | Zeilenfehler]:
         return cast(Iterator[Buchungssatz | Zeilenfehler], self._records_of(BUCHUNGSSTAPEL))
@@ -155,22 +170,3 @@ class ExtfDatei:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-def split_line(line: str) -> list[str]:
-    """The fields of one line; Abgelehnt where a quote is wrong or a text holds a control character."""
-    line = line.removesuffix("\r")
-    control = _CONTROL.search(line)
-    try:
-        row: list[str] = next(csv.reader([_CONTROL.sub("\0", line)], delimiter=";", strict=True))
-    except csv.Error as error:
-        raise Abgelehnt(
-            "A quoted text is not closed on this line, or something other than a semicolon follows it."
-        ) from error
-    if control:
-        spalte = next(number for number, feld in enumerate(row, 1) if "\0" in feld)
-        raise Abgelehnt(f"The text holds the control character 0x{ord(control[0]):02X}.", spalte)
-    return row

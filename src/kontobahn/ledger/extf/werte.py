@@ -92,17 +92,21 @@ def whole_number(text: str, most: int) -> int:
     return int(text)
 
 
-def weitere_reader(kategorie: Kategorie) -> Callable[[list[str]], str]:
-    """Makes the JSON text that keeps what we give no meaning to: the filled columns of a row by their number."""
-    columns = range(len(kategorie.titel))
-    numbers = {number - 1: str(number) for number in kategorie.weitere}
+def weitere_reader(kategorie: Kategorie, columns: range) -> Callable[[list[str]], str]:
+    """Makes the JSON text that keeps what we give no meaning to: the filled fields of these columns by their number."""
+    numbers = {index: str(number) for index, number in enumerate(columns) if number not in kategorie.gedeutet}
+    indices = range(len(columns))
     encode = msgspec.json.Encoder().encode
 
     def weitere_of(felder: list[str]) -> str:
-        filled = {numbers[index]: felder[index] for index in compress(columns, felder) if index in numbers}
+        filled = {numbers[index]: felder[index] for index in compress(indices, felder) if index in numbers}
         return encode(filled).decode() if filled else ""
 
     return weitere_of
+
+
+def join_weitere(first: str, second: str) -> str:
+    return f"{first[:-1]},{second[1:]}" if first and second else first or second
 
 
 _PLAIN_NUMBER = re.compile(r"[0-9]*(?:,[0-9]+)?")

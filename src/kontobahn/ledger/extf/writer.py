@@ -6,7 +6,6 @@ Rows are collected in a temporary file, as UTF-8; only at the end it is known wh
 from __future__ import annotations
 
 import codecs
-import csv
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -31,8 +30,8 @@ from kontobahn.ledger.extf.kodierung import Tally
 from kontobahn.ledger.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.ledger.extf.kopf import Kopf, format_kopf, parse_kopf
 from kontobahn.ledger.extf.personenkonten import Personenkonto
-from kontobahn.ledger.extf.reader import split_line
 from kontobahn.ledger.extf.zahlungsbedingungen import Zahlungsbedingung
+from kontobahn.ledger.extf.zeilen import split_line, split_lines
 
 Target = str | os.PathLike[str] | BinaryIO
 
@@ -91,14 +90,21 @@ def _write(
             text.add(_lines(kategorie, count, batch, write_row, parse_row))
             count += len(batch)
         if isinstance(target, str | os.PathLike):
-            path = Path(target)
-            unfinished = path.with_name(path.name + ".part")
-            with open(unfinished, "wb") as file:
-                text.copy_to(file)
-            unfinished.replace(path)
+            _put(text, Path(target))
         else:
             text.copy_to(target)
     return count
+
+
+def _put(text: _Text, path: Path) -> None:
+    """All or nothing: under its name there is never half a file."""
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        with open(unfinished, "wb") as file:
+            text.copy_to(file)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _lines(
@@ -108,9 +114,7 @@ def _lines(
     checked = 0
     try:
         lines.extend(map(write_row, batch))
-        rows: Iterable[list[str]] = map(split_line, lines)
-        if _is_clean(lines):
-            rows = csv.reader(lines, delimiter=";", strict=True)
+        rows = (split_lines(lines) if _is_clean(lines) else None) or map(split_line, lines)
         for record, row in zip(batch, rows, strict=True):
             back = parse_row(record.zeile, row)
             if back != record:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import msgspec
 from kontobahn import credits
 from kontobahn.access import audit, keys, organizations, users
 from kontobahn.db import Database, Tx
-from kontobahn.ledger import connections
+from kontobahn.demo.ledger import build_ledger
+from kontobahn.ledger.books import setup
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -60,6 +62,16 @@ def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, 
     )
     key = keys.create(tx, vault, demo.id, "demo", actor, role="admin", created_by=user.id)
     second_key = keys.create(tx, vault, second.id, "demo of another organisation", actor, role="admin")
+    setup.create_books(
+        tx,
+        second.id,
+        None,
+        name="Zweite Muster UG",
+        skr="SKR04",
+        length=4,
+        client_id="29098-55005",
+        year_start=date(2026, 1, 1),
+    )
     agency_key = keys.create(tx, vault, agency.id, "demo of an agency", actor, clients=(demo.id,))
     return {
         "base_url": "",
@@ -70,15 +82,10 @@ def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, 
         "second_organization_id": second.id,
         "agency_organization_id": agency.id,
         "user": {"email": EMAIL, "password": password},
-        "ledger": {"connection_id": _ledger(tx, demo.id, second.id)},
+        "ledger": build_ledger(tx, demo.id).facts(),
         "banking": {},
         "mobility": {},
     }
-
-
-def _ledger(tx: Tx, organization_id: str, other_organization_id: str) -> str:
-    connections.create(tx, other_organization_id, bezeichnung="Bücher der Zweiten Muster UG", provider="books")
-    return connections.create(tx, organization_id, bezeichnung="Demo Handels GmbH", provider="books")
 
 
 def read_facts(path: Path) -> dict[str, Any] | None:
