@@ -140,7 +140,6 @@ def test_a_database_that_is_away_is_exit_code_3(tmp_path: Path) -> None:
         (("keys", "create", "--name", "x", "--role", "king"), 2, "king"),
         (("keys", "create", "--name", "x", "--expires", "tomorrow"), 2, "tomorrow"),
         (("keys", "create", "--name", "x", "--expires", "2001-01-01", "-o", "Demo Handels GmbH"), 1, "in the past"),
-        (("keys", "create", "--name", "x"), 1, "--organization"),
         (("keys", "create", "--name", "x", "-o", "Niemand"), 1, "Niemand"),
         (("keys", "create", "--name", "x", "-o", "Demo Handels GmbH", "--client", "nobody"), 1, "nobody"),
         (("keys", "revoke", "nothing"), 1, "no API key"),
@@ -158,6 +157,14 @@ def test_mistakes_get_a_sentence_and_an_honest_exit_code(
     failed = kontobahn(*arguments, data=data, expect=code)
     assert sentence in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_among_several_organisations_one_must_be_chosen(tmp_path: Path) -> None:
+    kontobahn("migrate", data=tmp_path)
+    for name in ("Erste", "Zweite"):
+        kontobahn("organizations", "create", "--name", name, data=tmp_path)
+    assert "--organization" in kontobahn("keys", "create", "--name", "x", data=tmp_path, expect=1).stderr
+    assert answer("keys", "create", "--name", "x", "-o", "Zweite", data=tmp_path)["api_key"]
 
 
 def test_the_data_directory_may_come_from_the_environment(tmp_path: Path) -> None:
