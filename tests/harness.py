@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import msgspec
 
 from kontobahn import credits, serve
 from kontobahn.access import audit, keys, organizations, users
@@ -18,6 +19,7 @@ from kontobahn.app import Application
 from kontobahn.clock import ManualClock
 from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
+from kontobahn.ledger.provider import Ledger, LedgerProvider
 from kontobahn.settings import Settings, load
 
 # 2026-03-02 09:00 UTC, a Monday.
@@ -39,13 +41,14 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.clock = ManualClock(START)
+        self._holder, self.port = serve.reserve_port("127.0.0.1", 0)
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        settings = msgspec.structs.replace(settings, base_url=self.base_url)
         self.application = Application(settings, self.clock)
         self.settings = settings
         self.db = self.application.db
         self.vault = self.application.vault
         self._ready = threading.Event()
-        self._holder, self.port = serve.reserve_port("127.0.0.1", 0)
-        self.base_url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._server: serve.EmbeddedServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -115,8 +118,16 @@ class Service:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["data"]["token"])
 
-    def ledger_connection(self, organization: Organization, bezeichnung: str = "Bücher") -> str:
-        return self.db.write_now(connections.create, organization.id, bezeichnung=bezeichnung, provider="books")
+    def ledger_connection(
+        self, organization: Organization, bezeichnung: str = "Bücher", provider: str = "books"
+    ) -> str:
+        return self.db.write_now(connections.create, organization.id, bezeichnung=bezeichnung, provider=provider)
+
+    @property
+    def ledger_providers(self) -> dict[str, LedgerProvider]:
+        """The accounting providers of the running application, by name; one more may be put in."""
+        ledger: Ledger = self.application.api._seam.context.parts["ledger"]
+        return ledger.providers
 
     def balance(self, organization: Organization) -> credits.Balance:
         return self.db.read_now(credits.balance, organization.id)

@@ -1,29 +1,44 @@
 """A ledger written as text, for tests: one booking a line.
 
-    2024-01-01 S 10010 9008 300,00 EB            debit of 10010 against 9008
-    2024-02-10 S 1200 10010 200,00 RE-ALT text   a payment: debit of 1200, credit of 10010, document RE-ALT
+2024-01-01 S 10010 9008 300,00 EB            debit of 10010 against 9008
+2024-02-10 S 1200 10010 200,00 RE-ALT text   a payment: debit of 1200, credit of 10010, document RE-ALT
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date
+from typing import Any
+
+import httpx
 
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import cash, posting, store
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.connections import find_for_operator, set_status
+from kontobahn.ledger.errors import Bereich
 from kontobahn.ledger.konto import technical
+from kontobahn.ledger.model import ConnectionStatus
 from tests.harness import Organization, Service
+
+KASSENBUCH = "/v2/ledger-duo/kassenbuch-advanced"
+PERSONENKONTO = "/v2/ledger-rewe/personenkonto"
 
 
 class Books:
     """A connection with one client, to post into."""
 
     def __init__(
-        self, service: Service, owner: Organization, *, skr: str = "SKR03", laenge: int = 4, years: Iterable[str] = ("2026-01-01",)
+        self,
+        service: Service,
+        owner: Organization,
+        *,
+        skr: str = "SKR03",
+        laenge: int = 4,
+        years: Iterable[str] = ("2026-01-01",),
     ) -> None:
         self.service = service
         self.owner = owner
@@ -41,26 +56,95 @@ class Books:
         cash.create_cash_book(tx, client, "Hauptkasse", technical(client.rahmen.kasse.ljust(laenge, "0"), laenge))
         return client
 
-    def another_client(self, client_id: str, *, subscriptions: tuple[str, ...] = store.SUBSCRIPTIONS) -> Client:
+    def another_client(
+        self, client_id: str, *, subscriptions: tuple[str, ...] = store.SUBSCRIPTIONS, years: Iterable[str] = ()
+    ) -> Client:
         def create(tx: Tx) -> Client:
             connection = find_for_operator(tx, self.connection_id)
             client = store.create_client(
                 tx, connection, client_id=client_id, bezeichnung="Zweite", kontenrahmen="SKR03", konto_laenge=4
             )
             store.subscribe(tx, client, *subscriptions)
+            for start in years:
+                store.ensure_year(tx, client, date.fromisoformat(start))
             return client
 
         return self.service.db.write_now(create)
 
-    def post(self, text: str) -> None:
+    def post(self, text: str, *, is_closing: bool = False) -> None:
         """Post the bookings; each into the fiscal year of its date, which must exist."""
-        self.service.db.write_now(post_text, self.client, text)
+        self.service.db.write_now(post_text, self.client, text, is_closing=is_closing)
 
     def query(self, **more: str) -> dict[str, str]:
         return {"connectionId": self.connection_id, **more}
 
+    def get(self, path: str, **query: str) -> httpx.Response:
+        return self.service.get(path, self.owner.key, params=self.query(**query))
 
-def post_text(tx: Tx, client: Client, text: str) -> None:
+    def read(self, path: str, **query: str) -> Any:
+        """The `data` of an answer that must succeed."""
+        answer = self.get(path, **query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    def send(self, path: str, body: Any, **options: Any) -> httpx.Response:
+        query = self.query(**options.pop("query", {}))
+        return self.service.post(path, self.owner.key, params=query, json=body, **options)
+
+    def cash_book(self, name: str, konto: str) -> None:
+        number = technical(konto, self.client.konto_laenge)
+        self.service.db.write_now(cash.create_cash_book, self.client, name, number)
+
+    def set_status(self, status: ConnectionStatus) -> None:
+        self.service.db.write_now(lambda tx: set_status(tx, find_for_operator(tx, self.connection_id), status))
+
+    def unsubscribe(self, name: str) -> None:
+        self.service.db.write_now(store.unsubscribe, self.client, name)
+
+    def deny(self, bereich: Bereich) -> None:
+        self.service.db.write_now(store.deny, self.client, bereich)
+
+    def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        return self.service.db.read_now(lambda tx: tx.all(sql, *params))
+
+    def everything(self) -> dict[str, list[str]]:
+        """Every row of every table of the books."""
+        return {table: self._content(table) for table in self._tables()}
+
+    def _tables(self) -> list[str]:
+        names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        if self.service.db.engine.name == "sqlite":
+            names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        return sorted(name for (name,) in self.rows(names) if name.startswith("books_"))
+
+    def _content(self, table: str) -> list[str]:
+        return sorted(repr(row) for row in self.rows(f"SELECT * FROM {table}"))
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Nothing is written, nothing charged and nothing left reserved."""
+        books, balance = self.everything(), self.service.balance(self.owner)
+        assert len(books) > 15
+        yield
+        assert self.everything() == books
+        assert self.service.balance(self.owner) == balance
+
+
+def refusal(answer: httpx.Response, status: int, field: str | None = None) -> dict[str, Any]:
+    """The body of an answer that must be this refusal, free of charge, naming the field in words too."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["x-credits-charged"] == "0"
+    body: dict[str, Any] = answer.json()
+    assert body["error"]
+    if field is not None:
+        assert body.get("field") == field, body
+        # An unknown field is named alone, beside the nearest known one.
+        names = (f"`{field}`", f"`{field.rpartition('.')[2]}`")
+        assert status == 409 or any(name in body["error"] for name in names), body
+    return body
+
+
+def post_text(tx: Tx, client: Client, text: str, *, is_closing: bool = False) -> None:
     by_year: dict[str, list[Satz]] = {}
     for line in filter(None, (line.split("#")[0].strip() for line in text.splitlines())):
         satz = parse(line, client)
@@ -69,7 +153,7 @@ def post_text(tx: Tx, client: Client, text: str) -> None:
         by_year.setdefault(jahr.start, []).append(satz)
     for start, saetze in by_year.items():
         jahr = store.year_of_start(tx, client, date.fromisoformat(start))
-        batch = posting.open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id())
+        batch = posting.open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id(), is_closing=is_closing)
         poster = posting.Poster(tx, client, batch)
         for satz in saetze:
             poster.add(satz)
@@ -93,3 +177,20 @@ def parse(line: str, client: Client) -> Satz:
         skonto=int(options.get("skonto", "0").replace(",", "")),
         generalumkehr=options.get("gu") == "1",
     )
+
+
+def line(betrag: float, gegenkonto: str = "8400", **fields: Any) -> dict[str, Any]:
+    """A line of a cash book entry."""
+    return {"belegtext": "Barverkauf", "gegenkonto": gegenkonto, "betrag": betrag, **fields}
+
+
+def entry(*lines: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """The body of a cash book entry of today, with the sum of its lines."""
+    return {
+        "waehrung": "EUR",
+        "kassenname": "Hauptkasse",
+        "betrag": round(sum(item["betrag"] for item in lines), 2),
+        "transaktionsdatum": "2026-03-02T10:00:00+01:00",
+        "belegzeilen": list(lines),
+        **fields,
+    }

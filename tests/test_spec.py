@@ -6,21 +6,26 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args
 
 import httpx
 import msgspec
 import pytest
+from msgspec import inspect as shape
 
 from kontobahn import errors, limits
 from kontobahn.api import idempotency
 from kontobahn.api.call import Platform
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.server import BODY_SECONDS
-from kontobahn.api.wire import Answer
+from kontobahn.api.wire import Answer, Body
 from kontobahn.app import all_endpoints
 from kontobahn.auth import model as auth
+from kontobahn.ledger import errors as ledger_errors
+from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger import model as ledger
+from kontobahn.ledger.books import store
+from kontobahn.ledger.errors import ProviderError
 from kontobahn.settings import PREFIX, Settings, describe
 from tests.harness import Service, ServiceFactory
 
@@ -101,6 +106,16 @@ def test_every_endpoint_has_its_section_and_every_section_its_endpoint() -> None
     assert set(sections) == set(documented_endpoints())
 
 
+@pytest.mark.parametrize("name", sorted(ENDPOINTS))
+def test_a_section_names_every_query_parameter_of_its_call(name: str) -> None:
+    text = (SPEC / "endpoints.md").read_text("utf-8")
+    section = text.partition(f"\n### {name}\n")[2].partition("\n##")[0]
+    endpoint = ENDPOINTS[name]
+    # `quelle` is said of all calls at once.
+    names = endpoint.query_decoder.names - {"quelle"}
+    assert {parameter for parameter in names if f"`{parameter}`" not in section} == set()
+
+
 def test_the_price_list_knows_three_calls_that_are_free_as_dropdown() -> None:
     free = {name for name, row in documented_endpoints().items() if row["Free as dropdown"] == "yes"}
     assert free == {
@@ -143,7 +158,13 @@ def test_a_limit_is_counted_by_what_is_documented(start_service: ServiceFactory,
 
 
 def test_sizes_and_times_are_those_of_the_settings() -> None:
-    fixed = {"idempotency key, length": idempotency.LONGEST_KEY, "time for a request body to arrive": BODY_SECONDS}
+    fixed = {
+        "idempotency key, length": idempotency.LONGEST_KEY,
+        "time for a request body to arrive": BODY_SECONDS,
+        "receipt image, decoded (20 MB)": kassenbuch.LARGEST_IMAGE_BYTES,
+        "receipt images of one entry": ledger.MOST_IMAGES,
+        "lines of one cash book entry": ledger.MOST_LINES,
+    }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])
         if row["Setting"] == "fixed":
@@ -163,32 +184,186 @@ def test_every_status_of_an_error_is_documented_and_no_other() -> None:
     assert documented == {error.status for error in tree(errors.KontobahnError)}
 
 
-BUILT_RESOURCES: dict[str, type[Answer]] = {
+BUILT_RESOURCES: dict[str, type[msgspec.Struct]] = {
     "Platform": Platform,
     "Ledger connection": ledger.LedgerConnection,
+    "Permissions": ledger.Rechte,
+    "Permission probe entry": ledger.ProbeEintrag,
+    "Cash book": ledger.Kassenbuch,
+    "Invoice folder": ledger.Rechnungsordner,
+    "Document type": ledger.Belegtyp,
+    "Cash book entry, as sent": ledger.NeuerKassenbucheintrag,
+    "Cash book entry, as answered": ledger.Kassenbucheintrag,
+    "Cash book result": ledger.KassenbuchErgebnis,
+    "Person account result": ledger.PersonenkontoErgebnis,
+    "Person account, as sent": ledger.Personenkonto,
+    "Person account, as answered": ledger.PersonenkontoDaten,
+    "E-mail address": ledger.Email,
+    "Phone number": ledger.Telefon,
+    "Bank details": ledger.Bankkonto,
+    "Contact": ledger.Kontaktperson,
+    "Address": ledger.Adresse,
+    "Payment term": ledger.Zahlungsbedingung,
+    "Balance": ledger.Saldo,
+    "Trial balance row": ledger.SusaZeile,
+    "Account line": ledger.Kontozeile,
+    "Booking": ledger.Buchung,
+    "Open items": ledger.Opos,
     "User": auth.UserView,
     "Session": auth.SessionView,
     "New session": auth.NewSessionView,
     "Invitation": auth.InvitationView,
     "Removed": auth.Removed,
 }
+_NAME_OF = {struct: name.lower() for name, struct in BUILT_RESOURCES.items()}
+_WORD_OF: dict[type[shape.Type], str] = {
+    shape.StrType: "string", shape.LiteralType: "string", shape.IntType: "integer", shape.DecimalType: "number",
+    shape.BoolType: "boolean", shape.DateTimeType: "date-time", shape.DateType: "date", shape.DictType: "object",
+}  # fmt: skip
+
+
+class Documented(NamedTuple):
+    """What the table of a resource must say of a field."""
+
+    field: str
+    type: str
+    required: bool
+    # Values and lengths that the note must name.
+    words: tuple[str, ...]
+
+
+def rows_of(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Documented]:
+    """Every field, and after it the fields of an object or of an array's items where these are no resource of their own."""
+    for field in fields_of(struct):
+        kind, or_null = _kind(field.type)
+        name, word, inner = prefix + field.encode_name, _word(kind), kind
+        if isinstance(kind, shape.ListType):
+            inner, _ = _kind(kind.item_type)
+            word = f"array of {_word(inner)}".removesuffix(" of object")
+            name += "[]"
+        yield Documented(name.removesuffix("[]"), word + or_null, field.required, _words(kind))
+        if isinstance(inner, shape.StructType) and inner.cls not in _NAME_OF:
+            yield from rows_of(inner.cls, name + ".")
+
+
+def fields_of(struct: type[msgspec.Struct]) -> tuple[shape.Field, ...]:
+    found = shape.type_info(struct)
+    assert isinstance(found, shape.StructType)
+    return found.fields
+
+
+def _kind(declared: shape.Type) -> tuple[shape.Type, str]:
+    """What a field holds, and ` or null` where it may hold nothing."""
+    options = [_plain(option) for option in getattr(_plain(declared), "types", [declared])]
+    (kind,) = (option for option in options if not isinstance(option, shape.NoneType | shape.CustomType))
+    return kind, " or null" if any(isinstance(option, shape.NoneType) for option in options) else ""
+
+
+def _plain(kind: shape.Type) -> shape.Type:
+    return kind.type if isinstance(kind, shape.Metadata) else kind
+
+
+def _word(kind: shape.Type) -> str:
+    return _NAME_OF.get(kind.cls, "object") if isinstance(kind, shape.StructType) else _WORD_OF.get(type(kind), "")
+
+
+def _words(kind: shape.Type) -> tuple[str, ...]:
+    if isinstance(kind, shape.LiteralType):
+        return tuple(f"`{value}`" for value in kind.values)
+    longest = getattr(kind, "max_length", None)
+    return () if longest is None else (f"{longest:,}",)
 
 
 @pytest.mark.parametrize("name", BUILT_RESOURCES)
 def test_a_resource_has_the_documented_fields(name: str) -> None:
     struct = BUILT_RESOURCES[name]
     rows = table(SPEC / "resources.md", name)
-    assert [row["Field"] for row in rows] == [field.encode_name for field in msgspec.structs.fields(struct)]
-    hints = get_type_hints(struct)
-    for row in rows:
-        may_be_null = type(None) in get_args(hints[row["Field"]])
-        assert may_be_null == row["Type"].endswith("or null"), row["Field"]
+    expected = list(rows_of(struct))
+    assert [row["Field"] for row in rows] == [field.field for field in expected]
+    for row, field in zip(rows, expected, strict=True):
+        assert re.sub(r" \(\w+\)", "", row["Type"]) == field.type, field.field
+        if issubclass(struct, Body):
+            assert row["Note"].startswith("required") == field.required, field.field
+        if "states.md" not in row["Note"]:
+            assert [word for word in field.words if word not in f"`{row['Note']}`"] == [], field.field
+
+
+def test_every_struct_of_the_ledger_s_wire_is_documented() -> None:
+    """Each is a resource, stands in one, or wraps one under `data` or `connections`."""
+
+    def inside(struct: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+        yield struct
+        for field in fields_of(struct):
+            kind, _ = _kind(field.type)
+            if isinstance(kind, shape.ListType):
+                kind, _ = _kind(kind.item_type)
+            if isinstance(kind, shape.StructType):
+                yield from inside(kind.cls)
+
+    seen = {struct for resource in BUILT_RESOURCES.values() for struct in inside(resource)} | {ledger.LedgerErrorBody}
+    for name, struct in vars(ledger).items():
+        if isinstance(struct, type) and issubclass(struct, Answer | Body) and struct.__module__ == ledger.__name__:
+            fields = set(struct.__struct_fields__)
+            is_wrapper = bool(fields & {"data", "connections"}) and fields <= {
+                "data",
+                "connections",
+                "ledgerAntwort",
+                "platform",
+            }
+            assert struct in seen or is_wrapper, name
+
+
+def test_the_ledger_error_has_the_documented_fields() -> None:
+    rows = table(SPEC / "errors.md", "Ledger errors")
+    expected = list(rows_of(ledger.LedgerErrorBody))
+    found = [(row["Field"], re.sub(r" \(\w+\)", "", row["Type"])) for row in rows]
+    assert found == [(field.field, field.type) for field in expected]
+
+
+def test_ledger_codes_have_the_documented_status_and_field() -> None:
+    (codes,) = (rows for _, rows in tables(SPEC / "errors.md") if "Code" in rows[0])
+    raised = [
+        ledger_errors.connection_invalid("https://muster.example", "expired"),
+        ledger_errors.export_service_missing("Exportdatenservice", []),
+        ledger_errors.endpoint_not_authorized("susa"),
+    ]
+    assert {(row["Code"], int(row["Status"]), row["Extra field"]) for row in codes} == {
+        (error.extra["code"], error.status, next(iter(error.extra.keys() - {"code", "message"}), "none"))
+        for error in raised
+    }
+
+
+def test_a_probe_is_classified_as_documented() -> None:
+    said: dict[str, ProviderError | None] = {
+        "200": None,
+        "403": ProviderError(403, "no"),
+        "401": ProviderError(401, "no"),
+        "another failure (5xx, network)": ProviderError(None, "no"),
+    }
+    rows = {row["Provider says"]: row["`status`"] for row in table(SPEC / "errors.md", "Permission probes")}
+    for words, error in said.items():
+        assert permissions.classify(error).status == rows.pop(words)
+    assert list(rows.values()) == [permissions.not_checkable().status]
+
+
+def test_every_area_belongs_to_a_documented_service() -> None:
+    (rows,) = (rows for _, rows in tables(SPEC / "errors.md") if "Service" in rows[0])
+    assert {row["Service"] for row in rows} == set(store.SUBSCRIPTIONS)
+    assert {store.needed_subscription(bereich) for bereich in ledger_errors.BEREICHE} == set(store.SUBSCRIPTIONS)
+
+
+def test_the_documents_name_only_tables_that_exist() -> None:
+    schema = "".join(path.read_text("utf-8") for path in (ROOT / "src/kontobahn/db/migrations").glob("*.sql"))
+    there = set(re.findall(r"CREATE TABLE (\w+)", schema))
+    for page in (ROOT / "docs").rglob("*.md"):
+        named = set(re.findall(r"`(books_\w+)`", page.read_text("utf-8")))
+        assert named - there == set(), page.name
 
 
 def test_states_are_those_of_the_code() -> None:
     schema = (ROOT / "src/kontobahn/db/migrations/0001_platform.sql").read_text("utf-8")
     holds = schema[schema.index("CREATE TABLE credit_holds") :]
-    in_database = re.search(r"state IN \(([^)]*)\)", holds)
+    in_database = re.search(r"state TEXT NOT NULL CHECK \(([^)]*)\)", holds)
     assert in_database is not None
 
     def states(heading: str) -> set[str]:

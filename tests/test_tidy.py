@@ -136,7 +136,7 @@ def one_door_to_the_network(root: Path) -> list[str]:
 
 # Where adapters live: the packages of providers, and the built-in books.
 _ADAPTER = re.compile(r"^(kontobahn\.\w+\.(?:providers|books))(\.|$)")
-_KNOWS_ADAPTERS = re.compile(r"^src/kontobahn/(app|serve|demo|cli/\w+)\.py$")
+_KNOWS_ADAPTERS = re.compile(r"^src/kontobahn/(app|serve|demo/\w+|cli/\w+)\.py$")
 
 
 @rule

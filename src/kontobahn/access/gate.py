@@ -28,31 +28,29 @@ class Gate:
         self._known: dict[str, tuple[float, Principal | Unauthorized]] = {}
 
     async def by_key(self, token: str) -> Principal:
-        if not is_well_formed(token, API_KEY_PREFIX):
-            raise Unauthorized("This is not an API key: it is mistyped or cut off (its checksum does not match).")
-        return await self._recognise(token, keys.authenticate)
+        return await self._recognise(token, API_KEY_PREFIX, "an API key", keys.authenticate)
 
     async def by_session(self, token: str) -> Principal:
-        if not is_well_formed(token, SESSION_PREFIX):
-            raise Unauthorized("This is not a session token: it is mistyped or cut off (its checksum does not match).")
-        return await self._recognise(token, sessions.authenticate)
+        return await self._recognise(token, SESSION_PREFIX, "a session token", sessions.authenticate)
 
     def forget_all(self) -> None:
         self._known.clear()
 
-    async def _recognise(self, token: str, authenticate: Authenticate) -> Principal:
-        digest = self._vault.token_hash(token)
-        known = self._known.get(digest)
+    async def _recognise(self, token: str, prefix: str, kind: str, authenticate: Authenticate) -> Principal:
+        known = self._known.get(token)
         if known is None or known[0] < time.monotonic():
-            known = time.monotonic() + REMEMBERED_SECONDS, await self._db.read(_look_up, authenticate, digest)
+            if not is_well_formed(token, prefix):
+                raise Unauthorized(f"This is not {kind}: it is mistyped or cut off (its checksum does not match).")
+            outcome = await self._db.glance(_look_up, authenticate, self._vault.token_hash(token))
+            known = time.monotonic() + REMEMBERED_SECONDS, outcome
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[digest] = known
+            self._known[token] = known
         outcome = known[1]
         if isinstance(outcome, Unauthorized):
             raise Unauthorized(str(outcome))
         if outcome.valid_until is not None and outcome.valid_until <= self._clock.now():
-            self._known.pop(digest, None)
+            self._known.pop(token, None)
             raise Unauthorized(
                 "This API key has expired." if outcome.key_id else "This session has ended. Sign in again."
             )

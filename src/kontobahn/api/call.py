@@ -95,6 +95,10 @@ class Call:
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
+    async def glance(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A read of a few rows by their key."""
+        return await self.context.db.glance(fn, *args, **kwargs)
+
     def charge(self) -> Charge:
         return Charge(self)
 

@@ -108,6 +108,45 @@ def _rows(tx: Tx, organization_id: str) -> list[tuple[object, ...]]:
     return rows
 
 
+@app.command("year")
+def year(
+    connection_id: ConnectionArgument,
+    start: Annotated[str, typer.Option("--start", help="First day, 2027-01-01.")],
+    end: Annotated[
+        str | None, typer.Option("--end", help="Last day, for a short fiscal year; otherwise twelve months.")
+    ] = None,
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a fiscal year, so that cash book entries of it can be made."""
+    first, last = parse_day(start), parse_day(end) if end else None
+    if last is not None and not first < last <= store.year_end(first):
+        raise typer.BadParameter("A fiscal year ends after it begins, and at most twelve months on.")
+    with installation(data) as here:
+        made = here.db.write_now(lambda tx: store.ensure_year(tx, _client(tx, connection_id, client), first, last))
+    say(
+        {"start": made.start, "end": made.ende},
+        f"The fiscal year from {made.start} to {made.ende} is open.",
+        as_json=as_json,
+    )
+
+
+@app.command("entries")
+def entries(
+    connection_id: ConnectionArgument,
+    cash_book: Annotated[str, typer.Argument(help="Name of the cash book.")],
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the entries of a cash book with their numbers and the balance after each."""
+    with installation(data) as here:
+        rows = here.db.read_now(lambda tx: cash.entries(tx, _client(tx, connection_id, client), cash_book))
+    columns = ("nummer", "datum", "betrag", "saldo", "gegenkonto", "belegnummer", "belegtext", "storno_von")
+    say_table(columns, rows, as_json=as_json, empty="The cash book has no entry yet.")
+
+
 def _set_status(connection_id: str, status: ConnectionStatus, data: str | None, as_json: bool) -> None:
     def change(tx: Tx) -> None:
         connection = find_for_operator(tx, connection_id)
@@ -153,6 +192,7 @@ def service(
     def change(tx: Tx) -> list[str]:
         chosen = _client(tx, connection_id, client)
         (store.unsubscribe if off else store.subscribe)(tx, chosen, name)
+        _record(tx, chosen, "service", name=name, booked=not off)
         return store.subscriptions(tx, chosen)
 
     with installation(data) as here:
@@ -174,7 +214,9 @@ def right(
         raise typer.BadParameter(f"“{area}” is no area: {', '.join(BEREICHE)}.")
 
     def change(tx: Tx) -> None:
-        (store.deny if off else store.allow)(tx, _client(tx, connection_id, client), area)
+        chosen = _client(tx, connection_id, client)
+        (store.deny if off else store.allow)(tx, chosen, area)
+        _record(tx, chosen, "right", area=area, granted=not off)
 
     with installation(data) as here:
         here.db.write_now(change)
@@ -197,10 +239,20 @@ def reverse(
 ) -> None:
     """Take a cash book entry back by its opposite; entries are never changed."""
     with installation(data) as here:
-        made = here.db.write_now(
-            lambda tx: cash.reverse_entry(tx, _client(tx, connection_id, client), cash_book, number, reason)
-        )
+        made = here.db.write_now(_reverse, connection_id, client, cash_book, number, reason)
     say({"number": made, "reverses": number}, f"Entry {made} reverses entry {number}.", as_json=as_json)
+
+
+def _reverse(tx: Tx, connection_id: str, client_id: str | None, cash_book: str, number: int, reason: str) -> int:
+    chosen = _client(tx, connection_id, client_id)
+    made = cash.reverse_entry(tx, chosen, cash_book, number, reason)
+    _record(tx, chosen, "reverse", cash_book=cash_book, number=number, by=made, reason=reason)
+    return made
+
+
+def _record(tx: Tx, client: Client, action: str, **details: object) -> None:
+    subject = f"{client.connection_id}/{client.client_id}"
+    audit.record(tx, client.organization_id, audit.COMMAND_LINE, f"books.{action}", subject, **details)
 
 
 def _client(tx: Tx, connection_id: str, client_id: str | None) -> Client:

@@ -13,7 +13,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal
 from kontobahn.ledger.books import exporting, store
-from kontobahn.ledger.books.importing import ImportRefused, Report, import_file
+from kontobahn.ledger.books.importing import ImportRefused, Report, hash_rows, import_file
 from kontobahn.ledger.books.store import Client, Jahr
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.extf import ExtfError, open_extf
@@ -69,18 +69,14 @@ def _import_one(
         "error": None,
     }
     try:
+        rows_sha256 = hash_rows(file)
         with open_extf(file) as datei, progress_bar(file.name) as progress:
 
             def unit(tx: Tx) -> Report:
                 return import_file(
-                    tx,
-                    find_for_operator(tx, connection_id),
-                    client,
-                    datei,
-                    file.name,
-                    partial=partial,
-                    progress=progress,
-                )
+                    tx, find_for_operator(tx, connection_id), client, datei, file.name,
+                    rows_sha256=rows_sha256, partial=partial, progress=progress,
+                )  # fmt: skip
 
             report = here.db.write_now(unit)
     except ImportRefused as refusal:

@@ -56,6 +56,9 @@ class Unit:
 class Promise(Protocol):
     def settle(self, result: Any, error: BaseException | None) -> None: ...
 
+    def settle_here(self, result: Any, error: BaseException | None) -> None:
+        """The same from the thread that waits."""
+
 
 class Engine(Protocol):
     """SQLite or PostgreSQL."""
@@ -63,6 +66,9 @@ class Engine(Protocol):
     name: str
 
     def submit(self, unit: Unit, *, write: bool) -> None: ...
+
+    def glance(self, unit: Unit) -> None:
+        """Like a submitted read, for one so short that handing it to another thread may cost more than itself."""
 
     def close(self) -> None: ...
 
@@ -78,17 +84,41 @@ class _LoopPromise:
 
     def settle(self, result: Any, error: BaseException | None) -> None:
         try:
-            self.loop.call_soon_threadsafe(self._settle, result, error)
+            self.loop.call_soon_threadsafe(self.settle_here, result, error)
         except RuntimeError:
             pass  # the loop has gone, and with it whoever waited
 
-    def _settle(self, result: Any, error: BaseException | None) -> None:
+    def settle_here(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
             return
         if error is None:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
+
+
+Outcome = tuple[Unit, Any, BaseException | None]
+
+
+def settle_all(outcomes: list[Outcome]) -> None:
+    """Settle what was done together, waking each event loop once."""
+    of_loop: dict[asyncio.AbstractEventLoop, list[tuple[_LoopPromise, Any, BaseException | None]]] = {}
+    for unit, result, error in outcomes:
+        promise = unit.promise
+        if isinstance(promise, _LoopPromise):
+            of_loop.setdefault(promise.loop, []).append((promise, result, error))
+        else:
+            promise.settle(result, error)
+    for loop, settled in of_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle_promises, settled)
+        except RuntimeError:
+            pass  # the loop has gone, and with it whoever waited
+
+
+def _settle_promises(settled: list[tuple[_LoopPromise, Any, BaseException | None]]) -> None:
+    for promise, result, error in settled:
+        promise.settle_here(result, error)
 
 
 class _ThreadPromise:
@@ -103,6 +133,8 @@ class _ThreadPromise:
         else:
             self.future.set_exception(error)
 
+    settle_here = settle
+
 
 class Database:
     def __init__(self, engine: Engine) -> None:
@@ -113,6 +145,12 @@ class Database:
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._on_loop(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
+
+    async def glance(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A read of a few rows by their key. SQLite does it here and now; on PostgreSQL it is a read like any other."""
+        promise = _LoopPromise(asyncio.get_running_loop())
+        self.engine.glance(Unit(fn, args, kwargs, promise))
+        return await promise.future  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same for callers without an event loop: commands and tests."""

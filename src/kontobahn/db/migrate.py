@@ -1,6 +1,7 @@
 """Brings a database up to date: ordered SQL files, each applied once, with its checksum remembered.
 
-``NNNN_name.sql`` runs on both engines (for SQLite the column types are spelled its way and tables are made STRICT);
+``NNNN_name.sql`` runs on both engines (for SQLite the column types are spelled its way, and tables are made
+STRICT and kept in the order of their primary key);
 ``NNNN_name.sqlite.sql`` and ``NNNN_name.postgres.sql`` are the two forms of one step that cannot be said in common.
 """
 
@@ -99,5 +100,5 @@ def _statements(sql: str, engine: str) -> Iterator[str]:
     for line in sql.splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
-            yield re.sub(r"(CREATE TABLE [^;]*\))\s*;", r"\1 STRICT;", statement)
+            yield re.sub(r"(CREATE TABLE [^;]*\))\s*;", r"\1 STRICT, WITHOUT ROWID;", statement)
             statement = ""

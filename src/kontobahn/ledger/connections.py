@@ -132,7 +132,7 @@ async def open_mandant(call: Call, connection_id: str, client_id: str | None = N
 
 async def open_as_provider(call: Call, connection_id: str, client_id: str | None) -> Mandant:
     """The same, with ProviderError where the connection has ended or the provider does not open it."""
-    connection = await call.read(find, call.principal, connection_id)
+    connection = await call.glance(find, call.principal, connection_id)
     if connection.status in _REASONS:
         raise ProviderError(401, f"the connection is {_REASONS[connection.status]}", type=connection.status)
     if connection.status == "pending":

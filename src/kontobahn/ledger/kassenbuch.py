@@ -96,7 +96,7 @@ def _zeile(number: int, zeile: NeueBelegzeile) -> Zeile:
         betrag=betrag,
         beleg_nummer=zeile.belegNummer,
         prozent=steuersatz.prozent if steuersatz else None,
-        bu_schluessel=(steuersatz.buSchluessel or None) if steuersatz else None,
+        bu_schluessel=((steuersatz.buSchluessel or "").lstrip("0") or None) if steuersatz else None,
         kostenstellen=(zeile.kostenstelle1, zeile.kostenstelle2),
     )
 

@@ -55,7 +55,11 @@ def _rahmen(
     return Kontenrahmen(
         name=name,
         beschriftungen=beschriftungen | _VORTRAEGE,
-        automatik={erloese[0]: ust19, erloese[1]: ust7, waren[0]: vst19, waren[1]: vst7},
+        automatik={
+            f"{first[:3]}{digit}": steuer
+            for first, steuer in ((erloese[0], ust19), (erloese[1], ust7), (waren[0], vst19), (waren[1], vst7))
+            for digit in range(10)
+        },
         schluessel={"1": None, "2": ust7, "3": ust19, "8": vst7, "9": vst19},
         kasse=kassen[0],
         zweite_kasse=kassen[1],

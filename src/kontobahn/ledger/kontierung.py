@@ -12,6 +12,8 @@ from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen, Steuer
 from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor, is_personenkonto
 
 AUFHEBUNG_DER_AUTOMATIK = "40"
+DEFAULT_SKONTO_PROZENT = 19
+_REDUCED_RATES = ("2020-07-01", "2020-12-31")
 
 
 class Leg(NamedTuple):
@@ -29,7 +31,15 @@ class KontierungError(ValueError):
 
 
 def legs(
-    rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, soll: bool, betrag: int, bu_schluessel: str, skonto: int = 0
+    rahmen: Kontenrahmen,
+    *,
+    konto: str,
+    gegenkonto: str,
+    soll: bool,
+    betrag: int,
+    bu_schluessel: str,
+    skonto: int = 0,
+    belegdatum: str = "",
 ) -> list[Leg]:
     """The legs of a booking of `betrag` cents. `soll` is the side of `konto`; account numbers are technical."""
     if konto == gegenkonto:
@@ -42,7 +52,9 @@ def legs(
     sides = {konto: sign * betrag, gegenkonto: -sign * betrag}
     result: list[Leg] = []
     if skonto:
-        person, skonto_legs = _skonto(rahmen, konto, gegenkonto, sides, skonto, steuer)
+        prozent = steuer.prozent if steuer is not None else 0 if bu_schluessel else DEFAULT_SKONTO_PROZENT
+        _refuse_other_rates(belegdatum, prozent)
+        person, skonto_legs = _skonto(rahmen, konto, gegenkonto, sides, skonto, prozent)
         sides[person] += skonto if sides[person] > 0 else -skonto
         result += skonto_legs
         steuer = None
@@ -50,6 +62,7 @@ def legs(
         taxed = konto if konto_is_taxed else gegenkonto
         if _takes_no_tax(rahmen, taxed):
             raise KontierungError("BU-Schlüssel", f"{bu_schluessel} stands with no account that could carry tax")
+        _refuse_other_rates(belegdatum, steuer.prozent)
         tax = tax_of(sides[taxed], steuer.prozent)
         sides[taxed] -= tax
         if tax:
@@ -61,6 +74,14 @@ def booked_prozent(rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, bu_schl
     """The rate that a booking is split by; 0 where it carries no tax."""
     steuer, _ = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
     return steuer.prozent if steuer else 0
+
+
+def _refuse_other_rates(belegdatum: str, prozent: int) -> None:
+    """For half a year other rates were in force, on other accounts; splitting by these would be a guess."""
+    if prozent and _REDUCED_RATES[0] <= belegdatum <= _REDUCED_RATES[1]:
+        raise KontierungError(
+            "Belegdatum", f"{belegdatum} lies in the months of reduced tax rates, which are not known here"
+        )
 
 
 def tax_of(gross: int, prozent: int) -> int:
@@ -117,7 +138,7 @@ def _takes_no_tax(rahmen: Kontenrahmen, konto: str) -> bool:
 
 
 def _skonto(
-    rahmen: Kontenrahmen, konto: str, gegenkonto: str, sides: dict[str, int], skonto: int, steuer: Steuer | None
+    rahmen: Kontenrahmen, konto: str, gegenkonto: str, sides: dict[str, int], skonto: int, prozent: int
 ) -> tuple[str, list[Leg]]:
     """A payment less discount clears the whole document: the discount and its tax go against the person account."""
     persons = [name for name in (konto, gegenkonto) if is_personenkonto(name)]
@@ -125,7 +146,6 @@ def _skonto(
         raise KontierungError("Skonto", "needs exactly one person account in the booking")
     person = persons[0]
     debitor = is_debitor(person)
-    prozent = steuer.prozent if steuer is not None else 19
     accounts = rahmen.gewaehrte_skonti if debitor else rahmen.erhaltene_skonti
     rates = [
         item for item in rahmen.schluessel.values() if item and item.prozent == prozent and item.is_vorsteuer != debitor

@@ -98,17 +98,17 @@ class LedgerConnections(Answer):
     connections: list[LedgerConnection]
 
 
-class Saldo(Answer):
+class Saldo(Answer, gc=False):
     betrag: Decimal
     sollHabenKennzeichen: SollHaben
 
 
-class Periodenwert(Answer):
+class Periodenwert(Answer, gc=False):
     periode: Annotated[int, Meta(ge=1, le=14)]
     saldo: Saldo
 
 
-class SusaZeile(Answer):
+class SusaZeile(Answer, gc=False):
     kontobeschriftung: str
     kontonummer: str
     saldo: Saldo
@@ -184,14 +184,14 @@ class ZahlungsbedingungenAntwort(Answer):
     platform: Platform
 
 
-class Posten(Answer):
+class Posten(Answer, gc=False):
     beleg: str
     belegdatum: date
     buchungstext: str
     saldo: Decimal
 
 
-class OposKonto(Answer):
+class OposKonto(Answer, gc=False):
     kontonummer: str
     bezeichnung: str
     isDebitor: bool

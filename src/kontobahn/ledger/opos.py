@@ -6,13 +6,12 @@ payments and credits that lack their document, the oldest first; what then remai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date
 from typing import NamedTuple, cast
 
-from kontobahn import money
 from kontobahn.ledger.konto import is_debitor
 from kontobahn.ledger.model import Opos, OposKonto, Posten
+from kontobahn.money import to_wire
 
 EB_RESIDUAL, EB_RESIDUAL_TEXT = "EB-RESIDUAL", "Saldovortrag"
 RAW_EB_BELEG = "0"
@@ -30,6 +29,10 @@ class Item(NamedTuple):
     @property
     def saldo(self) -> int:
         return self.soll - self.haben
+
+
+# A row of what is open: account, document number, debit, credit, date, text.
+OpenRow = tuple[str, str, int, int, str, str]
 
 
 class Rest(NamedTuple):
@@ -70,42 +73,45 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
     return [*result, opening]
 
 
-def assemble(stichtag: date, konten: Iterable[tuple[str, str, list[Item]]]) -> Opos:
-    """The answer: zero balances dropped, items and accounts by absolute balance, sums by side."""
+def assemble(stichtag: date, rows: list[OpenRow], names: dict[str, str]) -> Opos:
+    """The answer: items and accounts by absolute balance, sums by side. Rows with a zero balance must not be among them."""
+    posten: dict[str, list[tuple[int, str, int, OpenRow]]] = {}
+    for row in rows:
+        saldo = row[2] - row[3]
+        entry = (-saldo if saldo > 0 else saldo, row[1], saldo, row)
+        of_konto = posten.get(row[0])
+        if of_konto is None:
+            posten[row[0]] = [entry]
+        else:
+            of_konto.append(entry)
     listed: list[tuple[int, str, OposKonto]] = []
     sums = {True: 0, False: 0}
-    for konto, bezeichnung, items in konten:
-        open_items = [(-abs(item.soll - item.haben), item.beleg, item) for item in items if item.soll != item.haben]
-        if not open_items:
-            continue
-        open_items.sort(key=_by_size)
-        total = sum(item.soll - item.haben for _, _, item in open_items)
+    for konto, entries in posten.items():
+        if len(entries) > 1:
+            entries.sort()
+        total = sum([entry[2] for entry in entries])
         debitor = is_debitor(konto)
         sums[debitor] += total
         answer = OposKonto(
             kontonummer=konto,
-            bezeichnung=bezeichnung,
+            bezeichnung=names.get(konto, ""),
             isDebitor=debitor,
-            totalSaldo=money.to_wire(total),
+            totalSaldo=to_wire(total),
             posten=[
-                Posten(
-                    beleg=item.beleg,
-                    belegdatum=cast(date, item.belegdatum),  # an ISO text already, as the wire wants it
-                    buchungstext=item.buchungstext,
-                    saldo=money.to_wire(item.soll - item.haben),
-                )
-                for _, _, item in open_items
+                # The date is an ISO text already, as the wire wants it.
+                Posten(beleg=beleg, belegdatum=cast(date, row[4]), buchungstext=row[5], saldo=to_wire(saldo))
+                for _, beleg, saldo, row in entries
             ],
         )
         listed.append((-abs(total), konto, answer))
-    listed.sort(key=lambda entry: entry[:2])
+    listed.sort(key=_by_size)
     return Opos(
         stichtag=stichtag,
         konten=[answer for _, _, answer in listed],
-        sumDebitoren=money.to_wire(sums[True]),
-        sumKreditoren=money.to_wire(sums[False]),
+        sumDebitoren=to_wire(sums[True]),
+        sumKreditoren=to_wire(sums[False]),
     )
 
 
-def _by_size(entry: tuple[int, str, Item]) -> tuple[int, str]:
-    return entry[0], entry[1]
+def _by_size(entry: tuple[int, str, OposKonto]) -> tuple[int, str]:
+    return entry[:2]

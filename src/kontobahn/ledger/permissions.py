@@ -34,6 +34,7 @@ def closed(error: ProviderError) -> Rechte:
     return Rechte(**{name: not_checkable() if name in NEEDS_YEAR else classify(error) for name in BEREICHE})
 
 
+# Choice 18: unknown for what needs the fiscal year when the master data failed.
 async def probe(books: ClientBooks) -> Rechte:
     """Choice 18: every area; `unknown` for what needs the fiscal year when the master data failed."""
     entries: dict[str, ProbeEintrag] = {}

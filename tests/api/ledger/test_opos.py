@@ -70,7 +70,12 @@ def test_the_answer_has_the_contract_s_shape_and_costs_five(books: Books) -> Non
                     "isDebitor": True,
                     "totalSaldo": 119.00,
                     "posten": [
-                        {"beleg": "RE-7", "belegdatum": "2026-01-15", "buchungstext": "Rechnung Januar", "saldo": 119.00}
+                        {
+                            "beleg": "RE-7",
+                            "belegdatum": "2026-01-15",
+                            "buchungstext": "Rechnung Januar",
+                            "saldo": 119.00,
+                        }
                     ],
                 }
             ],

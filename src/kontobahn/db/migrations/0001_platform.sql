@@ -1,4 +1,5 @@
 -- Organisations, who may act for them, what they may spend, and what keeps calls from happening twice.
+-- A check is written with OR: for IN, SQLite would build a small table at every write.
 -- Instants (*_at) are microseconds since 1970 UTC; flags are 0 or 1. Every table leads with the organisation where there is one.
 
 CREATE TABLE organizations (
@@ -12,7 +13,7 @@ CREATE TABLE users (
   id TEXT NOT NULL,
   email TEXT NOT NULL,
   name TEXT NOT NULL,
-  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
+  role TEXT NOT NULL CHECK (role = 'owner' OR role = 'admin' OR role = 'member'),
   password_hash TEXT NOT NULL,
   created_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, id)
@@ -38,9 +39,9 @@ CREATE TABLE invitations (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
   email TEXT NOT NULL,
-  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
+  role TEXT NOT NULL CHECK (role = 'owner' OR role = 'admin' OR role = 'member'),
   token_hash TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('pending', 'accepted', 'revoked')),
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'accepted' OR status = 'revoked'),
   invited_by TEXT,
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
@@ -55,8 +56,8 @@ CREATE TABLE api_keys (
   name TEXT NOT NULL,
   token_hash TEXT NOT NULL,
   hint TEXT NOT NULL,
-  role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'member')),
-  is_agency SMALLINT NOT NULL CHECK (is_agency IN (0, 1)),
+  role TEXT NOT NULL CHECK (role = 'owner' OR role = 'admin' OR role = 'member'),
+  is_agency SMALLINT NOT NULL CHECK (is_agency = 0 OR is_agency = 1),
   created_by TEXT,
   created_at BIGINT NOT NULL,
   expires_at BIGINT,
@@ -117,7 +118,7 @@ CREATE TABLE credit_holds (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
   amount BIGINT NOT NULL CHECK (amount > 0),
-  state TEXT NOT NULL CHECK (state IN ('reserved', 'confirmed', 'expired')),
+  state TEXT NOT NULL CHECK (state = 'reserved' OR state = 'confirmed' OR state = 'expired'),
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   request_id TEXT NOT NULL,
@@ -132,7 +133,7 @@ CREATE TABLE credit_movements (
   organization_id TEXT NOT NULL,
   line BIGINT NOT NULL,
   at BIGINT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('grant', 'reserve', 'confirm', 'expire', 'lapse')),
+  kind TEXT NOT NULL CHECK (kind = 'grant' OR kind = 'reserve' OR kind = 'confirm' OR kind = 'expire' OR kind = 'lapse'),
   from_pot TEXT NOT NULL,
   to_pot TEXT NOT NULL,
   amount BIGINT NOT NULL CHECK (amount > 0),
@@ -151,7 +152,7 @@ CREATE TABLE idempotency_keys (
   scope TEXT NOT NULL,
   idempotency_key TEXT NOT NULL,
   fingerprint TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('running', 'done')),
+  state TEXT NOT NULL CHECK (state = 'running' OR state = 'done'),
   owner TEXT NOT NULL,
   lease_until BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,

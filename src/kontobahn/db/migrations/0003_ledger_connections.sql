@@ -4,7 +4,7 @@ CREATE TABLE ledger_connections (
   id TEXT NOT NULL,
   bezeichnung TEXT,
   provider TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('pending', 'connected', 'expired', 'revoked', 'error')),
+  status TEXT NOT NULL CHECK (status = 'pending' OR status = 'connected' OR status = 'expired' OR status = 'revoked' OR status = 'error'),
   verbunden_seit BIGINT,
   erstellt_am BIGINT NOT NULL,
   PRIMARY KEY (organization_id, id)

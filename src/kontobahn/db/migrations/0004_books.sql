@@ -10,7 +10,7 @@ CREATE TABLE books_clients (
   bezeichnung TEXT NOT NULL,
   kontenrahmen TEXT NOT NULL,
   konto_laenge SMALLINT NOT NULL CHECK (konto_laenge BETWEEN 4 AND 8),
-  is_default SMALLINT NOT NULL CHECK (is_default IN (0, 1)),
+  is_default SMALLINT NOT NULL CHECK (is_default = 0 OR is_default = 1),
   last_buchung BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, connection_id, client_id),
@@ -35,7 +35,7 @@ CREATE TABLE books_years (
   mandant BIGINT NOT NULL,
   jahr TEXT NOT NULL,
   ende TEXT NOT NULL,
-  has_eb SMALLINT NOT NULL CHECK (has_eb IN (0, 1)),
+  has_eb SMALLINT NOT NULL CHECK (has_eb = 0 OR has_eb = 1),
   PRIMARY KEY (mandant, jahr)
 );
 
@@ -55,7 +55,7 @@ CREATE TABLE books_payment_terms (
 
 CREATE TABLE books_folders (
   mandant BIGINT NOT NULL,
-  ordnertyp TEXT NOT NULL CHECK (ordnertyp IN ('EINGANGSRECHNUNG', 'AUSGANGSRECHNUNG')),
+  ordnertyp TEXT NOT NULL CHECK (ordnertyp = 'EINGANGSRECHNUNG' OR ordnertyp = 'AUSGANGSRECHNUNG'),
   bezeichnung TEXT NOT NULL,
   PRIMARY KEY (mandant, ordnertyp, bezeichnung)
 );
@@ -89,7 +89,7 @@ CREATE TABLE books_bookings (
   periode SMALLINT NOT NULL CHECK (periode BETWEEN 0 AND 14),
   batch TEXT NOT NULL,
   umsatz BIGINT NOT NULL,
-  soll SMALLINT NOT NULL CHECK (soll IN (0, 1)),
+  soll SMALLINT NOT NULL CHECK (soll = 0 OR soll = 1),
   waehrung TEXT NOT NULL,
   kurs TEXT NOT NULL,
   basis_umsatz BIGINT,
@@ -103,7 +103,7 @@ CREATE TABLE books_bookings (
   buchungstext TEXT NOT NULL,
   kost1 TEXT NOT NULL,
   kost2 TEXT NOT NULL,
-  generalumkehr SMALLINT NOT NULL CHECK (generalumkehr IN (0, 1)),
+  generalumkehr SMALLINT NOT NULL CHECK (generalumkehr = 0 OR generalumkehr = 1),
   weitere TEXT NOT NULL,
   PRIMARY KEY (mandant, id)
 );
@@ -127,11 +127,14 @@ CREATE TABLE books_items (
   beleg TEXT NOT NULL,
   soll BIGINT NOT NULL,
   haben BIGINT NOT NULL,
+  is_open SMALLINT NOT NULL CHECK (is_open = 0 OR is_open = 1),
   belegdatum TEXT NOT NULL,
   buchungstext TEXT NOT NULL,
   PRIMARY KEY (mandant, konto, beleg)
 );
-CREATE INDEX books_items_open ON books_items (mandant, konto, beleg) WHERE soll <> haben;
+-- Holds the open ones only, and all that is asked of them: the cost of a list is the length of the list.
+CREATE INDEX books_items_open ON books_items (mandant, is_open, konto, beleg, soll, haben, belegdatum, buchungstext)
+  WHERE is_open = 1;
 
 -- The movements behind the items, by date, to go back to an earlier cut-off.
 CREATE TABLE books_item_moves (

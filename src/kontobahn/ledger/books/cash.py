@@ -54,8 +54,11 @@ def create_entry(tx: Tx, client: Client, eintrag: Eintrag, urheber: Urheber) -> 
         for bild in bilder
     ]
     meldungen += [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in warnings]
-    count = len(eintrag.zeilen)
-    booked = f"{count} Kassenbucheinträge wurden gebucht." if count > 1 else "1 Kassenbucheintrag wurde gebucht."
+    last = kasse["last_nummer"]
+    first = last - len(eintrag.zeilen) + 1
+    booked = f"Die Kassenbucheinträge {first} bis {last} wurden gebucht."
+    if first == last:
+        booked = f"Der Kassenbucheintrag {last} wurde gebucht."
     meldungen.append(Meldung(dateiname=None, nachricht=booked, zeitstempel=now, typ="INFO"))
     save_task(tx, client, task, "kassenbuch", SUCCESS, meldungen, urheber)
     return Kassenbucheintrag(
@@ -68,6 +71,24 @@ def create_entry(tx: Tx, client: Client, eintrag: Eintrag, urheber: Urheber) -> 
         belegbilder=bilder,
         ledgerAntwort=KassenbuchErgebnis(status=SUCCESS, meldungen=meldungen),
     )
+
+
+def entries(tx: Tx, client: Client, kassenname: str) -> list[tuple[Any, ...]]:
+    """Number, day, amount, balance after it, counter account, document number, text and what it reverses."""
+    _cash_book(tx, client, kassenname)
+    rows = tx.all(
+        "SELECT record FROM books_cash_entries WHERE mandant = ? AND kassenname = ? ORDER BY nummer",
+        client.mandant,
+        kassenname,
+    )
+    found = [msgspec.json.decode(record) for (record,) in rows]
+    return [
+        (
+            item["nummer"], item["datum"], money.from_minor(item["betrag"]), money.from_minor(item["saldo"]), item["gegenkonto"],
+            item["belegnummer"], item["belegtext"], item["storno_von"],
+        )
+        for item in found
+    ]  # fmt: skip
 
 
 def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, grund: str) -> int:

@@ -167,7 +167,7 @@ def _kopf(client: Client, jahr: Jahr, kategorie: extf.Kategorie, now: int, *, bu
 
 
 def _new_file(folder: Path, kopf: Kopf, kategorie: extf.Kategorie, number: int, is_closing: bool) -> Path:
-    name = extf.file_name(kopf, kategorie).removesuffix(".csv")
+    name = extf.file_name(kopf).removesuffix(".csv")
     suffix = ("_Abschluss" if is_closing else "") + (f"_{number}" if number else "")
     path = folder / f"{name}{suffix}.csv"
     if path.exists():

@@ -18,6 +18,7 @@ from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 
 FLUSH_EVERY = 20_000
 EB_PERIOD, CLOSING_PERIOD = 0, 13
+EB_BELEG = "0"
 _VORTRAG_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
 _INSERT_BOOKING = (
@@ -33,9 +34,10 @@ _ADD_PERIOD = (
 # The date and text of an item are those of its earliest leg, whatever the order in which legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
-    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, belegdatum, buchungstext) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
     " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
+    " is_open = CASE WHEN books_items.soll + excluded.soll = books_items.haben + excluded.haben THEN 0 ELSE 1 END,"
     f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
     f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END"
 )
@@ -119,8 +121,11 @@ def open_batch(
     return batch
 
 
-def is_opening_balance(konto: str, gegenkonto: str, belegdatum: str, jahr_start: str) -> bool:
-    return belegdatum == jahr_start and (gegenkonto in _VORTRAG_ACCOUNTS or konto in _VORTRAG_ACCOUNTS)
+def is_opening_balance(satz: Satz, jahr_start: str) -> bool:
+    """On the first day, against an account of carry-overs or under the document number 0."""
+    return satz.belegdatum == jahr_start and (
+        satz.gegenkonto in _VORTRAG_ACCOUNTS or satz.konto in _VORTRAG_ACCOUNTS or satz.belegfeld1 == EB_BELEG
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -156,7 +161,7 @@ class Poster:
         """Post a booking and answer its id; KontierungError, before anything is kept, where it cannot be split."""
         jahr = self._batch.jahr.start
         parts = legs_of(self._rahmen, satz)
-        eb = is_opening_balance(satz.konto, satz.gegenkonto, satz.belegdatum, jahr)
+        eb = is_opening_balance(satz, jahr)
         periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
         self._last = booking = self._last + 1
         self.records += 1
@@ -236,7 +241,13 @@ class Poster:
         tx.many(_INSERT_BOOKING, self._bookings)
         tx.many(_ADD_MOVE, self._moves)
         tx.many(_ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
-        tx.many(_ADD_ITEM, [(mandant, *key, soll, haben, *first) for key, (soll, haben, first) in self._items.items()])
+        tx.many(
+            _ADD_ITEM,
+            [
+                (mandant, *key, soll, haben, int(soll != haben), *first)
+                for key, (soll, haben, first) in self._items.items()
+            ],
+        )
         tx.many(_ADD_ITEM_YEAR, [(mandant, konto, jahr, *sums) for konto, sums in self._years.items()])
         self._touched.update(self._years)
         self._clear()
@@ -245,7 +256,7 @@ class Poster:
 def legs_of(rahmen: Kontenrahmen, satz: Satz) -> list[Leg]:
     return legs(
         rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, soll=satz.soll, betrag=satz.betrag,
-        bu_schluessel=satz.bu_schluessel, skonto=satz.skonto,
+        bu_schluessel=satz.bu_schluessel, skonto=satz.skonto, belegdatum=satz.belegdatum,
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
 import msgspec
@@ -29,7 +28,7 @@ from kontobahn.ledger.model import (
     SusaZeile,
     Zahlungsbedingung,
 )  # fmt: skip
-from kontobahn.ledger.opos import Item, Rest
+from kontobahn.ledger.opos import Item, OpenRow, Rest
 from kontobahn.ledger.provider import OposFrage
 
 FIRST_CREDITOR = "700000000"
@@ -49,18 +48,27 @@ def kontonummer(client: Client, given: str, field: str = "kontonummer") -> str:
 def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
     stichtag = frage.stichtag.isoformat()
     low, high = _konto_range(client, frage)
-    by_konto: dict[str, list[Item]] = {}
-    for konto, item in _items_at(tx, client, stichtag, low, high):
-        entries = by_konto.get(konto)
-        if entries is None:
-            by_konto[konto] = [item]
-        else:
-            entries.append(item)
+    rests = _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw")
+    open_now, changed = _open_now(tx, client, low, high), _changed_since(tx, client, stichtag, low, high)
+    names = _labels(tx, client, low, high)
+    if not rests and not changed:
+        return opos.assemble(frage.stichtag, open_now, names)
+    # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
     net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
-    for konto, rest in _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw"):
-        by_konto[konto] = net(by_konto.get(konto, []), rest)
-    names = _labels(tx, client, by_konto)
-    return opos.assemble(frage.stichtag, ((konto, names.get(konto, ""), items) for konto, items in by_konto.items()))
+    special = set(rests) | {konto for konto, _ in changed}
+    of_konto: dict[str, list[Item]] = {konto: [] for konto in special}
+    plain: list[OpenRow] = []
+    for row in open_now:
+        if row[0] not in special:
+            plain.append(row)
+        elif (row[0], row[1]) not in changed:
+            of_konto[row[0]].append(Item._make(row[1:]))
+    for (konto, _), item in changed.items():
+        of_konto[konto].append(item)
+    for konto, items in of_konto.items():
+        netted = net(items, rests[konto]) if konto in rests else items
+        plain += [(konto, *item) for item in netted if item.soll != item.haben]
+    return opos.assemble(frage.stichtag, plain, names)
 
 
 def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
@@ -77,48 +85,43 @@ def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
     return low, high
 
 
-def _items_at(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> Iterator[tuple[str, Item]]:
-    """Documents open at the cut-off: those open now, with what came later taken out again."""
-    scope = (client.mandant, low, high)
-    later = tx.all(
-        "SELECT i.konto, i.beleg, i.soll - m.soll, i.haben - m.haben, i.belegdatum, i.buchungstext FROM ("
-        " SELECT konto, beleg, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END) AS soll,"
-        " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) AS haben FROM books_item_moves"
-        " WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? GROUP BY konto, beleg"
-        ") m JOIN books_items i ON i.mandant = ? AND i.konto = m.konto AND i.beleg = m.beleg",
-        client.mandant, stichtag, low, high, client.mandant,
-    )  # fmt: skip
-    changed = {(row[0], row[1]) for row in later}
-    for row in tx.all(
+def _open_now(tx: Tx, client: Client, low: str, high: str) -> list[OpenRow]:
+    return tx.all(
         "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items"
-        " WHERE mandant = ? AND soll <> haben AND konto BETWEEN ? AND ?",
-        *scope,
-    ):
-        if not changed or (row[0], row[1]) not in changed:
-            yield row[0], Item._make(row[1:])
-    for konto, beleg, soll, haben, belegdatum, buchungstext in later:
-        if soll != haben:
-            yield konto, Item(beleg, int(soll), int(haben), belegdatum, buchungstext)
+        " WHERE mandant = ? AND is_open = 1 AND konto BETWEEN ? AND ?",
+        client.mandant, low, high,
+    )  # fmt: skip
 
 
-def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_raw: bool) -> list[tuple[str, Rest]]:
-    carried = [
-        jahr
-        for (jahr,) in tx.all(
-            "SELECT jahr FROM books_years WHERE mandant = ? AND has_eb = 1 AND jahr <= ? ORDER BY jahr",
-            client.mandant,
-            stichtag,
+def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> dict[tuple[str, str], Item]:
+    """Documents that moved after the cut-off, with what came later taken out again."""
+    return {
+        (konto, beleg): Item(beleg, int(soll), int(haben), belegdatum, buchungstext)
+        for konto, beleg, soll, haben, belegdatum, buchungstext in tx.all(
+            "SELECT i.konto, i.beleg, i.soll - m.soll, i.haben - m.haben, i.belegdatum, i.buchungstext FROM ("
+            " SELECT konto, beleg, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END) AS soll,"
+            " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) AS haben FROM books_item_moves"
+            " WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? GROUP BY konto, beleg"
+            ") m JOIN books_items i ON i.mandant = ? AND i.konto = m.konto AND i.beleg = m.beleg",
+            client.mandant, stichtag, low, high, client.mandant,
         )
-    ]
-    if not carried:
-        return []
+    }  # fmt: skip
+
+
+def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_raw: bool) -> dict[str, Rest]:
+    row = tx.one(
+        "SELECT MAX(jahr) FROM books_years WHERE mandant = ? AND has_eb = 1 AND jahr <= ?", client.mandant, stichtag
+    )
+    if row is None or row[0] is None:
+        return {}
+    carried: str = row[0]
     rests = tx.all(
         "SELECT konto, rest FROM books_carry_rests WHERE mandant = ? AND jahr = ? AND konto BETWEEN ? AND ?",
-        client.mandant, carried[-1], low, high,
+        client.mandant, carried, low, high,
     )  # fmt: skip
     if not is_raw:
-        return [(konto, Rest(rest, carried[-1], opos.EB_RESIDUAL_TEXT)) for konto, rest in rests]
-    return [(konto, Rest(rest, *_first_opening(tx, client, konto, carried[-1]))) for konto, rest in rests]
+        return {konto: Rest(rest, carried, opos.EB_RESIDUAL_TEXT) for konto, rest in rests}
+    return {konto: Rest(rest, *_first_opening(tx, client, konto, carried)) for konto, rest in rests}
 
 
 def _first_opening(tx: Tx, client: Client, konto: str, carried: str) -> tuple[str, str]:
@@ -134,18 +137,13 @@ def _first_opening(tx: Tx, client: Client, konto: str, carried: str) -> tuple[st
     return (eb[0], eb[1]) if eb is not None and eb[0] <= rest[0] else (rest[0], opos.EB_RESIDUAL_TEXT)
 
 
-def _labels(tx: Tx, client: Client, konten: dict[str, list[Item]]) -> dict[str, str]:
-    if len(konten) == 1:
-        konto = next(iter(konten))
-        rows = tx.all(
-            "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto = ?", client.mandant, konto
-        )
-    else:
-        rows = tx.all(
-            "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
-            client.mandant,
-            *_ALL_PERSONS,
-        )
+def _labels(tx: Tx, client: Client, low: str, high: str) -> dict[str, str]:
+    rows = tx.all(
+        "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
+        client.mandant,
+        low,
+        high,
+    )
     return {konto: text for konto, text in rows if is_personenkonto(konto)}
 
 
@@ -198,7 +196,8 @@ def saldo(cents: int) -> Saldo:
 
 def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
     year_of_start(tx, client, jahr)
-    after = (len(from_id), from_id) if from_id else (0, "")
+    last = kontonummer(client, from_id, "from_id") if from_id else ""
+    after = (len(last), last)
     rows = tx.all(
         "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND (LENGTH(konto), konto) > (?, ?)"
         " ORDER BY LENGTH(konto), konto LIMIT ?",

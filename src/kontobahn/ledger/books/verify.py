@@ -9,6 +9,7 @@ from kontobahn.db import Tx
 from kontobahn.ledger.books.cash import CHAIN_START, chain
 from kontobahn.ledger.books.posting import EB_PERIOD, Satz, legs_of
 from kontobahn.ledger.books.store import Client, client_of_mandant
+from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.konto import is_personenkonto
 
 PAGE = 20_000
@@ -100,8 +101,11 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
     }
     items = {
         (konto, beleg): [soll, haben, (datum, text)]
-        for konto, beleg, soll, haben, datum, text in tx.all(
-            "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ?", mandant
+        if is_open == int(soll != haben)
+        else "marked open or closed wrongly"
+        for konto, beleg, soll, haben, is_open, datum, text in tx.all(
+            "SELECT konto, beleg, soll, haben, is_open, belegdatum, buchungstext FROM books_items WHERE mandant = ?",
+            mandant,
         )
     }
     years = {
@@ -120,6 +124,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         (jahr, konto): rest
         for jahr, konto, rest in tx.all("SELECT jahr, konto, rest FROM books_carry_rests WHERE mandant = ?", mandant)
     }
+    carried = [jahr.start for jahr in years_of(tx, client) if jahr.has_eb]
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
         *_compare(label, "trial balance", dict(must.periods), periods),
@@ -127,6 +132,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         *_compare(label, "person account in a year", dict(must.years), years),
         *_compare(label, "movement", must.moves, moves),
         *_compare(label, "carry-over", must.rests(), rests),
+        *_compare(label, "carried year", dict.fromkeys(must.carried, True), dict.fromkeys(carried, True)),
         *_broken_chains(tx, client, label),
     ]
 

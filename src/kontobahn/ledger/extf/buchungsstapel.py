@@ -19,6 +19,7 @@ from kontobahn.ledger.extf.werte import (
     check_lengths,
     felder_of,
     format_betrag,
+    is_digits,
     join_weitere,
     kontonummer,
     parse_betrag,
@@ -158,7 +159,7 @@ def _basis(felder: list[str], waehrung: str) -> tuple[str, int | None]:
 
 def _bu_schluessel(text: str) -> tuple[str, bool]:
     """The key without leading zeros, and whether it is a Generalumkehr of the old style: the first of two digits is 2."""
-    if text and not (text.isascii() and text.isdigit() and len(text) <= 4):
+    if text and not is_digits(text, 4):
         raise Abgelehnt(f"'{text}' is not a key of up to four digits.")
     key = text.lstrip("0")
     return key, len(key) == 2 and key[0] == "2"
@@ -189,7 +190,7 @@ def _belegdatum(kopf: Kopf) -> Callable[[str], str]:
 
 def _day_of_the_year(text: str, kopf: Kopf) -> date | None:
     # A spreadsheet loses the leading zero: 101 is the first of January.
-    if not (text.isascii() and text.isdigit() and len(text) in {3, 4}):
+    if not is_digits(text, 4) or len(text) < 3:
         return None
     day, month = int(text[:-2]), int(text[-2:])
     for year in (kopf.wj_beginn.year, kopf.wj_beginn.year + 1):

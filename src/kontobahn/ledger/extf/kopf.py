@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from kontobahn.ledger.extf.format import BUCHUNGSSTAPEL, KATEGORIEN, ExtfError, Kategorie
-from kontobahn.ledger.extf.werte import EUR, quote, unquote
+from kontobahn.ledger.extf.werte import EUR, is_digits, quote, unquote
 
 
 class Kopf(NamedTuple):
@@ -94,7 +94,7 @@ def _wrong(number: int, reason: str) -> ExtfError:
 
 def _number(felder: list[str], number: int, least: int, most: int) -> int:
     text = felder[number - 1]
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+    if not (is_digits(text, 9) and least <= int(text) <= most):
         raise _wrong(number, f"'{text}' is not a number from {least} to {most}.")
     return int(text)
 
@@ -114,7 +114,7 @@ def _moment(text: str) -> datetime | None:
         return None
     try:
         if re.fullmatch(r"[0-9]{14}([0-9]{3})?", text):
-            return datetime.strptime(text.ljust(17, "0"), "%Y%m%d%H%M%S%f")
+            return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}.{text[14:] or '000'}")
     except ValueError:
         pass
     raise _wrong(6, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.")

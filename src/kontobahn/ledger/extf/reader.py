@@ -45,11 +45,8 @@ def open_extf(source: Source) -> ExtfDatei:
     """Open a file by its path, or a seekable binary stream; ExtfError where it cannot be read at all."""
     with ExitStack() as opened:
         if isinstance(source, str | os.PathLike):
-            datei = ExtfDatei(opened.enter_context(open(source, "rb")))
-        else:
-            datei = ExtfDatei(source)
-        datei.closing = opened.pop_all()
-    return datei
+            source = opened.enter_context(open(source, "rb"))
+        return ExtfDatei(source, opened)
 
 
 class ExtfDatei:
@@ -58,11 +55,10 @@ class ExtfDatei:
     It may be iterated again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is how far that has come.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, opened: ExitStack) -> None:
         self._stream = stream
         stream.seek(0)
         self._befund = examine(stream)
-        self.closing = ExitStack()
         self.sha256 = self._befund.sha256
         self.kodierung = self._befund.kodierung
         self.total_bytes = self._befund.total_bytes
@@ -73,6 +69,7 @@ class ExtfDatei:
         check_titel(self.kategorie, self.kopf.version, titel)
         self._columns = len(titel)
         self._missing = [""] * (len(self.kategorie.titel) - len(titel))
+        self._opened = opened.pop_all()
 
     @property
     def client_id(self) -> str:
@@ -163,7 +160,7 @@ class ExtfDatei:
         return iter(self)
 
     def close(self) -> None:
-        self.closing.close()
+        self._opened.close()
 
     def __enter__(self) -> ExtfDatei:
         return self

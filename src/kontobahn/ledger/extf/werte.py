@@ -43,6 +43,11 @@ def unquote(text: str) -> str:
     return text[1:-1].replace('""', '"')
 
 
+def is_digits(text: str, most: int) -> bool:
+    """One to so many of the digits 0 to 9. Python's own notion of digits has far more of them."""
+    return 0 < len(text) <= most and text.isascii() and text.isdigit()
+
+
 def parse_betrag(text: str) -> int:
     """Cents, exactly. Without a comma the amount is whole euros."""
     whole, comma, decimals = text.partition(",")
@@ -62,10 +67,10 @@ def kontonummer(sachkontenlaenge: int) -> Callable[[str], str]:
     """A check of account numbers: a Sachkonto with its leading zeros, or a Personenkonto with one digit more."""
 
     def parse(text: str) -> str:
-        if text.isascii() and text.isdigit() and text.strip("0"):
+        if is_digits(text, sachkontenlaenge + 1) and text.strip("0"):
             if len(text) <= sachkontenlaenge:
                 return text.zfill(sachkontenlaenge)
-            if len(text) == sachkontenlaenge + 1 and text[0] != "0":
+            if text[0] != "0":
                 return text
         raise Abgelehnt(
             f"'{text}' is neither a Sachkonto of {sachkontenlaenge} digits "
@@ -87,7 +92,7 @@ def check_lengths(felder: list[str], longest: dict[int, int]) -> None:
 def whole_number(text: str, most: int) -> int:
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit() and int(text) <= most):
+    if not (is_digits(text, 9) and int(text) <= most):
         raise Abgelehnt(f"'{text}' is not a number from 0 to {most}.")
     return int(text)
 

@@ -18,6 +18,7 @@ from kontobahn.ledger.extf import buchungsstapel, kontenbeschriftungen, personen
 from kontobahn.ledger.extf.buchungsstapel import Buchungssatz
 from kontobahn.ledger.extf.format import (
     BUCHUNGSSTAPEL,
+    KATEGORIEN,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,
@@ -35,7 +36,7 @@ from kontobahn.ledger.extf.zeilen import split_line, split_lines
 
 Target = str | os.PathLike[str] | BinaryIO
 
-_ROWS_AT_ONCE = 1_000
+_ROWS_AT_ONCE = 100
 _BYTES_IN_MEMORY = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _R = TypeVar("_R", Buchungssatz, Personenkonto, Kontobeschriftung, Zahlungsbedingung)
@@ -61,11 +62,13 @@ def write_zahlungsbedingungen(target: Target, kopf: Kopf, bedingungen: Iterable[
     return _write(target, kopf, ZAHLUNGSBEDINGUNGEN, bedingungen, formatter, parser)
 
 
-def file_name(kopf: Kopf, kategorie: Kategorie = BUCHUNGSSTAPEL) -> str:
+def file_name(kopf: Kopf) -> str:
     """EXTF_….csv, with what is in it, whose it is and of which time."""
-    since, until = kopf.datum_von or kopf.wj_beginn, kopf.datum_bis or kopf.wj_ende
-    name = re.sub(r"[^A-Za-z]+", "_", kategorie.name)
-    return f"EXTF_{name}_{kopf.berater}_{kopf.mandant}_{since:%Y%m%d}_{until:%Y%m%d}.csv"
+    name = re.sub(r"[^A-Za-z]+", "_", KATEGORIEN[kopf.kategorie].name)
+    time = f"{kopf.datum_von or kopf.wj_beginn:%Y%m%d}"
+    if kopf.datum_bis:
+        time += f"_{kopf.datum_bis:%Y%m%d}"
+    return f"EXTF_{name}_{kopf.berater}_{kopf.mandant}_{time}.csv"
 
 
 def _write(

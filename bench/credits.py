@@ -1,0 +1,351 @@
+"""What do credits and a keyed call cost? Four questions, each answered as a ratio to something run beside it.
+
+1. Reserve and confirm on SQLite with group commit, beside a commit per operation.
+2. The same on PostgreSQL, beside plain psycopg: one hot organisation, and sixteen.
+3. A keyed, rate-limited, free call over HTTP, beside FastAPI with SQLAlchemy and beside a bare handler.
+4. From the start of the process to its first answer, beside the start of Python itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import measure
+from bench.measure import Child, Row
+from bench.peers.plain_sql import CAUSE, HOLD_SECONDS, PlainPostgres, PlainSqlite, listen
+from kontobahn import credits, settings
+from kontobahn.access import audit, keys, organizations
+from kontobahn.clock import SystemClock
+from kontobahn.db import Database, Tx, open_database
+from kontobahn.db import Row as DbRow
+from kontobahn.db.migrate import migrate
+from kontobahn.ledger import connections
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault, open_vault
+
+CALLERS = 16
+PLENTY = 10**12
+PATH = "/v2/ledger-rewe-read/connections"
+PEERS = Path(__file__).resolve().parent / "peers"
+
+
+class Pace(NamedTuple):
+    rounds: int
+    seconds: float
+    starts: int
+
+
+FULL = Pace(rounds=7, seconds=1.2, starts=7)
+QUICK = Pace(rounds=3, seconds=0.5, starts=3)
+
+
+def seed(tx: Tx, vault: Vault) -> tuple[str, str]:
+    """An organisation with credits, three connections and a key: its id and the key."""
+    organization = organizations.create(tx, "Muster GmbH", audit.COMMAND_LINE)
+    credits.grant(tx, organization.id, PLENTY)
+    for number in range(3):
+        connections.create(tx, organization.id, bezeichnung=f"Muster GmbH {number}", provider="books")
+    key = keys.create(tx, vault, organization.id, "benchmark", audit.COMMAND_LINE, role="admin")
+    return organization.id, key.secret
+
+
+def open_seeded(chosen: Settings, organizations_wanted: int) -> tuple[Database, list[str]]:
+    db = open_database(chosen, SystemClock())
+    migrate(db)
+    vault = open_vault(chosen)
+    return db, [db.write_now(seed, vault)[0] for _ in range(organizations_wanted)]
+
+
+def pairs_a_second(db: Database, callers: Sequence[str], seconds: float) -> float:
+    """Reserve and confirm through the seam: a task for each caller, named by its organisation, on one event loop."""
+
+    async def call(organization_id: str, ends: float) -> int:
+        done = 0
+        while time.perf_counter() < ends:
+            hold = await db.write(credits.reserve, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE)
+            await db.write(credits.confirm, organization_id, hold.id)
+            done += 1
+        return done
+
+    async def run() -> float:
+        started = time.perf_counter()
+        done = await asyncio.gather(*(call(organization_id, started + seconds) for organization_id in callers))
+        return sum(done) / (time.perf_counter() - started)
+
+    return asyncio.run(run())
+
+
+def refuse_discrepancies(db: Database) -> None:
+    """A fast ledger that is wrong is worth nothing. Pots only: the statement is too long to add up here."""
+
+    def count(tx: Tx) -> list[DbRow]:
+        return tx.all(
+            "SELECT a.organization_id, a.last_line FROM credit_accounts a WHERE a.reserved <> 0"
+            " OR a.last_line <> (SELECT COUNT(*) FROM credit_movements m WHERE m.organization_id = a.organization_id)"
+            " OR a.spent * 2 + 1 <> a.last_line"
+        )
+
+    wrong = db.read_now(count)
+    if wrong:
+        raise AssertionError(f"The accounts do not add up: {wrong}")
+
+
+def on_sqlite(pace: Pace, place: Path) -> list[Row]:
+    ours, (ours_id,) = open_seeded(settings.load({}, data=str(place / "ours")), 1)
+    beside_settings = settings.load({}, data=str(place / "beside"))
+    beside, (beside_id,) = open_seeded(beside_settings, 1)
+    statements = listen(beside, beside_id)
+    beside.close()
+    plain = PlainSqlite(beside_settings.sqlite_path, statements)
+
+    def plainly(threads: int) -> Callable[[], float]:
+        return lambda: measure.operations_a_second(
+            pace.seconds, threads, lambda _: plain.reserve_and_confirm(beside_id)
+        )
+
+    with_seam, one_thread, sixteen = measure.interleave(
+        pace.rounds, lambda: pairs_a_second(ours, [ours_id] * CALLERS, pace.seconds), plainly(1), plainly(CALLERS)
+    )
+    refuse_discrepancies(ours)
+    ours.close()
+    plain.close()
+    question = f"1 SQLite, {CALLERS} callers: reserve+confirm, beside a commit each in "
+    alternatives = sorted(
+        [("one thread", one_thread), (f"{CALLERS} threads", sixteen)],
+        key=lambda found: statistics.median(found[1]),
+        reverse=True,
+    )
+    (faster_name, faster), (other_name, other) = alternatives
+    ours_shown = measure.spread(with_seam, "/s")
+    return [
+        measure.at_least(
+            question + faster_name, ours_shown, measure.spread(faster, "/s"), measure.median_ratio(with_seam, faster), 5
+        ),
+        measure.for_information(
+            question + other_name, ours_shown, measure.spread(other, "/s"), measure.median_ratio(with_seam, other)
+        ),
+    ]
+
+
+def on_postgres(pace: Pace, place: Path) -> list[Row]:
+    from tests.services import PostgresServer
+
+    rows = []
+    with PostgresServer(durable=True) as server:
+        for name, spread_over in (("one organisation", 1), (f"{CALLERS} organisations", CALLERS)):
+            url = server.create_database(f"bench_{spread_over}")
+            chosen = settings.load({}, data=str(place / name), database_url=url)
+            db, ids = open_seeded(chosen, 2 * spread_over)
+            ours, beside = ids[:spread_over], ids[spread_over:]
+            plain = PlainPostgres(url, listen(db, beside[0]), CALLERS)
+            rows.append(_compare_on_postgres(pace, name, db, ours * (CALLERS // spread_over), plain, beside))
+            refuse_discrepancies(db)
+            plain.close()
+            db.close()
+    return rows
+
+
+def _compare_on_postgres(
+    pace: Pace, name: str, db: Database, callers: Sequence[str], plain: PlainPostgres, beside: Sequence[str]
+) -> Row:
+    def plainly(thread: int) -> None:
+        plain.reserve_and_confirm(thread, beside[thread % len(beside)])
+
+    with_seam, plainly_done = measure.interleave(
+        pace.rounds,
+        lambda: pairs_a_second(db, callers, pace.seconds),
+        lambda: measure.operations_a_second(pace.seconds, CALLERS, plainly),
+    )
+    return measure.at_least(
+        f"2 PostgreSQL, {CALLERS} callers on {name}: reserve+confirm, beside psycopg in threads",
+        measure.spread(with_seam, "/s"),
+        measure.spread(plainly_done, "/s"),
+        measure.median_ratio(with_seam, plainly_done),
+        1,
+    )
+
+
+def over_http(pace: Pace, place: Path) -> list[Row]:
+    chosen = settings.load({}, data=str(place))
+    db = open_database(chosen, SystemClock())
+    migrate(db)
+    _, key = db.write_now(seed, open_vault(chosen))
+    db.close()
+    headers = {"x-api-key": key}
+    with ExitStack() as stack:
+        ours = stack.enter_context(
+            Child(str(PEERS / "kontobahn_server.py"), str(place), environ={"KONTOBAHN_LIMIT_API_REQUESTS": str(10**9)})
+        )
+        answer = _check_answer(ours, headers)
+        (place / "answer.json").write_text(json.dumps(answer), "utf-8")
+        bare = stack.enter_context(Child(str(PEERS / "bare_asgi.py"), str(place / "answer.json")))
+        fastapi = [
+            stack.enter_context(
+                Child(str(PEERS / "fastapi_peer.py"), str(place / f"peer{number}.sqlite3"), key, *server)
+            )
+            for number, server in enumerate(([], ["granian"]))
+        ]
+        servers = [ours, bare, *fastapi]
+        for server in servers:
+            _check_answer(server, headers)
+        # wrk takes whole seconds; a few of them also smooth the hundredths that a process's time is counted in.
+        loads: list[list[measure.Load]] = [[] for _ in servers]
+        for number in range(max(3, pace.rounds - 2) + 1):
+            for server, found in zip(servers, loads, strict=True):
+                result = measure.load(server, PATH, headers, 2 if number and pace is FULL else 1)
+                if number:
+                    found.append(result)
+    return _http_rows(*loads)
+
+
+def _check_answer(server: Child, headers: dict[str, str]) -> dict[str, object]:
+    """The answer to be given by all: three connections, with the headers of the contract."""
+    status, sent, body = measure.ask_once(server.port, PATH, headers)
+    wanted = {"x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit-policy"}
+    if status != 200 or len(json.loads(body)["connections"]) != 3 or not wanted <= sent.keys():
+        raise AssertionError(f"An unexpected answer: {status} {sent} {body[:500]!r}")
+    kept = [(name, value) for name, value in sent.items() if name not in ("date", "server", "connection")]
+    return {"headers": kept, "body": body.decode()}
+
+
+def _http_rows(
+    ours: list[measure.Load], bare: list[measure.Load], uvicorn: list[measure.Load], granian: list[measure.Load]
+) -> list[Row]:
+    def cpu(loads: list[measure.Load]) -> list[float]:
+        return [load.cpu_microseconds for load in loads]
+
+    def rate(loads: list[measure.Load]) -> list[float]:
+        return [load.requests_a_second for load in loads]
+
+    def show_cpu(loads: list[measure.Load]) -> str:
+        return measure.spread(cpu(loads), " µs")
+
+    question = "3 GET connections, one worker: "
+    return [
+        measure.at_least(
+            question + "calls for the same CPU, beside FastAPI on uvicorn",
+            show_cpu(ours), show_cpu(uvicorn), measure.median_ratio(cpu(uvicorn), cpu(ours)), 8,
+        ),
+        measure.for_information(
+            question + "calls for the same CPU, beside FastAPI on our server",
+            show_cpu(ours), show_cpu(granian), measure.median_ratio(cpu(granian), cpu(ours)),
+        ),
+        measure.at_most(
+            question + "CPU a call, beside a bare handler",
+            show_cpu(ours), show_cpu(bare), measure.median_ratio(cpu(ours), cpu(bare)), 4,
+        ),
+        measure.for_information(
+            question + "calls a second, beside FastAPI on uvicorn",
+            measure.spread(rate(ours), "/s"), measure.spread(rate(uvicorn), "/s"),
+            measure.median_ratio(rate(ours), rate(uvicorn)),
+        ),
+        measure.for_information(
+            question + "calls a second, beside a bare handler",
+            measure.spread(rate(ours), "/s"), measure.spread(rate(bare), "/s"),
+            measure.median_ratio(rate(ours), rate(bare)),
+        ),
+    ]  # fmt: skip
+
+
+def from_start_to_answer(pace: Pace, place: Path) -> list[Row]:
+    with Started(place) as service:
+        service.wait_for("/healthz", {})
+    chosen = settings.load({}, data=str(place))
+    db = open_database(chosen, SystemClock())
+    _, key = db.write_now(seed, open_vault(chosen))
+    db.close()
+
+    def until(path: str, headers: dict[str, str]) -> Callable[[], float]:
+        def run() -> float:
+            with Started(place) as service:
+                return service.wait_for(path, headers)
+
+        return run
+
+    healthy, keyed, python = measure.interleave(
+        pace.starts, until("/healthz", {}), until(PATH, {"x-api-key": key}), start_python
+    )
+    rows = []
+    for what, found in (("/healthz", healthy), ("a keyed call", keyed)):
+        seconds, ratio = statistics.median(found), measure.median_ratio(found, python)
+        question = f"4 start to the first answer, {what}, beside importing http.server"
+        ours, beside = measure.spread(found, " s", 2), measure.spread(python, " s", 2)
+        rows.append(Row(question, ours, beside, ratio, "< 1 s", seconds < 1))
+    return rows
+
+
+def start_python() -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import http.server"], check=True, env=measure.environment())
+    return time.perf_counter() - started
+
+
+class Started(measure.Process):
+    """`kontobahn serve --demo` on a free port, which it writes into the facts of the demo."""
+
+    def __init__(self, data: Path) -> None:
+        self._facts = data / "demo.json"
+        self._before = self._stamp()
+        super().__init__("-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(data))
+
+    def wait_for(self, path: str, headers: dict[str, str]) -> float:
+        """Seconds from the start to the first 200 on this path."""
+        while time.perf_counter() - self.started < measure.START_SECONDS and self.running:
+            time.sleep(0.002)
+            if self._stamp() == self._before:
+                continue
+            try:
+                port = int(json.loads(self._facts.read_text("utf-8"))["base_url"].rpartition(":")[2])
+                status, _, _ = measure.ask_once(port, path, headers)
+            except (OSError, ValueError, KeyError):
+                continue  # not the whole file, or not listening yet
+            if status == 200:
+                return time.perf_counter() - self.started
+        raise self.failed(f"The service did not answer {path}:")
+
+    def _stamp(self) -> int | None:
+        try:
+            return self._facts.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+
+QUESTIONS = {1: on_sqlite, 2: on_postgres, 3: over_http, 4: from_start_to_answer}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="short rounds, for trying")
+    parser.add_argument("--only", type=int, choices=sorted(QUESTIONS), help="answer this question alone")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    unanswered: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as name:
+        place = Path(name)
+        print(measure.describe_machine(place), flush=True)
+        for number in [options.only] if options.only else sorted(QUESTIONS):
+            directory = place / str(number)
+            directory.mkdir()
+            try:
+                rows += QUESTIONS[number](QUICK if options.quick else FULL, directory)
+            except (RuntimeError, OSError) as error:
+                unanswered.append(f"Question {number} has no answer: {error}")
+    print()
+    measure.print_table(rows)
+    print(*unanswered, sep="\n")
+    return 1 if unanswered or any(row.met is False for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

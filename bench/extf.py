@@ -1,0 +1,107 @@
+"""Import of an EXTF batch through the command line's unit of work, beside a bare executemany of the same rows into SQLite."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sqlite3
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import books_data, measure
+from bench.measure import at_most, for_information
+from kontobahn.clock import SystemClock
+from kontobahn.db import Tx, open_database
+from kontobahn.ledger.books.importing import Report, import_file
+from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.extf import open_extf
+from kontobahn.settings import load
+
+MOST_TIMES = 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="100,000 rows instead of a million")
+    options = parser.parse_args()
+    count = 100_000 if options.quick else 1_000_000
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+        place = Path(folder)
+        print(measure.describe_machine(place), flush=True)
+        file = place / "EXTF_Buchungsstapel.csv"
+        books_data.write_extf(file, count, count * 8 // 100)
+        bare, parse = _bare_seconds(place, file)
+        ours = _import_seconds(place, file, count)
+    rows = [
+        at_most(
+            f"import of {count:,} rows: beside executemany of them",
+            f"{ours:,.1f} s",
+            f"{bare:,.1f} s",
+            ours / bare,
+            MOST_TIMES,
+        ),
+        for_information(
+            "the same, beside splitting the rows and executemany",
+            f"{ours:,.1f} s",
+            f"{bare + parse:,.1f} s",
+            ours / (bare + parse),
+        ),
+    ]
+    measure.print_table(rows)
+    return 1 if any(row.met is False for row in rows) else 0
+
+
+def _bare_seconds(place: Path, file: Path) -> tuple[float, float]:
+    """Seconds for the rows as they are in the file, all columns, in one transaction; and for splitting them before."""
+    columns = 125
+    database = sqlite3.connect(place / "bare.sqlite3", isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute(f"CREATE TABLE bookings ({', '.join(f'c{number} TEXT' for number in range(columns))})")
+    insert = f"INSERT INTO bookings VALUES ({', '.join('?' * columns)})"
+    seconds = parse = 0.0
+    with file.open(encoding="cp1252", newline="") as source:
+        rows = csv.reader(source, delimiter=";")
+        next(rows), next(rows)
+        database.execute("BEGIN")
+        while True:
+            started = time.perf_counter()
+            chunk = [row for _, row in zip(range(20_000), rows, strict=False)]
+            parse += time.perf_counter() - started
+            if not chunk:
+                break
+            started = time.perf_counter()
+            database.executemany(insert, chunk)
+            seconds += time.perf_counter() - started
+        started = time.perf_counter()
+        database.execute("COMMIT")
+        seconds += time.perf_counter() - started
+    database.close()
+    return seconds, parse
+
+
+def _import_seconds(place: Path, file: Path, count: int) -> float:
+    installation = books_data.create_installation(place / "data")
+    db = open_database(load({}, data=str(installation.data)), SystemClock())
+    try:
+        started = time.perf_counter()
+        with open_extf(file) as datei:
+
+            def unit(tx: Tx) -> Report:
+                connection = find_for_operator(tx, installation.connection_id)
+                return import_file(
+                    tx, connection, None, datei, file.name, rows_sha256="bench", partial=False, progress=lambda *_: None
+                )
+
+            report = db.write_now(unit)
+        seconds = time.perf_counter() - started
+    finally:
+        db.close()
+    assert (report.taken, report.refused) == (count, []), report
+    return seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

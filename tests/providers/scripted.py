@@ -1,0 +1,235 @@
+"""An external accounting provider played by a script: it keeps its books elsewhere, answers slowly, and fails on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import TypeVar
+
+from kontobahn import money
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ledger.errors import Bereich
+from kontobahn.ledger.kassenbuch import Bild, Eintrag
+from kontobahn.ledger.model import (
+    Belegtyp,
+    Belegzeile,
+    Buchung,
+    Buchungszeile,
+    Kassenbuch,
+    Kassenbucheintrag,
+    Kontozeile,
+    Kostenstellen,
+    Opos,
+    OposKonto,
+    Ordnertyp,
+    Periodenwert,
+    Personenkonto,
+    PersonenkontoAntwort,
+    PersonenkontoDaten,
+    PersonenkontoErgebnis,
+    Posten,
+    Rechnungsordner,
+    Saldo,
+    SusaZeile,
+    Zahlungsbedingung,
+)  # fmt: skip
+from kontobahn.ledger.provider import ClientBooks, Connection, Effect, Geschaeftsjahr, OposFrage, Urheber
+
+CLIENT_ID = "29098-55003"
+YEARS = [
+    Geschaeftsjahr(date(2025, 1, 1), date(2025, 12, 31), "SKR03", 4),
+    Geschaeftsjahr(date(2026, 1, 1), date(2026, 12, 31), "SKR03", 4),
+]
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+SERVICE = "Alles"
+T = TypeVar("T")
+
+
+class Script:
+    """What the provider is to do: how long to take, and which of its calls are to fail, and how."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.trouble: dict[str, Exception] = {}
+        self.subscriptions = [SERVICE]
+        self.years = list(YEARS)
+        self.entries: list[Eintrag] = []
+        self.persons: dict[str, Personenkonto] = {}
+        # Closed, every call waits until it is opened.
+        self.gate: asyncio.Event | None = None
+        self.waiting = 0
+
+    async def call(self, name: str) -> None:
+        await asyncio.sleep(self.seconds)
+        if self.gate is not None:
+            self.waiting += 1
+            await self.gate.wait()
+        if name in self.trouble:
+            raise self.trouble[name]
+
+
+class ScriptedProvider:
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.script = Script()
+
+    async def open(self, connection: Connection, client_id: str | None) -> ClientBooks:
+        await self.script.call("open")
+        if client_id not in (None, CLIENT_ID):
+            raise BadRequest(f"The query parameter `clientId`: there is no client {client_id}.", field="clientId")
+        return ScriptedBooks(self.script)
+
+
+class ScriptedBooks:
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.client_id = CLIENT_ID
+
+    async def _of_year(self, name: str, jahr: date) -> None:
+        await self._script.call(name)
+        if jahr not in [year.start for year in self._script.years]:
+            raise NotFound(f"There is no fiscal year that starts on {jahr}.")
+
+    async def geschaeftsjahre(self) -> list[Geschaeftsjahr]:
+        await self._script.call("geschaeftsjahre")
+        return self._script.years
+
+    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
+        await self._of_year("konten", jahr)
+        rows = [Kontozeile(kontonummer=number, kontobeschriftung="Konto") for number in ("12000000", "100100000")]
+        return _page(rows, [(len(row.kontonummer), row.kontonummer) for row in rows], from_id, limit)
+
+    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
+        await self._of_year("buchungen", jahr)
+        rows = [_buchung(number) for number in (1, 2, 10)]
+        return _page(rows, [(len(row.id or ""), row.id or "") for row in rows], from_id, limit)
+
+    async def susa(self, jahr: date, kontonummer: str | None) -> list[SusaZeile]:
+        await self._of_year("susa", jahr)
+        rows = [_susa("12000000", -5), _susa("100100000", 5)]
+        return [row for row in rows if kontonummer in (None, row.kontonummer)]
+
+    async def zahlungsbedingungen(self, jahr: date) -> list[Zahlungsbedingung]:
+        await self._of_year("zahlungsbedingungen", jahr)
+        nothing = Decimal(0)
+        return [
+            Zahlungsbedingung(
+                id="10", bezeichnung="14 Tage netto", skontoFrist1=None, skontoSatz1=nothing, skontoFrist2=None,
+                skontoSatz2=nothing, nettoFrist=14, faelligkeitsart="NACH_TAGE", perioden=[],
+            )
+        ]  # fmt: skip
+
+    async def offene_posten(self, frage: OposFrage) -> Opos:
+        await self._script.call("offene_posten")
+        betrag = Decimal("5.00")
+        posten = Posten(beleg="RE-1", belegdatum=date(2026, 1, 15), buchungstext="Rechnung", saldo=betrag)
+        konto = OposKonto(
+            kontonummer="100100000", bezeichnung="Beispiel", isDebitor=True, totalSaldo=betrag, posten=[posten]
+        )
+        konten = [konto] if frage.filter != "creditors" else []
+        total = betrag if konten else Decimal(0)
+        return Opos(stichtag=frage.stichtag, konten=konten, sumDebitoren=total, sumKreditoren=Decimal(0))
+
+    async def kassenbuecher(self) -> list[Kassenbuch]:
+        await self._script.call("kassenbuecher")
+        return [Kassenbuch(bezeichnung="Hauptkasse")]
+
+    async def rechnungsordner(self, ordnertyp: Ordnertyp | None) -> list[Rechnungsordner]:
+        await self._script.call("rechnungsordner")
+        kinds: tuple[Ordnertyp, ...] = ("AUSGANGSRECHNUNG", "EINGANGSRECHNUNG")
+        return [Rechnungsordner(bezeichnung="Ordner", ordnertyp=kind) for kind in kinds if ordnertyp in (None, kind)]
+
+    async def belegtypen(self) -> list[Belegtyp]:
+        await self._script.call("belegtypen")
+        return [Belegtyp(bezeichnung="Kasse", kategorie="other_documents")]
+
+    async def create_kassenbucheintrag(self, eintrag: Eintrag, urheber: Urheber) -> Effect[Kassenbucheintrag]:
+        await self._script.call("create_kassenbucheintrag")
+        self._script.entries.append(eintrag)
+        answer = Kassenbucheintrag(
+            erstellungsdatum=NOW,
+            waehrung=eintrag.waehrung,
+            kassenname=eintrag.kassenname,
+            betrag=money.to_wire(eintrag.betrag),
+            transaktionsdatum=eintrag.transaktionsdatum,
+            belegzeilen=[
+                Belegzeile(
+                    gegenkonto=zeile.gegenkonto, erstellungsdatum=NOW, waehrung="EUR", belegtext=zeile.belegtext,
+                    belegnummer=None, betrag=money.to_wire(zeile.betrag), steuersatz=None, kostenstellen=[],
+                )
+                for zeile in eintrag.zeilen
+            ],
+            belegbilder=[],
+            ledgerAntwort=None,
+        )  # fmt: skip
+        return self._in_transaction("effect", answer)
+
+    def _in_transaction(self, name: str, answer: T) -> Effect[T]:
+        def effect(tx: Tx) -> T:
+            if name in self._script.trouble:
+                raise self._script.trouble[name]
+            return answer
+
+        return effect
+
+    async def belegbild(self, bild_id: str) -> Bild | None:
+        await self._script.call("belegbild")
+        return None
+
+    async def save_personenkonto(
+        self, konto: Personenkonto, urheber: Urheber
+    ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
+        await self._script.call("save_personenkonto")
+        created = konto.personenkontoNummer not in self._script.persons
+        self._script.persons[konto.personenkontoNummer] = konto
+        daten = PersonenkontoDaten(
+            id=None, kontonummernLaenge=konto.kontonummernLaenge, kontenrahmen=konto.kontenrahmen, erstelltAm=NOW,
+            geschaeftsjahrStartDatum=konto.geschaeftsjahrStartDatum, eintraege=[],
+        )  # fmt: skip
+        ergebnis = PersonenkontoErgebnis(status="SUCCESS", antwortDaten=None, meldungen=[])
+        return self._in_transaction("effect", (PersonenkontoAntwort(data=daten, ledgerAntwort=ergebnis), created))
+
+    async def active_subscriptions(self) -> list[str]:
+        await self._script.call("active_subscriptions")
+        return self._script.subscriptions
+
+    def needed_subscription(self, bereich: Bereich) -> str:
+        return SERVICE
+
+    async def probe(self, bereich: Bereich, jahr: date | None) -> None:
+        await self._script.call(f"probe {bereich}")
+
+
+def _page(rows: list[T], keys: list[tuple[int, str]], from_id: str | None, limit: int | None) -> list[T]:
+    after = (len(from_id), from_id) if from_id else (0, "")
+    return list(islice((row for row, key in zip(rows, keys, strict=True) if key > after), limit))
+
+
+def _buchung(number: int) -> Buchung:
+    lines = [
+        Buchungszeile(
+            kontonummer=konto, kostenstellen=Kostenstellen(kost1=None, kost2=None), buSchluessel=None,
+            umsatz=Decimal("1.00"), belegfeld1="RE-1", belegdatum=NOW,
+        )
+        for konto in ("100100000", "12000000")
+    ]  # fmt: skip
+    return Buchung(
+        id=str(number), waehrung="EUR", sollHabenKennzeichen="SOLL", buchungstext="Buchung", buchungszeilen=lines
+    )
+
+
+def _susa(konto: str, euros: int) -> SusaZeile:
+    saldo = Saldo(betrag=Decimal(abs(euros)), sollHabenKennzeichen="SOLL" if euros >= 0 else "HABEN")
+    return SusaZeile(
+        kontobeschriftung="Konto",
+        kontonummer=konto,
+        saldo=saldo,
+        periodenwerte=[Periodenwert(periode=1, saldo=saldo)],
+        ebWert=None,
+        umsatzHaben=Decimal(max(-euros, 0)),
+        umsatzSoll=Decimal(max(euros, 0)),
+    )

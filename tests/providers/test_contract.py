@@ -1,0 +1,243 @@
+"""What every ledger provider must do, whoever keeps the books: the built-in ones and one far away."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from kontobahn.api.wire import encode
+from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ledger import kassenbuch
+from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.errors import BEREICHE
+from kontobahn.ledger.model import NeueBelegzeile, NeuerKassenbucheintrag, Personenkonto
+from kontobahn.ledger.provider import ClientBooks, OposFrage, Urheber
+from tests.harness import Organization, Service
+from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
+from tests.providers.scripted import ScriptedProvider
+
+YEAR, UNKNOWN_YEAR = date(2026, 1, 1), date(2001, 1, 1)
+WHO = Urheber("req", "API")
+PERSON: dict[str, Any] = {
+    "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
+    "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
+}  # fmt: skip
+LEDGER = """
+    2026-01-15 S 10010 8400 119,00 RE-1
+    2026-01-16 H 70001 3400 59,50 ER-1
+    2026-02-01 S 1200 10010 19,00 RE-1
+"""
+
+
+class Adapter(NamedTuple):
+    """A provider with a connection to it."""
+
+    service: Service
+    owner: Organization
+    connection_id: str
+    provider_name: str
+
+    def books(self, client_id: str | None = None) -> ClientBooks:
+        connection = self.service.db.read_now(find_for_operator, self.connection_id)
+        opened: ClientBooks = self.service.run(
+            self.service.ledger_providers[self.provider_name].open(connection, client_id)
+        )
+        return opened
+
+    def ask(self, coroutine: Any) -> Any:
+        return self.service.run(coroutine)
+
+
+@pytest.fixture(params=["books", "scripted"])
+def adapter(service: Service, request: pytest.FixtureRequest) -> Adapter:
+    owner = service.organization()
+    if request.param == "books":
+        books = Books(service, owner, years=("2025-01-01", "2026-01-01"))
+        books.post(LEDGER)
+        connection_id = books.connection_id
+    else:
+        service.ledger_providers["scripted"] = ScriptedProvider()
+        connection_id = service.ledger_connection(owner, provider="scripted")
+    return Adapter(service, owner, connection_id, request.param)
+
+
+def plain(answer: Any) -> Any:
+    """As it goes over the wire, with exact amounts."""
+    return json.loads(encode(answer), parse_float=Decimal)
+
+
+# --- At the port
+
+
+def test_the_default_client_opens_without_a_number_and_by_its_own(adapter: Adapter) -> None:
+    default = adapter.books()
+    assert adapter.books(default.client_id).client_id == default.client_id
+
+
+def test_an_unknown_client_is_a_bad_request_that_names_the_parameter(adapter: Adapter) -> None:
+    with pytest.raises(BadRequest) as refused:
+        adapter.books("9999-1")
+    assert refused.value.extra["field"] == "clientId"
+
+
+def test_fiscal_years_follow_each_other_and_say_how_accounts_are_numbered(adapter: Adapter) -> None:
+    years = adapter.ask(adapter.books().geschaeftsjahre())
+    assert years == sorted(years)
+    for earlier, later in pairwise(years):
+        assert earlier.ende < later.start
+    for year in years:
+        assert year.start < year.ende
+        assert year.kontenrahmen.startswith("SKR")
+        assert 4 <= year.konto_laenge <= 8
+
+
+@pytest.mark.parametrize(("name", "cursor"), [("konten", "kontonummer"), ("buchungen", "id")])
+def test_pages_follow_each_other_without_gap_or_repeat(adapter: Adapter, name: str, cursor: str) -> None:
+    read = getattr(adapter.books(), name)
+    everything = plain(adapter.ask(read(YEAR, None, None)))
+    assert everything
+    walked: list[Any] = []
+    while page := plain(adapter.ask(read(YEAR, walked[-1][cursor] if walked else None, 2))):
+        assert len(page) <= 2
+        walked += page
+    assert walked == everything
+    keys = [(len(row[cursor]), row[cursor]) for row in everything]
+    assert keys == sorted(set(keys))
+
+
+@pytest.mark.parametrize("name", ["konten", "buchungen", "susa", "zahlungsbedingungen"])
+def test_an_unknown_fiscal_year_is_not_found(adapter: Adapter, name: str) -> None:
+    arguments: dict[str, tuple[None, ...]] = {"susa": (None,), "zahlungsbedingungen": ()}
+    with pytest.raises(NotFound):
+        adapter.ask(getattr(adapter.books(), name)(UNKNOWN_YEAR, *arguments.get(name, (None, None))))
+
+
+def signed(item: dict[str, Any] | None) -> Decimal:
+    if item is None:
+        return Decimal(0)
+    return Decimal(item["betrag"] if item["sollHabenKennzeichen"] == "SOLL" else -item["betrag"])
+
+
+def test_a_trial_balance_agrees_with_itself(adapter: Adapter) -> None:
+    rows = plain(adapter.ask(adapter.books().susa(YEAR, None)))
+    assert rows
+    for row in rows:
+        moved = sum((signed(item["saldo"]) for item in row["periodenwerte"]), Decimal(0))
+        assert signed(row["saldo"]) == signed(row["ebWert"]) + moved
+        assert moved == row["umsatzSoll"] - row["umsatzHaben"]
+        assert all(1 <= item["periode"] <= 14 for item in row["periodenwerte"])
+    assert sum((signed(row["saldo"]) for row in rows), Decimal(0)) == 0
+    only = plain(adapter.ask(adapter.books().susa(YEAR, "100100000")))
+    assert only == [row for row in rows if row["kontonummer"] == "100100000"]
+
+
+@pytest.mark.parametrize("mode", ["reconcile", "raw"])
+def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: str) -> None:
+    stichtag = date(2026, 12, 31)
+
+    def ask(side: str) -> Any:
+        return plain(adapter.ask(adapter.books().offene_posten(OposFrage(stichtag, side, mode, None))))
+
+    everything = ask("all")
+    assert everything["konten"]
+    assert everything["stichtag"] == "2026-12-31"
+    for konto in everything["konten"]:
+        assert konto["totalSaldo"] == sum(item["saldo"] for item in konto["posten"])
+        assert konto["isDebitor"] == (konto["kontonummer"][0] < "7")
+        assert len(konto["kontonummer"]) == 9
+    for side, is_debitor, total in (("debitors", True, "sumDebitoren"), ("creditors", False, "sumKreditoren")):
+        wanted = [konto for konto in everything["konten"] if konto["isDebitor"] == is_debitor]
+        assert ask(side)["konten"] == wanted
+        assert everything[total] == ask(side)[total] == sum(konto["totalSaldo"] for konto in wanted)
+
+
+def test_every_area_belongs_to_a_service_and_can_be_probed(adapter: Adapter) -> None:
+    books = adapter.books()
+    active = adapter.ask(books.active_subscriptions())
+    for bereich in BEREICHE:
+        assert books.needed_subscription(bereich) in active
+        assert adapter.ask(books.probe(bereich, YEAR)) is None
+
+
+def test_folders_are_of_the_kind_asked_for(adapter: Adapter) -> None:
+    for kind in ("EINGANGSRECHNUNG", "AUSGANGSRECHNUNG"):
+        folders = plain(adapter.ask(adapter.books().rechnungsordner(kind)))
+        assert {folder["ordnertyp"] for folder in folders} <= {kind}
+
+
+def test_a_cash_entry_is_answered_as_it_was_given(adapter: Adapter) -> None:
+    lines = [NeueBelegzeile(belegtext="A", gegenkonto="1360", betrag=Decimal(amount)) for amount in ("10.05", "-0.05")]
+    given = kassenbuch.check(
+        NeuerKassenbucheintrag(
+            waehrung="EUR", kassenname="Hauptkasse", betrag=Decimal(10), belegzeilen=lines,
+            transaktionsdatum=datetime(2026, 3, 2, 9, tzinfo=UTC),
+        )
+    )  # fmt: skip
+    effect = adapter.ask(adapter.books().create_kassenbucheintrag(given, WHO))
+    answer = plain(adapter.service.db.write_now(effect))
+    assert (answer["betrag"], answer["kassenname"], answer["waehrung"]) == (10, "Hauptkasse", "EUR")
+    assert [item["betrag"] for item in answer["belegzeilen"]] == [Decimal("10.05"), Decimal("-0.05")]
+
+
+def test_a_person_account_is_created_and_then_updated(adapter: Adapter) -> None:
+    person = msgspec.convert(PERSON, Personenkonto)
+    for expected in (True, False, False):
+        effect = adapter.ask(adapter.books().save_personenkonto(person, WHO))
+        answer, created = adapter.service.db.write_now(effect)
+        assert created is expected
+        assert plain(answer)["data"]["kontonummernLaenge"] == 4
+
+
+def test_an_image_that_is_not_there_is_none(adapter: Adapter) -> None:
+    assert adapter.ask(adapter.books().belegbild("0193b2a0-0000-7000-8000-00000000abcd")) is None
+
+
+# --- Over HTTP
+
+YEAR_QUERY = {"geschaeftsjahrStartDatum": "2026-01-01"}
+READS: list[tuple[str, dict[str, str], int]] = [
+    ("/v2/ledger-rewe-read/opos", {}, 5),
+    ("/v2/ledger-rewe-read/susa", YEAR_QUERY, 1),
+    ("/v2/ledger-rewe-read/konten", YEAR_QUERY, 1),
+    ("/v2/ledger-rewe-read/buchungen", YEAR_QUERY, 1),
+    ("/v2/ledger-rewe-read/zahlungsbedingungen", YEAR_QUERY, 1),
+    ("/v2/ledger-duo/kassenbuecher", {}, 1),
+    ("/v2/ledger-duo/rechnungsordner", {}, 1),
+    ("/v2/ledger-duo/belegtypen", {}, 0),
+]
+
+
+def test_every_read_is_answered_and_charged_whoever_keeps_the_books(adapter: Adapter) -> None:
+    left = 100
+    for path, query, price in READS:
+        answer = adapter.service.get(path, adapter.owner.key, params={"connectionId": adapter.connection_id, **query})
+        assert answer.status_code == 200, answer.text
+        left -= price
+        assert answer.json()["platform"] == {"neuesGuthaben": left}
+    assert adapter.service.balance(adapter.owner).available == left
+
+
+def test_every_write_is_answered_and_charged_whoever_keeps_the_books(adapter: Adapter) -> None:
+    query = {"connectionId": adapter.connection_id}
+    for path, body, status, left in (
+        (KASSENBUCH, entry(line(10, "1360"), line(-5, "1360")), 201, 99),
+        (PERSONENKONTO, PERSON, 201, 98),
+        (PERSONENKONTO, PERSON, 200, 97),
+    ):
+        answer = adapter.service.post(path, adapter.owner.key, params=query, json=body)
+        assert answer.status_code == status, answer.text
+        assert answer.headers["x-credits-charged"] == "1"
+        assert answer.json()["platform"] == {"neuesGuthaben": left}
+
+
+def test_the_probe_of_sound_books_is_ok_whoever_keeps_them(adapter: Adapter) -> None:
+    answer = adapter.service.get(
+        "/v2/ledger-rewe-read/permissions", adapter.owner.key, params={"connectionId": adapter.connection_id}
+    )
+    assert {probe["status"] for probe in answer.json()["data"].values()} == {"ok"}

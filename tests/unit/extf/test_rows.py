@@ -1,0 +1,168 @@
+"""A bad row is told by its line, and takes no other row with it."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kontobahn.ledger.extf import Buchungssatz, ExtfError, Zeilenfehler, open_extf
+from kontobahn.ledger.extf.kodierung import Tally
+from kontobahn.ledger.extf.werte import Memo
+from tests.unit.extf.files import read, refusal, satz, text_of
+
+GOOD = satz()
+
+
+def test_every_refused_row_is_told_by_its_line() -> None:
+    found = read(text_of(GOOD, satz(changed={1: "x"}), GOOD, satz(changed={10: "9999"}), GOOD, "1;2;3", GOOD))
+    assert [row.zeile for row in found] == [3, 4, 5, 6, 7, 8, 9]
+    refused = [row for row in found if isinstance(row, Zeilenfehler)]
+    assert [(row.zeile, row.spalte) for row in refused] == [
+        (4, "Umsatz (ohne Soll/Haben-Kz)"),
+        (6, "Belegdatum"),
+        (8, ""),
+    ]
+
+
+@pytest.mark.parametrize("columns", [1, 14, 38, 124, 126])
+def test_a_wrong_number_of_columns_is_refused(columns: int) -> None:
+    row = ";".join([*GOOD.split(";"), ""][:columns])
+    found = read(text_of(*[GOOD] * 200, row, *[GOOD] * 2))
+    assert found[200] == (203, "", f"The row has {columns} columns; line 2 has 125 titles.")
+    assert sum(isinstance(satz, Buchungssatz) for satz in found) == 202
+
+
+def test_a_row_of_nothing_but_its_end_is_refused() -> None:
+    end = ";" * 87
+    found = read(text_of(*[GOOD] * 200, end))
+    assert found[200] == (203, "", "The row has 88 columns; line 2 has 125 titles.")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        satz(changed={14: '"not closed'}),
+        satz(changed={14: '"closed" too early"'}),
+        satz(changed={14: '"', 15: '"x"'}),
+        satz(changed={125: '"open'}),
+    ],
+)
+def test_a_wrong_quote_takes_no_other_row_with_it(row: str) -> None:
+    found = read(text_of(*[GOOD] * 150, row, *[GOOD] * 150))
+    assert [row.zeile for row in found] == list(range(3, 304))
+    assert [row.zeile for row in found if isinstance(row, Zeilenfehler)] == [153]
+
+
+def test_a_line_break_in_a_text_is_refused_in_both_lines() -> None:
+    found = read(text_of(GOOD, satz(changed={14: '"two\r\nlines"'}), GOOD))
+    assert [type(row) for row in found] == [Buchungssatz, Zeilenfehler, Zeilenfehler, Buchungssatz]
+    assert [row.zeile for row in found] == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("control", ["\0", "\t", "\r", "\x1f", "\x7f"])
+def test_a_control_character_is_refused(control: str) -> None:
+    found = read(text_of(GOOD, satz(changed={14: f'"a{control}b"'}), GOOD))
+    assert [type(row) for row in found] == [Buchungssatz, Zeilenfehler, Buchungssatz]
+    assert found[1] == (4, "Buchungstext", f"The text holds the control character 0x{ord(control):02X}.")
+
+
+def test_a_control_character_outside_of_quotes_is_refused() -> None:
+    assert refusal(satz(changed={20: "a\rb"})).spalte == "Beleglink"
+
+
+def test_quotes_and_semicolons_within_a_text_are_text() -> None:
+    text = '";"";""";'
+    row = satz(changed={14: '"' + text.replace('"', '""') + '"'})
+    for found in read(text_of(GOOD, row, row)):
+        assert isinstance(found, Buchungssatz)
+        assert found.buchungstext in {"Rechnung", text}
+
+
+def test_rows_that_end_differently_are_all_read_in_full() -> None:
+    """Known ends are cut off from lines; whatever stands before or in them must come out as if they were not."""
+    ends = ["", "0", "1"]
+    texts = ["Rechnung", '"a;b"', '"""', '"x"";"";"']
+    rows = [
+        satz(changed={38: kost, 114: end, 115: day, 20: link, 118: reversal})
+        for end, day, kost, link, reversal in itertools.product(
+            ends, ["", "01022024", "02022024"], ["", '"A"'], ["", '"BEDI ""1"""'], ["", "1"]
+        )
+    ]
+    rows += [satz(changed={14: text}) for text in texts]
+    once = [read(text_of(row))[0] for row in rows]
+    together = read(text_of(*rows * 20))
+    assert [row[1:] for row in together] == [row[1:] for row in once * 20]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    asked: list[str] = []
+
+    def length(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    memo = Memo(length, size=3)
+    assert [memo[text] for text in ("a", "bb", "a", "ccc", "dddd", "dddd")] == [1, 2, 1, 3, 4, 4]
+    assert asked == ["a", "bb", "ccc", "dddd"]
+    assert len(memo) <= 3
+
+
+def test_a_line_end_across_two_blocks_is_one() -> None:
+    whole, parted, broken = Tally(), Tally(), Tally()
+    whole.at(b"a\r\nb\r\n")
+    for block in (b"a\r", b"", b"\nb\r", b"\n"):
+        parted.at(block)
+    for block in (b"a\r", b"b\r\n"):
+        broken.at(block)
+    assert (whole.line, whole.is_clean) == (parted.line, parted.is_clean) == (3, True)
+    assert (broken.line, broken.is_clean) == (2, False)
+
+
+def test_a_long_file_is_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "EXTF_long.csv"
+    path.write_text(text_of(*(satz(changed={11: f"RE-{number}"}) for number in range(20_000))), "cp1252", newline="")
+    tracemalloc.start()
+    try:
+        with open_extf(path) as datei:
+            count = sum(isinstance(row, Buchungssatz) for row in datei.buchungssaetze())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 20_000
+    assert path.stat().st_size > 3_000_000
+    assert peak < 2_500_000
+
+
+QUOTED = ";".join(f'"{feld}"' for feld in GOOD.split(";"))
+DAMAGES = st.lists(
+    st.tuples(st.integers(0, len(QUOTED)), st.integers(0, 3), st.text('";,x1 \t', max_size=4)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(DAMAGES, st.sampled_from([GOOD, QUOTED]), st.sampled_from(["\r\n", "\n"]))
+def test_a_damaged_row_is_judged_the_same_alone_and_among_others(
+    damages: list[tuple[int, int, str]], good: str, end: str
+) -> None:
+    rows = [good[:at] + text + good[at + gone :] for at, gone, text in damages]
+    alone = [found[1:] for row in rows for found in read(text_of(row, end=end))]
+    among = read(text_of(*[good] * 150, *rows, good, end=end))[150:-1]
+    assert [found[1:] for found in among] == alone
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 4_000), st.binary(max_size=6), st.sampled_from(["cp1252", "utf-8-sig", "utf-16"]))
+def test_no_damage_to_the_bytes_brings_the_reader_down(at: int, damage: bytes, encoding: str) -> None:
+    data = text_of(satz(changed={14: '"Müller"'}), GOOD).encode(encoding)
+    try:
+        found = read(data[:at] + damage + data[at + len(damage) :])
+    except ExtfError as error:
+        reasons = [str(error)]
+    else:
+        reasons = [row.grund for row in found if isinstance(row, Zeilenfehler)]
+    assert all(reason.endswith(".") for reason in reasons)

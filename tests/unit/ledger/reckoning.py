@@ -1,0 +1,160 @@
+"""Open items and balances reckoned the long way: from a plain list of bookings, each time from the beginning.
+
+It shares nothing with the program but the rules: grouping by account and document, and carry-overs netted against what lacks
+its document. Amounts are cents, SOLL is positive.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CARRY = ("90000000", "90080000", "90090000")
+PERSONS = ("100100000", "100200000", "600010000", "700010000", "999990000")
+
+
+class Booking(NamedTuple):
+    tag: str
+    # First day of its fiscal year.
+    jahr: str
+    konto: str
+    gegenkonto: str
+    soll: bool
+    betrag: int
+    beleg: str
+    text: str
+    skonto: int = 0
+    reversal: bool = False
+
+    @property
+    def is_opening(self) -> bool:
+        return self.tag == self.jahr and (self.konto in CARRY or self.gegenkonto in CARRY)
+
+
+class Leg(NamedTuple):
+    konto: str
+    tag: str
+    jahr: str
+    beleg: str
+    text: str
+    betrag: int
+    is_opening: bool
+    reversal: bool
+
+
+def person_legs(bookings: list[Booking]) -> list[Leg]:
+    legs = []
+    for item in bookings:
+        # A discount clears as much of the document as the money does.
+        amount = (item.betrag + item.skonto) * (1 if item.soll else -1)
+        for konto, betrag in ((item.konto, amount), (item.gegenkonto, -amount)):
+            if len(konto) == 9:
+                legs.append(
+                    Leg(konto, item.tag, item.jahr, item.beleg, item.text, betrag, item.is_opening, item.reversal)
+                )
+    return legs
+
+
+def carried_years(bookings: list[Booking], stichtag: str) -> list[str]:
+    """Fiscal years begun by the cut-off in which the client has any opening balance."""
+    return sorted({item.jahr for item in bookings if item.is_opening and item.jahr <= stichtag})
+
+
+def open_items(bookings: list[Booking], stichtag: str, mode: str) -> dict[str, list[dict[str, Any]]]:
+    """Account → items with a balance, as the answer lists them but in cents."""
+    carried = carried_years(bookings, stichtag)
+    legs = [leg for leg in person_legs(bookings) if leg.tag <= stichtag]
+    found = {}
+    for konto in sorted({leg.konto for leg in legs}):
+        own = [leg for leg in legs if leg.konto == konto]
+        items = _raw(own, carried) if mode == "raw" else _reconciled(own, carried)
+        items = [item for item in items if item["saldo"]]
+        if items:
+            found[konto] = sorted(items, key=lambda item: (-abs(item["saldo"]), item["beleg"]))
+    return found
+
+
+def _grouped(legs: list[Leg]) -> list[dict[str, Any]]:
+    groups: dict[str, list[Leg]] = {}
+    for leg in legs:
+        groups.setdefault(leg.beleg, []).append(leg)
+    items = []
+    for beleg, members in groups.items():
+        tag, text = min((leg.tag, leg.text) for leg in members)
+        items.append({
+            "beleg": beleg, "belegdatum": tag, "buchungstext": text, "saldo": sum(leg.betrag for leg in members),
+            "one_sided": len({leg.betrag > 0 for leg in members}) == 1,
+        })  # fmt: skip
+    return items
+
+
+def _reconciled(own: list[Leg], carried: list[str]) -> list[dict[str, Any]]:
+    details = [leg for leg in own if not leg.is_opening]
+    items = sorted(_grouped(details), key=lambda item: (item["belegdatum"], item["beleg"]))
+    rest = 0
+    if carried:
+        latest = carried[-1]
+        opening = sum(leg.betrag for leg in own if leg.is_opening and leg.jahr == latest)
+        rest = opening - sum(leg.betrag for leg in details if leg.jahr < latest)
+    for item in items:
+        # A payment or credit without its document, of the other sign, takes up the rest: the oldest first.
+        if item["one_sided"] and rest * item["saldo"] < 0:
+            taken = min(abs(rest), abs(item["saldo"]))
+            item["saldo"] += taken if item["saldo"] < 0 else -taken
+            rest += -taken if rest > 0 else taken
+    if rest:
+        items.append({"beleg": "EB-RESIDUAL", "belegdatum": carried[-1], "buchungstext": "Saldovortrag", "saldo": rest})
+    return items
+
+
+def _raw(own: list[Leg], carried: list[str]) -> list[dict[str, Any]]:
+    """Every opening is an ordinary item “0”; its counter leg takes out what the account stood at the day before."""
+    legs = [leg._replace(beleg="0") if leg.is_opening else leg for leg in own]
+    for jahr in carried:
+        before = sum(leg.betrag for leg in legs if leg.jahr < jahr)
+        if before:
+            texts = [leg.text for leg in own if leg.is_opening and leg.jahr == jahr]
+            text = min(texts, default="Saldovortrag")
+            legs.append(Leg(own[0].konto, jahr, jahr, "0", text, -before, True, False))
+    return _grouped(legs)
+
+
+class Balance(NamedTuple):
+    eb: int | None
+    # Period → debit and credit turnover.
+    periods: dict[int, tuple[int, int]]
+
+    @property
+    def saldo(self) -> int:
+        return (self.eb or 0) + sum(soll - haben for soll, haben in self.periods.values())
+
+
+def balance(bookings: list[Booking], konto: str, jahr: str) -> Balance | None:
+    """A person account's line of the trial balance; None where it has no bookings in the year."""
+    legs = [leg for leg in person_legs(bookings) if (leg.konto, leg.jahr) == (konto, jahr)]
+    if not legs:
+        return None
+    periods: dict[int, tuple[int, int]] = {}
+    openings = [leg.betrag for leg in legs if leg.is_opening]
+    for leg in legs:
+        if leg.is_opening:
+            continue
+        number = _month_of_year(leg.tag, jahr)
+        soll, haben = periods.get(number, (0, 0))
+        # A general reversal takes turnover back on the side it was on.
+        if (leg.betrag > 0) != leg.reversal:
+            soll += leg.betrag
+        else:
+            haben -= leg.betrag
+        periods[number] = soll, haben
+    return Balance(sum(openings) if openings else None, periods)
+
+
+def _month_of_year(tag: str, jahr: str) -> int:
+    year, month = int(jahr[:4]), int(jahr[5:7])
+    number = 1
+    while f"{year:04}-{month:02}" != tag[:7]:
+        month += 1
+        number += 1
+        if month == 13:
+            year, month = year + 1, 1
+    return number
