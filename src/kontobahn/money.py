@@ -32,7 +32,11 @@ def from_minor(cents: int) -> Decimal:
     return Decimal(cents).scaleb(-2).quantize(CENT)
 
 
+def amount_text(cents: int) -> str:
+    """An amount as JSON has it."""
+    return f"{cents // 100}.{cents % 100:02d}" if cents >= 0 else f"-{-cents // 100}.{-cents % 100:02d}"
+
+
 def to_wire(cents: int) -> Decimal:
     """An amount that is only going to be written: its JSON text, which costs a tenth of making a Decimal first."""
-    text = b"%d.%02d" % divmod(cents, 100) if cents >= 0 else b"-%d.%02d" % divmod(-cents, 100)
-    return cast(Decimal, msgspec.Raw(text))
+    return cast(Decimal, msgspec.Raw(amount_text(cents)))

@@ -9,9 +9,12 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple, cast
 
+from msgspec import Raw
+
+from kontobahn.api.wire import encode
 from kontobahn.ledger.konto import is_debitor
-from kontobahn.ledger.model import Opos, OposKonto, Posten
-from kontobahn.money import to_wire
+from kontobahn.ledger.model import Opos, OposKonto
+from kontobahn.money import amount_text, to_wire
 
 EB_RESIDUAL, EB_RESIDUAL_TEXT = "EB-RESIDUAL", "Saldovortrag"
 RAW_EB_BELEG = "0"
@@ -31,8 +34,8 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# A row of what is open: account, document number, debit, credit, date, text.
-OpenRow = tuple[str, str, int, int, str, str]
+# A row of the answer: account, balance, and the item's text up to its balance. Rows of an account stand together, by size.
+OpenRow = tuple[str, int, str]
 
 
 class Rest(NamedTuple):
@@ -73,45 +76,46 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
     return [*result, opening]
 
 
+def item_text(beleg: str, belegdatum: str, buchungstext: str) -> str:
+    """An item of the answer in JSON, up to its balance."""
+    return f'{{"beleg":{_quoted(beleg)},"belegdatum":"{belegdatum}","buchungstext":{_quoted(buchungstext)},"saldo":'
+
+
+def _quoted(text: str) -> str:
+    return encode(text).decode()
+
+
+def rows_of(konto: str, items: list[Item]) -> list[OpenRow]:
+    """The rows of one account, by size; what has no balance is no row."""
+    by_size = sorted((item for item in items if item.saldo), key=lambda item: (-abs(item.saldo), item.beleg))
+    return [(konto, item.saldo, item_text(item.beleg, item.belegdatum, item.buchungstext)) for item in by_size]
+
+
 def assemble(stichtag: date, rows: list[OpenRow], names: dict[str, str]) -> Opos:
-    """The answer: items and accounts by absolute balance, sums by side. Rows with a zero balance must not be among them."""
-    posten: dict[str, list[tuple[int, str, int, OpenRow]]] = {}
-    for row in rows:
-        saldo = row[2] - row[3]
-        entry = (-saldo if saldo > 0 else saldo, row[1], saldo, row)
-        of_konto = posten.get(row[0])
-        if of_konto is None:
-            posten[row[0]] = [entry]
-        else:
-            of_konto.append(entry)
-    listed: list[tuple[int, str, OposKonto]] = []
+    """The answer: accounts by absolute balance, sums by side."""
+    # Written as text, all items first: structs for each of many thousand would cost several times as much.
+    texts = [f"{text}{amount_text(saldo)}}}" for _, saldo, text in rows]
+    listed: list[tuple[int, str, str]] = []
     sums = {True: 0, False: 0}
-    for konto, entries in posten.items():
-        if len(entries) > 1:
-            entries.sort()
-        total = sum([entry[2] for entry in entries])
+    start = 0
+    for end in range(1, len(rows) + 1):
+        konto = rows[start][0]
+        if end < len(rows) and rows[end][0] == konto:
+            continue
+        total = rows[start][1] if end == start + 1 else sum([row[1] for row in rows[start:end]])
         debitor = is_debitor(konto)
         sums[debitor] += total
-        answer = OposKonto(
-            kontonummer=konto,
-            bezeichnung=names.get(konto, ""),
-            isDebitor=debitor,
-            totalSaldo=to_wire(total),
-            posten=[
-                # The date is an ISO text already, as the wire wants it.
-                Posten(beleg=beleg, belegdatum=cast(date, row[4]), buchungstext=row[5], saldo=to_wire(saldo))
-                for _, beleg, saldo, row in entries
-            ],
-        )
-        listed.append((-abs(total), konto, answer))
-    listed.sort(key=_by_size)
+        listed.append((
+            -abs(total),
+            konto,
+            f'{{"kontonummer":"{konto}","bezeichnung":{_quoted(names.get(konto, ""))},"isDebitor":{"true" if debitor else "false"},'
+            f'"totalSaldo":{amount_text(total)},"posten":[{",".join(texts[start:end])}]}}',
+        ))  # fmt: skip
+        start = end
+    listed.sort()
     return Opos(
         stichtag=stichtag,
-        konten=[answer for _, _, answer in listed],
+        konten=cast(list[OposKonto], Raw(f"[{','.join([text for _, _, text in listed])}]")),
         sumDebitoren=to_wire(sums[True]),
         sumKreditoren=to_wire(sums[False]),
     )
-
-
-def _by_size(entry: tuple[int, str, OposKonto]) -> tuple[int, str]:
-    return entry[:2]

@@ -130,11 +130,12 @@ CREATE TABLE books_items (
   is_open SMALLINT NOT NULL CHECK (is_open = 0 OR is_open = 1),
   belegdatum TEXT NOT NULL,
   buchungstext TEXT NOT NULL,
+  -- The item as a call answers it, up to its balance: a list is these texts joined.
+  wire TEXT NOT NULL,
   PRIMARY KEY (mandant, konto, beleg)
 );
 -- Holds the open ones only, and all that is asked of them: the cost of a list is the length of the list.
-CREATE INDEX books_items_open ON books_items (mandant, is_open, konto, beleg, soll, haben, belegdatum, buchungstext)
-  WHERE is_open = 1;
+CREATE INDEX books_items_open ON books_items (mandant, is_open, konto, beleg, soll, haben, wire) WHERE is_open = 1;
 
 -- The movements behind the items, by date, to go back to an earlier cut-off.
 CREATE TABLE books_item_moves (

@@ -15,6 +15,7 @@ from kontobahn.ledger.books.store import Client, Jahr
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, full, legs
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
+from kontobahn.ledger.opos import item_text
 
 FLUSH_EVERY = 20_000
 EB_PERIOD, CLOSING_PERIOD = 0, 13
@@ -34,12 +35,14 @@ _ADD_PERIOD = (
 # The date and text of an item are those of its earliest leg, whatever the order in which legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
-    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext, wire)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
     " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
     " is_open = CASE WHEN books_items.soll + excluded.soll = books_items.haben + excluded.haben THEN 0 ELSE 1 END,"
     f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
-    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END"
+    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END,"
+    f" wire = CASE WHEN {_EARLIER} THEN excluded.wire ELSE books_items.wire END"
 )
 _ADD_MOVE = (
     "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
@@ -244,7 +247,7 @@ class Poster:
         tx.many(
             _ADD_ITEM,
             [
-                (mandant, *key, soll, haben, int(soll != haben), *first)
+                (mandant, *key, soll, haben, int(soll != haben), *first, item_text(key[1], *first))
                 for key, (soll, haben, first) in self._items.items()
             ],
         )

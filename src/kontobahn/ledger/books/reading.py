@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import cast
 
 import msgspec
 
@@ -11,6 +15,7 @@ from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
+from kontobahn.ledger.books.posting import EB_PERIOD
 from kontobahn.ledger.books.store import Client, year_of_start
 from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.model import (
@@ -22,9 +27,7 @@ from kontobahn.ledger.model import (
     Kostenstellen,
     Opos,
     Ordnertyp,
-    Periodenwert,
     Rechnungsordner,
-    Saldo,
     SusaZeile,
     Zahlungsbedingung,
 )  # fmt: skip
@@ -32,6 +35,7 @@ from kontobahn.ledger.opos import Item, OpenRow, Rest
 from kontobahn.ledger.provider import OposFrage
 
 FIRST_CREDITOR = "700000000"
+MOST_SINGLE_ACCOUNTS = 100
 _ALL_PERSONS = ("100000000", "999999999")
 
 
@@ -49,26 +53,24 @@ def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
     stichtag = frage.stichtag.isoformat()
     low, high = _konto_range(client, frage)
     rests = _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw")
-    open_now, changed = _open_now(tx, client, low, high), _changed_since(tx, client, stichtag, low, high)
+    changed = _changed_since(tx, client, stichtag, low, high)
     names = _labels(tx, client, low, high)
+    open_now = _open_now(tx, client, low, high)
     if not rests and not changed:
         return opos.assemble(frage.stichtag, open_now, names)
     # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
     net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
     special = set(rests) | {konto for konto, _ in changed}
     of_konto: dict[str, list[Item]] = {konto: [] for konto in special}
-    plain: list[OpenRow] = []
-    for row in open_now:
-        if row[0] not in special:
-            plain.append(row)
-        elif (row[0], row[1]) not in changed:
-            of_konto[row[0]].append(Item._make(row[1:]))
+    for konto, item in _open_items(tx, client, special, low, high):
+        if (konto, item.beleg) not in changed:
+            of_konto[konto].append(item)
     for (konto, _), item in changed.items():
         of_konto[konto].append(item)
+    rows = [row for row in open_now if row[0] not in special]
     for konto, items in of_konto.items():
-        netted = net(items, rests[konto]) if konto in rests else items
-        plain += [(konto, *item) for item in netted if item.soll != item.haben]
-    return opos.assemble(frage.stichtag, plain, names)
+        rows += opos.rows_of(konto, net(items, rests[konto]) if konto in rests else items)
+    return opos.assemble(frage.stichtag, rows, names)
 
 
 def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
@@ -87,10 +89,24 @@ def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
 
 def _open_now(tx: Tx, client: Client, low: str, high: str) -> list[OpenRow]:
     return tx.all(
-        "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items"
-        " WHERE mandant = ? AND is_open = 1 AND konto BETWEEN ? AND ?",
+        "SELECT konto, soll - haben, wire FROM books_items WHERE mandant = ? AND is_open = 1 AND konto BETWEEN ? AND ?"
+        " ORDER BY konto, ABS(soll - haben) DESC, beleg",
         client.mandant, low, high,
     )  # fmt: skip
+
+
+def _open_items(tx: Tx, client: Client, konten: set[str], low: str, high: str) -> Iterator[tuple[str, Item]]:
+    """What is open now in these accounts, with all that is known of it."""
+    select = (
+        "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
+        " AND konto BETWEEN ? AND ?"
+    )
+    # A few accounts are asked for one by one, many by one look at all of them.
+    ranges = [(konto, konto) for konto in konten] if len(konten) <= MOST_SINGLE_ACCOUNTS else [(low, high)]
+    for first, last in ranges:
+        for row in tx.all(select, client.mandant, first, last):
+            if row[0] in konten:
+                yield row[0], Item._make(row[1:])
 
 
 def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> dict[tuple[str, str], Item]:
@@ -162,33 +178,34 @@ def susa(tx: Tx, client: Client, jahr: date, nur_konto: str | None) -> list[Susa
         f" WHERE p.mandant = ? AND p.jahr = ?{narrowed} ORDER BY LENGTH(p.konto), p.konto, p.periode",
         *params,
     )
-    result: list[SusaZeile] = []
-    start = 0
-    for position in range(1, len(rows) + 1):
-        if position == len(rows) or rows[position][0] != rows[start][0]:
-            result.append(_susa_zeile(rows[start:position]))
-            start = position
-    return result
+    lines = (_susa_text(konto, list(of_konto)) for konto, of_konto in groupby(rows, key=itemgetter(0)))
+    # Written as text, like the open items: a year has many thousand period values.
+    return cast(list[SusaZeile], msgspec.Raw(f"[{','.join(lines)}]"))
 
 
-def _susa_zeile(rows: list[tuple[str, str | None, int, int, int]]) -> SusaZeile:
-    konto, beschriftung = rows[0][0], rows[0][1]
-    eb = next((soll - haben for _, _, periode, soll, haben in rows if periode == 0), None)
-    moves = [row for row in rows if row[2] != 0]
-    soll, haben = sum(row[3] for row in moves), sum(row[4] for row in moves)
-    return SusaZeile(
-        kontobeschriftung=beschriftung or "",
-        kontonummer=konto,
-        saldo=saldo((eb or 0) + soll - haben),
-        periodenwerte=[Periodenwert(periode=row[2], saldo=saldo(row[3] - row[4])) for row in moves],
-        ebWert=None if eb is None else saldo(eb),
-        umsatzHaben=money.to_wire(haben),
-        umsatzSoll=money.to_wire(soll),
+def _susa_text(konto: str, rows: list[tuple[str, str | None, int, int, int]]) -> str:
+    """A row of the answer (SusaZeile) in JSON."""
+    eb: int | None = None
+    total_soll = total_haben = 0
+    periods = []
+    for _, _, periode, soll, haben in rows:
+        if periode == EB_PERIOD:
+            eb = soll - haben
+        else:
+            total_soll += soll
+            total_haben += haben
+            periods.append(f'{{"periode":{periode},"saldo":{_saldo_text(soll - haben)}}}')
+    return (
+        f'{{"kontobeschriftung":{encode(rows[0][1] or "").decode()},"kontonummer":"{konto}",'
+        f'"saldo":{_saldo_text((eb or 0) + total_soll - total_haben)},"periodenwerte":[{",".join(periods)}],'
+        f'"ebWert":{"null" if eb is None else _saldo_text(eb)},'
+        f'"umsatzHaben":{money.amount_text(total_haben)},"umsatzSoll":{money.amount_text(total_soll)}}}'
     )
 
 
-def saldo(cents: int) -> Saldo:
-    return Saldo(betrag=money.to_wire(abs(cents)), sollHabenKennzeichen="HABEN" if cents < 0 else "SOLL")
+def _saldo_text(cents: int) -> str:
+    side = "HABEN" if cents < 0 else "SOLL"
+    return f'{{"betrag":{money.amount_text(abs(cents))},"sollHabenKennzeichen":"{side}"}}'
 
 
 # --- Accounts, bookings, lists

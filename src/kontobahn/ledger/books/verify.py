@@ -11,6 +11,7 @@ from kontobahn.ledger.books.posting import EB_PERIOD, Satz, legs_of
 from kontobahn.ledger.books.store import Client, client_of_mandant
 from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.opos import item_text
 
 PAGE = 20_000
 _COLUMNS = (
@@ -99,15 +100,13 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
             "SELECT jahr, konto, periode, soll, haben FROM books_periods WHERE mandant = ?", mandant
         )
     }
-    items = {
-        (konto, beleg): [soll, haben, (datum, text)]
-        if is_open == int(soll != haben)
-        else "marked open or closed wrongly"
-        for konto, beleg, soll, haben, is_open, datum, text in tx.all(
-            "SELECT konto, beleg, soll, haben, is_open, belegdatum, buchungstext FROM books_items WHERE mandant = ?",
-            mandant,
-        )
-    }
+    items: dict[tuple[str, str], Any] = {}
+    for konto, beleg, soll, haben, is_open, datum, text, wire in tx.all(
+        "SELECT konto, beleg, soll, haben, is_open, belegdatum, buchungstext, wire FROM books_items WHERE mandant = ?",
+        mandant,
+    ):
+        derived = is_open == int(soll != haben) and wire == item_text(beleg, datum, text)
+        items[konto, beleg] = [soll, haben, (datum, text)] if derived else "wrong in is_open or wire"
     years = {
         (konto, jahr): [eb, bewegung]
         for konto, jahr, eb, bewegung in tx.all(
