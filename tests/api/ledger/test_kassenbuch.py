@@ -94,7 +94,7 @@ def test_the_answer_has_the_contract_s_shape_and_costs_one(books: Books) -> None
         "ledgerAntwort": {
             "status": "SUCCESS",
             "meldungen": [
-                {"dateiname": None, "nachricht": "3 Kassenbucheinträge wurden gebucht.", "zeitstempel": NOW, "typ": "INFO"}
+                {"dateiname": None, "nachricht": "Die Kassenbucheinträge 1 bis 3 wurden gebucht.", "zeitstempel": NOW, "typ": "INFO"}
             ],
         },
         "platform": {"neuesGuthaben": 99},

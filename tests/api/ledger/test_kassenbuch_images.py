@@ -201,3 +201,29 @@ def test_an_entry_with_images_names_the_receipt_service_where_it_is_not_booked(b
     assert body["code"] == "ledger_export_service_missing"
     assert "Belegbilderservice" in body["error"]
     assert "Rechnungsdatenservice" in body["activeSubscriptions"]
+
+
+# --- Reading back
+
+
+def test_a_stored_image_is_read_back_byte_for_byte_and_free(books: Books) -> None:
+    content = PDF + bytes(range(256)) * 100
+    (told,) = books.send(KASSENBUCH, with_images(image(content, "Quittung März.pdf"))).json()["belegbilder"]
+    for given in (told["id"], told["id"].upper()):
+        answer = books.get(f"/v2/ledger-duo/belegbilder/{given}")
+        assert answer.status_code == 200, answer.text
+        assert answer.content == content
+        assert answer.headers["content-type"] == "application/pdf"
+        assert answer.headers["content-length"] == str(len(content))
+        assert "filename*=UTF-8''Quittung%20M%C3%A4rz.pdf" in answer.headers["content-disposition"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert books.service.balance(books.owner).spent == 1
+
+
+def test_an_image_of_another_connection_is_not_there(service: Service) -> None:
+    owner = service.organization()
+    first, second = Books(service, owner), Books(service, owner)
+    (told,) = first.send(KASSENBUCH, with_images(image(PDF))).json()["belegbilder"]
+    assert first.get(f"/v2/ledger-duo/belegbilder/{told['id']}").status_code == 200
+    assert second.get(f"/v2/ledger-duo/belegbilder/{told['id']}").status_code == 404
+    assert second.get("/v2/ledger-duo/belegbilder/1").status_code == 400

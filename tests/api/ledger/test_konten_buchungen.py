@@ -148,4 +148,17 @@ def test_a_wrong_question_is_refused_and_free(
 @pytest.mark.parametrize("path", [KONTEN, BUCHUNGEN])
 def test_past_the_end_there_is_nothing(books: Books, path: str) -> None:
     books.post("2026-05-05 S 10010 8400 2,38 NEU")
-    assert books.read(path, **YEAR, from_id="9" * 18) == []
+    assert books.read(path, **YEAR, from_id="9" * (18 if path == BUCHUNGEN else 9)) == []
+
+
+@pytest.mark.parametrize("laenge", [4, 5, 6, 7, 8])
+def test_the_last_account_is_the_cursor_whatever_the_client_s_length(service: Service, laenge: int) -> None:
+    books = Books(service, service.organization(credits_granted=1_000), laenge=laenge)
+    everything = books.read(KONTEN, **YEAR)
+    assert len(everything) > 60
+    assert walk(books, KONTEN, 25, "kontonummer") == everything
+
+
+def test_the_cursor_of_the_accounts_may_be_the_client_s_own_number(books: Books) -> None:
+    assert books.read(KONTEN, **YEAR, from_id="8400") == books.read(KONTEN, **YEAR, from_id="84000000")
+    refusal(books.get(KONTEN, **YEAR, from_id="840000"), 400, "from_id")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Service
-from tests.ledger_builder import Books
+from tests.ledger_builder import PERSONENKONTO, Books, refusal
 
 PATH = "/v2/ledger-rewe-read/opos"
 # The worked example of how carry-overs and documents are netted.
@@ -153,3 +153,69 @@ def test_without_a_connection_it_names_the_parameter(books: Books) -> None:
     answer = books.service.get(PATH, books.owner.key)
     assert answer.status_code == 400
     assert "`connectionId` is required" in answer.json()["error"]
+
+
+def test_names_and_texts_come_through_whatever_they_hold(books: Books) -> None:
+    body = {
+        "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
+        "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": 'Müller "& Söhne" \\ {Bau} \u20ac \U0001f4b6\n',
+    }  # fmt: skip
+    assert books.send(PERSONENKONTO, body).status_code == 201
+    books.post('2026-01-15 S 10010 8400 119,00 RE"7\\ Text "in" Anführung {0} \u2028')
+    (konto,) = ask(books)["data"]["konten"]
+    assert konto["bezeichnung"] == body["firmenname"]
+    assert (konto["posten"][0]["beleg"], konto["posten"][0]["saldo"]) == ('RE"7\\', 119.00)
+    assert konto["posten"][0]["buchungstext"] == 'Text "in" Anführung {0}'
+    (row,) = books.read("/v2/ledger-rewe-read/susa", geschaeftsjahrStartDatum="2026-01-01", kontonummer="10010")
+    assert row["kontobeschriftung"] == body["firmenname"]
+
+
+def test_amounts_are_written_with_two_decimals(books: Books) -> None:
+    books.post(
+        "2026-01-15 S 10010 8400 0,05 A\n2026-01-15 H 10010 8400 1000000000,10 B\n2026-01-15 H 10020 8400 0,99 C"
+    )
+    content = books.service.get(PATH, books.owner.key, params=books.query()).content
+    for text in (b'"saldo":0.05}', b'"saldo":-1000000000.10}', b'"saldo":-0.99}', b'"totalSaldo":-1000000000.05,'):
+        assert text in content
+
+
+def test_in_january_before_the_carry_over_the_old_year_s_items_stay(books: Books) -> None:
+    books.post("2025-11-15 S 10010 8400 119,00 RE-1\n2026-01-10 S 10010 8400 238,00 RE-2")
+    assert items(ask(books)) == {"RE-1": 119, "RE-2": 238}
+    books.post("2026-01-01 S 10010 9008 119,00 EB")
+    assert items(ask(books)) == {"RE-1": 119, "RE-2": 238}
+    assert items(ask(books, ebModus="raw")) == {"RE-1": 119, "RE-2": 238}
+
+
+def test_a_late_booking_in_a_carried_year_counts_once_it_is_carried_too(books: Books) -> None:
+    books.post("2025-11-15 S 10010 8400 119,00 RE-1\n2026-01-01 S 10010 9008 119,00 EB")
+    books.post("2025-12-31 S 10010 8400 59,50 RE-9")
+    assert ask(books)["data"]["konten"][0]["totalSaldo"] == 119
+    books.post("2026-01-01 S 10010 9008 59,50 EB")
+    assert items(ask(books)) == {"RE-1": 119, "RE-9": 59.5}
+
+
+def test_an_opening_without_its_documents_is_netted_against_the_oldest_payments_first(books: Books) -> None:
+    books.post(
+        """
+        2026-01-01 S 10010 9008 100,00 EB
+        2026-02-20 S 1200 10010 80,00 Z-2
+        2026-02-10 S 1200 10010 50,00 Z-1
+        2026-02-15 S 10010 8400 30,00 RE-1
+        2026-02-16 S 1200 10010 40,00 RE-1
+        """
+    )
+    # 100 covers the 50 and fifty of the 80; the overpaid RE-1 has its document and is left alone.
+    assert items(ask(books)) == {"Z-2": -30, "RE-1": -10}
+
+
+def test_bookings_between_two_person_accounts_move_both(books: Books) -> None:
+    books.post("2026-01-10 S 10010 70001 50,00 V-1")
+    answer = ask(books)["data"]
+    assert (answer["sumDebitoren"], answer["sumKreditoren"]) == (50, -50)
+
+
+def test_without_enough_credits_it_is_402(service: Service) -> None:
+    books = Books(service, service.organization(credits_granted=4))
+    body = refusal(books.get(PATH), 402)
+    assert (body["benoetigt"], body["verfuegbar"]) == (5, 4)

@@ -196,6 +196,15 @@ def test_openings_count_as_openings_and_not_as_turnover(books: Books) -> None:
     assert (found["10000000"]["periodenwerte"], found["10000000"]["umsatzHaben"]) == ([], 0)
 
 
+def test_a_sale_on_new_year_s_day_is_no_opening_whatever_its_number(books: Books) -> None:
+    books.post("2025-12-01 S 10010 8400 119,00 RE-1\n2026-01-01 S 1000 8400 119,00 0")
+    found = rows(books)
+    assert found["84000000"]["ebWert"] is None
+    assert found["10000000"]["umsatzSoll"] == 119
+    (konto,) = books.read("/v2/ledger-rewe-read/opos", stichtag="2026-01-31")["konten"]
+    assert [(item["beleg"], item["saldo"]) for item in konto["posten"]] == [("RE-1", 119.00)]
+
+
 def test_a_discount_is_split_into_net_and_tax(books: Books) -> None:
     books.post("2026-01-10 S 10010 8400 119,00 RE-1\n2026-01-20 S 1200 10010 116,62 RE-1 skonto=2,38")
     found = {konto: signed(row) for konto, row in rows(books).items()}

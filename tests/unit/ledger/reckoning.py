@@ -27,7 +27,10 @@ class Booking(NamedTuple):
 
     @property
     def is_opening(self) -> bool:
-        return self.tag == self.jahr and (self.konto in CARRY or self.gegenkonto in CARRY)
+        """On the first day of a year: against an account of carry-overs, or of a person under the number 0."""
+        with_person = 9 in (len(self.konto), len(self.gegenkonto))
+        by_number = with_person and self.beleg == "0"
+        return self.tag == self.jahr and (self.konto in CARRY or self.gegenkonto in CARRY or by_number)
 
 
 class Leg(NamedTuple):

@@ -125,7 +125,8 @@ def opening(jahr: str, konto: str, betrag: int, *, turned: bool = False) -> Book
     """An opening balance of an account: written from its side or from the side of the carry-over account."""
     contra = CARRY[0] if len(konto) == 8 else CARRY[1] if konto < "7" else CARRY[2]
     sides = (contra, konto) if turned else (konto, contra)
-    return Booking(jahr, jahr, *sides, (betrag > 0) != turned, abs(betrag), "EB" if turned else "", "Saldovortrag")
+    text = "Saldovortrag" if betrag % 4 else "EB-Wert"
+    return Booking(jahr, jahr, *sides, (betrag > 0) != turned, abs(betrag), "EB" if turned else "", text)
 
 
 def consistent(bookings: list[Booking], jahr: str) -> list[Booking]:
@@ -163,7 +164,7 @@ def any_ledger(draw: st.DrawFn) -> Ledger:
 def complete_history(draw: st.DrawFn) -> tuple[Ledger, list[Booking]]:
     """A ledger from its first day on, and consistent carry-overs into some of its years."""
     years = draw(fiscal_years())
-    bookings = draw(movements(years))
+    bookings = [item for item in draw(movements(years)) if not item.is_opening]
     carried = draw(st.lists(st.sampled_from(years), unique=True))
     openings = [item for jahr, _ in carried for item in consistent(bookings, jahr)]
     return Ledger(years, bookings, draw(st.integers(0, 2**32))), openings
@@ -257,11 +258,12 @@ def in_cents(answer: Any) -> Any:
     return answer
 
 
-def without_dates_of_zero(answer: Any) -> Any:
+def without_dates_of_zero(answer: Any, bookings: list[Booking]) -> Any:
     """A document that is really called “0” shares its item with the openings; whose date the item has is left open."""
+    shared = {leg.konto for leg in person_legs(bookings) if leg.beleg == "0" and not leg.is_opening}
     for konto in answer["konten"]:
         for item in konto["posten"]:
-            if item["beleg"] == "0":
+            if item["beleg"] == "0" and konto["kontonummer"] in shared:
                 item["belegdatum"] = item["buchungstext"] = ""
     return answer
 
@@ -285,7 +287,7 @@ def test_open_items_are_what_a_plain_reckoning_says(books: Books) -> None:
                 must = expected(ledger.bookings, *question)
                 have = in_cents(ask(books, client, *question))
                 if mode == "raw":
-                    must, have = without_dates_of_zero(must), without_dates_of_zero(have)
+                    must, have = (without_dates_of_zero(answer, ledger.bookings) for answer in (must, have))
                 assert have == must
                 for konto in have["konten"]:
                     assert konto["totalSaldo"] == sum(item["saldo"] for item in konto["posten"])

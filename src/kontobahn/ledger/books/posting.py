@@ -125,10 +125,13 @@ def open_batch(
 
 
 def is_opening_balance(satz: Satz, jahr_start: str) -> bool:
-    """On the first day, against an account of carry-overs or under the document number 0."""
-    return satz.belegdatum == jahr_start and (
-        satz.gegenkonto in _VORTRAG_ACCOUNTS or satz.konto in _VORTRAG_ACCOUNTS or satz.belegfeld1 == EB_BELEG
-    )
+    """On the first day, against an account of carry-overs; of a person account also under the document number 0."""
+    if satz.belegdatum != jahr_start:
+        return False
+    if satz.gegenkonto in _VORTRAG_ACCOUNTS or satz.konto in _VORTRAG_ACCOUNTS:
+        return True
+    has_person = PERSONENKONTO_DIGITS in (len(satz.konto), len(satz.gegenkonto))
+    return has_person and satz.belegfeld1 == EB_BELEG
 
 
 @lru_cache(maxsize=4096)

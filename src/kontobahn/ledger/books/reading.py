@@ -17,7 +17,7 @@ from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
 from kontobahn.ledger.books.posting import EB_PERIOD
 from kontobahn.ledger.books.store import Client, year_of_start
-from kontobahn.ledger.konto import is_personenkonto, technical
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, technical
 from kontobahn.ledger.model import (
     Belegtyp,
     Buchung,
@@ -213,7 +213,9 @@ def _saldo_text(cents: int) -> str:
 
 def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
     year_of_start(tx, client, jahr)
-    last = kontonummer(client, from_id, "from_id") if from_id else ""
+    last = from_id or ""
+    if last and len(last) not in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS):
+        last = kontonummer(client, last, "from_id")
     after = (len(last), last)
     rows = tx.all(
         "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND (LENGTH(konto), konto) > (?, ?)"
