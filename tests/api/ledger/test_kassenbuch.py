@@ -233,6 +233,14 @@ def test_cash_from_a_customer_settles_the_open_item_of_its_number(books: Books) 
     assert [(item["beleg"], item["saldo"]) for item in konto["posten"]] == [("RE-1", 19.00)]
 
 
+def test_a_payment_on_new_year_s_day_is_no_opening_balance_whatever_its_number(books: Books) -> None:
+    books.post("2025-12-01 S 10020 8400 119,00 RE-1")
+    book(books, line(10, "10010", belegNummer="0"), transaktionsdatum="2026-01-01T12:00:00+01:00")
+    konten = books.read("/v2/ledger-rewe-read/opos")["konten"]
+    found = {konto["kontonummer"]: [(item["beleg"], item["saldo"]) for item in konto["posten"]] for konto in konten}
+    assert found == {"100200000": [("RE-1", 119.00)], "100100000": [("0", -10.00)]}
+
+
 def test_an_entry_is_among_the_bookings(books: Books) -> None:
     book(books, line(12.5, "1360"), line(-2.5, "4930", belegNummer="Q/7", kostenstelle1="KST"))
     shared = {"buSchluessel": None, "belegdatum": "2026-03-02T00:00:00Z"}

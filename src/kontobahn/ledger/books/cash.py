@@ -190,7 +190,7 @@ def _book(
 ) -> list[str]:  # fmt: skip
     """Post and number the lines; the answer is what the bookkeeper should look at."""
     batch = posting.open_batch(
-        tx, client, jahr, kind="kassenbuch", source=f"cash book “{eintrag.kassenname}”", sha256=f"task {task}"
+        tx, client, jahr, kind=posting.CASH, source=f"cash book “{eintrag.kassenname}”", sha256=f"task {task}"
     )
     poster = posting.Poster(tx, client, batch)
     warnings: list[str] = []

@@ -20,6 +20,7 @@ from kontobahn.ledger.opos import item_text
 FLUSH_EVERY = 20_000
 EB_PERIOD, CLOSING_PERIOD = 0, 13
 EB_BELEG = "0"
+CASH = "kassenbuch"
 _VORTRAG_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
 _INSERT_BOOKING = (
@@ -96,6 +97,8 @@ class Batch(NamedTuple):
     id: str
     jahr: Jahr
     is_closing: bool
+    # A cash book has movements only: the document number 0 is a number like any other in it.
+    is_cash: bool
 
 
 def open_batch(
@@ -115,7 +118,7 @@ def open_batch(
     )
     if known is not None:
         raise Conflict(f"The same bookings were taken before, from {known[0]}.")
-    batch = Batch(new_id(), jahr, is_closing)
+    batch = Batch(new_id(), jahr, is_closing, kind == CASH)
     tx.run(
         "INSERT INTO books_batches (mandant, id, kind, source, sha256, bezeichnung, records, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
@@ -124,14 +127,14 @@ def open_batch(
     return batch
 
 
-def is_opening_balance(satz: Satz, jahr_start: str) -> bool:
+def is_opening_balance(satz: Satz, jahr_start: str, *, is_cash: bool = False) -> bool:
     """On the first day, against an account of carry-overs; of a person account also under the document number 0."""
     if satz.belegdatum != jahr_start:
         return False
     if satz.gegenkonto in _VORTRAG_ACCOUNTS or satz.konto in _VORTRAG_ACCOUNTS:
         return True
     has_person = PERSONENKONTO_DIGITS in (len(satz.konto), len(satz.gegenkonto))
-    return has_person and satz.belegfeld1 == EB_BELEG
+    return has_person and satz.belegfeld1 == EB_BELEG and not is_cash
 
 
 @lru_cache(maxsize=4096)
@@ -167,7 +170,7 @@ class Poster:
         """Post a booking and answer its id; KontierungError, before anything is kept, where it cannot be split."""
         jahr = self._batch.jahr.start
         parts = legs_of(self._rahmen, satz)
-        eb = is_opening_balance(satz, jahr)
+        eb = is_opening_balance(satz, jahr, is_cash=self._batch.is_cash)
         periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
         self._last = booking = self._last + 1
         self.records += 1
