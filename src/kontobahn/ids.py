@@ -40,13 +40,6 @@ def new_id() -> str:
     return str(uuid.UUID(int=value))
 
 
-def is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text.lower()
-    except ValueError:
-        return False
-
-
 def new_request_id() -> str:
     return "req_" + secrets.token_hex(10)
 
