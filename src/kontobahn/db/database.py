@@ -40,17 +40,27 @@ class Tx(Protocol):
         one writer and needs none.
         """
 
+    def notify(self, channel: str) -> None:
+        """When this transaction has committed, tell those in this process that listen (`Database.listen`)."""
+
 
 class Unit:
     """A function waiting for its turn, and the promise of its result."""
 
-    __slots__ = ("args", "fn", "kwargs", "promise")
+    __slots__ = ("args", "fn", "kwargs", "notices", "promise")
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], promise: Promise) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
         self.promise = promise
+        # The channels to tell once it has committed.
+        self.notices: set[str] | None = None
+
+    def notify(self, channel: str) -> None:
+        if self.notices is None:
+            self.notices = set()
+        self.notices.add(channel)
 
 
 class Promise(Protocol):
@@ -64,6 +74,8 @@ class Engine(Protocol):
     """SQLite or PostgreSQL."""
 
     name: str
+    # Whom to tell of a committed unit's notices, by channel.
+    listeners: dict[str, list[Callable[[], None]]]
 
     def submit(self, unit: Unit, *, write: bool) -> None: ...
 
@@ -71,6 +83,12 @@ class Engine(Protocol):
         """Like a submitted read, for one so short that handing it to another thread may cost more than itself."""
 
     def close(self) -> None: ...
+
+
+def tell(listeners: dict[str, list[Callable[[], None]]], unit: Unit) -> None:
+    for channel in unit.notices or ():
+        for listener in tuple(listeners.get(channel, ())):
+            listener()
 
 
 class _LoopPromise:
@@ -158,6 +176,15 @@ class Database:
 
     def write_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._in_thread(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
+
+    def listen(self, channel: str, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call the listener, from another thread, after each commit that notified the channel; the answer ends it.
+
+        It hears of this process only: whoever works for several looks from time to time as well.
+        """
+        heard = self.engine.listeners.setdefault(channel, [])
+        heard.append(listener)
+        return lambda: heard.remove(listener)
 
     def close(self) -> None:
         self.engine.close()

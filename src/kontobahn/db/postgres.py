@@ -24,7 +24,7 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Row, Unit
+from kontobahn.db.database import Row, Unit, tell
 from kontobahn.errors import DatabaseUnavailable
 
 MOST_RUNS = 10
@@ -125,11 +125,12 @@ def _rows(result: PGresult, count: int) -> list[Row]:
 
 
 class PostgresTx:
-    __slots__ = ("_session", "now")
+    __slots__ = ("_session", "notify", "now")
 
-    def __init__(self, session: Session, now: int) -> None:
+    def __init__(self, session: Session, now: int, unit: Unit) -> None:
         self._session = session
         self.now = now
+        self.notify = unit.notify
 
     def one(self, sql: str, *params: Any) -> Row | None:
         result = self._session.execute(sql, params)
@@ -162,6 +163,7 @@ class PostgresEngine:
         self._clock = clock
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
         self._closed = False
+        self.listeners: dict[str, list[Callable[[], None]]] = {}
         self._threads = [
             threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True)
             for number in range(connections)
@@ -223,8 +225,9 @@ class PostgresEngine:
     def _run(self, session: Session, unit: Unit, *, write: bool) -> Any:
         for attempt in range(1, MOST_RUNS + 1):
             try:
-                result = unit.fn(PostgresTx(session, self._clock.now()), *unit.args, **unit.kwargs)
+                result = unit.fn(PostgresTx(session, self._clock.now(), unit), *unit.args, **unit.kwargs)
                 session.command("COMMIT")
+                tell(self.listeners, unit)
                 return result
             except BaseException as error:
                 with suppress(psycopg.Error):  # a lost connection has nothing left to roll back

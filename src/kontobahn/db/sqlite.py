@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Outcome, Row, Unit, settle_all
+from kontobahn.db.database import Outcome, Row, Unit, settle_all, tell
 from kontobahn.errors import DatabaseUnavailable
 
 MOST_UNITS_A_COMMIT = 256
@@ -25,12 +25,13 @@ _PASSES_BY_ITSELF = ("full", "i/o error", "locked", "busy", "unable to open", "r
 
 
 class SqliteTx:
-    __slots__ = ("_execute", "_executemany", "now")
+    __slots__ = ("_execute", "_executemany", "notify", "now")
 
-    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, now: int, unit: Unit) -> None:
         self._execute = connection.execute
         self._executemany = connection.executemany
         self.now = now
+        self.notify = unit.notify
 
     def one(self, sql: str, *params: Any) -> Row | None:
         cursor = self._execute(sql, params)
@@ -60,6 +61,7 @@ class SqliteEngine:
         self._writes: SimpleQueue[Unit | None] = SimpleQueue()
         self._reads: SimpleQueue[Unit | None] = SimpleQueue()
         self._closed = False
+        self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
         writer = self._connect()
         self._glances = self._connect(read_only=True)
@@ -156,13 +158,16 @@ class SqliteEngine:
             begun = outcomes or [(unit, None, None) for unit in batch]
             settle_all([(unit, None, own_error or _translate(failure)) for unit, _, own_error in begun])
             return batch[len(begun) :]
+        for unit, _, error in outcomes:
+            if unit.notices and error is None:
+                tell(self.listeners, unit)
         settle_all(outcomes)
         return []
 
     def _run_in_savepoint(self, connection: sqlite3.Connection, unit: Unit) -> tuple[Any, BaseException | None]:
         connection.execute("SAVEPOINT unit")
         try:
-            result = unit.fn(SqliteTx(connection, self._clock.now()), *unit.args, **unit.kwargs)
+            result = unit.fn(SqliteTx(connection, self._clock.now(), unit), *unit.args, **unit.kwargs)
             connection.execute("RELEASE unit")
         except BaseException as error:
             if connection.in_transaction:
@@ -180,7 +185,7 @@ class SqliteEngine:
         result, failure = None, None
         try:
             connection.execute("BEGIN")
-            result = unit.fn(SqliteTx(connection, self._clock.now()), *unit.args, **unit.kwargs)
+            result = unit.fn(SqliteTx(connection, self._clock.now(), unit), *unit.args, **unit.kwargs)
         except BaseException as error:
             failure = _translate(error)
         if connection.in_transaction:

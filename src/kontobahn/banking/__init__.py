@@ -1,0 +1,1 @@
+"""The banking area: connections, accounts, transactions, payments, and the events about them."""

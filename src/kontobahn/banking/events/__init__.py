@@ -1,0 +1,1 @@
+"""The webhook URL and the log of events, over HTTP."""

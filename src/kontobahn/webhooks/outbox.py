@@ -1,0 +1,105 @@
+"""The log of outgoing events. `emit` writes one in the transaction of the change it tells of, with what its delivery needs.
+
+An event's body is made here, once, and never again: what is logged is what is signed and sent. Nothing here reaches the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kontobahn.clock import DAY, to_datetime
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+
+CHANNEL = "webhooks"
+ID_PREFIX = "evt_"
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str, Any] | msgspec.Struct) -> str:
+    """Tell the organisation's receiver what this transaction changed; the answer is the event's id.
+
+    ``subject`` says what it is about, `payment:17` or `connection:5`: events of one subject arrive in the order of their emission.
+    """
+    row = tx.one(
+        "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 1)"
+        " ON CONFLICT (organization_id) DO UPDATE SET last_sequence = webhook_logs.last_sequence + 1"
+        " RETURNING last_sequence",
+        organization_id,
+    )
+    assert row is not None
+    sequence: int = row[0]
+    event_id = ID_PREFIX + new_id().replace("-", "")
+    # Choice 29: the body is exactly the envelope; what a delivery adds stands in its headers.
+    body = _encode({"event": event, "data": data, "received_at": to_datetime(tx.now)}).decode()
+    tx.run(
+        "INSERT INTO webhook_events (organization_id, sequence, id, event, subject, body, received_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        organization_id, sequence, event_id, event, subject, body, tx.now,
+    )  # fmt: skip
+    # A paused URL's events wait for it; one that is gone asked for no more.
+    if tx.one(
+        "SELECT 1 FROM webhook_endpoints WHERE organization_id = ? AND (state = 'active' OR state = 'paused')",
+        organization_id,
+    ):
+        deliver_later(tx, organization_id, sequence, subject)
+    return event_id
+
+
+def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> None:
+    """Put an event into its subject's lane, due now; one that was delivered or given up starts anew."""
+    tx.run(
+        "INSERT INTO webhook_deliveries (organization_id, sequence, subject, state, attempts, tries, due_at)"
+        " VALUES (?, ?, ?, 'pending', 0, 0, ?) ON CONFLICT (organization_id, sequence)"
+        " DO UPDATE SET state = 'pending', tries = 0, due_at = excluded.due_at, settled_at = NULL",
+        organization_id, sequence, subject, tx.now,
+    )  # fmt: skip
+    # A lane that is there is locked to the commit even where nothing changes: its owner may just now be finding it empty.
+    tx.run(
+        "INSERT INTO webhook_lanes (organization_id, subject, head, next_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, subject) DO UPDATE SET"
+        " head = CASE WHEN webhook_lanes.owner IS NULL AND excluded.head <= webhook_lanes.head"
+        " THEN excluded.head ELSE webhook_lanes.head END,"
+        " next_at = CASE WHEN webhook_lanes.owner IS NULL AND excluded.head <= webhook_lanes.head"
+        " THEN excluded.next_at ELSE webhook_lanes.next_at END",
+        organization_id, subject, sequence, tx.now,
+    )  # fmt: skip
+    tx.notify(CHANNEL)
+
+
+def advance_lane(tx: Tx, organization_id: str, subject: str) -> None:
+    """After its head has changed: the lane waits for its earliest pending event, or is gone."""
+    row = tx.one(
+        "SELECT sequence, due_at FROM webhook_deliveries WHERE organization_id = ? AND subject = ? AND state = 'pending'"
+        " ORDER BY sequence LIMIT 1",
+        organization_id, subject,
+    )  # fmt: skip
+    if row is None:
+        tx.run("DELETE FROM webhook_lanes WHERE organization_id = ? AND subject = ?", organization_id, subject)
+        return
+    tx.run(
+        "UPDATE webhook_lanes SET head = ?, next_at = ?, owner = NULL WHERE organization_id = ? AND subject = ?",
+        row[0], row[1], organization_id, subject,
+    )  # fmt: skip
+
+
+def purge(tx: Tx, *, days: int, most: int = 500) -> int:
+    """Forget the oldest events that are past their time, delivered or not; the answer counts them."""
+    old = tx.all(
+        "SELECT e.organization_id, e.sequence, e.subject, d.state FROM webhook_events e LEFT JOIN webhook_deliveries d"
+        " ON d.organization_id = e.organization_id AND d.sequence = e.sequence"
+        " WHERE e.received_at <= ? ORDER BY e.received_at LIMIT ?",
+        tx.now - days * DAY, most,
+    )  # fmt: skip
+    keys = [(organization_id, sequence) for organization_id, sequence, _, _ in old]
+    lanes = sorted({(organization_id, subject) for organization_id, _, subject, state in old if state == "pending"})
+    # The lanes first: whoever emits into one waits, and then finds it as it is after the purge.
+    tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
+    for table in ("webhook_attempts", "webhook_deliveries", "webhook_events"):
+        tx.many(f"DELETE FROM {table} WHERE organization_id = ? AND sequence = ?", keys)
+    for organization_id, subject in lanes:
+        advance_lane(tx, organization_id, subject)
+    return len(old)
