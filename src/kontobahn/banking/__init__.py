@@ -1,0 +1,1 @@
+"""The banking area: accounts, their transactions and payments, reached through connections."""
