@@ -38,7 +38,7 @@ class Account(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """A statement begins, or a page of one. A page other than the last has `last_page` False."""
+    """A statement begins, or a page of one. `balance` is what the account held before the first movement."""
 
     file: str
     format: str
@@ -47,7 +47,6 @@ class Opening(NamedTuple):
     statement_id: str
     number: int | None = None
     page: int | None = None
-    last_page: bool = True
     created_at: str | None = None
     from_date: date | None = None
     to_date: date | None = None
@@ -117,7 +116,8 @@ class Entry(NamedTuple):
 class Closing(NamedTuple):
     """A statement ended, and its movements were found to lead from the opening balance to the closing one.
 
-    `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO).
+    `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO). A page that is
+    not its statement's last has `last_page` False.
     """
 
     opening: Opening
@@ -126,6 +126,7 @@ class Closing(NamedTuple):
     entries: int
     moved_minor: int
     left_out: int = 0
+    last_page: bool = True
 
 
 class Reason(NamedTuple):
