@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 
 from kontobahn import __version__, credits, limits, log
-from kontobahn.access import sessions
+from kontobahn.access import audit, sessions
+from kontobahn.access.audit import Actor
 from kontobahn.access.gate import Gate
 from kontobahn.api import idempotency
 from kontobahn.api.call import Context
@@ -21,8 +22,11 @@ from kontobahn.api.openapi import build_openapi
 from kontobahn.api.server import Api, Receive, Scope, Seam
 from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
+from kontobahn.banking import connect, payment_routes, sync
+from kontobahn.banking import routes as banking_routes
+from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.clock import Clock, SystemClock
-from kontobahn.db import Database, open_database
+from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.jobs import Job, JobRunner
@@ -38,7 +42,17 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
 def all_endpoints() -> list[Endpoint]:
-    return collect(auth_routes, ledger_routes)
+    return collect(auth_routes, ledger_routes, banking_routes, payment_routes)
+
+
+def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
+    """What calls and jobs stand on: every area's providers behind their ports."""
+    banks: dict[str, BankProvider] = {}
+    parts = {
+        "ledger": Ledger({"books": BooksProvider(db)}),
+        "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
+    }
+    return Context(db, vault, settings, clock, parts, (_remove_bank_connections,))
 
 
 class Application:
@@ -54,8 +68,7 @@ class Application:
         self.usage = Usage(self.db)
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
-        ledger = Ledger({"books": BooksProvider(self.db)})
-        context = Context(self.db, self.vault, settings, self.clock, {"ledger": ledger})
+        context = self.context = make_context(settings, self.db, self.vault, self.clock)
         self.gate = Gate(self.db, self.vault, self.clock)
         self.api = Api(
             Seam(
@@ -70,7 +83,7 @@ class Application:
                 routes=Routes(self.endpoints),
             )
         )
-        self.jobs = JobRunner(self.db, scheduled_jobs(self.db)) if settings.run_jobs else None
+        self.jobs = JobRunner(self.db, scheduled_jobs(context)) if settings.run_jobs else None
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
         self._pages: Asgi | None = None
@@ -160,7 +173,14 @@ class Application:
                 raise SetupError(f"The setting prices names “{name}”, which is no endpoint that can be charged.")
 
 
-def scheduled_jobs(db: Database) -> list[Job]:
+def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: Actor) -> None:
+    for row in connect.remove_of_user(tx, organization_id, user_id):
+        audit.record(tx, organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
+
+
+def scheduled_jobs(context: Context) -> list[Job]:
+    db = context.db
+
     async def expire_reservations() -> None:
         while await db.write(credits.expire_stale_holds, most=500) == 500:
             pass
@@ -176,6 +196,7 @@ def scheduled_jobs(db: Database) -> list[Job]:
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
         Job("purge what has expired", 300, purge),
+        *sync.banking_jobs(context),
     ]
 
 

@@ -61,3 +61,8 @@ def berlin_date(instant: int) -> date:
 
 def berlin_datetime(instant: int) -> datetime:
     return datetime.fromtimestamp(instant / SECOND, _berlin())
+
+
+def start_of_day(day: date) -> int:
+    """The instant at which a Berlin calendar day begins."""
+    return from_datetime(datetime(day.year, day.month, day.day, tzinfo=_berlin()))

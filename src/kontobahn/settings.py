@@ -74,6 +74,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     invitation_days: Annotated[Count, _about("life of an invitation")] = 7
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
+    connect_provider: Annotated[
+        str, _about("banking provider that connect flows go to; empty for none, with statements from files only")
+    ] = "sandbox"
+
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True

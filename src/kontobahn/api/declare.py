@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_type_hints
 
 from kontobahn.access.principal import Role
-from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder
+from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody
 from kontobahn.limits import group_of
 
 Handler = Callable[..., Awaitable[Any]]
@@ -43,6 +43,8 @@ class Endpoint(NamedTuple):
     query_decoder: QueryDecoder
     body: type[Body] | None
     body_decoder: BodyDecoder | None
+    # The handler takes the request body as it came: a delivery whose signature it checks.
+    takes_raw_body: bool
     answer: Any
     path_parameters: dict[str, Any]
     # For the documentation; made up from the types where there is none.
@@ -98,7 +100,8 @@ def _declare(
         if takes != _PARAMETER.findall(path):
             raise TypeError(f"{method} {path}: the handler takes {takes}, the path names {_PARAMETER.findall(path)}")
         query = hints.get("query", Query)
-        body = hints.get("body")
+        takes_raw_body = hints.get("body") is RawBody
+        body = None if takes_raw_body else hints.get("body")
         text = inspect.getdoc(handler) or ""
         if not text:
             raise TypeError(f"{method} {path}: an endpoint needs a docstring")
@@ -122,6 +125,7 @@ def _declare(
             query_decoder=QueryDecoder(query),
             body=body,
             body_decoder=BodyDecoder(body) if body else None,
+            takes_raw_body=takes_raw_body,
             answer=hints["return"],
             path_parameters={name: hints[name] for name in takes},
             example=example,

@@ -201,7 +201,10 @@ class _Document:
         if endpoint.body is not None:
             schema = self._schemas[f"body of {endpoint.name}"]
             sample = endpoint.body_example or example(schema, self._schemas.components, whole=False)
-            operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": schema, "example": sample}}}
+            required = endpoint.body_decoder is not None and not endpoint.body_decoder.is_optional
+            operation["requestBody"] = {"required": required, "content": {_JSON: {"schema": schema, "example": sample}}}
+        if endpoint.takes_raw_body:
+            operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": {"type": "object"}}}}
         operation["responses"] = self._all_responses(endpoint, priced=price > 0)
         return operation
 
@@ -226,7 +229,7 @@ class _Document:
             purpose = {"type": "string", "examples": ["dropdown"]}
             text = "`dropdown` makes the call free, up to the hourly number of free calls."
             parameters.append({"name": "x-request-purpose", "in": "header", "description": text, "schema": purpose})
-        if endpoint.method in ("POST", "PUT"):
+        if endpoint.method in ("POST", "PUT") and not endpoint.takes_raw_body:
             parameters.append(_idempotency_key(endpoint, self._settings))
         return parameters
 

@@ -24,7 +24,7 @@ from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Download, Query, encode, plain_words
+from kontobahn.api.wire import Download, Query, RawBody, encode, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
@@ -192,7 +192,7 @@ class Api:
             arguments["query"] = query
         if endpoint.method in ("POST", "PUT"):
             body = await self._decode_body(exchange, endpoint, receive)
-            if endpoint.body is not None:
+            if body is not None:
                 arguments["body"] = body
         call = Call(
             self._seam.context,
@@ -293,7 +293,7 @@ class Api:
 
     async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
         raw_key = exchange.header(b"idempotency-key")
-        if raw_key is None or endpoint.method not in ("POST", "PUT"):
+        if raw_key is None or endpoint.method not in ("POST", "PUT") or endpoint.takes_raw_body:
             return None
         scope, context = exchange.scope, self._seam.context
         call.claim = idempotency.make_claim(
@@ -310,6 +310,9 @@ class Api:
 
     async def _decode_body(self, exchange: Exchange, endpoint: Endpoint, receive: Receive) -> Any:
         exchange.body = await read_body(receive, exchange.headers, self._settings.body_limit_bytes)
+        if endpoint.takes_raw_body:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers.items()}
+            return RawBody(headers, exchange.body)
         if endpoint.body_decoder is None:
             if exchange.body.strip() not in (b"", b"{}"):
                 raise BadRequest("This call takes no request body.")

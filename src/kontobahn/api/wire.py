@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 from urllib.parse import unquote_plus
@@ -91,6 +92,13 @@ class Download(NamedTuple):
     file_name: str
 
 
+class RawBody(NamedTuple):
+    """A request as it came, for a handler that checks a signature over it. Header names are in lower case."""
+
+    headers: Mapping[str, str]
+    content: bytes
+
+
 def _money_fields(cls: type[Body]) -> tuple[str, ...]:
     if "_money" not in cls.__dict__:
         hints = get_type_hints(cls)
@@ -151,10 +159,14 @@ class BodyDecoder:
     def __init__(self, struct: type[Body]) -> None:
         self._struct = struct
         self._decoder = msgspec.json.Decoder(struct)
+        # Where nothing is required, nothing need be sent.
+        self.is_optional = not any(field.required for field in msgspec.structs.fields(struct))
 
     def decode(self, body: bytes) -> Body:
         if not body:
-            raise BadRequest("The request body is missing: send a JSON object.")
+            if not self.is_optional:
+                raise BadRequest("The request body is missing: send a JSON object.")
+            body = b"{}"
         try:
             body.decode("utf-8")
             decoded = self._decoder.decode(body)

@@ -14,7 +14,7 @@ import typer
 from kontobahn import __version__, log
 from kontobahn import demo as demo_world
 from kontobahn import serve as server
-from kontobahn.app import Application, scheduled_jobs
+from kontobahn.app import Application, make_context, scheduled_jobs
 from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
@@ -66,7 +66,8 @@ def jobs(data: DataOption = None) -> None:
         log.info("jobs_started", version=__version__)
 
         async def main() -> None:
-            runner = JobRunner(here.db, scheduled_jobs(here.db))
+            context = make_context(here.settings, here.db, here.vault, SystemClock())
+            runner = JobRunner(here.db, scheduled_jobs(context))
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)

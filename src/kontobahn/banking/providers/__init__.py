@@ -1,0 +1,1 @@
+"""Adapters of the banking port. Only the composition root names them."""
