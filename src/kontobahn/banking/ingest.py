@@ -150,12 +150,12 @@ class Intake:
                 return known, False
         duplicated = False
         for known in self._by_content.get((facts.amount_minor, mark), ()):
-            if not self._is_free(known):
-                continue
             if known.provider_ref and facts.provider_ref and known.provider_ref != facts.provider_ref:
                 # The bank calls them two. Its second telling of one booking looks the same, so this is only marked.
                 duplicated = duplicated or known.status == facts.status == "posted"
-            elif not (known.statement and facts.statement and known.statement != facts.statement):
+            elif self._is_free(known) and not (
+                known.statement and facts.statement and known.statement != facts.statement
+            ):
                 return known, False
         if facts.status == "posted":
             for known in self._pending.get(facts.amount_minor, ()):
@@ -168,8 +168,12 @@ class Intake:
             return []
         found = self._by_ref.get(facts.provider_ref)
         if found is not None:
-            return [known for known in found if _days_between(known.made_on, facts.made_on) <= NEAR.days]
-        # A day may move further than the days that are loaded, of what was pending.
+            return [
+                known
+                for known in found
+                if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= NEAR.days
+            ]
+        # What was pending may be posted on a day further away than those that are loaded.
         rows = self._tx.all(
             f"{_KNOWN} WHERE account_id = ? AND provider_ref = ? AND status = 'pending'",
             self._account.id, facts.provider_ref,

@@ -1,0 +1,385 @@
+"""Payments: intent, bank, reports. Status, credits and event change together, whoever reports what in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kontobahn.banking import payments, sync
+from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown, ProviderRefused
+from kontobahn.clock import DAY, HOUR
+from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, facts, order
+from tests.harness import START, Organization, Service
+
+PAYMENTS = "/v2/banking/payments"
+
+
+@pytest.fixture
+def bank(service: Service) -> Bank:
+    return Bank(service)
+
+
+@pytest.fixture
+def owner(service: Service, bank: Bank) -> Organization:
+    owner = service.organization()
+    bank.connected(owner)
+    return owner
+
+
+def pay(service: Service, owner: Organization, **more: Any) -> Any:
+    headers = more.pop("headers", {})
+    body = order(account_id(service, owner), **more)
+    return service.post(PAYMENTS, owner.key, json=body, headers=headers)
+
+
+def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
+    rows = service.db.read_now(
+        lambda tx: tx.all("SELECT body FROM webhook_events WHERE organization_id = ? ORDER BY sequence", owner.id)
+    )
+    return [msgspec.json.decode(body) for (body,) in rows]
+
+
+def told(service: Service, owner: Organization) -> list[tuple[str, str]]:
+    return [
+        (event["event"], event["data"]["status"]) for event in events(service, owner) if "payment_id" in event["data"]
+    ]
+
+
+def report(bank: Bank, payment: dict[str, Any], *said: Any, delivery_id: str | None = None) -> None:
+    answer = bank.deliver(
+        delivery_id, kind="PaymentReported", provider_ref=f"bank-{payment['end_to_end_id']}", report=list(said)
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def status(service: Service, owner: Organization, payment: dict[str, Any]) -> str:
+    [row] = [row for row in service.get(PAYMENTS, owner.key).json()["data"] if row["id"] == payment["id"]]
+    return str(row["status"])
+
+
+def test_a_payment_is_made_with_its_credits_reserved(service: Service, bank: Bank, owner: Organization) -> None:
+    answer = pay(service, owner, custom_fields={"rechnung": 4711}, amount=12.34)
+    assert answer.status_code == 201, answer.text
+    payment = answer.json()["data"]
+    assert payment["payment_id"] == payment["id"] and payment["payment_url"] == "https://bank.example/pay"
+    assert payment["expires_at"] and payment["status"] == "initiated" and payment["raw_provider_status"] == "RCVD"
+    assert (payment["amount"], payment["currency_code"]) == (12.34, "EUR")
+    assert (payment["creditor_iban"], payment["debtor_iban"]) == (CREDITOR_IBAN, IBAN)
+    assert payment["custom_fields"] == {"rechnung": 4711} and payment["organization_id"] == owner.id
+    assert answer.headers["x-credits-charged"] == "0"
+    balance = service.balance(owner)
+    assert (balance.reserved, balance.spent) == (3, 0)
+    [(_, asked)] = [call for call in bank.provider.asked if call[0] == "create_payment"]
+    assert (asked.amount_minor, asked.creditor_iban, asked.end_to_end_id) == (
+        1234,
+        CREDITOR_IBAN,
+        payment["end_to_end_id"],
+    )
+
+
+def test_the_credits_are_charged_when_it_is_settled(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    for said in ("authorizing", "processing", "settled"):
+        report(bank, payment, said, "ACSC")
+    balance = service.balance(owner)
+    assert (balance.reserved, balance.spent) == (0, 3)
+    assert told(service, owner) == [
+        ("payment_update", "initiated"), ("payment_update", "authorizing"), ("payment_update", "processing"),
+        ("payment_update", "settled"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["failed", "rejected"])
+def test_the_credits_are_given_back_when_it_does_not_happen(
+    service: Service, bank: Bank, owner: Organization, end: str
+) -> None:
+    payment = pay(service, owner).json()["data"]
+    report(bank, payment, "executed")
+    report(bank, payment, end, "RJCT", "PaymentFailed", "Konto erloschen")
+    balance = service.balance(owner)
+    assert (balance.reserved, balance.spent, balance.available) == (0, 0, 100)
+    [row] = service.get(PAYMENTS, owner.key).json()["data"]
+    assert (row["status"], row["error_class"], row["error_message"]) == (end, "PaymentFailed", "Konto erloschen")
+
+
+def test_one_more_confirmation_is_told_as_progress(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner, custom_fields={"a": 1}).json()["data"]
+    report(bank, payment, "initiated_info_required")
+    progress = events(service, owner)[-1]
+    assert progress["event"] == "payment_progress"
+    assert progress["data"] == {
+        "payment_id": payment["id"], "status": "initiated_info_required", "custom_fields": {"a": 1},
+    }  # fmt: skip
+    report(bank, payment, "authorizing")
+    update = events(service, owner)[-1]
+    assert update["event"] == "payment_update"
+    assert update["data"] == {
+        "payment_id": payment["id"], "status": "authorizing", "raw_provider_status": "RCVD", "template_identifier": "SEPA",
+        "payment_attributes": {
+            "amount": "12.34", "currency_code": "EUR", "description": "Rechnung 4711", "creditor_iban": CREDITOR_IBAN,
+            "creditor_name": payment["creditor_name"], "debtor_iban": IBAN, "end_to_end_id": payment["end_to_end_id"],
+            "customer_ip_address": "127.0.0.1",
+        },
+        "custom_fields": {"a": 1},
+    }  # fmt: skip
+    assert set(update) == {"event", "data", "received_at"}
+
+
+def test_custom_fields_are_in_events_only_if_they_were_given(service: Service, owner: Organization) -> None:
+    answer = pay(service, owner)
+    assert "custom_fields" not in answer.json()["data"]
+    assert "custom_fields" not in events(service, owner)[-1]["data"]
+
+
+def test_late_repeated_and_unknown_reports_change_nothing(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    report(bank, payment, "processing", "ACSP")
+    before = told(service, owner)
+    report(bank, payment, "authorizing")
+    report(bank, payment, "processing", "PDNG")
+    report(bank, payment, None, "XXXX")
+    assert told(service, owner) == before
+    [row] = service.get(PAYMENTS, owner.key).json()["data"]
+    assert (row["status"], row["raw_provider_status"]) == ("processing", "XXXX")
+
+
+def test_a_contradiction_does_not_move_a_final_payment(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    report(bank, payment, "failed")
+    report(bank, payment, "settled")
+    assert status(service, owner, payment) == "failed"
+    assert service.balance(owner).spent == 0
+    noted = service.db.read_now(
+        lambda tx: tx.all(
+            "SELECT action FROM audit_log WHERE organization_id = ? AND action LIKE 'payment.%'", owner.id
+        )
+    )
+    assert noted == [("payment.contradiction",)]
+
+
+def test_a_delivery_is_applied_once(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    for _ in range(3):
+        report(bank, payment, "authorizing", delivery_id="same")
+    assert told(service, owner)[1:] == [("payment_update", "authorizing")]
+
+
+def test_an_executed_payment_is_settled_by_its_booked_debit(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    connection = service.db.read_now(_connection, owner, row["id"])
+    debit = facts(-12_34, f"EREF+{payment['end_to_end_id']} SVWZ+Rechnung", end_to_end_id=payment["end_to_end_id"])
+    bank.tell(connection, debit._replace(status="pending"))
+    report(bank, payment, "executed", "ACSC")
+    assert status(service, owner, payment) == "executed"
+    bank.tell(connection, debit)
+    assert status(service, owner, payment) == "settled"
+    assert service.balance(owner).spent == 3
+    [transaction] = service.get(
+        "/v2/banking/transactions", owner.key, params={"account_id": payment["account_id"]}
+    ).json()["data"]  # fmt: skip
+    assert transaction["payment_id"] == payment["id"]
+
+
+def test_a_debit_that_comes_before_executed_settles_then(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    connection = service.db.read_now(_connection, owner, row["id"])
+    wrong_amount = facts(-12_33, "EREF", end_to_end_id=payment["end_to_end_id"])
+    bank.tell(connection, wrong_amount)
+    report(bank, payment, "executed")
+    assert status(service, owner, payment) == "executed"
+    bank.tell(connection, wrong_amount, facts(-12_34, "EREF", end_to_end_id=payment["end_to_end_id"]))
+    assert status(service, owner, payment) == "settled"
+
+
+def _connection(tx: Any, owner: Organization, connection_id: str) -> Any:
+    from kontobahn.banking import connections
+
+    return connections.get(tx, owner.id, connection_id)
+
+
+def test_a_creation_without_an_answer_is_neither_repeated_nor_failed(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    bank.provider.creation = ProviderDown("timed out")
+    payment = pay(service, owner).json()["data"]
+    assert (payment["status"], payment["payment_url"]) == ("initiated", None)
+    assert service.balance(owner).reserved == 3
+    # The bank has it after all.
+    bank.provider.found = PaymentStart(
+        "found", "https://bank.example/pay/2", START + HOUR, PaymentReport("authorizing")
+    )
+    service.clock.advance(seconds=120)
+    service.run(sync.ask_after_payments(service.application.context))
+    assert status(service, owner, payment) == "authorizing"
+    assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment"]
+
+
+def test_what_the_bank_never_got_fails_after_it_was_looked_for(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    bank.provider.creation = ProviderDown("timed out")
+    payment = pay(service, owner).json()["data"]
+    service.run(sync.ask_after_payments(service.application.context))
+    service.clock.advance(seconds=90)
+    service.run(sync.ask_after_payments(service.application.context))
+    assert status(service, owner, payment) == "initiated"
+    service.clock.advance(seconds=600)
+    service.run(sync.ask_after_payments(service.application.context))
+    assert status(service, owner, payment) == "failed"
+    assert service.balance(owner).available == 100
+
+
+def test_a_refusal_at_creation_is_an_end(service: Service, bank: Bank, owner: Organization) -> None:
+    bank.provider.creation = ProviderRefused("PaymentValidationError", "Limit überschritten", "RJCT")
+    payment = pay(service, owner).json()["data"]
+    assert (payment["status"], payment["error_class"]) == ("rejected", "PaymentValidationError")
+    assert service.balance(owner).available == 100
+
+
+def test_reading_one_asks_the_bank_now(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    bank.provider.live = PaymentReport("processing", "ACSP")
+    answer = service.get(f"{PAYMENTS}/{payment['id']}", owner.key)
+    assert answer.json()["data"]["status"] == "processing"
+    bank.provider.live = ProviderDown("The bank does not answer.")
+    assert service.get(f"{PAYMENTS}/{payment['id']}", owner.key).status_code == 503
+    bank.provider.live = PaymentReport("settled", "ACCC")
+    assert service.get(f"{PAYMENTS}/{payment['id']}", owner.key).json()["data"]["status"] == "settled"
+    asked = len(bank.provider.asked)
+    assert service.get(f"{PAYMENTS}/{payment['id']}", owner.key).status_code == 200
+    assert len(bank.provider.asked) == asked
+
+
+def test_a_payer_who_never_confirms(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    bank.provider.live = PaymentReport("authorizing")
+    service.clock.advance(seconds=HOUR // 1_000_000 + 60)
+    service.run(sync.ask_after_payments(service.application.context))
+    assert status(service, owner, payment) == "authorizing"
+    service.clock.advance(seconds=DAY // 1_000_000)
+    service.run(sync.ask_after_payments(service.application.context))
+    [row] = service.get(PAYMENTS, owner.key).json()["data"]
+    assert (row["status"], row["error_class"]) == ("failed", "Unfinished")
+    assert service.balance(owner).available == 100
+
+
+def test_a_repeat_with_the_same_key_is_the_same_payment(service: Service, bank: Bank, owner: Organization) -> None:
+    first = pay(service, owner, headers={"idempotency-key": "k1"})
+    again = pay(service, owner, headers={"idempotency-key": "k1"})
+    assert again.json() == first.json() and again.headers["idempotent-replayed"] == "true"
+    assert service.balance(owner).reserved == 3
+
+
+def test_a_repeat_after_the_process_died_is_the_same_payment(service: Service, bank: Bank, owner: Organization) -> None:
+    first = pay(service, owner, headers={"idempotency-key": "k1"}).json()["data"]
+    # As it is when the process died between the intent and the answer, and the claim has run out.
+    service.db.write_now(
+        lambda tx: tx.run(
+            "UPDATE idempotency_keys SET state = 'running', status = NULL, answer = NULL, lease_until = 0"
+        )
+    )
+    again = pay(service, owner, headers={"idempotency-key": "k1"})
+    assert again.status_code == 201 and again.json()["data"]["id"] == first["id"]
+    assert len([call for call in bank.provider.asked if call[0] == "create_payment"]) == 1
+    assert service.balance(owner).reserved == 3
+
+
+def test_without_credits_nothing_is_written(service: Service, bank: Bank) -> None:
+    poor = service.organization("Klamm GmbH", credits_granted=2)
+    bank.connected(poor)
+    answer = pay(service, poor)
+    assert answer.status_code == 402 and answer.json()["benoetigt"] == 3
+    assert service.get(PAYMENTS, poor.key).json() == {"data": []}
+    assert bank.provider.asked == [] and events(service, poor) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("creditor_iban", "DE75512108001245126198"),
+        ("creditor_iban", "US12345"),
+        ("creditor_iban", IBAN),
+        ("amount", 0),
+        ("amount", -1),
+        ("amount", "1.001"),
+        ("amount", 10**12),
+        ("amount", "NaN"),
+        ("amount", None),
+        ("creditor_name", "x" * 71),
+        ("creditor_name", ""),
+        ("description", "Danke 🎉"),
+        ("description", "x" * 141),
+        ("reference", "x" * 36),
+        ("custom_fields", {"x": "y" * 4096}),
+        ("custom_fields", [1]),
+        ("currency_code", "USD"),
+        ("template_identifier", "SWIFT"),
+        ("date", "2026-03-01"),
+        ("date", "2028-01-01"),
+        ("return_to", "javascript:alert(1)"),
+        ("customer_ip_address", "zuhause"),
+        ("creditor_country_code", "FR"),
+        ("creditor_agent", "kein BIC"),
+        ("end_to_end_id", "MEINE"),
+    ],
+)
+def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organization, field: str, value: Any) -> None:
+    answer = pay(service, owner, **{field: value})
+    assert answer.status_code == 400, answer.text
+    assert f"`{field}`" in answer.json()["error"]
+    assert service.get(PAYMENTS, owner.key).json() == {"data": []}
+    assert service.balance(owner).reserved == 0 and bank.provider.asked == []
+
+
+def test_accounts_that_cannot_pay_are_refused(service: Service, bank: Bank) -> None:
+    owner = service.organization("Sparer GmbH")
+    bank.connected(owner, accounts=[account_facts("s", nature="savings")], ref="savings")
+    bank.connected(owner, ref="reader", templates=())
+    bank.connected(owner, ref="slow", templates=("SEPA",))
+    listed = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    for account in listed[:2]:
+        refused = service.post(PAYMENTS, owner.key, json=order(account["id"]))
+        assert refused.status_code == 400 and "`account_id`" in refused.json()["error"]
+    instant = order(listed[2]["id"], template_identifier="SEPA_INSTANT")
+    refused = service.post(PAYMENTS, owner.key, json=instant)
+    assert refused.status_code == 400 and "`template_identifier`" in refused.json()["error"]
+    can_pay = service.get("/v2/banking/accounts", owner.key, params={"payments_supported": "true"}).json()["data"]
+    assert [account["id"] for account in can_pay] == [listed[0]["id"], listed[2]["id"]]
+
+
+def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organization) -> None:
+    made = []
+    for _ in range(3):
+        made.append(pay(service, owner).json()["data"])
+        service.clock.advance(seconds=DAY // 1_000_000)
+
+    def listed(**query: str) -> list[str]:
+        answer = service.get(PAYMENTS, owner.key, params=query)
+        assert answer.status_code == 200, answer.text
+        return [row["id"] for row in answer.json()["data"]]
+
+    first, second, third = (payment["id"] for payment in made)
+    assert listed() == [third, second, first]
+    assert listed(sort="id") == [first, second, third]
+    assert listed(sort="id", from_id=first) == [second, third]
+    assert listed(limit="1") == [third] and listed(limit="") == [third, second, first]
+    assert listed(from_date="2026-03-03", to_date="2026-03-03") == [second]
+    assert listed(connection_id="__all__", account_id="__all__") == [third, second, first]
+    assert listed(connection_id=made[0]["connection_id"], account_id=made[0]["account_id"]) == [third, second, first]
+    assert listed(connection_id="123") == []
+    for query in ({"from_id": "abc"}, {"limit": "-1"}, {"from_date": "2026-03-04", "to_date": "2026-03-03"}):
+        assert service.get(PAYMENTS, owner.key, params=query).status_code == 400
+
+
+def test_the_table_of_transitions_has_no_way_out_of_an_end() -> None:
+    assert payments.FINAL == {"settled", "failed", "rejected"}
+    for before, following in payments.TRANSITIONS.items():
+        assert before not in following
+        if before not in payments.FINAL:
+            assert {"settled", "failed", "rejected"} <= set(following)
+    assert "initiated_info_required" in payments.TRANSITIONS["authorizing"]
+    assert "initiated_info_required" not in payments.TRANSITIONS["authorized"]

@@ -1,0 +1,204 @@
+"""Banks for tests: a provider that does what the test tells it, and connections made with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from kontobahn.banking import connect, connections
+from kontobahn.banking.connections import Connection
+from kontobahn.banking.ingest import Counts
+from kontobahn.banking.model import Api
+from kontobahn.banking.provider import (
+    AccountFacts,
+    BadSignature,
+    BankConnectionFacts,
+    Banking,
+    ConnectionFailed,
+    ConnectionFinished,
+    ConnectionGone,
+    ConnectRequest,
+    ConnectStart,
+    PaymentOrder,
+    PaymentReport,
+    PaymentReported,
+    PaymentStart,
+    RefreshType,
+    Report,
+    Snapshot,
+    TransactionFacts,
+)  # fmt: skip
+from kontobahn.clock import DAY, HOUR
+from kontobahn.db import Tx
+from tests.harness import START, Organization, Service
+
+IBAN, SECOND_IBAN = "DE89370400440532013000", "DE02120300000000202051"
+CREDITOR_IBAN = "DE75512108001245126199"
+SIGNATURE = "as agreed"
+_REPORTS = {item.__name__: item for item in (ConnectionFinished, ConnectionFailed, ConnectionGone)}
+
+
+def facts(
+    amount_minor: int, description: str = "SVWZ+Rechnung 1", day: str = "2026-03-01", **more: Any
+) -> TransactionFacts:
+    return TransactionFacts(
+        account_ref=more.pop("account_ref", "giro"), made_on=date.fromisoformat(day), amount_minor=amount_minor,
+        currency_code="EUR", description=description, **more,
+    )  # fmt: skip
+
+
+def account_facts(ref: str = "giro", iban: str | None = IBAN, **more: Any) -> AccountFacts:
+    values = {
+        "name": "Girokonto",
+        "nature": "checking",
+        "balance_minor": 100_00,
+        "currency_code": "EUR",
+        "holder_name": "Muster GmbH",
+    }
+    return AccountFacts(provider_ref=ref, iban=iban, **{**values, **more})
+
+
+class ScriptedBank:
+    """Answers what it was told to; remembers what it was asked."""
+
+    name = "scripted"
+    debit_settles = False
+
+    def __init__(self) -> None:
+        self.snapshots: dict[str, Snapshot] = {}
+        self.asked: list[tuple[Any, ...]] = []
+        # By end-to-end id: what creating, and looking for, a payment gives. An exception is raised.
+        self.creation: PaymentStart | Exception | None = None
+        self.found: PaymentStart | None | Exception = None
+        self.live: PaymentReport | Exception = PaymentReport(None)
+        self.refusal: Exception | None = None
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        self.asked.append(("start_connect", request))
+        if self.refusal:
+            raise self.refusal
+        return ConnectStart(f"https://bank.example/connect/{request.pending_token}", START + HOUR)
+
+    async def fetch(self, provider_ref: str) -> Snapshot:
+        self.asked.append(("fetch", provider_ref))
+        return self.snapshots[provider_ref]
+
+    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+        self.asked.append(("refresh", provider_ref, kind))
+        if self.refusal:
+            raise self.refusal
+
+    async def remove(self, provider_ref: str) -> None:
+        self.asked.append(("remove", provider_ref))
+        if self.refusal:
+            raise self.refusal
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        self.asked.append(("create_payment", order))
+        if isinstance(self.creation, Exception):
+            raise self.creation
+        return self.creation or PaymentStart(
+            f"bank-{order.end_to_end_id}", "https://bank.example/pay", START + HOUR, PaymentReport("initiated", "RCVD")
+        )
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        self.asked.append(("find_payment", order))
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        self.asked.append(("payment_status", provider_ref))
+        if isinstance(self.live, Exception):
+            raise self.live
+        return self.live
+
+    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
+        return None
+
+    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+        if headers.get("signature") != SIGNATURE:
+            raise BadSignature("signed by somebody else")
+        return headers["delivery-id"]
+
+    def reports(self, body: bytes) -> list[Report]:
+        said = msgspec.json.decode(body)
+        if said["kind"] == "PaymentReported":
+            return [PaymentReported(said["provider_ref"], PaymentReport(*said["report"]))]
+        return [_REPORTS[said.pop("kind")](**said)]
+
+
+class Bank:
+    """A scripted bank in a running service, with deliveries signed as agreed."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.provider = ScriptedBank()
+        self._deliveries = 0
+        context = service.application.context
+        banking: Banking = context.parts["banking"]
+        banking.providers["scripted"] = self.provider
+        context.parts["banking"] = banking._replace(connect_provider="scripted")  # type: ignore[index]
+
+    def deliver(self, delivery_id: str | None = None, signature: str = SIGNATURE, **report: Any) -> Any:
+        self._deliveries += 1
+        headers = {"signature": signature, "delivery-id": delivery_id or f"delivery-{self._deliveries}"}
+        return self.service.post("/v2/banking/webhooks/scripted", json=report, headers=headers)
+
+    def connection_facts(self, ref: str = "bank-1", **more: Any) -> BankConnectionFacts:
+        values: dict[str, Any] = {
+            "provider_code": "musterbank_de", "provider_name": "Musterbank", "country_code": "DE",
+            "logo_url": "https://bank.example/logo.svg", "templates": ("SEPA", "SEPA_INSTANT"),
+            "consent_expires_at": START + 180 * DAY, "next_refresh_possible_at": self.service.clock.now() + HOUR,
+            "automatic_refresh": True,
+        }  # fmt: skip
+        return BankConnectionFacts(provider_ref=ref, **{**values, **more})
+
+    def connected(
+        self, organization: Organization, *told: TransactionFacts, ref: str = "", api: Api = "partner",
+        owner_user_id: str | None = None, accounts: list[AccountFacts] | None = None, **more: Any,
+    ) -> Connection:  # fmt: skip
+        """A connection as if its flow had been gone through, with an account and what the bank tells of it."""
+        ref = ref or f"bank-{organization.id}"
+        self.provider.snapshots[ref] = snapshot = Snapshot(
+            self.connection_facts(ref, **more), accounts or [account_facts()], list(told)
+        )
+
+        def make(tx: Tx) -> Connection:
+            row = connections.create(
+                tx,
+                organization.id,
+                provider="scripted",
+                api=api,
+                owner_user_id=owner_user_id,
+                facts=snapshot.connection,
+            )
+            connect.take_snapshot(tx, row, snapshot)
+            return row
+
+        return self.service.db.write_now(make)
+
+    def tell(self, row: Connection, *told: TransactionFacts, accounts: list[AccountFacts] | None = None) -> Counts:
+        """What the bank delivers for a connection, taken in at once."""
+        snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(told))
+        return self.service.db.write_now(_take, row, snapshot)
+
+
+def _take(tx: Tx, row: Connection, snapshot: Snapshot) -> Counts:
+    connections.lock(tx, row.organization_id, row.id)
+    return connect.take_snapshot(tx, row, snapshot)
+
+
+def account_id(service: Service, organization: Organization, number: int = 0) -> str:
+    return str(service.get("/v2/banking/accounts", organization.key).json()["data"][number]["id"])
+
+
+def order(account: str, **more: Any) -> dict[str, Any]:
+    """A payment that is right."""
+    return {
+        "account_id": account, "amount": "12.34", "creditor_name": "Müller & Söhne".replace(" & ", " + "),
+        "creditor_iban": CREDITOR_IBAN, "description": "Rechnung 4711", **more,
+    }  # fmt: skip
