@@ -7,3 +7,40 @@
 A file is known by its content. An error in it is a StatementError, perhaps after some items were given: take them in one
 transaction. Pure: no database, no HTTP, no network.
 """
+
+from kontobahn.banking.statements.continuity import Sequel, StatementState, follows, state_after
+from kontobahn.banking.statements.model import (
+    Account,
+    Amount,
+    Balance,
+    Closing,
+    Entry,
+    Item,
+    Opening,
+    Party,
+    PaymentStatus,
+    Reason,
+    StatementError,
+    StatusReport,
+)
+from kontobahn.banking.statements.reader import read
+
+__all__ = [
+    "Account",
+    "Amount",
+    "Balance",
+    "Closing",
+    "Entry",
+    "Item",
+    "Opening",
+    "Party",
+    "PaymentStatus",
+    "Reason",
+    "Sequel",
+    "StatementError",
+    "StatementState",
+    "StatusReport",
+    "follows",
+    "read",
+    "state_after",
+]
