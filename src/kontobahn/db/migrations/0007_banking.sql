@@ -124,23 +124,21 @@ CREATE TABLE banking_removed_transactions (
   PRIMARY KEY (organization_id, change_number)
 );
 
--- Statements taken from files: what the next one must follow on.
+-- Booked statements taken from files: what the next one must follow on.
 CREATE TABLE banking_statements (
   account_id BIGINT NOT NULL,
   position BIGINT NOT NULL,
-  reference TEXT NOT NULL,
+  -- Names the statement; `sha256` is what it says.
+  identity TEXT NOT NULL,
   sha256 TEXT NOT NULL,
-  number BIGINT,
-  from_date TEXT,
-  to_date TEXT,
-  opening_minor BIGINT,
-  closing_minor BIGINT,
+  state TEXT NOT NULL,
+  closes_on TEXT NOT NULL,
   entries BIGINT NOT NULL,
   source TEXT NOT NULL,
   taken_at BIGINT NOT NULL,
   PRIMARY KEY (account_id, position)
 );
-CREATE UNIQUE INDEX banking_statements_by_content ON banking_statements (account_id, sha256);
+CREATE UNIQUE INDEX banking_statements_by_identity ON banking_statements (account_id, identity);
 
 CREATE TABLE banking_payments (
   organization_id TEXT NOT NULL REFERENCES organizations (id),

@@ -1,0 +1,71 @@
+"""The port's side of file-kept accounts: nothing can be asked of the bank, and an order is a file for the payer to upload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from kontobahn.banking.provider import (
+    BadSignature,
+    ConnectRequest,
+    ConnectStart,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    ProviderRefused,
+    RefreshType,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.banking.statements import pain001
+from kontobahn.clock import berlin_date, to_datetime
+
+NAME = "files"
+_BY_FILES = "This account is kept by files: take its statements in with `kontobahn import statements`"
+
+
+class FilesProvider:
+    name = NAME
+    # A bank says nothing of an uploaded order but by a status report, which many never hand out: its debit must do.
+    debit_settles = True
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        raise ProviderRefused("ActionNotSupported", _BY_FILES)
+
+    async def fetch(self, provider_ref: str) -> Snapshot:
+        raise ProviderRefused("ActionNotSupported", _BY_FILES)
+
+    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+        raise ProviderRefused("ActionNotSupported", _BY_FILES)
+
+    async def remove(self, provider_ref: str) -> None:
+        """Nobody else has any access."""
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        return PaymentStart(order.end_to_end_id, order.own_url, None, PaymentReport("initiated"))
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        return await self.create_payment(order)
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        return PaymentReport(None)
+
+    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
+        day = order.details.get("date")
+        return pain001.write(
+            pain001.Order(
+                message_id=order.end_to_end_id,
+                created_at=to_datetime(created_at),
+                debtor_name="",
+                debtor_iban=order.debtor_iban,
+                execution_date=date.fromisoformat(day) if isinstance(day, str) else berlin_date(created_at),
+                instant=order.template_identifier == "SEPA_INSTANT",
+                transfers=(),
+            )
+        )
+
+    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+        raise BadSignature("files send nothing")
+
+    def reports(self, body: bytes) -> list[Report]:
+        return []
