@@ -37,9 +37,9 @@ class _Camt:
         self._ibans = ibans
         self._tally = tally
         self.kind, name = KINDS[root.message[:8]]
-        self._statement_tag = f"{{{root.namespace}}}{name}"
-        self._entry_tag = f"{{{root.namespace}}}Ntry"
-        self._entries = EntryReader(root.namespace, nested_status=int(root.message[-2:]) >= _NESTED_STATUS)
+        self._statement_tag = root.space + name
+        self._entry_tag = f"{root.space}Ntry"
+        self._entries = EntryReader(root.space, nested_status=int(root.message[-2:]) >= _NESTED_STATUS)
         self._open: _Statement | None = None
         self._statements = 0
 
@@ -125,7 +125,7 @@ class _Statement:
     def __init__(self, element: etree._Element, root: Root, kind: Kind, file: str) -> None:
         self.element = element
         self.number = 0
-        self._space = f"{{{root.namespace}}}"
+        self._space = root.space
         self._root = root
         self._kind = kind
         self._file = file
@@ -173,7 +173,7 @@ class _Statement:
             line=self.element.sourceline or 0,
         )
 
-    def entries(self, element: etree._Element, reader: EntryReader) -> Iterator[Entry]:
+    def entries(self, element: etree._Element, reader: EntryReader) -> list[Entry]:
         self.number += 1
         try:
             entries = reader.read(element, self.number, self._account, self.opening)
@@ -182,12 +182,12 @@ class _Statement:
             raise error.at(self._file, self.name, place) from None
         if not entries:
             self._left_out += 1
+        elif self._account.currency is None:
+            self._account = self._account._replace(currency=entries[0].currency)
         for entry in entries:
-            if self._account.currency is None:
-                self._account = self._account._replace(currency=entry.currency)
             if entry.status == "posted":
                 self._moved += entry.amount_minor
-        return iter(entries)
+        return entries
 
     def closing(self) -> Closing:
         balance, moved = self._last_balance(), self._moved

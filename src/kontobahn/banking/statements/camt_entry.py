@@ -21,10 +21,10 @@ _CREDITOR_ID = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{3}[A-Z0-9]{1,28}", re.ASCII | 
 
 
 class EntryReader:
-    def __init__(self, namespace: str, *, nested_status: bool) -> None:
-        self._namespace = namespace
-        self._steps, self._size = paths.steps_of(paths.ENTRY, namespace, nested_status)
-        self._details = paths.steps_of(paths.DETAILS, namespace, nested_status)
+    def __init__(self, space: str, *, nested_status: bool) -> None:
+        self._space = space
+        self._steps, self._size = paths.steps_of(paths.ENTRY, space, nested_status)
+        self._details = paths.steps_of(paths.DETAILS, space, nested_status)
 
     def read(self, element: etree._Element, number: int, account: Account, opening: Opening) -> list[Entry]:
         """Empty for an entry that only informs. StatementError where something is missing or wrong."""
@@ -37,7 +37,7 @@ class EntryReader:
                 return []
             status = _STATUSES[code]
         whole = _Whole(slots, status, number, element.sourceline or 0, account, opening)
-        details: list[paths.Slots] = slots[19] or []
+        details: list[paths.Slots] = slots[-1] or []
         if len(details) == 1:
             return [whole.entry(details[0])]
         if len(details) > 1 and (amounts := whole.amounts_of(details)):
@@ -49,8 +49,8 @@ class EntryReader:
 
     def _status_code(self, element: etree._Element, text: str | None) -> str:
         """A version's status in the other version's writing, as some banks have it."""
-        nested = element.findtext(f"{{{self._namespace}}}Sts/{{{self._namespace}}}Cd")
-        direct = element.findtext(f"{{{self._namespace}}}Sts")
+        nested = element.findtext(f"{self._space}Sts/{self._space}Cd")
+        direct = element.findtext(f"{self._space}Sts")
         for code in ((text or "").strip(), (nested or "").strip(), (direct or "").strip()):
             if code == "INFO" or code in _STATUSES:
                 return code
@@ -104,8 +104,8 @@ class _Whole:
         return amounts if sum(amounts) == self.amount else None
 
     def entry(self, details: paths.Slots, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
-        (_, _, _, _, _, _, _, entry_ref, bank_ref, domain, family, subfamily, own_code, info,
-         charge, charge_currency, batch_count, batch_id, _) = self._slots[1:]  # fmt: skip
+        (entry_ref, bank_ref, domain, family, subfamily, own_code, info,
+         charge, charge_currency, batch_count, batch_id, _) = self._slots[7:]  # fmt: skip
         (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference,
          debtor, debtor_id, debtor_iban, debtor_account, debtor_bic,
          creditor, creditor_id, creditor_iban, creditor_account, creditor_bic, by, to, lines, structured, purpose_code,
@@ -168,7 +168,7 @@ def _description(lines: list[str] | None, structured: list[str] | None) -> str:
 def _party(name: str | None, iban: str | None, account: str | None, bic: str | None) -> Party:
     if name is None and iban is None and account is None and bic is None:
         return NOBODY
-    return Party(given(name), iban and iban.strip(), account, given(bic))
+    return Party(name and given(name), iban and iban.strip(), account, bic and given(bic))
 
 
 def _purpose(
@@ -185,28 +185,41 @@ def _purpose(
     charges: Amount | None,
 ) -> Purpose:
     """Structured fields win; the text fills the rest."""
-    text = parse(description)
-    if creditor_id is not None and not _CREDITOR_ID.fullmatch(creditor_id.strip()):
-        creditor_id = None
+    if "+" in description or ":" in description or "\n" in description:
+        text = parse(description)
+        svwz = text.svwz
+    else:
+        text = _NO_TAGS
+        svwz = given(description)
     return Purpose(
-        given(creditor_id) or text.cred,
-        given(mandate) or text.mref,
-        given(instruction) or text.kref,
-        given(debtor_id) or text.debt,
-        text.svwz,
-        given(by) or text.abwa,
-        given(to) or text.abwe,
+        (creditor_id and _creditor_id(creditor_id)) or text.cred,
+        (mandate and given(mandate)) or text.mref,
+        (instruction and given(instruction)) or text.kref,
+        (debtor_id and given(debtor_id)) or text.debt,
+        svwz,
+        (by and given(by)) or text.abwa,
+        (to and given(to)) or text.abwe,
         text.bic,
-        _amount(original) or text.oamt,
-        _amount(charges) or text.coam,
-        given(code) or text.purp,
-        given(end_to_end) or text.end_to_end_id,
+        (original and _amount(original)) or text.oamt,
+        (charges and _amount(charges)) or text.coam,
+        (code and given(code)) or text.purp,
+        (end_to_end and given(end_to_end)) or text.end_to_end_id,
         *text[12:],
     )
 
 
-def _amount(amount: Amount | None) -> str | None:
-    return f"{amount_text(amount.amount_minor)} {amount.currency}" if amount is not None else None
+_NO_TAGS = Purpose()
+
+
+@lru_cache(4096)
+def _creditor_id(text: str) -> str | None:
+    """A party's identification may be another than that of a SEPA creditor."""
+    text = text.strip()
+    return text if _CREDITOR_ID.fullmatch(text) else None
+
+
+def _amount(amount: Amount) -> str:
+    return f"{amount_text(amount.amount_minor)} {amount.currency}"
 
 
 @lru_cache(4096)

@@ -35,7 +35,7 @@ class _Report:
     def __init__(self, file: str, root: Root) -> None:
         self._file = file
         self._root = root
-        self._space = f"{{{root.namespace}}}"
+        self._space = root.space
 
     def read(self, document: etree._Element) -> StatusReport:
         body = next(iter(document), None)

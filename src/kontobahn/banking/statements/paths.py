@@ -85,7 +85,7 @@ _KINDS: dict[str, type[int]] = {"@": Money, "*": Lines}
 
 
 @cache
-def steps_of(paths: tuple[tuple[str, ...], ...], namespace: str, nested: bool) -> tuple[Steps, int]:
+def steps_of(paths: tuple[tuple[str, ...], ...], space: str, nested: bool) -> tuple[Steps, int]:
     """The tree that `walk` follows, and how many slots it fills. `nested`: the version has `Sts/Cd` for `Sts`."""
     tree: Steps = {}
     slot = 0
@@ -96,8 +96,8 @@ def steps_of(paths: tuple[tuple[str, ...], ...], namespace: str, nested: bool) -
                 continue
             here = tree
             for name in names[:-1]:
-                here = here.setdefault(f"{{{namespace}}}{name}", {})
-            here[f"{{{namespace}}}{names[-1]}"] = _step(path, slot)
+                here = here.setdefault(space + name, {})
+            here[space + names[-1]] = _step(path, slot)
         slot += 2 if group[0].endswith("@") else 1
     return tree, slot
 
@@ -108,27 +108,31 @@ def _step(path: str, slot: int) -> int:
     return _KINDS.get(path[-1], int)(slot)
 
 
-def walk(element: etree._Element, steps: Steps, slots: Slots, details: tuple[Steps, int]) -> None:
-    for child in element:
-        step = steps.get(child.tag)
-        if step is None:
+def walk(entry: etree._Element, steps: Steps, slots: Slots, details: tuple[Steps, int]) -> None:
+    """Flat, not level by level: an iterator for each of its elements would cost half as much as parsing the entry."""
+    inside: dict[etree._Element | None, tuple[Steps, Slots]] = {entry: (steps, slots)}
+    for element in entry.iterdescendants():
+        found = inside.get(element.getparent())
+        if found is None:
             continue
+        here, target = found
+        step: Any = here.get(element.tag)
         kind = type(step)
         if kind is int:
-            if slots[step] is None:
-                slots[step] = child.text
+            if target[step] is None:
+                target[step] = element.text
         elif kind is dict:
-            walk(child, step, slots, details)
+            inside[element] = (step, target)
         elif kind is Money:
-            if slots[step] is None:
-                slots[step], slots[step + 1] = child.text, child.get("Ccy")
+            if target[step] is None:
+                target[step], target[step + 1] = element.text, element.get("Ccy")
         elif kind is Lines:
-            if slots[step] is None:
-                slots[step] = []
-            slots[step].append(child.text or "")
-        else:
+            if target[step] is None:
+                target[step] = []
+            target[step].append(element.text or "")
+        elif kind is Parts:
             part: Slots = [None] * details[1]
-            walk(child, details[0], part, details)
-            if slots[step] is None:
-                slots[step] = []
-            slots[step].append(part)
+            inside[element] = (details[0], part)
+            if target[step] is None:
+                target[step] = []
+            target[step].append(part)
