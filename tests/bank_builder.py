@@ -72,7 +72,7 @@ class ScriptedBank:
         self.asked: list[tuple[Any, ...]] = []
         # By end-to-end id: what creating, and looking for, a payment gives. An exception is raised.
         self.creation: PaymentStart | Exception | None = None
-        self.found: PaymentStart | None | Exception = None
+        self.found: PaymentStart | Exception | None = None
         self.live: PaymentReport | Exception = PaymentReport(None)
         self.refusal: Exception | None = None
 

@@ -25,6 +25,7 @@ from kontobahn.auth import routes as auth_routes
 from kontobahn.banking import connect, payment_routes, sync
 from kontobahn.banking import routes as banking_routes
 from kontobahn.banking.provider import Banking, BankProvider
+from kontobahn.banking.providers.files.adapter import FilesProvider
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -47,7 +48,7 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs stand on: every area's providers behind their ports."""
-    banks: dict[str, BankProvider] = {}
+    banks: dict[str, BankProvider] = {"files": FilesProvider()}
     parts = {
         "ledger": Ledger({"books": BooksProvider(db)}),
         "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),

@@ -71,6 +71,7 @@ class Intake:
         self._by_ref: dict[str, list[Known]] = {}
         self._by_content: dict[tuple[int, str], list[Known]] = {}
         self._pending: dict[int, list[Known]] = {}
+        self._by_end_to_end: dict[tuple[int, str], list[Known]] = {}
         # Rows that a booking of this delivery has been found to be: none is two bookings.
         self._taken: set[int] = set()
         self._posted = self._waiting = 0
@@ -92,6 +93,24 @@ class Intake:
             known = Known(*row)
             if known.id not in self._taken:
                 self._remove(known)
+
+    def drop_unbooked(self, closed_on: str, pending_before: str) -> None:
+        """A booked statement up to a day is in: what was told as posted by then and stands in none did not happen."""
+        for row in self._tx.all(
+            f"{_KNOWN} WHERE account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
+        ):
+            known = Known(*row)
+            if known.id in self._taken:
+                continue
+            if known.made_on <= pending_before if known.status == "pending" else self._posted_on(known) <= closed_on:
+                self._remove(known)
+
+    def _posted_on(self, known: Known) -> str:
+        wire = self._tx.one(
+            "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", self._account.id, known.id
+        )
+        assert wire is not None
+        return (_decode(wire[0]).extra.posting_date or date.fromisoformat(known.made_on)).isoformat()
 
     def finish(self) -> Counts:
         self._tx.run(
@@ -138,6 +157,8 @@ class Intake:
         if known.provider_ref is not None:
             self._by_ref.setdefault(known.provider_ref, []).append(known)
         self._by_content.setdefault((known.amount_minor, known.fingerprint), []).append(known)
+        if known.end_to_end_id is not None:
+            self._by_end_to_end.setdefault((known.amount_minor, known.end_to_end_id), []).append(known)
         if known.status == "pending":
             self._pending.setdefault(known.amount_minor, []).append(known)
 
@@ -157,6 +178,15 @@ class Intake:
                 known.statement and facts.statement and known.statement != facts.statement
             ):
                 return known, False
+        if facts.statement and facts.end_to_end_id:
+            for known in self._by_end_to_end.get((facts.amount_minor, facts.end_to_end_id), ()):
+                # Told during the day in other words; now it is in the book.
+                if (
+                    self._is_free(known)
+                    and known.statement is None
+                    and _days_between(known.made_on, facts.made_on) <= NEAR.days
+                ):
+                    return known, False
         if facts.status == "posted":
             for known in self._pending.get(facts.amount_minor, ()):
                 if self._is_free(known) and _was_pending_as(known, facts, mark):

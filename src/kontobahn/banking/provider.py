@@ -119,6 +119,7 @@ class PaymentOrder(NamedTuple):
     currency_code: str
     creditor_name: str
     creditor_iban: str
+    debtor_name: str
     debtor_iban: str
     description: str
     reference: str | None

@@ -64,6 +64,10 @@ async def _ask_for_news(context: Context, row: Connection, kind: RefreshType) ->
     try:
         await provider_of(context, row.provider).refresh(row.provider_ref, kind)
     except ProviderRefused as error:
+        if error.error_class == "ActionNotSupported":
+            # Says nothing of the connection.
+            await context.db.write(_not_asked, row)
+            raise Conflict(f"{error}.") from None
         await context.db.write(connections.fail, row, error.error_class, str(error))
         if kind == "manual":
             raise Conflict(f"The bank refused: {error}.") from None

@@ -9,6 +9,7 @@ import typer
 
 from kontobahn.cli.books import parse_day
 from kontobahn.cli.common import DataOption, Installation, JsonOption, installation, progress_bar, say, say_table
+from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal
@@ -104,6 +105,9 @@ def _tell(outcome: dict[str, Any]) -> None:
         print(
             f"{outcome['file']}: {outcome['taken']} records of {outcome['kategorie']} taken for {outcome['client_id']}."
         )
+
+
+imports.command("statements")(import_statements)
 
 
 @exports.command("extf")

@@ -52,7 +52,8 @@ def test_a_flow_begins_with_a_placeholder(service: Service, bank: Bank, owner: O
     started = begin(service, owner, return_to="https://app.example/fertig", custom_fields={"kunde": 7})
     assert set(started) == {"connect_url", "expires_at", "owner_user_id", "pending_token"}
     [row] = listed(service, owner)
-    assert row["status"] == "pending_connect" and row["id"] == started["pending_token"]
+    assert row["status"] == "pending_connect"
+    assert row["id"] == started["pending_token"]
     assert started["connect_url"].startswith("https://bank.example/")
 
 
@@ -64,7 +65,8 @@ def test_the_first_webhook_puts_the_connection_in_its_place(service: Service, ba
     token = begin(service, owner)["pending_token"]
     finish(bank, token)
     [row] = listed(service, owner)
-    assert row["status"] == "active" and row["id"].isdigit()
+    assert row["status"] == "active"
+    assert row["id"].isdigit()
     assert (row["provider_name"], row["provider_code"], row["country_code"]) == ("Musterbank", "musterbank_de", "DE")
     assert service.get(f"{CONNECTIONS}/{row['id']}", owner.key).json() == {"data": row}
     # Whoever has only the token finds the connection by it.
@@ -139,9 +141,13 @@ def test_a_reconnect_keeps_the_id_and_mends_the_status(service: Service, bank: B
         kind="ConnectionFailed", error_class="InvalidCredentials", error_message="x", provider_ref=row.provider_ref
     )
     answer = service.post(f"{CONNECTIONS}/{row.id}/reconnect", owner.key, json={"return_to": "https://app.example/"})
-    assert answer.status_code == 201 and set(answer.json()) == {
-        "connect_url", "expires_at", "owner_user_id", "pending_token",
-    }  # fmt: skip
+    assert answer.status_code == 201
+    assert set(answer.json()) == {
+        "connect_url",
+        "expires_at",
+        "owner_user_id",
+        "pending_token",
+    }
     assert [now["status"] for now in listed(service, owner)] == ["pending"]
     # The provider may have a new name for it.
     finish(bank, answer.json()["pending_token"], "bank-renewed")
@@ -162,10 +168,12 @@ def test_a_reconnect_that_fails_is_inactive_again(service: Service, bank: Bank, 
 def test_a_manual_refresh(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner)
     early = service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key)
-    assert early.status_code == 409 and early.json()["next_refresh_possible_at"].startswith("2026-03-02T10:00")
+    assert early.status_code == 409
+    assert early.json()["next_refresh_possible_at"].startswith("2026-03-02T10:00")
     service.clock.advance(seconds=3600)
     taken = service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key)
-    assert taken.status_code == 202 and taken.json()["data"]["id"] == row.id
+    assert taken.status_code == 202
+    assert taken.json()["data"]["id"] == row.id
     assert service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key).status_code == 409
     finish(bank, None, row.provider_ref)
     assert events(service, owner)[-1]["data"]["refresh_type"] == "manual"
@@ -206,13 +214,18 @@ def test_a_deleted_connection_is_gone_with_its_data(service: Service, bank: Bank
     answer = service.request("DELETE", f"{CONNECTIONS}/{row.id}", owner.key)
     assert answer.status_code == 200
     assert answer.json() == {"data": {"connection_id": row.id, "removed": True}}
-    assert listed(service, owner) == [] and service.get("/v2/banking/accounts", owner.key).json() == {"data": []}
+    assert listed(service, owner) == []
+    assert service.get("/v2/banking/accounts", owner.key).json() == {"data": []}
     assert ("remove", row.provider_ref) in bank.provider.asked
     [event] = events(service, owner)
-    assert event["event"] == "connection_destroyed" and event["data"] == {
-        "connection_id": row.id, "provider_name": "Musterbank", "provider_code": "musterbank_de", "country_code": "DE",
+    assert event["event"] == "connection_destroyed"
+    assert event["data"] == {
+        "connection_id": row.id,
+        "provider_name": "Musterbank",
+        "provider_code": "musterbank_de",
+        "country_code": "DE",
         "refresh_type": "manual",
-    }  # fmt: skip
+    }
     assert service.request("DELETE", f"{CONNECTIONS}/{row.id}", owner.key).status_code == 404
 
 
@@ -278,7 +291,8 @@ def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Ban
 )  # fmt: skip
 def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organization, field: str, value: Any) -> None:
     answer = service.post("/v2/banking/connect", owner.key, json={field: value})
-    assert answer.status_code == 400 and f"`{field}" in answer.json()["error"]
+    assert answer.status_code == 400
+    assert f"`{field}" in answer.json()["error"]
     assert listed(service, owner) == []
 
 
@@ -290,9 +304,12 @@ def test_accounts_are_listed_by_api_and_connection(service: Service, bank: Bank,
         return [item["id"] for item in service.get("/v2/banking/accounts", owner.key, params=query).json()["data"]]
 
     first, second = names()
-    assert names(connection_id=one.id) == [first] and names(connection_id=two.id) == [second]
-    assert names(api="partner") == [first] and names(api="openbanking") == [second]
-    assert names(payments_supported="true") == [first] and names(payments_supported="false") == [second]
+    assert names(connection_id=one.id) == [first]
+    assert names(connection_id=two.id) == [second]
+    assert names(api="partner") == [first]
+    assert names(api="openbanking") == [second]
+    assert names(payments_supported="true") == [first]
+    assert names(payments_supported="false") == [second]
     assert service.get("/v2/banking/accounts", owner.key, params={"connection_id": "7"}).status_code == 404
     assert service.get("/v2/banking/accounts", owner.key, params={"api": "x"}).status_code == 400
     account = service.get(f"/v2/banking/accounts/{first}", owner.key).json()["data"]

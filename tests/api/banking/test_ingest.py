@@ -102,7 +102,8 @@ def test_a_late_back_dated_arrival_gets_a_higher_id(service: Service, bank: Bank
     [first] = listed(service, owner)
     bank.tell(row, facts(1, "neu", "2026-03-01"), facts(2, "alt", "2025-12-24"))
     [late] = listed(service, owner, from_id=first["id"])
-    assert late["made_on"] == "2025-12-24" and int(late["id"]) > int(first["id"])
+    assert late["made_on"] == "2025-12-24"
+    assert int(late["id"]) > int(first["id"])
 
 
 def test_what_is_stored_for_the_answer_agrees_with_what_is_searched(

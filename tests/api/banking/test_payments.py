@@ -63,11 +63,15 @@ def test_a_payment_is_made_with_its_credits_reserved(service: Service, bank: Ban
     answer = pay(service, owner, custom_fields={"rechnung": 4711}, amount=12.34)
     assert answer.status_code == 201, answer.text
     payment = answer.json()["data"]
-    assert payment["payment_id"] == payment["id"] and payment["payment_url"] == "https://bank.example/pay"
-    assert payment["expires_at"] and payment["status"] == "initiated" and payment["raw_provider_status"] == "RCVD"
+    assert payment["payment_id"] == payment["id"]
+    assert payment["payment_url"] == "https://bank.example/pay"
+    assert payment["expires_at"]
+    assert payment["status"] == "initiated"
+    assert payment["raw_provider_status"] == "RCVD"
     assert (payment["amount"], payment["currency_code"]) == (12.34, "EUR")
     assert (payment["creditor_iban"], payment["debtor_iban"]) == (CREDITOR_IBAN, IBAN)
-    assert payment["custom_fields"] == {"rechnung": 4711} and payment["organization_id"] == owner.id
+    assert payment["custom_fields"] == {"rechnung": 4711}
+    assert payment["organization_id"] == owner.id
     assert answer.headers["x-credits-charged"] == "0"
     balance = service.balance(owner)
     assert (balance.reserved, balance.spent) == (3, 0)
@@ -270,7 +274,8 @@ def test_a_payer_who_never_confirms(service: Service, bank: Bank, owner: Organiz
 def test_a_repeat_with_the_same_key_is_the_same_payment(service: Service, bank: Bank, owner: Organization) -> None:
     first = pay(service, owner, headers={"idempotency-key": "k1"})
     again = pay(service, owner, headers={"idempotency-key": "k1"})
-    assert again.json() == first.json() and again.headers["idempotent-replayed"] == "true"
+    assert again.json() == first.json()
+    assert again.headers["idempotent-replayed"] == "true"
     assert service.balance(owner).reserved == 3
 
 
@@ -283,7 +288,8 @@ def test_a_repeat_after_the_process_died_is_the_same_payment(service: Service, b
         )
     )
     again = pay(service, owner, headers={"idempotency-key": "k1"})
-    assert again.status_code == 201 and again.json()["data"]["id"] == first["id"]
+    assert again.status_code == 201
+    assert again.json()["data"]["id"] == first["id"]
     assert len([call for call in bank.provider.asked if call[0] == "create_payment"]) == 1
     assert service.balance(owner).reserved == 3
 
@@ -292,9 +298,11 @@ def test_without_credits_nothing_is_written(service: Service, bank: Bank) -> Non
     poor = service.organization("Klamm GmbH", credits_granted=2)
     bank.connected(poor)
     answer = pay(service, poor)
-    assert answer.status_code == 402 and answer.json()["benoetigt"] == 3
+    assert answer.status_code == 402
+    assert answer.json()["benoetigt"] == 3
     assert service.get(PAYMENTS, poor.key).json() == {"data": []}
-    assert bank.provider.asked == [] and events(service, poor) == []
+    assert bank.provider.asked == []
+    assert events(service, poor) == []
 
 
 @pytest.mark.parametrize(
@@ -332,7 +340,8 @@ def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organiza
     assert answer.status_code == 400, answer.text
     assert f"`{field}`" in answer.json()["error"]
     assert service.get(PAYMENTS, owner.key).json() == {"data": []}
-    assert service.balance(owner).reserved == 0 and bank.provider.asked == []
+    assert service.balance(owner).reserved == 0
+    assert bank.provider.asked == []
 
 
 def test_accounts_that_cannot_pay_are_refused(service: Service, bank: Bank) -> None:
@@ -343,10 +352,12 @@ def test_accounts_that_cannot_pay_are_refused(service: Service, bank: Bank) -> N
     listed = service.get("/v2/banking/accounts", owner.key).json()["data"]
     for account in listed[:2]:
         refused = service.post(PAYMENTS, owner.key, json=order(account["id"]))
-        assert refused.status_code == 400 and "`account_id`" in refused.json()["error"]
+        assert refused.status_code == 400
+        assert "`account_id`" in refused.json()["error"]
     instant = order(listed[2]["id"], template_identifier="SEPA_INSTANT")
     refused = service.post(PAYMENTS, owner.key, json=instant)
-    assert refused.status_code == 400 and "`template_identifier`" in refused.json()["error"]
+    assert refused.status_code == 400
+    assert "`template_identifier`" in refused.json()["error"]
     can_pay = service.get("/v2/banking/accounts", owner.key, params={"payments_supported": "true"}).json()["data"]
     assert [account["id"] for account in can_pay] == [listed[0]["id"], listed[2]["id"]]
 
@@ -366,7 +377,8 @@ def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organiz
     assert listed() == [third, second, first]
     assert listed(sort="id") == [first, second, third]
     assert listed(sort="id", from_id=first) == [second, third]
-    assert listed(limit="1") == [third] and listed(limit="") == [third, second, first]
+    assert listed(limit="1") == [third]
+    assert listed(limit="") == [third, second, first]
     assert listed(from_date="2026-03-03", to_date="2026-03-03") == [second]
     assert listed(connection_id="__all__", account_id="__all__") == [third, second, first]
     assert listed(connection_id=made[0]["connection_id"], account_id=made[0]["account_id"]) == [third, second, first]
@@ -376,7 +388,7 @@ def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organiz
 
 
 def test_the_table_of_transitions_has_no_way_out_of_an_end() -> None:
-    assert payments.FINAL == {"settled", "failed", "rejected"}
+    assert {"settled", "failed", "rejected"} == payments.FINAL
     for before, following in payments.TRANSITIONS.items():
         assert before not in following
         if before not in payments.FINAL:

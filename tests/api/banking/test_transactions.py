@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.bank_builder import Bank, account_facts, account_id, facts
@@ -20,27 +22,47 @@ def owner(service: Service) -> Organization:
     return service.organization()
 
 
-def ids(answer: object) -> list[str]:
-    return [item["id"] for item in answer.json()["data"]]  # type: ignore[attr-defined]
+def ids(answer: Any) -> list[str]:
+    return [item["id"] for item in answer.json()["data"]]
 
 
 def test_one_of_connection_and_account_is_required(service: Service, owner: Organization) -> None:
     answer = service.get(LIST, owner.key)
     assert answer.status_code == 400
-    assert "connection_id" in answer.json()["error"] and "account_id" in answer.json()["error"]
+    assert "connection_id" in answer.json()["error"]
+    assert "account_id" in answer.json()["error"]
     assert service.balance(owner).spent == 0
 
 
 def test_a_list_has_every_field_of_the_contract(service: Service, bank: Bank, owner: Organization) -> None:
     bank.connected(owner, facts(-12_34, "EREF+ABC MREF+M1 SVWZ+Miete März", extra={"payee": "Vermieter"}))
     [item] = service.get(LIST, owner.key, params={"account_id": account_id(service, owner)}).json()["data"]
-    assert item["amount"] == -12.34 and item["currency_code"] == "EUR" and item["made_on"] == "2026-03-01"
-    assert item["status"] == "posted" and item["mode"] == "normal" and item["category"] == "uncategorized"
-    assert item["payment_id"] is None and item["duplicated"] is False
+    assert item["amount"] == -12.34
+    assert item["currency_code"] == "EUR"
+    assert item["made_on"] == "2026-03-01"
+    assert item["status"] == "posted"
+    assert item["mode"] == "normal"
+    assert item["category"] == "uncategorized"
+    assert item["payment_id"] is None
+    assert item["duplicated"] is False
     assert item["description"] == "EREF+ABC MREF+M1 SVWZ+Miete März"
-    assert set(item["description_parsed"]) == set("cred mref kref debt svwz abwa abwe bic oamt coam purp".split())
-    assert item["description_parsed"]["mref"] == "M1" and item["description_parsed"]["svwz"] == "Miete März"
-    assert item["extra"]["end_to_end_id"] == "ABC" and item["extra"]["payee"] == "Vermieter"
+    assert set(item["description_parsed"]) == {
+        "cred",
+        "mref",
+        "kref",
+        "debt",
+        "svwz",
+        "abwa",
+        "abwe",
+        "bic",
+        "oamt",
+        "coam",
+        "purp",
+    }
+    assert item["description_parsed"]["mref"] == "M1"
+    assert item["description_parsed"]["svwz"] == "Miete März"
+    assert item["extra"]["end_to_end_id"] == "ABC"
+    assert item["extra"]["payee"] == "Vermieter"
     assert set(item["extra"]) == {
         "time", "payee", "payer", "additional", "merchant_id", "posting_date", "end_to_end_id", "payee_information",
         "payer_information", "account_balance_snapshot", "categorization_confidence",
@@ -66,7 +88,8 @@ def test_from_id_is_exclusive_and_compared_as_a_number(service: Service, bank: B
     assert len(seen) == len(set(seen)) == 12
     assert ids(service.get(LIST, owner.key, params={**query, "from_id": "9"})) == seen[:5]
     refused = service.get(LIST, owner.key, params={**query, "from_id": "abc"})
-    assert refused.status_code == 400 and "from_id" in refused.json()["error"]
+    assert refused.status_code == 400
+    assert "from_id" in refused.json()["error"]
 
 
 def test_days_are_inclusive_and_must_not_run_backwards(service: Service, bank: Bank, owner: Organization) -> None:
@@ -75,7 +98,8 @@ def test_days_are_inclusive_and_must_not_run_backwards(service: Service, bank: B
     listed = service.get(LIST, owner.key, params=query).json()["data"]
     assert [item["made_on"] for item in listed] == ["2026-03-02", "2026-03-03", "2026-03-04"]
     refused = service.get(LIST, owner.key, params={**query, "from_date": "2026-03-05"})
-    assert refused.status_code == 400 and "from_date" in refused.json()["error"]
+    assert refused.status_code == 400
+    assert "from_date" in refused.json()["error"]
     assert service.get(LIST, owner.key, params={**query, "to_date": "2026-02-31"}).status_code == 400
 
 
@@ -102,7 +126,8 @@ def test_an_account_of_another_connection_is_refused(service: Service, bank: Ban
     bank.connected(owner, ref="one")
     other = bank.connected(owner, ref="two")
     refused = service.get(LIST, owner.key, params={"connection_id": other.id, "account_id": account_id(service, owner)})
-    assert refused.status_code == 400 and "account_id" in refused.json()["error"]
+    assert refused.status_code == 400
+    assert "account_id" in refused.json()["error"]
     assert service.balance(owner).spent == 0
 
 
@@ -111,7 +136,8 @@ def test_each_call_costs_one_credit(service: Service, bank: Bank, owner: Organiz
     account = account_id(service, owner)
     [item] = service.get(LIST, owner.key, params={"account_id": account}).json()["data"]
     one = service.get(f"{LIST}/{item['id']}", owner.key, params={"account_id": account})
-    assert one.json() == {"data": item} and one.headers["x-credits-charged"] == "1"
+    assert one.json() == {"data": item}
+    assert one.headers["x-credits-charged"] == "1"
     assert service.get(f"{LIST}/{item['id']}", owner.key).status_code == 400
     assert service.get(f"{LIST}/999", owner.key, params={"account_id": account}).status_code == 404
     assert service.balance(owner).spent == 2
@@ -130,8 +156,10 @@ def test_the_feed_tells_what_an_id_cursor_cannot(service: Service, bank: Bank, o
     service.clock.advance(seconds=60)
     bank.tell(row, facts(-5_00, "Karte", "2026-03-03"), facts(1, "bleibt"))
     [change] = _feed(service, owner, first["cursor"])["data"]
-    assert change["change"] == "modified" and change["id"] == first["data"][0]["id"]
-    assert change["transaction"]["status"] == "posted" and change["transaction"]["made_on"] == "2026-03-03"
+    assert change["change"] == "modified"
+    assert change["id"] == first["data"][0]["id"]
+    assert change["transaction"]["status"] == "posted"
+    assert change["transaction"]["made_on"] == "2026-03-03"
     assert change["transaction"]["updated_at"] > change["transaction"]["created_at"]
 
 
@@ -158,7 +186,7 @@ def test_the_feed_comes_in_pages(service: Service, bank: Bank, owner: Organizati
     assert _feed(service, owner, cursor) == {"data": [], "cursor": cursor, "has_more": False}
 
 
-def _feed(service: Service, owner: Organization, cursor: str, **more: str) -> dict[str, object]:
+def _feed(service: Service, owner: Organization, cursor: str, **more: str) -> dict[str, Any]:
     answer = service.get(f"{LIST}/changes", owner.key, params={"cursor": cursor, **more})
     assert answer.status_code == 200, answer.text
-    return answer.json()  # type: ignore[no-any-return]
+    return dict(answer.json())

@@ -17,7 +17,7 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )  # fmt: skip
-from kontobahn.banking.statements import pain001
+from kontobahn.banking.statements.pain001 import Address, Debtor, Transfer, write_pain001
 from kontobahn.clock import berlin_date, to_datetime
 
 NAME = "files"
@@ -52,20 +52,37 @@ class FilesProvider:
 
     def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
         day = order.details.get("date")
-        return pain001.write(
-            pain001.Order(
-                message_id=order.end_to_end_id,
-                created_at=to_datetime(created_at),
-                debtor_name="",
-                debtor_iban=order.debtor_iban,
-                execution_date=date.fromisoformat(day) if isinstance(day, str) else berlin_date(created_at),
-                instant=order.template_identifier == "SEPA_INSTANT",
-                transfers=(),
-            )
+        agent = order.details.get("creditor_agent")
+        transfer = Transfer(
+            end_to_end_id=order.end_to_end_id,
+            amount_minor=order.amount_minor,
+            creditor_name=order.creditor_name,
+            creditor_iban=order.creditor_iban,
+            remittance=order.description,
+            execution_date=date.fromisoformat(day) if isinstance(day, str) else berlin_date(created_at),
+            template=order.template_identifier,
+            creditor_bic=agent if isinstance(agent, str) else None,
+            creditor_address=_address(order),
         )
+        debtor = Debtor(order.debtor_name, order.debtor_iban)
+        # The file is named by its one payment: a status report on the whole file is one on the payment.
+        return write_pain001(order.end_to_end_id, to_datetime(created_at), debtor, [transfer])
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         raise BadSignature("files send nothing")
 
     def reports(self, body: bytes) -> list[Report]:
         return []
+
+
+def _address(order: PaymentOrder) -> Address | None:
+    given = order.details.get("creditor_address")
+    if not isinstance(given, dict):
+        return None
+    return Address(
+        country=order.creditor_iban[:2],
+        town=given["town_name"],
+        street=given.get("street_name"),
+        building=given.get("building_number"),
+        postcode=given.get("post_code"),
+    )

@@ -28,7 +28,9 @@ class _Known(NamedTuple):
 class Place:
     """Where a statement stands among those of its account."""
 
-    def __init__(self, account_id: int, opening: Opening, known: list[_Known], *, fills_hole: bool, allow_gaps: bool) -> None:
+    def __init__(
+        self, account_id: int, opening: Opening, known: list[_Known], *, fills_hole: bool, allow_gaps: bool
+    ) -> None:
         self._account_id = account_id
         self._opening = opening
         self._known = known
@@ -68,12 +70,14 @@ class Place:
     def _must_lead_to_the_next(self, closing: Closing) -> None:
         ends = closing.balance
         if ends is None:
-            raise _error(self._opening, "It lies before statements that were taken already, and has no closing balance.")
+            raise _error(
+                self._opening, "It lies before statements that were taken already, and has no closing balance."
+            )
         after = [
             item.state
             for item in self._known
-            if item.state.opening is not None and item.state.opening.day >= ends.day
-            or item.state.closing is not None and item.state.closing.day > ends.day
+            if (item.state.opening is not None and item.state.opening.day >= ends.day)
+            or (item.state.closing is not None and item.state.closing.day > ends.day)
         ]
         fits = any(state.opening is not None and state.opening.amount_minor == ends.amount_minor for state in after)
         if after and not fits:

@@ -20,7 +20,7 @@ from kontobahn.banking.iso20022 import AFTER_AUTHORISATION
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
 from kontobahn.banking.providers.files.adapter import NAME
 from kontobahn.banking.providers.files.continuing import Place, Placed, find_place
-from kontobahn.banking.statements import Closing, Entry, Item, Opening, StatementError, StatementState, StatusReport, state_after
+from kontobahn.banking.statements import Closing, Entry, Item, Opening, StatementError, StatusReport
 from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
@@ -49,7 +49,9 @@ class Taken(NamedTuple):
 class Taker:
     """Takes the items of one file for one organisation."""
 
-    def __init__(self, tx: Tx, organization_id: str, source: str, *, allow_gaps: bool, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, tx: Tx, organization_id: str, source: str, *, allow_gaps: bool, progress: Callable[[], None]
+    ) -> None:
         self._tx = tx
         self._organization_id = organization_id
         self._source = source
@@ -68,7 +70,6 @@ class Taker:
                 case Entry():
                     assert self._statement is not None
                     self._statement.add(item)
-                    self._progress(1)
                 case Closing():
                     self._close(item)
                 case StatusReport():
@@ -86,6 +87,7 @@ class Taker:
         statement = self._statement
         assert statement is not None
         placed = statement.close(closing, self._source)
+        self._progress()
         self._counts["repeated" if placed is Placed.REPEATED else "statements"] += 1
         self._counts["left_out"] += statement.left_out + closing.left_out
         for name in ("added", "modified", "removed"):
@@ -102,7 +104,9 @@ class Taker:
             self._organization_id, connection_id, f"{said.iban}/{currency}",
         )  # fmt: skip
         balance_minor, name, holder = known or (0, f"Konto {said.iban[-10:]}", None)
-        facts = AccountFacts(f"{said.iban}/{currency}", name, "checking", balance_minor, currency, said.iban, said.holder or holder)
+        facts = AccountFacts(
+            f"{said.iban}/{currency}", name, "checking", balance_minor, currency, said.iban, said.holder or holder
+        )
         self._own_ibans.add(said.iban)
         account = accounts.save(self._tx, self._organization_id, connection_id, facts)
         connections.lock(self._tx, self._organization_id, connection_id)
@@ -146,7 +150,10 @@ class Taker:
                 )  # fmt: skip
             reason = item.reasons[0] if item.reasons else None
             said = PaymentReport(
-                AFTER_AUTHORISATION.get(item.status), item.status, reason.code if reason else None, reason.text if reason else None
+                AFTER_AUTHORISATION.get(item.status),
+                item.status,
+                reason.code if reason else None,
+                reason.text if reason else None,
             )
             payments.apply(self._tx, self._organization_id, row.id, said, f"pain.002 {report.message_id}")
             self._counts["payments"] += 1
@@ -238,10 +245,3 @@ def _is_fee(entry: Entry) -> bool:
     return bool(
         (entry.gvc or "").startswith("8") or any(part in _FEES for part in (entry.transaction_code or "").split("-"))
     )
-
-
-def latest_state(states: list[StatementState]) -> StatementState | None:
-    return states[-1] if states else None
-
-
-__all__ = ["Taken", "Taker", "state_after"]

@@ -1,0 +1,249 @@
+"""Accounts kept by files: statements in, orders out, status reports in; gaps and repeats are told, nothing is taken twice."""
+
+from __future__ import annotations
+
+import io
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from kontobahn.banking.providers.files.taking import Taken, Taker
+from kontobahn.banking.statements import StatementError, read
+from kontobahn.db import Tx
+from tests.bank_builder import order
+from tests.harness import Organization, Service
+from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, archive, camt, follow_up, mt940, pain002
+
+PAYMENTS = "/v2/banking/payments"
+
+
+@pytest.fixture
+def owner(service: Service) -> Organization:
+    return service.organization()
+
+
+def take(
+    service: Service, owner: Organization, content: bytes, name: str = "auszug.xml", *, allow_gaps: bool = False
+) -> Taken:
+    def unit(tx: Tx) -> Taken:
+        taker = Taker(tx, owner.id, name, allow_gaps=allow_gaps, progress=lambda: None)
+        return taker.take(read(io.BytesIO(content), name, allow_gaps=allow_gaps))
+
+    return service.db.write_now(unit)
+
+
+def account(service: Service, owner: Organization) -> dict[str, Any]:
+    [found] = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    return dict(found)
+
+
+def transactions(service: Service, owner: Organization) -> list[dict[str, Any]]:
+    query = {"account_id": account(service, owner)["id"], "sort": "id"}
+    return list(service.get("/v2/banking/transactions", owner.key, params=query).json()["data"])
+
+
+FIRST = Sheet(
+    [
+        Booking(-12_34, "Miete März", end_to_end_id="E2E-1", mandate="M-1", creditor_id="DE98ZZZ09999999999"),
+        Booking(50_00),
+    ]
+)
+SECOND = follow_up(FIRST, Booking(-1_00, "Gebühr"), Booking(-1_00, "Gebühr"))
+
+
+@pytest.mark.parametrize("version", ["02", "08"])
+def test_a_statement_makes_account_and_transactions(service: Service, owner: Organization, version: str) -> None:
+    taken = take(service, owner, camt(FIRST, version=version))
+    assert (taken.accounts, taken.statements, taken.added) == (1, 1, 2)
+    kept = account(service, owner)
+    assert (kept["extra"]["iban"], kept["balance"], kept["currency_code"]) == (IBAN, 1037.66, "EUR")
+    assert kept["extra"]["transactions_count"] == {"posted": 2, "pending": 0}
+    rent, income = transactions(service, owner)
+    assert (rent["amount"], rent["made_on"], rent["status"]) == (-12.34, DAY.isoformat(), "posted")
+    assert "Miete März" in rent["description"]
+    assert rent["description_parsed"]["mref"] == "M-1"
+    assert rent["description_parsed"]["cred"] == "DE98ZZZ09999999999"
+    assert rent["extra"]["end_to_end_id"] == "E2E-1"
+    assert (rent["extra"]["account_balance_snapshot"], income["extra"]["account_balance_snapshot"]) == (987.66, 1037.66)
+    assert rent["extra"]["payee"] == "Muster GmbH"
+    assert rent["extra"]["payee_information"] == OTHER_IBAN
+    [connection] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    assert (connection["status"], connection["country_code"]) == ("active", "DE")
+    assert "Commerzbank" in connection["provider_name"]
+
+
+def test_mt940_says_the_same(service: Service, owner: Organization) -> None:
+    assert take(service, owner, mt940(FIRST), "umsaetze.sta").added == 2
+    assert account(service, owner)["balance"] == 1037.66
+
+
+def test_the_same_file_twice_does_no_harm(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST, SECOND))
+    before = transactions(service, owner)
+    again = take(service, owner, camt(FIRST, SECOND))
+    assert (again.statements, again.repeated, again.added, again.modified) == (0, 2, 0, 0)
+    later = take(service, owner, camt(SECOND, follow_up(SECOND, Booking(7))))
+    assert (later.statements, later.repeated, later.added) == (1, 1, 1)
+    assert transactions(service, owner)[:-1] == before
+
+
+def test_equal_entries_of_two_statements_are_two_bookings(service: Service, owner: Organization) -> None:
+    coffee = Booking(-2_50, "Kaffee")
+    one = Sheet([coffee, coffee])
+    same_day = follow_up(one, coffee, days=0)
+    take(service, owner, camt(one))
+    take(service, owner, camt(same_day))
+    assert [item["amount"] for item in transactions(service, owner)] == [-2.5] * 3
+
+
+def test_a_gap_is_refused_and_says_what_is_missing(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    third = follow_up(SECOND, Booking(9_99))
+    with pytest.raises(StatementError, match="missing"):
+        take(service, owner, camt(third), "spaeter.xml")
+    assert len(transactions(service, owner)) == 2
+    take(service, owner, camt(SECOND))
+    assert take(service, owner, camt(third)).added == 1
+
+
+def test_a_hole_left_on_purpose_can_be_filled(service: Service, owner: Organization) -> None:
+    third = follow_up(SECOND, Booking(9_99))
+    take(service, owner, camt(FIRST))
+    take(service, owner, camt(third), allow_gaps=True)
+    balance = account(service, owner)["balance"]
+    take(service, owner, camt(SECOND))
+    assert len(transactions(service, owner)) == 5
+    assert account(service, owner)["balance"] == balance
+    wrong = SECOND._replace(id="S-X", opening=1, bookings=[Booking(1)], number=None)
+    with pytest.raises(StatementError, match="no statement that was taken already opens so"):
+        take(service, owner, camt(wrong))
+
+
+def test_the_same_statement_with_other_entries_is_refused(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    forged = FIRST._replace(bookings=[Booking(-12_34, "Miete April"), Booking(50_00)])
+    with pytest.raises(StatementError, match="taken before with other entries"):
+        take(service, owner, camt(forged))
+
+
+def test_a_file_whose_second_statement_is_wrong_is_not_taken_at_all(service: Service, owner: Organization) -> None:
+    with pytest.raises(StatementError, match="do not add up"):
+        take(service, owner, camt(FIRST, SECOND._replace(closing=1)))
+    assert service.get("/v2/banking/accounts", owner.key).json() == {"data": []}
+    assert service.get("/v2/banking/connections", owner.key).json() == {"data": []}
+
+
+def test_what_the_day_told_is_what_the_book_says(service: Service, owner: Organization) -> None:
+    """camt.052 during the day, camt.053 at its end."""
+    card = Booking(-5_00, "Karte", status="PDNG")
+    gone = Booking(-8_00, "Irrtum")
+    take(service, owner, camt(Sheet([FIRST.bookings[0], card, gone], balances=""), kind="052"))
+    assert [item["status"] for item in transactions(service, owner)] == ["posted", "pending", "posted"]
+    before = {item["id"]: item["description"] for item in transactions(service, owner)}
+    taken = take(service, owner, camt(FIRST._replace(bookings=[*FIRST.bookings, card._replace(status="BOOK")])))
+    assert (taken.added, taken.removed) == (1, 1)
+    now = transactions(service, owner)
+    assert [(item["amount"], item["status"]) for item in now] == [
+        (-12.34, "posted"),
+        (-5.0, "posted"),
+        (50.0, "posted"),
+    ]
+    assert {item["id"] for item in now[:2]} <= set(before)
+
+
+def test_an_advice_is_left_to_the_statements_where_there_are_some(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    advice = take(service, owner, camt(Sheet([FIRST.bookings[1]], balances="", id="A-1"), kind="054"))
+    assert (advice.added, advice.left_out) == (0, 1)
+
+
+def test_archives_of_several_days(service: Service, owner: Organization) -> None:
+    days = [FIRST, SECOND, follow_up(SECOND, Booking(3))]
+    content = archive(**{f"{number}.xml": camt(sheet) for number, sheet in enumerate(days)})
+    assert take(service, owner, content, "auszuege.zip").statements == 3
+
+
+def test_fees_and_own_transfers_are_told_apart(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(Sheet([Booking(1)], iban=OTHER_IBAN)))
+    take(service, owner, camt(Sheet([Booking(-1, iban=OTHER_IBAN)])))
+    listed = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    own = next(item for item in listed if item["extra"]["iban"] == IBAN)
+    [item] = service.get("/v2/banking/transactions", owner.key, params={"account_id": own["id"]}).json()["data"]
+    assert item["mode"] == "transfer"
+
+
+# --- Orders and their reports
+
+
+def pay(service: Service, owner: Organization, **more: Any) -> dict[str, Any]:
+    answer = service.post(PAYMENTS, owner.key, json=order(account(service, owner)["id"], **more))
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json()["data"])
+
+
+def test_an_order_is_a_file_to_upload(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    payment = pay(service, owner)
+    assert payment["payment_url"] == f"{service.base_url}{PAYMENTS}/{payment['id']}/order"
+    file = service.get(f"{PAYMENTS}/{payment['id']}/order", owner.key)
+    assert file.status_code == 200
+    assert file.headers["content-type"] == "application/xml"
+    text = file.text
+    assert "pain.001.001.09" in text
+    assert f"<EndToEndId>{payment['end_to_end_id']}</EndToEndId>" in text
+    assert "<Nm>Mueller + Soehne</Nm>" in text
+    assert '<InstdAmt Ccy="EUR">12.34</InstdAmt>' in text
+
+
+def test_the_booked_debit_settles_it(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    payment = pay(service, owner)
+    debit = Booking(-12_34, "Rechnung 4711", end_to_end_id=payment["end_to_end_id"])
+    take(service, owner, camt(follow_up(FIRST, debit)))
+    [row] = service.get(PAYMENTS, owner.key).json()["data"]
+    assert row["status"] == "settled"
+    assert service.balance(owner).spent == 3
+    assert transactions(service, owner)[-1]["payment_id"] == payment["id"]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("ACSP", "processing"), ("ACSC", "executed"), ("RJCT", "rejected"), ("XXXX", "initiated")]
+)
+def test_a_status_report_moves_it_on(service: Service, owner: Organization, code: str, expected: str) -> None:
+    take(service, owner, camt(FIRST))
+    payment = pay(service, owner)
+    assert (
+        take(
+            service, owner, pain002((payment["end_to_end_id"], code, ""), message_id=payment["end_to_end_id"])
+        ).payments
+        == 1
+    )
+    [row] = service.get(PAYMENTS, owner.key).json()["data"]
+    assert (row["status"], row["raw_provider_status"]) == (expected, code)
+
+
+def test_a_report_on_somebody_else_s_payment_is_refused(service: Service, owner: Organization) -> None:
+    with pytest.raises(StatementError, match="no payment of this organisation"):
+        take(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
+
+
+def test_files_cannot_be_refreshed_or_reconnected(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    for action in ("refresh", "reconnect"):
+        refused = service.post(f"/v2/banking/connections/{row['id']}/{action}", owner.key)
+        assert refused.status_code == 409
+        assert "import statements" in refused.json()["error"]
+    [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
+    assert (row["status"], row["error_class"]) == ("active", None)
+
+
+def test_a_year_of_statements(service: Service, owner: Organization) -> None:
+    sheet = Sheet([Booking(1)], day=date(2026, 1, 1))
+    sheets = [sheet]
+    for _ in range(200):
+        sheets.append(follow_up(sheets[-1], Booking(-1, "a"), Booking(2, "b")))
+    assert take(service, owner, camt(*sheets)).added == 401
+    assert sheets[-1].day - sheet.day == timedelta(days=200)
+    assert account(service, owner)["balance"] == sheets[-1].end / 100
