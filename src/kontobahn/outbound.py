@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kontobahn.errors import SetupError
@@ -260,17 +261,18 @@ class Door:
         most_bytes: int = MOST_BYTES,
     ) -> Reply:
         """One request and its answer, whatever its status; a redirect is an answer like any other."""
+        target = self.rule.parse(url)
+        session = await self._opened()
         import aiohttp
         from yarl import URL
 
-        target = self.rule.parse(url)
         path, _, query = target.tail.partition("?")
         built = URL.build(
             scheme=target.scheme, host=target.host, port=target.port, path=path, query_string=query, encoded=True
         )
         timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
         try:
-            async with self._opened().request(
+            async with session.request(
                 method, built, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
                 content = await _read(response, most_bytes)
@@ -285,7 +287,10 @@ class Door:
             await self._session.close()
             self._session = None
 
-    def _opened(self) -> aiohttp.ClientSession:
+    async def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A quarter of a second, once, that nobody else should have to wait for.
+            await asyncio.to_thread(import_module, "aiohttp")
         if self._session is None:
             import aiohttp
             from aiohttp.abc import AbstractResolver, ResolveResult

@@ -19,6 +19,8 @@ from kontobahn.errors import SetupError
 
 PREFIX = "KONTOBAHN_"
 _DEFAULT_DATA = "./data"
+# Variables of this prefix that are no settings: where these are read from, and what `kontobahn listen` goes by.
+_NO_SETTINGS = (PREFIX + "CONFIG", PREFIX + "API_KEY", PREFIX + "URL")
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -128,7 +130,7 @@ def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings
     from_env = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
-        if name.startswith(PREFIX) and name != PREFIX + "CONFIG" and value != ""
+        if name.startswith(PREFIX) and name not in _NO_SETTINGS and value != ""
     }
     data = overrides.get("data") or from_env.get("data") or _DEFAULT_DATA
     config = environ.get(PREFIX + "CONFIG")

@@ -59,9 +59,14 @@ class Deliverer:
         self._slow: set[str] = set()
 
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._end_listening = self._db.listen(CHANNEL, lambda: _wake(loop, self._woken))
+        self._loop = asyncio.get_running_loop()
+        self._end_listening = self._db.listen(CHANNEL, self.wake)
         self._loop_task = asyncio.create_task(self._run(), name="webhook deliverer")
+
+    def wake(self) -> None:
+        """Look now, not at the next poll; from any thread."""
+        with suppress(RuntimeError):  # the loop has gone
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     async def stop(self) -> None:
         """Let what is on its way end, for a while; give the rest back for others."""
@@ -185,11 +190,6 @@ class Deliverer:
             log.exception("webhook_attempt_crashed", error, event_id=claimed.id)
             return None, "Something went wrong on our side.", None
         return reply.status, _reason(reply), _retry_after(reply)
-
-
-def _wake(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # the loop has gone
-        loop.call_soon_threadsafe(event.set)
 
 
 def _reason(reply: Reply) -> str | None:

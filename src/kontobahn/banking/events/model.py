@@ -150,7 +150,7 @@ def webhook_url_view(endpoint: Endpoint, secret: str | None = None) -> WebhookUr
     if secret is not None:
         view.secret = secret
     if endpoint.state in ("paused", "gone") and endpoint.stopped_at is not None:
-        view.status = cast(Literal["paused", "gone"], endpoint.state)
+        view.status = endpoint.state
         view.stopped_at = to_datetime(endpoint.stopped_at)
     return view
 
