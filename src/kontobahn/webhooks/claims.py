@@ -7,7 +7,7 @@ where the claim runs out, so what a killed process had in hand comes up again by
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kontobahn.clock import HOUR, MINUTE, SECOND
@@ -70,6 +70,8 @@ class Room(NamedTuple):
     per_organization: int
     per_failing_organization: int
     in_hand: Mapping[str, int]
+    # Lanes that this process still works on: were the clock to jump, their claims would seem to have run out.
+    lanes: Collection[tuple[str, str]]
     slow: frozenset[str]
 
 
@@ -110,16 +112,22 @@ def _settle(
     tx: Tx, engine: str, owner: str, outcomes: list[Outcome], pause_days: int
 ) -> tuple[list[Outcome], list[Stopped]]:
     held = {
-        (organization_id, subject): head
-        for organization_id, subject, head in tx.all(
-            f"SELECT l.organization_id, l.subject, l.head FROM webhook_lanes l WHERE l.owner = ?{_SKIP_LOCKED[engine]}",
+        (organization_id, subject): (head, attempts)
+        for organization_id, subject, head, attempts in tx.all(
+            "SELECT l.organization_id, l.subject, l.head, d.attempts FROM webhook_lanes l JOIN webhook_deliveries d"
+            " ON d.organization_id = l.organization_id AND d.sequence = l.head"
+            f" WHERE l.owner = ?{_SKIP_LOCKED[engine]}",
             owner,
         )
     }
-    ours = sorted((item for item in outcomes if item.claimed.lane in held), key=lambda item: item.claimed.lane)
     postponed = [item for item in outcomes if item.claimed.lane not in held]
-    # An event that was purged or cancelled meanwhile has no delivery to write to, and its lane another head.
-    ours = [item for item in ours if held[item.claimed.lane] == item.claimed.sequence]
+    # One that is no longer the lane's head, or was written down before, tells of a claim that had run out.
+    by_lane = {
+        item.claimed.lane: item
+        for item in outcomes
+        if held.get(item.claimed.lane) == (item.claimed.sequence, item.claimed.attempts)
+    }
+    ours = [by_lane[lane] for lane in sorted(by_lane)]
     deliveries, attempts = [], []
     for item in ours:
         claimed, number = item.claimed, item.claimed.attempts + 1
@@ -192,7 +200,8 @@ def _claim(tx: Tx, engine: str, owner: str, room: Room, until: int) -> list[Clai
                 break
             # An equal share of what is left, so that no organisation's backlog takes all of it.
             share = max(1, left // (len(rows) - number))
-            taken = _claim_of_organization(tx, engine, row, min(share, left, _free(room, row)))
+            found = _claim_of_organization(tx, engine, row, min(share, left, _free(room, row)))
+            taken = [item for item in found if item.lane not in room.lanes]
             claimed += taken
             left -= len(taken)
     tx.many(

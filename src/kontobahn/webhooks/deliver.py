@@ -54,6 +54,7 @@ class Deliverer:
         self._loop_task: asyncio.Task[None] | None = None
         self._attempts: set[asyncio.Task[None]] = set()
         self._ended: list[Outcome] = []
+        self._lanes: set[tuple[str, str]] = set()
         self._in_hand: Counter[str] = Counter()
         self._doubtful_in_hand = 0
         self._slow: set[str] = set()
@@ -76,6 +77,7 @@ class Deliverer:
         self._woken.set()
         self._end_listening()
         await self._loop_task
+        self._loop_task = None
         if self._attempts:
             _, unfinished = await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
             for task in unfinished:
@@ -101,6 +103,8 @@ class Deliverer:
                 taken = 0
                 await asyncio.sleep(POLL_SECONDS)
             except Exception as error:
+                # What ended is not kept for the next turn, or one bad outcome would keep all the others from being written:
+                # those claims run out.
                 log.exception("webhook_cycle_failed", error)
                 taken = 0
                 await asyncio.sleep(POLL_SECONDS)
@@ -123,7 +127,7 @@ class Deliverer:
                 claim_seconds=self._settings.webhook_timeout_seconds + claims.MARGIN_SECONDS,
                 pause_days=self._settings.webhook_pause_days,
             )
-        except BaseException:
+        except Unavailable:
             self._ended = ended + self._ended
             raise
         oldest = self._clock.now() - claims.MARGIN_SECONDS * SECOND
@@ -133,6 +137,7 @@ class Deliverer:
         for claimed in cycle.claimed:
             is_doubtful = claimed.failing_since is not None or claimed.organization_id in self._slow
             self._in_hand[claimed.organization_id] += 1
+            self._lanes.add(claimed.lane)
             self._doubtful_in_hand += is_doubtful
             task = asyncio.create_task(self._attempt(claimed, is_doubtful))
             self._attempts.add(task)
@@ -148,6 +153,7 @@ class Deliverer:
             per_organization=self._settings.webhook_concurrency_per_organization,
             per_failing_organization=min(PER_FAILING_ORGANIZATION, self._settings.webhook_concurrency_per_organization),
             in_hand=dict(self._in_hand),
+            lanes=frozenset(self._lanes),
             slow=frozenset(self._slow),
         )
 
@@ -157,6 +163,7 @@ class Deliverer:
         try:
             status, reason, retry_after = await self._send(claimed, at)
         finally:
+            self._lanes.discard(claimed.lane)
             self._in_hand[organization_id] -= 1
             if not self._in_hand[organization_id]:
                 del self._in_hand[organization_id]
