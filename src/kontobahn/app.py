@@ -24,9 +24,9 @@ from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
 from kontobahn.banking import connect, payment_routes, sync
 from kontobahn.banking import routes as banking_routes
-from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.events import routes as events_routes
 from kontobahn.banking.events.routes import EventsPart
+from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
