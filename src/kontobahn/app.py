@@ -24,6 +24,8 @@ from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
 from kontobahn.banking import connect, payment_routes, sync
 from kontobahn.banking import routes as banking_routes
+from kontobahn.banking.events import routes as events_routes
+from kontobahn.banking.events.routes import EventsPart
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
 from kontobahn.clock import Clock, SystemClock
@@ -35,23 +37,28 @@ from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
+from kontobahn.outbound import Door, Rule
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
+from kontobahn.webhooks import outbox
+from kontobahn.webhooks.deliver import Deliverer
+from kontobahn.webhooks.watch import Watch
 
 USAGE_FLUSH_SECONDS = 5
 Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
 def all_endpoints() -> list[Endpoint]:
-    return collect(auth_routes, ledger_routes, banking_routes, payment_routes)
+    return collect(auth_routes, ledger_routes, banking_routes, payment_routes, events_routes)
 
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs stand on: every area's providers behind their ports."""
     banks: dict[str, BankProvider] = {"files": FilesProvider()}
-    parts = {
+    parts: dict[str, Any] = {
         "ledger": Ledger({"books": BooksProvider(db)}),
         "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
+        "events": EventsPart(open_door(settings), Watch(db)),
     }
     return Context(db, vault, settings, clock, parts, (_remove_bank_connections,))
 
@@ -70,6 +77,7 @@ class Application:
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
+        self.door, self.watch = context.parts["events"]
         self.gate = Gate(self.db, self.vault, self.clock)
         self.api = Api(
             Seam(
@@ -85,6 +93,7 @@ class Application:
             )
         )
         self.jobs = JobRunner(self.db, scheduled_jobs(context)) if settings.run_jobs else None
+        self.deliverer = Deliverer(self.db, self.vault, self.door, settings, self.clock, self.metrics)
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
         self._pages: Asgi | None = None
@@ -105,14 +114,19 @@ class Application:
             log.warning("database_unavailable_at_start", detail=error.operator)
             self._late_migration = asyncio.create_task(self._migrate_when_back())
         self._flusher = asyncio.create_task(self._flush_usage())
+        self.watch.start()
         if self.jobs:
             self.jobs.start()
+            self.deliverer.start()
 
     async def shutdown(self) -> None:
         """Finish what runs, then let go."""
+        self.watch.close()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
+        await self.deliverer.stop()
+        await self.door.close()
         if self._flusher:
             self._flusher.cancel()
             with suppress(asyncio.CancelledError):
@@ -179,6 +193,11 @@ def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: 
         audit.record(tx, organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
 
 
+def open_door(settings: Settings) -> Door:
+    """The way out, for everything that reaches the network."""
+    return Door(Rule.of_setting(settings.webhook_allow), user_agent=f"Kontobahn/{__version__}")
+
+
 def scheduled_jobs(context: Context) -> list[Job]:
     db = context.db
 
@@ -192,6 +211,8 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def purge() -> None:
         await db.write(idempotency.purge_expired)
         await db.write(sessions.purge_expired)
+        while await db.write(outbox.purge, days=context.settings.webhook_log_days):
+            pass
 
     return [
         Job("expire reservations", 15, expire_reservations),

@@ -20,6 +20,19 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             registry=self._registry,
         )
+        self._deliveries = Counter(
+            "kontobahn_webhook_attempts",
+            "Attempts to deliver an event, by outcome.",
+            ["outcome"],
+            registry=self._registry,
+        )
+        self._delivery_seconds = Histogram(
+            "kontobahn_webhook_attempt_seconds",
+            "Time an attempt took, by outcome.",
+            ["outcome"],
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30),
+            registry=self._registry,
+        )
         self._credits = Counter("kontobahn_credits_charged", "Credits charged.", registry=self._registry)
 
     def note(self, endpoint: str, status: int, seconds: float, credits: int) -> None:
@@ -27,6 +40,10 @@ class Metrics:
         self._seconds.labels(endpoint).observe(seconds)
         if credits:
             self._credits.inc(credits)
+
+    def note_delivery(self, outcome: str, seconds: float) -> None:
+        self._deliveries.labels(outcome).inc()
+        self._delivery_seconds.labels(outcome).observe(seconds)
 
     def render(self) -> bytes:
         return generate_latest(self._registry)

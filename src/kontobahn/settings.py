@@ -19,6 +19,8 @@ from kontobahn.errors import SetupError
 
 PREFIX = "KONTOBAHN_"
 _DEFAULT_DATA = "./data"
+# Variables of this prefix that are no settings: where these are read from, and what `kontobahn listen` goes by.
+_NO_SETTINGS = (PREFIX + "CONFIG", PREFIX + "API_KEY", PREFIX + "URL")
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -78,6 +80,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, _about("banking provider that connect flows go to; empty for none, with statements from files only")
     ] = "sandbox"
 
+    webhook_allow: Annotated[
+        str,
+        _about(
+            "receivers of events that may be private and without TLS, for development: host:port, separated by commas,"
+            " for example localhost:3000"
+        ),
+    ] = ""
+    # Choice 29: 2xx within 15 seconds is success; five days of failure pause the URL.
+    webhook_timeout_seconds: Annotated[Count, _about("how long a receiver of events may take to answer")] = 15
+    webhook_pause_days: Annotated[Count, _about("days of failure after which a webhook URL is paused")] = 5
+    webhook_secret_overlap_hours: Annotated[
+        Count, _about("how long the old signing secret signs too after a new one was made")
+    ] = 24
+    webhook_log_days: Annotated[Count, _about("how long events are kept")] = 30
+    webhook_concurrency: Annotated[
+        Annotated[int, Meta(ge=4)],
+        _about("deliveries a process may have on their way; a quarter of them is for receivers that fail or are slow"),
+    ] = 256
+    webhook_concurrency_per_organization: Annotated[Count, _about("the same for one organisation")] = 8
+
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True
@@ -108,7 +130,7 @@ def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings
     from_env = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
-        if name.startswith(PREFIX) and name != PREFIX + "CONFIG" and value != ""
+        if name.startswith(PREFIX) and name not in _NO_SETTINGS and value != ""
     }
     data = overrides.get("data") or from_env.get("data") or _DEFAULT_DATA
     config = environ.get(PREFIX + "CONFIG")

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from kontobahn import __version__
-from kontobahn.cli import backup, books, credits, doctor, files, keys, organizations, serve, users
+from kontobahn.cli import backup, books, credits, doctor, files, keys, listen, organizations, serve, users
 from kontobahn.cli.common import JsonOption, say
 from kontobahn.errors import KontobahnError, Unavailable
 
@@ -24,6 +24,7 @@ app.command("serve")(serve.serve)
 app.command("jobs")(serve.jobs)
 app.command("migrate")(serve.migrate)
 app.command("demo")(serve.demo)
+app.command("listen")(listen.listen)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)

@@ -20,8 +20,10 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate as apply_migrations
 from kontobahn.jobs import JobRunner
+from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings
 from kontobahn.vault import open_vault
+from kontobahn.webhooks.deliver import Deliverer
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
@@ -61,19 +63,24 @@ def serve(
 
 
 def jobs(data: DataOption = None) -> None:
-    """Run the scheduled jobs until told to stop, for processes served with --no-jobs."""
+    """Run the scheduled jobs and deliver events until told to stop, for processes served with --no-jobs."""
     with installation(data) as here:
         log.info("jobs_started", version=__version__)
 
         async def main() -> None:
             context = make_context(here.settings, here.db, here.vault, SystemClock())
             runner = JobRunner(here.db, scheduled_jobs(context))
+            door = context.parts["events"].door
+            deliverer = Deliverer(here.db, here.vault, door, here.settings, SystemClock(), Metrics())
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
             runner.start()
+            deliverer.start()
             await stop.wait()
             await runner.stop()
+            await deliverer.stop()
+            await door.close()
 
         asyncio.run(main())
 

@@ -46,7 +46,17 @@ def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str,
         organization_id,
     ):
         deliver_later(tx, organization_id, sequence, subject)
+    tx.notify(CHANNEL)
     return event_id
+
+
+def hold_log(tx: Tx, organization_id: str) -> None:
+    """No event of the organisation is written beside this transaction: for those who change where events go."""
+    tx.run(
+        "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 0)"
+        " ON CONFLICT (organization_id) DO UPDATE SET last_sequence = webhook_logs.last_sequence",
+        organization_id,
+    )
 
 
 def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> None:
@@ -70,20 +80,44 @@ def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> 
     tx.notify(CHANNEL)
 
 
-def advance_lane(tx: Tx, organization_id: str, subject: str) -> None:
-    """After its head has changed: the lane waits for its earliest pending event, or is gone."""
-    row = tx.one(
-        "SELECT sequence, due_at FROM webhook_deliveries WHERE organization_id = ? AND subject = ? AND state = 'pending'"
-        " ORDER BY sequence LIMIT 1",
-        organization_id, subject,
-    )  # fmt: skip
-    if row is None:
-        tx.run("DELETE FROM webhook_lanes WHERE organization_id = ? AND subject = ?", organization_id, subject)
-        return
+def advance_lanes(tx: Tx, lanes: list[tuple[str, str]]) -> None:
+    """After something of theirs was settled: each waits for its earliest pending event, in nobody's hand, or is gone.
+
+    The caller holds these lanes; otherwise an event that is being emitted could be left in a lane that is gone.
+    """
+    tx.many(
+        "DELETE FROM webhook_lanes WHERE organization_id = ? AND subject = ? AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
+        " WHERE d.organization_id = webhook_lanes.organization_id AND d.subject = webhook_lanes.subject AND d.state = 'pending')",
+        lanes,
+    )
+    earliest = (
+        "FROM webhook_deliveries d WHERE d.organization_id = webhook_lanes.organization_id"
+        " AND d.subject = webhook_lanes.subject AND d.state = 'pending' ORDER BY d.sequence LIMIT 1"
+    )
+    tx.many(
+        f"UPDATE webhook_lanes SET head = (SELECT d.sequence {earliest}), next_at = (SELECT d.due_at {earliest}),"
+        " owner = NULL WHERE organization_id = ? AND subject = ?",
+        lanes,
+    )
+
+
+def cancel_pending(tx: Tx, organization_id: str) -> None:
+    """Nothing more is sent of what waits; it stays in the log, and can be resent."""
+    tx.run("DELETE FROM webhook_lanes WHERE organization_id = ?", organization_id)
     tx.run(
-        "UPDATE webhook_lanes SET head = ?, next_at = ?, owner = NULL WHERE organization_id = ? AND subject = ?",
-        row[0], row[1], organization_id, subject,
+        "UPDATE webhook_deliveries SET state = 'cancelled', settled_at = ? WHERE organization_id = ? AND state = 'pending'",
+        tx.now, organization_id,
     )  # fmt: skip
+
+
+def restart_pending(tx: Tx, organization_id: str) -> None:
+    """What waits is due now, with all its tries before it."""
+    tx.run("UPDATE webhook_lanes SET next_at = ? WHERE organization_id = ? AND owner IS NULL", tx.now, organization_id)
+    tx.run(
+        "UPDATE webhook_deliveries SET tries = 0, due_at = ? WHERE organization_id = ? AND state = 'pending'",
+        tx.now, organization_id,
+    )  # fmt: skip
+    tx.notify(CHANNEL)
 
 
 def purge(tx: Tx, *, days: int, most: int = 500) -> int:
@@ -100,6 +134,5 @@ def purge(tx: Tx, *, days: int, most: int = 500) -> int:
     tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
     for table in ("webhook_attempts", "webhook_deliveries", "webhook_events"):
         tx.many(f"DELETE FROM {table} WHERE organization_id = ? AND sequence = ?", keys)
-    for organization_id, subject in lanes:
-        advance_lane(tx, organization_id, subject)
+    advance_lanes(tx, lanes)
     return len(old)

@@ -1,0 +1,215 @@
+"""`kontobahn listen`: follows the log of events over the API and forwards each as the service would deliver it.
+
+For people without a public address: it runs beside their receiver, needs nothing but a key, and survives the service's restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+
+from kontobahn.cli.common import DataOption, JsonOption, read_settings
+from kontobahn.demo import facts_path, read_facts
+from kontobahn.errors import SetupError, Unavailable
+from kontobahn.outbound import Door, Refused, Reply, Rule, Unreached
+from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
+
+WAIT_SECONDS = 20
+ANSWER_SECONDS = 15
+LONGEST_PAUSE_SECONDS = 10.0
+MOST_BYTES = 64 * 1024 * 1024
+
+
+class LoggedEvent(msgspec.Struct):
+    """What the log says of an event; the parts of its body as they were written, so that they can be put together again."""
+
+    id: str
+    subject: str
+    event: msgspec.Raw
+    data: msgspec.Raw
+    received_at: msgspec.Raw
+
+    @property
+    def body(self) -> bytes:
+        return b'{"event":%s,"data":%s,"received_at":%s}' % (
+            bytes(self.event),
+            bytes(self.data),
+            bytes(self.received_at),
+        )
+
+    @property
+    def name(self) -> str:
+        return msgspec.json.decode(self.event, type=str)
+
+
+class Page(msgspec.Struct):
+    data: list[LoggedEvent]
+    next_cursor: str
+
+
+class Source(NamedTuple):
+    door: Door
+    url: str
+    key: str
+
+
+def listen(
+    forward_to: Annotated[str, typer.Option("--forward-to", metavar="URL", help="Your receiver.")],
+    url: Annotated[
+        str | None,
+        typer.Option("--url", envvar="KONTOBAHN_URL", help="The service (default: the demo in the data directory)."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", envvar="KONTOBAHN_API_KEY", help="An API key (default: the demo's).")
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option("--secret", help="Sign with this secret (default: a new one, which is printed).")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="All events of the log, not only those from now on.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of waiting there.")] = False,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after so many events.")] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forward events to a receiver of your own, as they happen.
+
+    Example: kontobahn listen --forward-to http://localhost:3000/events
+    """
+    url, key = _service(url, key, data)
+    secret = secret or new_secret()
+    try:
+        signing_key = key_of(secret)
+        Rule(anywhere=True).parse(forward_to)
+        Rule(anywhere=True).parse(url)
+    except (ValueError, Refused) as error:
+        raise SetupError(str(error)) from None
+    if not as_json:
+        _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}")
+    failed = asyncio.run(
+        _forward_all(
+            url.rstrip("/"),
+            key,
+            forward_to,
+            signing_key,
+            from_start=from_start,
+            once=once,
+            count=count,
+            as_json=as_json,
+        )
+    )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, str]:
+    if url and key:
+        return url, key
+    facts = read_facts(facts_path(read_settings(data))) or {}
+    key = key or facts.get("api_key")
+    if not key:
+        raise SetupError("Which key? Say it with --key, or in KONTOBAHN_API_KEY.")
+    return url or facts.get("base_url") or "http://127.0.0.1:8080", key
+
+
+async def _forward_all(
+    url: str,
+    key: str,
+    forward_to: str,
+    signing_key: bytes,
+    *,
+    from_start: bool,
+    once: bool,
+    count: int | None,
+    as_json: bool,
+) -> int:
+    """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
+    door = Door(Rule(anywhere=True), user_agent="Kontobahn listen")
+    source = Source(door, url, key)
+    seen = failed = 0
+    try:
+        cursor = "0" if from_start else await _end_of_log(source)
+        async for event in _events(source, cursor, once=once):
+            failed += not await _forward(door, forward_to, signing_key, event, as_json=as_json)
+            seen += 1
+            if seen == count:
+                break
+    finally:
+        await door.close()
+    return failed
+
+
+async def _forward(door: Door, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool) -> bool:
+    headers = signed_headers(event.id, int(time.time()), event.body, [signing_key])
+    started, status, reason = time.perf_counter(), None, None
+    try:
+        status = (await door.send("POST", forward_to, body=event.body, headers=headers, seconds=ANSWER_SECONDS)).status
+    except Unreached as error:
+        reason = str(error)
+    milliseconds = round((time.perf_counter() - started) * 1000)
+    if as_json:
+        line = {"id": event.id, "event": event.name, "subject": event.subject, "status": status, "reason": reason}
+        _say(msgspec.json.encode({**line, "milliseconds": milliseconds}).decode())
+    else:
+        _say(
+            f"{time.strftime('%H:%M:%S')}  {event.name}  {event.subject}  {event.id}  → {status or reason} ({milliseconds} ms)"
+        )
+    return status is not None and 200 <= status < 300
+
+
+async def _end_of_log(source: Source) -> str:
+    return (await _page(source, "sort=newest&limit=1")).next_cursor
+
+
+async def _events(source: Source, cursor: str, *, once: bool) -> AsyncIterator[LoggedEvent]:
+    while True:
+        page = await _page(source, f"cursor={cursor}&limit=100" + ("" if once else f"&wait={WAIT_SECONDS}"))
+        for event in page.data:
+            yield event
+        cursor = page.next_cursor
+        if once and not page.data:
+            return
+
+
+async def _page(source: Source, query: str) -> Page:
+    """A page of the log, asked for again and again where the service is away."""
+    pause = 0.5
+    while True:
+        try:
+            reply = await source.door.send(
+                "GET", f"{source.url}/v2/banking/events?{query}&quelle=listen", headers={"x-api-key": source.key},
+                seconds=WAIT_SECONDS + ANSWER_SECONDS, most_bytes=MOST_BYTES,
+            )  # fmt: skip
+        except Unreached as error:
+            why = str(error)
+        else:
+            if reply.status == 200:
+                return msgspec.json.decode(reply.content, type=Page)
+            why = _why(reply)
+            pause = max(pause, float(reply.headers.get("Retry-After", 0)))
+        print(f"kontobahn: the service is away ({why}); trying again in {pause:g} s", file=sys.stderr)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def _why(reply: Reply) -> str:
+    """What the service said, where waiting helps."""
+    try:
+        body: dict[str, Any] = msgspec.json.decode(reply.content, type=dict)
+    except msgspec.DecodeError:
+        body = {}
+    sentence = str(body.get("error") or f"it answered {reply.status}")
+    if reply.status == 429 or reply.status >= 500:
+        return sentence
+    raise (SetupError if reply.status < 500 else Unavailable)(f"The service refused: {sentence}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

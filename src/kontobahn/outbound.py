@@ -1,0 +1,361 @@
+"""The only door to the network: which addresses may be reached, and how long and how much we listen to them.
+
+`Door.send` checks the URL, resolves the name itself, lets nothing through but public addresses, connects to the very address
+it has checked, follows no redirect, takes no proxy from the environment and stops reading at a limit. What a caller may see of a
+failure is one sentence without addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from kontobahn.errors import SetupError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+LONGEST_URL = 2000
+# Anything can listen on other ports, and not all of it is meant to be talked to by strangers.
+PORTS = (443, 8443)
+CONNECT_SECONDS = 8.0
+SECONDS = 15.0
+MOST_BYTES = 16 * 1024
+# A name server that does not answer holds a thread for many seconds; the others must not wait for it.
+_RESOLVER_THREADS = 64
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Refused(Exception):
+    """The URL or what its name leads to breaks our rule; nothing was sent. The sentence may be shown to anybody."""
+
+
+class Unreached(Exception):
+    """No complete answer. ``kind`` is a word for metrics, the sentence says nothing of addresses."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
+# --- Which addresses are public
+
+# By an explicit list, because the standard library's is_global answers yes for several of these (NAT64, 6to4,
+# multicast) and differs between versions of Python.
+_PUBLIC_V4 = (ipaddress.IPv4Address("1.0.0.0"), ipaddress.IPv4Address("223.255.255.255"))
+_NOT_PUBLIC_V4 = tuple(
+    ipaddress.IPv4Network(network)
+    for network in (
+        "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+        "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24",
+    )
+)  # fmt: skip
+# Outside of 2000::/3 there is no public unicast: loopback, mapped and compatible IPv4, NAT64, unique-local, link-local,
+# site-local and multicast all lie elsewhere.
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_V6 = tuple(
+    ipaddress.IPv6Network(network)
+    for network in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20")
+)
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        first, last = _PUBLIC_V4
+        return first <= address <= last and not any(address in network for network in _NOT_PUBLIC_V4)
+    if address.scope_id is not None:
+        return False
+    return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+
+
+# --- Which URLs we take
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([/?][^#]*)?")
+_TAIL = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::([0-9]{1,5}))?")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "onion")
+
+
+class Target(NamedTuple):
+    """A URL that passed, taken apart by us: what is connected to is built from these parts, never parsed a second time."""
+
+    scheme: str
+    host: str
+    port: int
+    tail: str
+    # The address where the host is one; a name otherwise.
+    address: Address | None
+
+
+class Rule(NamedTuple):
+    """Where may be connected to: public addresses over TLS, and what the operator has named."""
+
+    named: frozenset[tuple[str, int]] = frozenset()
+    # For commands that a person runs against services of their own choice.
+    anywhere: bool = False
+
+    @classmethod
+    def of_setting(cls, text: str) -> Rule:
+        """From `localhost:3000,receiver.test:8443`."""
+        named = set()
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            match = _AUTHORITY.fullmatch(part)
+            if match is None or match[2] is None:
+                raise SetupError(
+                    f"The setting webhook_allow names “{part}”; write host:port, for example localhost:3000."
+                )
+            named.add((match[1].strip("[]").lower(), int(match[2])))
+        return cls(frozenset(named))
+
+    def parse(self, url: str) -> Target:
+        """Take a URL apart, or refuse it with the reason."""
+        if len(url) > LONGEST_URL:
+            raise Refused(f"The URL is longer than {LONGEST_URL} characters.")
+        if not url.isascii():
+            raise Refused("The URL has characters that are not ASCII; write an international name in its xn-- form.")
+        match = _URL.fullmatch(url)
+        if match is None or not _TAIL.fullmatch(match[3] or ""):
+            raise Refused("The URL is not of the form https://host/path.")
+        scheme, authority, tail = match[1].lower(), match[2], match[3] or "/"
+        if "@" in authority:
+            raise Refused("The URL must not carry a user name or a password.")
+        host, port = _take_apart(authority, 80 if scheme == "http" else 443)
+        is_named = self.permits(host, port)
+        if scheme != "https" and not (scheme == "http" and is_named):
+            raise Refused("The URL must begin with https://.")
+        if not is_named and port not in PORTS:
+            raise Refused(f"The port must be {' or '.join(map(str, PORTS))}.")
+        address = _literal(host)
+        if address is None:
+            host = host if is_named else _checked_name(host)
+        elif not is_named and not is_public(address):
+            raise Refused("The address is not a public one.")
+        return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
+
+    def permits(self, host: str, port: int) -> bool:
+        """Whether any address will do."""
+        return self.anywhere or (host, port) in self.named
+
+    def check_addresses(self, host: str, port: int, addresses: list[str]) -> None:
+        """Every address that a name leads to must pass: with one good and one bad answer, who knows which is taken."""
+        if not addresses:
+            raise Unreached("dns", "The name leads to no address.")
+        if not self.permits(host, port) and not all(is_public(ipaddress.ip_address(address)) for address in addresses):
+            raise Refused("The name leads to an address that is not a public one.")
+
+
+def _take_apart(authority: str, default_port: int) -> tuple[str, int]:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        raise Refused("The URL's host is not a name or an address that we take.")
+    port = int(match[2]) if match[2] is not None else default_port
+    if not 0 < port < 65536:
+        raise Refused("The port is not a number from 1 to 65535.")
+    return match[1].strip("[]").lower(), port
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is, in its one usual spelling; None for a name."""
+    if ":" in host:
+        try:
+            return ipaddress.IPv6Address(host)
+        except ValueError:
+            raise Refused("The URL's host is not a valid IPv6 address.") from None
+    last = host.rpartition(".")[2]
+    # 2130706433, 0x7f.1, 127.1 and 0177.0.0.1 are addresses to many programs: whatever ends in a number must be four of them.
+    if not (last.isdigit() or re.fullmatch(r"0x[0-9a-f]*", last)):
+        return None
+    try:
+        return ipaddress.IPv4Address(host)
+    except ValueError:
+        raise Refused("The URL's host is an address in an unusual spelling.") from None
+
+
+def _checked_name(host: str) -> str:
+    if host.endswith("."):
+        raise Refused("The URL's host must not end with a dot.")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
+        raise Refused("The URL's host is not a valid name.")
+    if "." not in host or any(host == name or host.endswith(f".{name}") for name in _INSIDE):
+        raise Refused("The URL's host is a name inside a private network.")
+    return host
+
+
+# --- Names
+
+
+class Resolver(Protocol):
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """Every IPv4 and IPv6 address of the name; OSError where there is none."""
+
+
+class SystemResolver:
+    """The operating system's, on threads of its own."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver")
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host, port)
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+    @staticmethod
+    def _look_up(host: str, port: int) -> list[Any]:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+# --- Sending
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    # As much of the body as the limit allowed.
+    content: bytes
+
+
+class Door:
+    """One client with its connections; kept open for as long as its owner runs."""
+
+    def __init__(
+        self, rule: Rule, *, resolver: Resolver | None = None, tls: ssl.SSLContext | None = None, user_agent: str = ""
+    ) -> None:
+        self.rule = rule
+        self.resolver: Resolver = resolver or SystemResolver()
+        self._tls = tls
+        self._user_agent = user_agent or "Kontobahn"
+        self._session: aiohttp.ClientSession | None = None
+
+    async def check(self, url: str) -> None:
+        """Refuse a URL that is to be saved where we would not connect to it now.
+
+        A name that cannot be resolved just now passes: it is resolved and checked again at every connection.
+        """
+        target = self.rule.parse(url)
+        if target.address is None:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    found = await self.resolver.addresses(target.host, target.port)
+                    self.rule.check_addresses(target.host, target.port, found)
+            except (OSError, Unreached):  # a TimeoutError is an OSError
+                pass
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        seconds: float = SECONDS,
+        most_bytes: int = MOST_BYTES,
+    ) -> Reply:
+        """One request and its answer, whatever its status; a redirect is an answer like any other."""
+        target = self.rule.parse(url)
+        session = await self._opened()
+        import aiohttp
+        from yarl import URL
+
+        path, _, query = target.tail.partition("?")
+        built = URL.build(
+            scheme=target.scheme, host=target.host, port=target.port, path=path, query_string=query, encoded=True
+        )
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=min(seconds, CONNECT_SECONDS))
+        try:
+            async with session.request(
+                method, built, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            ) as response:
+                content = await _read(response, most_bytes)
+                return Reply(response.status, response.headers, content)
+        except aiohttp.ClientError as error:
+            raise _in_our_words(error) from error
+        except TimeoutError as error:
+            raise Unreached("timeout", f"No complete answer within {seconds:g} seconds.") from error
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A quarter of a second, once, that nobody else should have to wait for.
+            await asyncio.to_thread(import_module, "aiohttp")
+        if self._session is None:
+            import aiohttp
+            from aiohttp.abc import AbstractResolver, ResolveResult
+
+            door = self
+
+            class Checked(AbstractResolver):
+                """Asked for each new connection; what it answers is what is connected to."""
+
+                async def resolve(
+                    self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+                ) -> list[ResolveResult]:
+                    found = await door.resolver.addresses(host, port)
+                    door.rule.check_addresses(host, port, found)
+                    return [_resolved(host, address, port) for address in found]
+
+                async def close(self) -> None:
+                    pass
+
+            connector = aiohttp.TCPConnector(
+                resolver=Checked(), use_dns_cache=False, limit=0, ssl=self._tls or ssl.create_default_context()
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"User-Agent": self._user_agent},
+                skip_auto_headers=("Accept-Encoding",),
+            )
+        return self._session
+
+
+def _resolved(host: str, address: str, port: int) -> Any:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return {"hostname": host, "host": address, "port": port, "family": family, "proto": 0, "flags": flags}
+
+
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """Up to the limit; a connection with more to come is closed, not drained."""
+    content = b""
+    while len(content) < most_bytes:
+        chunk = await response.content.read(most_bytes - len(content))
+        if not chunk:
+            return content
+        content += chunk
+    if not response.content.at_eof():
+        response.close()
+    return content
+
+
+def _in_our_words(error: aiohttp.ClientError) -> Exception:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return Unreached("dns", "The name cannot be resolved.")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return Unreached("tls", "The receiver's certificate is not valid for its name.")
+    if isinstance(error, aiohttp.ClientSSLError):
+        return Unreached("tls", "No secure connection could be made.")
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return Unreached("timeout", "No connection within the time for it.")
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return Unreached("timeout", "No complete answer in time.")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return Unreached("connect", "The connection was refused or cannot be made.")
+    return Unreached("protocol", "The connection ended before a complete answer.")

@@ -1,0 +1,254 @@
+"""The door on a real network: loopback servers, certificates of our own, and a resolver that lies as an attacker's would."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kontobahn.outbound import Door, Refused, Reply, Rule, Unreached
+from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
+
+NAME = "receiver.example"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def through(door: Door, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
+    """What each call gave, one after the other, on one event loop; an exception is a result like any other."""
+
+    async def main() -> list[Any]:
+        found = []
+        for call in calls:
+            try:
+                found.append(await call())
+            except (Refused, Unreached) as error:
+                found.append(error)
+        await door.close()
+        return found
+
+    return asyncio.run(main())
+
+
+def post(door: Door, url: str, **options: Any) -> Any:
+    return through(door, lambda: door.send("POST", url, body=b"{}", **options))[0]
+
+
+def named(receiver: Receiver, host: str = NAME) -> Rule:
+    return Rule.of_setting(f"{host}:{receiver.port}")
+
+
+def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: Authority) -> None:
+    with receiving(tls=authority.server(NAME)) as receiver:
+        names = FakeNames(receiver_example=["127.0.0.1"])
+        door = Door(named(receiver), resolver=names, tls=authority.client())
+        reply = post(door, f"https://{NAME}:{receiver.port}/a?b=%20c")
+        assert isinstance(reply, Reply)
+        assert reply.status == 204
+        assert receiver.server_names == [NAME]
+        assert receiver.deliveries[0].headers["host"] == f"{NAME}:{receiver.port}"
+        assert receiver.deliveries[0].path == "/a?b=%20c"
+        assert names.asked == [NAME], "resolved once"
+
+
+def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
+    with receiving(tls=authority.server("other.example")) as receiver:
+        door = Door(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]), tls=authority.client())
+        failure = post(door, f"https://{NAME}:{receiver.port}/")
+        assert isinstance(failure, Unreached)
+        assert failure.kind == "tls"
+        assert receiver.deliveries == []
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) -> None:
+    with receiving(tls=authority.server(NAME)) as receiver:
+        door = Door(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
+        assert post(door, f"https://{NAME}:{receiver.port}/").kind == "tls"
+        assert receiver.deliveries == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [["127.0.0.1"], ["::1"], ["10.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], ["2606:4700::1", "::ffff:127.0.0.1"],
+     ["64:ff9b::7f00:1"], ["169.254.169.254"], ["fe80::1%1"]],
+)  # fmt: skip
+def test_a_name_with_one_answer_that_is_not_public_gets_no_connection(answers: list[str]) -> None:
+    door = Door(Rule(), resolver=FakeNames(receiver_example=answers))
+    saved, sent = through(door, lambda: door.check(f"https://{NAME}/"), lambda: door.send("POST", f"https://{NAME}/"))
+    for refusal in (saved, sent):
+        assert isinstance(refusal, Refused)
+        assert not any(address in str(refusal) for address in answers), "addresses inside are nobody's business"
+
+
+@contextmanager
+def trap() -> Iterator[list[Any]]:
+    """A listener on the https port of an address that only this machine has; what connects is caught."""
+    caught: list[Any] = []
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.77", 8443))
+        except OSError:
+            pytest.skip("127.0.0.77:8443 cannot be had here")
+        listener.listen()
+        listener.settimeout(5)
+
+        def catch() -> None:
+            try:
+                while True:
+                    caught.append(listener.accept())
+            except OSError:
+                pass
+
+        thread = threading.Thread(target=catch, daemon=True)
+        thread.start()
+        yield caught
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    for connection, _ in caught:
+        connection.close()
+
+
+def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connection() -> None:
+    with trap() as caught:
+        names = FakeNames(receiver_example=[["93.184.216.34"], ["127.0.0.77"]])
+        door = Door(Rule(), resolver=names)
+        url = f"https://{NAME}:8443/"
+        saved, sent = through(door, lambda: door.check(url), lambda: door.send("POST", url))
+        assert saved is None
+        assert isinstance(sent, Refused)
+        assert names.asked == [NAME, NAME]
+    assert caught == []
+
+
+def test_the_trap_catches_what_is_let_through() -> None:
+    """So that the test before it can fail."""
+    with trap() as caught:
+        door = Door(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
+        assert isinstance(post(door, f"https://{NAME}:8443/", seconds=0.5), Unreached)
+    assert len(caught) == 1
+
+
+def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
+    with receiving() as inside:
+        redirect = Answer(302, {"location": f"http://127.0.0.1:{inside.port}/secret"})
+        with receiving(lambda _: redirect) as receiver:
+            reply = post(Door(named(receiver, "localhost")), receiver.url)
+            assert reply.status == 302
+        assert inside.connections == 0
+
+
+def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as proxy, receiving() as receiver:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        assert post(Door(named(receiver, "localhost")), receiver.url).status == 204
+        assert proxy.connections == 0
+
+
+def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
+    with receiving(lambda _: Answer(200, body=b"x" * 5_000_000)) as receiver:
+        reply = post(Door(named(receiver, "localhost")), receiver.url, most_bytes=4096)
+        assert (reply.status, len(reply.content)) == (200, 4096)
+
+
+def test_a_compressed_answer_is_not_unpacked() -> None:
+    bomb = gzip.compress(b"\0" * 3_000_000)
+    with receiving(lambda _: Answer(200, {"content-encoding": "gzip"}, bomb)) as receiver:
+        reply = post(Door(named(receiver, "localhost")), receiver.url, most_bytes=100_000)
+        assert reply.content == bomb
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    with receiving(lambda _: Answer(200, body=b"thanks")) as receiver:
+        door = Door(named(receiver, "localhost"))
+        replies = through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 5)
+        assert [reply.status for reply in replies] == [200] * 5
+        assert receiver.connections == 1
+
+
+def test_cookies_are_not_kept() -> None:
+    with receiving(lambda _: Answer(200, {"set-cookie": "a=b; path=/"})) as receiver:
+        door = Door(named(receiver, "localhost"))
+        through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 2)
+        assert "cookie" not in receiver.deliveries[1].headers
+
+
+def _raw_server(answer: bytes, pause: float) -> tuple[socket.socket, int]:
+    """Takes one connection and sends the answer byte by byte."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            try:
+                for number in range(len(answer)):
+                    connection.sendall(answer[number : number + 1])
+                    time.sleep(pause)
+                time.sleep(1)
+            except OSError:
+                pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener, listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 200 OK\r\nx-padding: " + b"x" * 500, b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n" + b"x" * 900],
+    ids=["silent", "slow headers", "slow body"],
+)  # fmt: skip
+def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(answer: bytes) -> None:
+    listener, port = _raw_server(answer, 0.02)
+    with listener:
+        began = time.monotonic()
+        failure = post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=0.4)
+        assert isinstance(failure, Unreached)
+        assert failure.kind == "timeout"
+        assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize(
+    "answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 999999 X\r\n\r\n", b"HTTP/1.1 200 OK\r\nx: " + b"y" * 70_000]
+)
+def test_nonsense_is_a_failure_in_our_words(answer: bytes) -> None:
+    listener, port = _raw_server(answer, 0)
+    with listener:
+        failure = post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=3)
+        assert isinstance(failure, Unreached)
+        assert "127.0.0.1" not in str(failure)
+        assert "localhost" not in str(failure)
+
+
+def test_a_closed_port_and_an_unknown_name_are_told_apart() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        assert post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/").kind == "connect"
+    assert post(Door(Rule(), resolver=FakeNames()), "https://nowhere.example/").kind == "dns"
+
+
+def test_a_name_that_cannot_be_resolved_can_be_saved() -> None:
+    """A name server that is down must not keep anybody from setting a URL; every connection checks again."""
+    door = Door(Rule(), resolver=FakeNames())
+    assert through(door, lambda: door.check("https://not-yet.example/")) == [None]
+
+
+def test_an_address_is_checked_without_asking_for_a_name(tmp_path: Path) -> None:
+    names = FakeNames()
+    door = Door(Rule(), resolver=names)
+    found = through(door, lambda: door.check("https://127.0.0.1/"), lambda: door.send("POST", "https://[::1]/"))
+    assert [type(item) for item in found] == [Refused, Refused]
+    assert names.asked == []
