@@ -6,6 +6,7 @@ for a real id must be byte-identical to the answer for an id that nobody has.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,9 +17,15 @@ import pytest
 from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
+from kontobahn.banking.connections import Connection
+from kontobahn.banking.providers.files.taking import Taker
+from kontobahn.banking.statements import read
+from kontobahn.db import Tx
 from kontobahn.settings import load
-from tests.harness import ACTOR, Organization, Service
+from tests.bank_builder import Bank, account_id, facts, order
+from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
+from tests.statement_builder import Booking, Sheet, camt
 
 UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
 SAME_REQUEST_ID = {"x-request-id": "tenancy"}
@@ -30,6 +37,10 @@ class Recipe(NamedTuple):
     # The parameters of the call as its owner would send them, the id among them.
     make: Callable[[Service, Organization], dict[str, str]]
     body: Any = None
+    # An id of the right form that nobody has.
+    unknown: str = UNKNOWN
+    # Whether it can be done once only: then the agency is left out, and the owner does it.
+    used_up: bool = False
     # Whether an agency may do this for its clients; managing their people is not its business.
     agency_may: bool = True
 
@@ -79,6 +90,53 @@ _PERSON = {
     "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
 }  # fmt: skip
 
+
+def _bank(service: Service, owner: Organization) -> tuple[Bank, Connection]:
+    bank = Bank(service)
+    row = bank.connected(owner, facts(1), owner_user_id=None, next_refresh_possible_at=START)
+    return bank, row
+
+
+def _bank_connection(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": _bank(service, owner)[1].id}
+
+
+def _of_bank_connection(service: Service, owner: Organization) -> dict[str, str]:
+    return {"connection_id": _bank(service, owner)[1].id}
+
+
+def _bank_account(service: Service, owner: Organization) -> dict[str, str]:
+    _bank(service, owner)
+    return {"id": account_id(service, owner)}
+
+
+def _of_bank_account(service: Service, owner: Organization) -> dict[str, str]:
+    _bank(service, owner)
+    return {"account_id": account_id(service, owner)}
+
+
+def _transaction(service: Service, owner: Organization) -> dict[str, str]:
+    account = _of_bank_account(service, owner)
+    [item] = service.get("/v2/banking/transactions", owner.key, params=account).json()["data"]
+    return {"id": item["id"], **account}
+
+
+def _payment(service: Service, owner: Organization) -> dict[str, str]:
+    account = _of_bank_account(service, owner)["account_id"]
+    made = service.post("/v2/banking/payments", owner.key, json=order(account)).json()["data"]
+    return {"id": made["id"]}
+
+
+def _file_payment(service: Service, owner: Organization) -> dict[str, str]:
+    def take(tx: Tx) -> None:
+        content = io.BytesIO(camt(Sheet([Booking(1)])))
+        Taker(tx, owner.id, "auszug.xml", allow_gaps=False, progress=lambda: None).take(read(content, "auszug.xml"))
+
+    service.db.write_now(take)
+    made = service.post("/v2/banking/payments", owner.key, json=order(account_id(service, owner))).json()["data"]
+    return {"id": made["id"]}
+
+
 RECIPES: dict[tuple[str, str], Recipe] = {
     ("DELETE /v2/auth/users/{id}", "id"): Recipe(_user, agency_may=False),
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
@@ -99,9 +157,30 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-rewe-read/zahlungsbedingungen", "connectionId"): Recipe(_year),
     ("POST /v2/ledger-duo/kassenbuch-advanced", "connectionId"): Recipe(_books, body=_CASH_ENTRY),
     ("POST /v2/ledger-rewe/personenkonto", "connectionId"): Recipe(_books, body=_PERSON),
+    ("GET /v2/banking/connections", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/connections/{id}", "id"): Recipe(_bank_connection),
+    ("DELETE /v2/banking/connections/{id}", "id"): Recipe(_bank_connection, used_up=True),
+    ("POST /v2/banking/connections/{id}/refresh", "id"): Recipe(_bank_connection, used_up=True),
+    ("POST /v2/banking/connections/{id}/reconnect", "id"): Recipe(_bank_connection),
+    ("GET /v2/banking/accounts", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/accounts", "connection_id"): Recipe(_of_bank_connection),
+    ("GET /v2/banking/accounts/{id}", "id"): Recipe(_bank_account, unknown="777"),
+    ("GET /v2/banking/transactions", "connection_id"): Recipe(_of_bank_connection),
+    ("GET /v2/banking/transactions", "account_id"): Recipe(_of_bank_account, unknown="777"),
+    ("GET /v2/banking/transactions/changes", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/transactions/changes", "connection_id"): Recipe(_of_bank_connection),
+    ("GET /v2/banking/transactions/changes", "account_id"): Recipe(_of_bank_account, unknown="777"),
+    ("GET /v2/banking/transactions/{id}", "id"): Recipe(_transaction, unknown="777"),
+    ("GET /v2/banking/transactions/{id}", "account_id"): Recipe(_transaction, unknown="777"),
+    ("GET /v2/banking/payments", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/payments", "connection_id"): Recipe(_of_bank_connection),
+    ("GET /v2/banking/payments", "account_id"): Recipe(_of_bank_account, unknown="777"),
+    ("GET /v2/banking/payments/{id}", "id"): Recipe(_payment, unknown="777"),
+    ("GET /v2/banking/payments/{id}/order", "id"): Recipe(_file_payment, unknown="777"),
 }
 # Names that look like an id of ours and are none, and why.
 EXEMPT = {
+    "provider": "names one of the installation's providers, which prove themselves by a signature",
     "from_id": "a place in a list that the caller has been given already",
     "clientId": "the advisor's and client's number at the provider, which is looked for inside the caller's connection only",
 }
@@ -158,7 +237,7 @@ def test_nobody_but_the_owner_and_its_agency_gets_at_an_id(service: Service, cal
     owner, stranger = service.organization("Eigner"), service.organization("Fremder")
     inside, outside = service.agency(owner), service.agency(stranger)
     mine, theirs = recipe.make(service, owner), recipe.make(service, stranger)
-    wanted, nobodys = {call[1]: mine[call[1]]}, {call[1]: UNKNOWN}
+    wanted, nobodys = {call[1]: mine[call[1]]}, {call[1]: recipe.unknown}
 
     for who, status in ((stranger, 404), (outside, 403), *(() if recipe.agency_may else ((inside, 403),))):
         # Whatever else the call takes is the caller's own.
@@ -172,7 +251,7 @@ def test_nobody_but_the_owner_and_its_agency_gets_at_an_id(service: Service, cal
     service.db.write_now(keys.revoke, owner.id, revoked.key.id, ACTOR)
     assert ask(service, call, revoked.secret, mine).status_code == 401
 
-    if recipe.agency_may:
+    if recipe.agency_may and not recipe.used_up:
         allowed = ask(service, call, inside.key, mine)
         assert allowed.status_code < 300, allowed.text
     # Last, because it may use the thing up: after all these attempts it is still the owner's.

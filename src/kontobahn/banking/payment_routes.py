@@ -36,7 +36,7 @@ async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
     For a running sync use `sort=id`, and the last id you have seen as `from_id`.
     """
     check_days(query.from_date, query.to_date)
-    rows = await call.read(payments.listing, call.principal.organizations(query.organization_id), query)
+    rows = await call.read(payments.listing, call.principal, query)
     return PaymentsAnswer(data=[payments.wire(row) for row in rows])
 
 

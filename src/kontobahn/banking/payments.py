@@ -142,7 +142,8 @@ def by_end_to_end_id(tx: Tx, organization_id: str, end_to_end_id: str) -> Paymen
     return None if row is None else PaymentRow(*row)
 
 
-def listing(tx: Tx, organizations: tuple[str, ...], query: PaymentsQuery) -> list[PaymentRow]:
+def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentRow]:
+    organizations = principal.organizations(query.organization_id)
     where, params = [in_scope(len(organizations))], list[object](organizations)
 
     def only(condition: str, value: object) -> None:
@@ -150,8 +151,10 @@ def listing(tx: Tx, organizations: tuple[str, ...], query: PaymentsQuery) -> lis
         params.append(value)
 
     if query.connection_id not in (None, EVERYTHING):
+        _must_be_known(tx, principal, "Connection", "connection_id", "banking_connections", query.connection_id)
         only("connection_id = ?", query.connection_id)
     if query.account_id is not None and query.account_id != EVERYTHING:
+        _must_be_known(tx, principal, "Account", "account_id", "banking_accounts", int(query.account_id))
         only("account_id = ?", int(query.account_id))
     if query.from_date is not None:
         only("created_at >= ?", start_of_day(query.from_date))
@@ -167,6 +170,15 @@ def listing(tx: Tx, organizations: tuple[str, ...], query: PaymentsQuery) -> lis
         f"SELECT {COLUMNS} FROM banking_payments WHERE {' AND '.join(where)} ORDER BY {order}{limit}", *params
     )
     return [PaymentRow(*row) for row in rows]
+
+
+def _must_be_known(tx: Tx, principal: Principal, what: str, column: str, table: str, wanted: object) -> None:
+    """A filter that names nothing is refused, not answered with nothing. What is gone is known by its payments."""
+    scope = in_scope(len(principal.scope))
+    if tx.one(f"SELECT 1 FROM {table} WHERE {scope} AND id = ?", *principal.scope, wanted):
+        return
+    if not tx.one(f"SELECT 1 FROM banking_payments WHERE {scope} AND {column} = ? LIMIT 1", *principal.scope, wanted):
+        raise principal.missing(what)
 
 
 # --- Changing
