@@ -21,6 +21,9 @@ from kontobahn.api.server import BODY_SECONDS
 from kontobahn.api.wire import Answer, Body
 from kontobahn.app import all_endpoints
 from kontobahn.auth import model as auth
+from kontobahn.banking import connect, fields, payments
+from kontobahn.banking import model as banking
+from kontobahn.clock import MINUTE
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger import model as ledger
@@ -164,6 +167,8 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "receipt image, decoded (20 MB)": kassenbuch.LARGEST_IMAGE_BYTES,
         "receipt images of one entry": ledger.MOST_IMAGES,
         "lines of one cash book entry": ledger.MOST_LINES,
+        "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
+        "unfinished connect flow": connect.UNFINISHED // MINUTE,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])
@@ -209,6 +214,13 @@ BUILT_RESOURCES: dict[str, type[msgspec.Struct]] = {
     "Account line": ledger.Kontozeile,
     "Booking": ledger.Buchung,
     "Open items": ledger.Opos,
+    "Bank connection": banking.BankConnection,
+    "Connect answer": banking.ConnectAnswer,
+    "Bank account": banking.BankAccount,
+    "Transaction": banking.Transaction,
+    "Transaction change": banking.Change,
+    "Payment": banking.Payment,
+    "Payment report": banking.PaymentEvent,
     "User": auth.UserView,
     "Session": auth.SessionView,
     "New session": auth.NewSessionView,
@@ -371,6 +383,11 @@ def test_states_are_those_of_the_code() -> None:
 
     assert states("Ledger connection") == set(get_args(ledger.ConnectionStatus))
     assert states("Invitation") == set(get_args(auth.InvitationStatus))
+    assert states("Bank connection") == set(get_args(banking.ConnectionStatus))
+    assert states("Payment") == set(get_args(banking.PaymentStatus))
+    assert states("Transaction") == set(get_args(banking.TransactionStatus))
+    finals = {row["State"] for row in table(SPEC / "states.md", "Payment") if row["Final"] == "yes"}
+    assert finals == payments.FINAL
     assert states("Credit reservation") == set(re.findall(r"'(\w+)'", in_database[1]))
 
 

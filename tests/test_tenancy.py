@@ -176,6 +176,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/payments", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/payments", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/payments/{id}", "id"): Recipe(_payment, unknown="777"),
+    ("GET /v2/banking/payments/{id}/history", "id"): Recipe(_payment, unknown="777"),
     ("GET /v2/banking/payments/{id}/order", "id"): Recipe(_file_payment, unknown="777"),
 }
 # Names that look like an id of ours and are none, and why.

@@ -315,7 +315,7 @@ class NewPayment(Body, kw_only=True):
     template_identifier: Template = "SEPA"
     reference: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     creditor_country_code: Annotated[str, form("two capital letters", r"^[A-Z]{2}$")] | None = None
-    creditor_address: Address | None = None
+    creditor_address: Address | Annotated[str, Meta(min_length=1, max_length=140)] | None = None
     creditor_agent: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$")] | None = None
     creditor_agent_name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None
     date: Annotated[Day, Meta(description="Day of execution; as soon as possible when omitted.")] | None = None
@@ -342,8 +342,6 @@ class Payment(Answer):
     end_to_end_id: str
     description: str
     reference: str | None
-    error_class: str | None
-    error_message: str | None
     created_at: Moment
     updated_at: Moment
     custom_fields: dict[str, Any] | UnsetType = UNSET
@@ -362,6 +360,24 @@ class PaymentAnswer(Answer):
 
 class CreatedPaymentAnswer(Answer):
     data: CreatedPayment
+
+
+class PaymentEvent(Answer):
+    """What somebody reported on a payment, and what came of it."""
+
+    at: Moment
+    source: str
+    status: PaymentStatus | None
+    raw_provider_status: str | None
+    error_class: str | None
+    error_message: str | None
+    outcome: Annotated[
+        str, Meta(description="moved, noted, repeated, stale, contradicts, or not understood", examples=["moved"])
+    ]
+
+
+class PaymentHistoryAnswer(Answer):
+    data: list[PaymentEvent]
 
 
 class PaymentsAnswer(Answer):

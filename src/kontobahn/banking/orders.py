@@ -60,7 +60,9 @@ def check(body: NewPayment, caller_ip: str, today: date) -> Checked:
         _held("reference", sepa.check_text, body.reference, sepa.LONGEST_ID)
     if body.creditor_agent_name is not None:
         _held("creditor_agent_name", sepa.check_text, body.creditor_agent_name, sepa.LONGEST_NAME)
-    if body.creditor_address is not None:
+    if isinstance(body.creditor_address, str):
+        _held("creditor_address", sepa.check_text, body.creditor_address, sepa.LONGEST_REMITTANCE)
+    elif body.creditor_address is not None:
         for name in body.creditor_address.__struct_fields__:
             text = getattr(body.creditor_address, name)
             if text is not None:

@@ -15,6 +15,7 @@ from kontobahn.banking.model import (
     NewPayment,
     NumericId,
     PaymentAnswer,
+    PaymentHistoryAnswer,
     PaymentsAnswer,
     PaymentsQuery,
 )  # fmt: skip
@@ -80,6 +81,15 @@ async def get_payment(call: Call, id: NumericId) -> PaymentAnswer:
     """
     row = await call.glance(payments.find, call.principal, id)
     return PaymentAnswer(data=payments.wire(await sync.ask_now(call.context, row)))
+
+
+@get("/v2/banking/payments/{id}/history", errors=(403, 404))
+async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer:
+    """Read what was reported on a payment: by whom, when, and what came of it.
+
+    Where a payment failed, the bank's reason stands here.
+    """
+    return PaymentHistoryAnswer(data=await call.read(payments.history, call.principal, id))
 
 
 @get("/v2/banking/payments/{id}/order", errors=(403, 404, 409), media_types=("application/xml",))

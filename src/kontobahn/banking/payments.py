@@ -16,7 +16,7 @@ from kontobahn.access import audit
 from kontobahn.access.principal import Principal, in_scope
 from kontobahn.banking import announce
 from kontobahn.banking.accounts import Account
-from kontobahn.banking.model import EVERYTHING, Payment, PaymentsQuery, PaymentStatus, Template
+from kontobahn.banking.model import EVERYTHING, Payment, PaymentEvent, PaymentsQuery, PaymentStatus, Template
 from kontobahn.banking.provider import PaymentReport, PaymentStart
 from kontobahn.clock import HOUR, MINUTE, start_of_day, to_datetime
 from kontobahn.db import Tx
@@ -306,12 +306,29 @@ def _update(tx: Tx, row: PaymentRow, **values: object) -> PaymentRow:
 
 def _record(tx: Tx, row: PaymentRow, report: PaymentReport, source: str, outcome: str) -> None:
     tx.run(
-        "INSERT INTO banking_payment_reports"
-        " (organization_id, payment_id, position, source, status, raw_provider_status, outcome, at)"
-        " SELECT ?, ?, COALESCE(MAX(position), 0) + 1, ?, ?, ?, ?, ? FROM banking_payment_reports"
+        "INSERT INTO banking_payment_reports (organization_id, payment_id, position, source, status, raw_provider_status,"
+        " error_class, error_message, outcome, at)"
+        " SELECT ?, ?, COALESCE(MAX(position), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM banking_payment_reports"
         " WHERE organization_id = ? AND payment_id = ?",
-        row.organization_id, row.id, source, report.status, report.raw_status, outcome, tx.now, row.organization_id, row.id,
+        row.organization_id, row.id, source, report.status, report.raw_status, report.error_class, report.error_message,
+        outcome, tx.now, row.organization_id, row.id,
     )  # fmt: skip
+
+
+def history(tx: Tx, principal: Principal, payment_id: str) -> list[PaymentEvent]:
+    """What was reported on a payment, in the order of arrival."""
+    row = find(tx, principal, payment_id)
+    return [
+        PaymentEvent(
+            at=to_datetime(at), source=source, status=status, raw_provider_status=raw, error_class=error_class,
+            error_message=error_message, outcome=outcome,
+        )
+        for at, source, status, raw, error_class, error_message, outcome in tx.all(
+            "SELECT at, source, status, raw_provider_status, error_class, error_message, outcome"
+            " FROM banking_payment_reports WHERE organization_id = ? AND payment_id = ? ORDER BY position",
+            row.organization_id, row.id,
+        )
+    ]  # fmt: skip
 
 
 def _has_booked_debit(tx: Tx, row: PaymentRow) -> bool:

@@ -104,8 +104,12 @@ def test_the_credits_are_given_back_when_it_does_not_happen(
     report(bank, payment, end, "RJCT", "PaymentFailed", "Konto erloschen")
     balance = service.balance(owner)
     assert (balance.reserved, balance.spent, balance.available) == (0, 0, 100)
-    [row] = service.get(PAYMENTS, owner.key).json()["data"]
-    assert (row["status"], row["error_class"], row["error_message"]) == (end, "PaymentFailed", "Konto erloschen")
+    assert status(service, owner, payment) == end
+    history = service.get(f"{PAYMENTS}/{payment['id']}/history", owner.key).json()["data"]
+    assert [(item["status"], item["source"], item["outcome"]) for item in history] == [
+        ("initiated", "creation", "noted"), ("executed", "webhook", "moved"), (end, "webhook", "moved"),
+    ]  # fmt: skip
+    assert (history[-1]["error_class"], history[-1]["error_message"]) == ("PaymentFailed", "Konto erloschen")
 
 
 def test_one_more_confirmation_is_told_as_progress(service: Service, bank: Bank, owner: Organization) -> None:
@@ -240,7 +244,9 @@ def test_what_the_bank_never_got_fails_after_it_was_looked_for(
 def test_a_refusal_at_creation_is_an_end(service: Service, bank: Bank, owner: Organization) -> None:
     bank.provider.creation = ProviderRefused("PaymentValidationError", "Limit überschritten", "RJCT")
     payment = pay(service, owner).json()["data"]
-    assert (payment["status"], payment["error_class"]) == ("rejected", "PaymentValidationError")
+    assert payment["status"] == "rejected"
+    [item] = service.get(f"{PAYMENTS}/{payment['id']}/history", owner.key).json()["data"]
+    assert (item["error_class"], item["raw_provider_status"]) == ("PaymentValidationError", "RJCT")
     assert service.balance(owner).available == 100
 
 
@@ -266,8 +272,9 @@ def test_a_payer_who_never_confirms(service: Service, bank: Bank, owner: Organiz
     assert status(service, owner, payment) == "authorizing"
     service.clock.advance(seconds=DAY // 1_000_000)
     service.run(sync.ask_after_payments(service.application.context))
-    [row] = service.get(PAYMENTS, owner.key).json()["data"]
-    assert (row["status"], row["error_class"]) == ("failed", "Unfinished")
+    assert status(service, owner, payment) == "failed"
+    history = service.get(f"{PAYMENTS}/{payment['id']}/history", owner.key).json()["data"]
+    assert history[-1]["error_class"] == "Unfinished"
     assert service.balance(owner).available == 100
 
 

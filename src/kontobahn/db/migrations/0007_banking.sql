@@ -195,6 +195,8 @@ CREATE TABLE banking_payment_reports (
   source TEXT NOT NULL,
   status TEXT,
   raw_provider_status TEXT,
+  error_class TEXT,
+  error_message TEXT,
   outcome TEXT NOT NULL,
   at BIGINT NOT NULL,
   PRIMARY KEY (organization_id, payment_id, position)
