@@ -1,0 +1,189 @@
+"""What does a paid list of transactions cost? Two questions, each answered as a ratio to something run beside it.
+
+1. A paid list of 100 transactions on one worker at full durability, beside FastAPI with SQLAlchemy on the same rows.
+2. A million transactions walked by `from_id` over HTTP, beside reading and joining the stored texts alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import date, timedelta
+from pathlib import Path
+
+from bench import measure
+from bench.measure import Child, Row
+from kontobahn import credits, settings
+from kontobahn.access import audit, keys, organizations
+from kontobahn.banking import accounts, connections
+from kontobahn.banking.ingest import Intake
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, TransactionFacts
+from kontobahn.clock import SystemClock
+from kontobahn.db import Tx, open_database
+from kontobahn.db.migrate import migrate
+from kontobahn.money import from_minor
+from kontobahn.vault import Vault, open_vault
+
+PEERS = Path(__file__).resolve().parent / "peers"
+PLENTY = 10**12
+LISTED, PAGE = 100, 10_000
+NO_LIMIT = {"KONTOBAHN_LIMIT_API_REQUESTS": str(10**9)}
+
+
+def bookings(count: int) -> list[TransactionFacts]:
+    first = date(2020, 1, 1)
+    return [
+        TransactionFacts(
+            account_ref="giro",
+            made_on=first + timedelta(days=number % 2000),
+            amount_minor=(number * 7919) % 100_000 - 50_000,
+            currency_code="EUR",
+            description=f"EREF+RE-{number:08d}MREF+M-{number % 977}CRED+DE98ZZZ09999999999SVWZ+Rechnung {number} vom Mai, Danke",
+            provider_ref=f"b{number}",
+            extra={
+                "payee": "Muster Handels GmbH", "payer": "Beispiel AG", "posting_date": first,
+                "account_balance_snapshot": from_minor(number * 13),
+            },
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
+    """An organisation with one account of so many transactions: its key, and the account's id."""
+    owner = organizations.create(tx, "Muster GmbH", audit.COMMAND_LINE)
+    credits.grant(tx, owner.id, PLENTY)
+    key = keys.create(tx, vault, owner.id, "benchmark", audit.COMMAND_LINE, role="admin")
+    bank = BankConnectionFacts(
+        "bank", "musterbank", "Musterbank", "DE", "", (), tx.now * 2, tx.now, automatic_refresh=False
+    )
+    row = connections.create(tx, owner.id, provider="files", api="partner", owner_user_id=None, facts=bank)
+    facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
+    account = accounts.save(tx, owner.id, row.id, facts)
+    intake = Intake(tx, account)
+    intake.add(bookings(count))
+    intake.finish()
+    return key.secret, account.id
+
+
+def make(place: Path, count: int) -> tuple[str, int]:
+    chosen = settings.load({}, data=str(place))
+    db = open_database(chosen, SystemClock())
+    migrate(db)
+    seeded = db.write_now(seed, open_vault(chosen), count)
+    db.close()
+    return seeded
+
+
+def paid_list(place: Path, rounds: int, seconds: float) -> list[Row]:
+    key, account = make(place, LISTED)
+    headers, path = {"x-api-key": key}, f"/v2/banking/transactions?account_id={account}"
+    with ExitStack() as stack:
+        ours = stack.enter_context(Child(str(PEERS / "kontobahn_server.py"), str(place), environ=NO_LIMIT))
+        rows = _rows(ours, path, headers)
+        (place / "rows.json").write_text(json.dumps(rows), "utf-8")
+        peer = stack.enter_context(
+            Child(str(PEERS / "fastapi_transactions.py"), str(place / "peer.sqlite3"), key, str(place / "rows.json"))
+        )
+        if [row["id"] for row in _rows(peer, path, headers)] != [row["id"] for row in rows]:
+            raise AssertionError("The two do not answer the same rows.")
+        loads: list[list[measure.Load]] = [[], []]
+        for number in range(rounds + 1):
+            for server, found in zip((ours, peer), loads, strict=True):
+                result = measure.load(server, path, headers, seconds)
+                if number:
+                    found.append(result)
+    rates = [[load.requests_a_second for load in found] for found in loads]
+    return [
+        measure.at_least(
+            "1 paid list of 100 transactions, one worker: calls a second, beside FastAPI",
+            measure.spread(rates[0], "/s"), measure.spread(rates[1], "/s"), measure.median_ratio(rates[0], rates[1]), 15,
+        ),
+        measure.for_information(
+            "1 the same: calls for the same CPU",
+            measure.spread([load.cpu_microseconds for load in loads[0]], " µs"),
+            measure.spread([load.cpu_microseconds for load in loads[1]], " µs"),
+            measure.median_ratio(
+                [load.cpu_microseconds for load in loads[1]], [load.cpu_microseconds for load in loads[0]]
+            ),
+        ),
+    ]  # fmt: skip
+
+
+def _rows(server: Child, path: str, headers: dict[str, str]) -> list[dict[str, object]]:
+    status, _, body = measure.ask_once(server.port, path, headers)
+    rows: list[dict[str, object]] = json.loads(body)["data"]
+    if status != 200 or len(rows) != LISTED:
+        raise AssertionError(f"An unexpected answer: {status} {body[:300]!r}")
+    return rows
+
+
+def walk(place: Path, count: int, rounds: int) -> list[Row]:
+    key, account = make(place, count)
+    with Child(str(PEERS / "kontobahn_server.py"), str(place), environ=NO_LIMIT) as server:
+
+        def over_http() -> float:
+            started, seen, last = time.perf_counter(), 0, "0"
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            while True:
+                query = f"account_id={account}&sort=id&limit={PAGE}&from_id={last}"
+                connection.request("GET", f"/v2/banking/transactions?{query}", headers={"x-api-key": key})
+                body = connection.getresponse().read()
+                if len(body) < 20:
+                    break
+                # The last id of the page, without reading all of it as JSON: that would be the client's cost.
+                begins = body.rindex(b'{"id":"', 0, len(body)) + 7
+                last = body[begins : body.index(b'"', begins)].decode()
+                seen += body.count(b'"account_id":"')
+            connection.close()
+            if seen != count:
+                raise AssertionError(f"{seen} of {count} transactions were seen.")
+            return time.perf_counter() - started
+
+        def texts_alone() -> float:
+            started, seen, last = time.perf_counter(), 0, 0
+            database = sqlite3.connect(f"file:{place / 'kontobahn.sqlite3'}?mode=ro", uri=True)
+            sql = "SELECT id, wire FROM banking_transactions WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?"
+            while rows := database.execute(sql, (account, last, PAGE)).fetchall():
+                body = f'{{"data":[{",".join([wire for _, wire in rows])}]}}'.encode()
+                seen, last = seen + len(rows), rows[-1][0]
+                assert body
+            database.close()
+            if seen != count:
+                raise AssertionError(f"{seen} of {count} transactions were read.")
+            return time.perf_counter() - started
+
+        ours, beside = measure.interleave(rounds, over_http, texts_alone)
+    return [
+        measure.at_most(
+            f"2 {count:,} transactions walked by from_id, beside reading and joining the texts",
+            measure.spread([second * 1000 for second in ours], " ms"),
+            measure.spread([second * 1000 for second in beside], " ms"),
+            statistics.median(a / b for a, b in zip(ours, beside, strict=True)), 3,
+        )
+    ]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and a tenth of the transactions")
+    quick = parser.parse_args().quick
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+        for name in ("list", "walk"):
+            (Path(folder) / name).mkdir()
+        rows += paid_list(Path(folder) / "list", 3 if quick else 5, 1 if quick else 2)
+        rows += walk(Path(folder) / "walk", 100_000 if quick else 1_000_000, 2 if quick else 3)
+    measure.print_table(rows)
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
