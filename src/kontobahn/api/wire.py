@@ -115,7 +115,9 @@ class QueryDecoder:
     def __init__(self, struct: type[Query]) -> None:
         self._struct = struct
         shape.type_info(struct)  # a rule that cannot hold is found at the declaration, not at the first call
-        self.names = {field.encode_name for field in msgspec.structs.fields(struct)}
+        # Looked up once: msgspec reads the annotations anew each time it is asked.
+        self._attributes = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
+        self.names = set(self._attributes)
         # Choice 1: `connectionId` and `connection_id` are the same name.
         self._by_plain_name = {_plain(name): name for name in self.names}
 
@@ -147,11 +149,9 @@ class QueryDecoder:
         except msgspec.ValidationError as error:
             _refuse(error, self._struct, "query parameter")
         # msgspec takes the text "null" for a missing number: a filter that would silently be dropped.
-        for field in msgspec.structs.fields(self._struct) if values else ():
-            if field.encode_name in values and getattr(query, field.name) is None:
-                raise BadRequest(
-                    f"The query parameter `{field.encode_name}` must not be null.", field=field.encode_name
-                )
+        for name in values:
+            if getattr(query, self._attributes[name]) is None:
+                raise BadRequest(f"The query parameter `{name}` must not be null.", field=name)
         return query
 
 
