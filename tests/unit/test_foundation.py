@@ -130,3 +130,18 @@ def test_settings_come_from_the_environment_then_the_file_then_the_default(tmp_p
 def test_a_setting_that_cannot_work_is_named(environ: dict[str, str], sentence: str) -> None:
     with pytest.raises(SetupError, match=re.escape(sentence)):
         load(environ)
+
+
+def test_a_forked_process_makes_ids_of_its_own() -> None:
+    from kontobahn import ids
+
+    ids.new_request_id()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, ids.new_request_id().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100).decode() != ids.new_request_id()
+    os.close(reading)
+    os.close(writing)
