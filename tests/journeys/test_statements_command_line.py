@@ -15,6 +15,7 @@ THIRD = follow_up(SECOND, Booking(2_00))
 
 def test_files_in_any_order_twice_and_one_that_is_wrong(tmp_path: Path) -> None:
     data = tmp_path / "data"
+    kontobahn("migrate", data=data)
     answer("organizations", "create", "--name", "Muster GmbH", data=data)
     files = []
     for name, content in {"c.xml": camt(THIRD), "a.sta": mt940(FIRST), "b.xml": camt(SECOND, version="02")}.items():
@@ -36,6 +37,7 @@ def test_files_in_any_order_twice_and_one_that_is_wrong(tmp_path: Path) -> None:
 
 def test_an_account_that_the_file_does_not_name_by_iban(tmp_path: Path) -> None:
     data = tmp_path / "data"
+    kontobahn("migrate", data=data)
     answer("organizations", "create", "--name", "Muster GmbH", data=data)
     file = tmp_path / "auszug.sta"
     file.write_bytes(mt940(FIRST, account="Konto 7"))
