@@ -136,11 +136,14 @@ class _Whole:
             initial,
             charged,
         )
+        other = self._counterparty(payer, payee, amount, returned)
+        if purpose.iban is not None and other.iban is None:
+            payer, payee, other = _with_account(payer, payee, other, purpose)
         if batch_count is not None and part == 0:
             count = max(count, values.whole(batch_count) or 1)
         fields: tuple[Any, ...] = (
             self._status, amount, self._currency, self._booked, self._value,
-            description or part_info or info or "", purpose, self._counterparty(payer, payee, amount, returned), payer, payee,
+            description or part_info or info or "", purpose, other, payer, payee,
             info or part_info, reference or bank_ref, entry_ref, instruction, transaction, payment_info or batch_id,
             f"{domain}-{family}-{subfamily}" if domain is not None else None, gvc, primanota,
             self._reversal, reason, initial, charged, max(count, 1), part, self._number, self._line,
@@ -169,6 +172,12 @@ def _party(name: str | None, iban: str | None, account: str | None, bic: str | N
     if name is None and iban is None and account is None and bic is None:
         return NOBODY
     return Party(name and given(name), iban and iban.strip(), account, bic and given(bic))
+
+
+def _with_account(payer: Party, payee: Party, other: Party, purpose: Purpose) -> tuple[Party, Party, Party]:
+    """The counterparty with the account that only the purpose text tells."""
+    told = other._replace(iban=purpose.iban, bic=other.bic or purpose.bic)
+    return told if payer is other else payer, told if payee is other and payer is not other else payee, told
 
 
 def _purpose(
