@@ -15,7 +15,7 @@ from kontobahn.banking.statements import values
 from kontobahn.banking.statements.camt_entry import EntryReader
 from kontobahn.banking.statements.continuity import INTERIM, Tally
 from kontobahn.banking.statements.model import Account, Balance, Closing, Entry, Item, Kind, Opening, StatementError
-from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, place_of, readable
+from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, parse
 
 KINDS: dict[str, tuple[Kind, str]] = {
     "camt.052": ("intraday", "Rpt"),
@@ -46,20 +46,16 @@ class _Camt:
     def items(self) -> Iterator[Item]:
         parser = etree.XMLPullParser(events=("end",), tag=(self._entry_tag, self._statement_tag), **PARSER_OPTIONS)
         try:
-            while chunk := self._source.read():
-                try:
-                    parser.feed(chunk)
-                finally:
-                    # What was whole before a fault is given, so that the fault's place can be told by it.
-                    yield from self._ended(parser)
-            root = parser.close()
-        except etree.XMLSyntaxError as error:
-            raise self._malformed(error) from None
+            for _ in parse(parser, self._source):
+                yield from self._ended(parser)
+        except StatementError as error:
+            statement = self._open
+            place = f"after entry {statement.number}, {error.place}" if statement and not error.file else error.place
+            fault = StatementError(error.sentence, file=error.file, statement=error.statement, place=place)
+            raise fault.at(self._source.name, statement.name if statement else None) from None
         if not self._statements:
             wanted = etree.QName(self._statement_tag).localname
-            raise StatementError(
-                f"The file has no statement ({etree.QName(root).localname} without {wanted}).", file=self._source.name
-            )
+            raise StatementError(f"The file has no statement ({wanted}).", file=self._source.name)
 
     def _ended(self, parser: etree.XMLPullParser) -> Iterator[Item]:
         entry_tag = self._entry_tag
@@ -90,8 +86,11 @@ class _Camt:
             return None
         self._statements += 1
         self._open = _Statement(element, self._root, self.kind, self._source.name)
-        self._open.identify(self._ibans)
-        self._tally.open(self._open.opening)
+        try:
+            self._open.identify(self._ibans)
+            self._tally.open(self._open.opening)
+        except StatementError as error:
+            raise error.at(self._source.name, self._open.name, f"line {element.sourceline}") from None
         return self._open
 
     def _end(self, element: etree._Element) -> Iterator[Item]:
@@ -103,20 +102,6 @@ class _Camt:
         yield self._tally.close(statement.closing())
         self._open = None
         element.clear(keep_tail=True)
-
-    def _malformed(self, error: etree.XMLSyntaxError) -> StatementError:
-        name = self._open.name if self._open else None
-        place = place_of(error)
-        if self._open is not None:
-            place = ", ".join(filter(None, [f"after entry {self._open.number}", place]))
-        said = readable(error)
-        if "encod" in said.lower() or "UTF-8" in said or "invalid char" in said.lower():
-            sentence = f"The text is not in the encoding that the XML declares ({said})."
-        elif "premature end" in said.lower() or "no element found" in said.lower() or "end tag" in said.lower():
-            sentence = f"The file is cut off or malformed here ({said})."
-        else:
-            sentence = f"The XML is malformed ({said})."
-        return StatementError(sentence, file=self._source.name, statement=name, place=place)
 
 
 class _Statement:
