@@ -89,7 +89,7 @@ words = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.lists(words, max_size=20).map("".join))
 def test_every_character_is_kept_somewhere(text: str) -> None:
     """What is in no value was a tag, a blank, a missing value's mark, or came twice."""
@@ -125,7 +125,6 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
         parse(text)
         return time.process_time() - started
 
-    seconds(20_000)
-    short = min(seconds(20_000) for _ in range(3))
+    short = min(seconds(6_000) for _ in range(3))
     # Sixteen times the text: a quadratic parser would take 256 times as long.
-    assert seconds(320_000) < 80 * max(short, 0.002)
+    assert min(seconds(96_000) for _ in range(2)) < 80 * max(short, 0.001)

@@ -107,7 +107,7 @@ def test_camt_is_read_back_as_it_was_written(kind: str, version: str, written: l
     check(written, camt(*written, kind=kind, version=version), with_balances=kind != "054")
 
 
-@settings(max_examples=75)
+@settings(max_examples=50)
 @given(written=sheets(), newline=st.sampled_from(["\r\n", "\n"]), envelope=st.booleans())
 def test_mt940_is_read_back_as_it_was_written(written: list[Sheet], newline: str, envelope: bool) -> None:
     check(written, mt940(*written, newline=newline, envelope=envelope), with_balances=True)
@@ -117,8 +117,7 @@ def test_mt940_is_read_back_as_it_was_written(written: list[Sheet], newline: str
 @given(written=sheets(), data=st.data())
 def test_a_damaged_file_never_makes_another_error(written: list[Sheet], data: st.DataObject) -> None:
     """Whatever happens to the bytes: read as something, or refused with our own error."""
-    make = data.draw(st.sampled_from([camt, mt940]))
-    content = bytearray(make(*written))
+    content = bytearray(camt(*written) if data.draw(st.booleans()) else mt940(*written))
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(content) - 1))
         content[position : position + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
