@@ -23,13 +23,11 @@ _CREDITOR_ID = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{3}[A-Z0-9]{1,28}", re.ASCII | 
 class EntryReader:
     def __init__(self, space: str, *, nested_status: bool) -> None:
         self._space = space
-        self._steps, self._size = paths.steps_of(paths.ENTRY, space, nested_status)
-        self._details = paths.steps_of(paths.DETAILS, space, nested_status)
+        self._walk = paths.Walk(space, nested_status=nested_status)
 
     def read(self, element: etree._Element, number: int, account: Account, opening: Opening) -> list[Entry]:
         """Empty for an entry that only informs. StatementError where something is missing or wrong."""
-        slots: paths.Slots = [None] * self._size
-        paths.walk(element, self._steps, slots, self._details)
+        slots, details = self._walk.slots(element)
         status = _STATUSES.get(slots[3])
         if status is None:
             code = self._status_code(element, slots[3])
@@ -37,7 +35,6 @@ class EntryReader:
                 return []
             status = _STATUSES[code]
         whole = _Whole(slots, status, number, element.sourceline or 0, account, opening)
-        details: list[paths.Slots] = slots[-1] or []
         if len(details) == 1:
             return [whole.entry(details[0])]
         if len(details) > 1 and (amounts := whole.amounts_of(details)):
@@ -45,7 +42,7 @@ class EntryReader:
                 whole.entry(part, amount, len(details), place)
                 for place, (part, amount) in enumerate(zip(details, amounts, strict=True), 1)
             ]
-        return [whole.entry([None] * self._details[1], None, len(details))]
+        return [whole.entry([None] * self._walk.part_size, None, len(details))]
 
     def _status_code(self, element: etree._Element, text: str | None) -> str:
         """A version's status in the other version's writing, as some banks have it."""
@@ -105,7 +102,7 @@ class _Whole:
 
     def entry(self, details: paths.Slots, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
         (entry_ref, bank_ref, domain, family, subfamily, own_code, info,
-         charge, charge_currency, batch_count, batch_id, _) = self._slots[7:]  # fmt: skip
+         charge, charge_currency, batch_count, batch_id) = self._slots[7:]  # fmt: skip
         (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference,
          debtor, debtor_id, debtor_iban, debtor_account, debtor_bic,
          creditor, creditor_id, creditor_iban, creditor_account, creditor_bic, by, to, lines, structured, purpose_code,
