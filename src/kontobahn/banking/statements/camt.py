@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "camt.054": ("advice", "Ntfctn"),
 }
 VERSIONS = range(2, 14)
+LARGEST_ENTRY = 16_000_000  # a batch of some ten thousand payments; what is not an entry must be held in memory
 _NESTED_STATUS = 7  # from this version on
 
 
@@ -42,12 +43,18 @@ class _Camt:
         self._entries = EntryReader(root.space, nested_status=int(root.message[-2:]) >= _NESTED_STATUS)
         self._open: _Statement | None = None
         self._statements = 0
+        self._since_last = 0
 
     def items(self) -> Iterator[Item]:
         parser = etree.XMLPullParser(events=("end",), tag=(self._entry_tag, self._statement_tag), **PARSER_OPTIONS)
         try:
-            for _ in parse(parser, self._source):
+            for size in parse(parser, self._source):
+                self._since_last += size
                 yield from self._ended(parser)
+                if self._since_last > LARGEST_ENTRY:
+                    raise StatementError(
+                        f"A single entry, or the head of a statement, has more than {LARGEST_ENTRY:,} bytes."
+                    )
         except StatementError as error:
             statement = self._open
             place = f"after entry {statement.number}, {error.place}" if statement and not error.file else error.place
@@ -60,12 +67,14 @@ class _Camt:
     def _ended(self, parser: etree.XMLPullParser) -> Iterator[Item]:
         entry_tag = self._entry_tag
         for _, element in parser.read_events():
+            self._since_last = 0
             try:
                 if element.tag == entry_tag:
                     statement = self._open
                     if statement is None or statement.element is not element.getparent():
                         statement = self._begin(element.getparent())
                         if statement is None:
+                            element.clear(keep_tail=True)
                             continue
                         yield statement.opening
                     yield from statement.entries(element, self._entries)
@@ -74,15 +83,15 @@ class _Camt:
                     before = element.getprevious()
                     if before is not None and before.tag == entry_tag:
                         statement.element.remove(before)
-                elif element.getparent() is not None:
+                elif _is_statement(element, self._statement_tag):
                     yield from self._end(element)
             except StatementError as error:
                 name = self._open.name if self._open else None
                 raise error.at(self._source.name, name, f"line {element.sourceline}") from None
 
     def _begin(self, element: etree._Element | None) -> _Statement | None:
-        """None for an entry that is not in a statement: what a bank keeps in its own extensions is not ours."""
-        if element is None or element.tag != self._statement_tag:
+        """None for an entry that is not in a statement."""
+        if element is None or not _is_statement(element, self._statement_tag):
             return None
         self._statements += 1
         self._open = _Statement(element, self._root, self.kind, self._source.name)
@@ -102,6 +111,12 @@ class _Camt:
         yield self._tally.close(statement.closing())
         self._open = None
         element.clear(keep_tail=True)
+
+
+def _is_statement(element: etree._Element, tag: str) -> bool:
+    """By name and place, third from the top: what a bank keeps in its own extensions is not ours."""
+    above = [ancestor.tag for ancestor in element.iterancestors()]
+    return element.tag == tag and len(above) == 2
 
 
 class _Statement:

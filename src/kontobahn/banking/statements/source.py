@@ -159,8 +159,8 @@ def _refuse_declarations(source: Source) -> None:
         position += len(head[position:]) - len(head[position:].lstrip())
 
 
-def parse(parser: etree.XMLPullParser | etree.XMLParser, source: Source) -> Iterator[None]:
-    """Feed a parser, with a stop after each piece; StatementError for what is no XML, with its place."""
+def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:
+    """Feed a parser, with a stop after each piece, whose size is given; StatementError for what is no XML, with its place."""
     at_end = False
     try:
         while chunk := source.read():
@@ -168,7 +168,7 @@ def parse(parser: etree.XMLPullParser | etree.XMLParser, source: Source) -> Iter
                 parser.feed(chunk)
             finally:
                 # What was whole before a fault is taken first, so that the fault's place can be told by it.
-                yield
+                yield len(chunk)
         at_end = not len(parser.feed_error_log)
         parser.close()
     except etree.XMLSyntaxError as error:

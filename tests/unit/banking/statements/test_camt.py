@@ -162,7 +162,7 @@ def test_prefixes_comments_and_other_writings_of_the_same() -> None:
 
 
 def test_an_entry_inside_a_banks_own_extension_is_no_entry() -> None:
-    inner = "<AddtlStmtInf>x</AddtlStmtInf><SplmtryData><Envlp>" + camt_entry(Booking(7)) + "</Envlp></SplmtryData>"
+    inner = f"<SplmtryData><Envlp>{camt_entry(Booking(7))}<Stmt><Id>x</Id>{camt_entry(Booking(8))}</Stmt></Envlp></SplmtryData>"
     data = camt(Sheet([Booking(5)])).replace(b"</Stmt>", inner.encode() + b"</Stmt>")
     assert entry(data).amount_minor == 5
 
