@@ -16,7 +16,7 @@ from kontobahn.banking.statements import Closing, read
 from tests.statement_builder import Booking, Sheet, camt_entry, camt_pieces
 
 MOST_TIMES = 3
-ROUNDS = 5
+ROUNDS = 3
 # What a small company's account sees: a debit with mandate, a credit with tags in its text, a card payment, a fee.
 KINDS = (
     Booking(
@@ -51,9 +51,10 @@ KINDS = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="20,000 entries instead of 200,000")
+    parser.add_argument("--quick", action="store_true", help="5,000 entries")
+    parser.add_argument("--entries", type=int, default=20_000, help="how many, rounded down to thousands (20,000)")
     options = parser.parse_args()
-    count = 20_000 if options.quick else 200_000
+    count = 5_000 if options.quick else max(options.entries // 1_000, 1) * 1_000
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
         place = Path(folder)
         print(measure.describe_machine(place), flush=True)

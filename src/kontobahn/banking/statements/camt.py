@@ -126,6 +126,7 @@ class _Statement:
         self.element = element
         self.number = 0
         self._space = root.space
+        self._own = KINDS[root.message[:8]][1]
         self._root = root
         self._kind = kind
         self._file = file
@@ -210,7 +211,10 @@ class _Statement:
             sign = {"CRDT": 1, "DBIT": -1}.get(self._text("CdtDbtInd", element) or "")
             if sign is None:
                 raise StatementError("A balance is neither credit nor debit (Bal/CdtDbtInd).")
-            on = values.day(self._text("Dt/Dt", element) or self._text("Dt/DtTm", element))
+            said = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
+            if said is None and self._kind != "booked":
+                said = self._text("CreDtTm")  # some banks leave it out during the day
+            on = values.day(said)
             return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), on)
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
@@ -233,11 +237,11 @@ class _Statement:
 
     @cached_property
     def _page_of_message(self) -> bool:
-        return self.element.find(f"{self._space}StmtPgntn") is None
+        return self.element.find(f"{self._space}{self._own}Pgntn") is None
 
     def _of_page(self, name: str) -> str | None:
         if not self._page_of_message:
-            return self._text(f"StmtPgntn/{name}")
+            return self._text(f"{self._own}Pgntn/{name}")
         message = self.element.getparent()
         return self._text(f"GrpHdr/MsgPgntn/{name}", message) if message is not None else None
 

@@ -103,7 +103,7 @@ class _Whole:
     def entry(self, details: paths.Slots, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
         (entry_ref, bank_ref, domain, family, subfamily, own_code, info,
          charge, charge_currency, batch_count, batch_id) = self._slots[7:]  # fmt: skip
-        (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference,
+        (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference, own_ref,
          debtor, debtor_id, debtor_iban, debtor_account, debtor_bic,
          creditor, creditor_id, creditor_iban, creditor_account, creditor_bic, by, to, lines, structured, purpose_code,
          part_domain, part_family, part_subfamily, part_code, reason,
@@ -141,7 +141,7 @@ class _Whole:
         fields: tuple[Any, ...] = (
             self._status, amount, self._currency, self._booked, self._value,
             description or part_info or info or "", purpose, other, payer, payee,
-            info or part_info, reference or bank_ref, entry_ref, instruction, transaction, payment_info or batch_id,
+            info or part_info, _reference(reference, bank_ref, own_ref), entry_ref, instruction, transaction, payment_info or batch_id,
             f"{domain}-{family}-{subfamily}" if domain is not None else None, gvc, primanota,
             self._reversal, reason, initial, charged, max(count, 1), part, self._number, self._line,
         )  # fmt: skip
@@ -154,6 +154,14 @@ class _Whole:
         if payee is NOBODY or (payee.iban is not None and payee.iban == self._account.iban):
             return payer
         return payer if (amount >= 0) != returned else payee
+
+
+def _reference(*candidates: str | None) -> str | None:
+    """The bank's own, if it has one: NONREF on every entry would make them all the same."""
+    for candidate in candidates:
+        if candidate is not None and (reference := candidate.strip()) and reference != "NONREF":
+            return reference
+    return None
 
 
 def _description(lines: list[str] | None, structured: list[str] | None) -> str:

@@ -69,6 +69,7 @@ DETAILS = (
     ("Refs/TxId",),
     ("Refs/PmtInfId",),
     ("Refs/AcctSvcrRef",),
+    ("Refs/Prtry/Ref",),
     *_party("Dbtr"),
     *_party("Cdtr"),
     ("RltdPties/UltmtDbtr/Nm", "RltdPties/UltmtDbtr/Pty/Nm"),

@@ -120,6 +120,25 @@ def test_a_batch_whose_parts_do_not_make_up_the_whole_stays_one_entry() -> None:
     assert found.counterparty is NOBODY
 
 
+def test_nonref_is_no_reference() -> None:
+    data = camt(Sheet([Booking(1, reference="NONREF")]))
+    assert entry(data).bank_reference is None
+    own = data.replace(b"<Refs>", b"<Refs><Prtry><Tp>UMSATZ-ID</Tp><Ref>2026-7</Ref></Prtry>")
+    assert entry(own).bank_reference == "2026-7"
+
+
+def test_a_report_may_leave_out_its_balances_days() -> None:
+    data = camt(Sheet([Booking(1)]), kind="052").replace(f"<Dt><Dt>{DAY}</Dt></Dt></Bal>".encode(), b"</Bal>")
+    assert opening(data).balance == Balance("OPBD", 100_000, "EUR", DAY)
+
+
+def test_each_kind_names_its_page_in_its_own_way() -> None:
+    for kind, name in (("052", b"RptPgntn"), ("053", b"StmtPgntn"), ("054", b"NtfctnPgntn")):
+        data = camt(Sheet([Booking(1)], page=(3, False)), kind=kind).replace(b"StmtPgntn", name)
+        assert opening(data).page == 3
+        assert closings(data)[0].last_page is False
+
+
 def test_a_batch_told_by_a_count_only() -> None:
     data = camt(Sheet([Booking(-1_000)])).replace(b"<NtryDtls>", b"<NtryDtls><Btch><NbOfTxs>17</NbOfTxs></Btch>")
     assert entry(data).batch_size == 17
@@ -159,6 +178,9 @@ def test_prefixes_comments_and_other_writings_of_the_same() -> None:
     assert entries(again) == entries(plain)
     assert entries(plain.replace(b"UTF-8", b"iso-8859-1").decode().encode("iso-8859-1")) == entries(plain)
     assert entries(b"\xef\xbb\xbf" + plain) == entries(plain)
+    space = b"urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"
+    located = b' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="%b camt.xsd"' % space
+    assert entries(plain.replace(b"<Document", b"<Document" + located)) == entries(plain)
 
 
 def test_an_entry_inside_a_banks_own_extension_is_no_entry() -> None:

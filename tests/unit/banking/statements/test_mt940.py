@@ -55,6 +55,7 @@ def test_a_structured_86() -> None:
         ("166?21zwei?20eins?22drei", "zwei?20einsdrei"),
         ("166?20um ?30 Euro zu viel?21gezahlt", "um ?30 Euro zu vielgezahlt"),
         ("166?20eins?20zwei", "einszwei"),
+        (" 166?20mit Blank davor", "mit Blank davor"),
         ("166?20S?21VWZ+x", "SVWZ+x"),
         ("166?20mit Blank ?21dahinter", "mit Blank dahinter"),
         ("166~20anderes~21Zeichen?", "anderesZeichen?"),
@@ -110,6 +111,11 @@ def test_every_way_to_write_a_statement_line(
 def test_supplementary_details_tell_the_original_amount_and_charges() -> None:
     found = read_line("2603020302C12,34NTRFABC\n/OCMT/USD15,00//CHGS/EUR1,50/")
     assert (found.original_amount, found.charges) == (Amount(1_500, "USD"), Amount(150, "EUR"))
+
+
+def test_other_supplementary_details_are_kept_as_text() -> None:
+    data = statement(":61:2603020302C0,00NTRFNONREF", "Kartenzahlung", ":86:x")
+    assert entry(data).booking_text == "Kartenzahlung"
 
 
 def test_a_reversal_keeps_the_counterpartys_role() -> None:
