@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class Purpose(NamedTuple):
@@ -78,25 +78,26 @@ def parse(description: str) -> Purpose:
     text = join_lines(description.splitlines()) if "\n" in description or "\r" in description else description
     marks = _plus_marks(text) if "+" in text else []
     if not marks:
-        return Purpose(svwz=given(text)) if ":" not in text else _by_colons(text)
-    found = _Found()
-    before = text[: marks[0].start]
-    found.take(text, marks)
-    purpose_text = found.purpose_text(before)
+        marks = _colon_marks(text) if ":" in text else []
+        return _Found().take(text, marks).purpose(text[: marks[0][0]]) if marks else Purpose(svwz=given(text))
+    found = _Found().take(text, marks)
+    before = text[: marks[0][0]]
+    tagged = found.fields[_SVWZ] or before
     # '+' wins over ':', so only tags that did not come with '+' are looked for.
-    colons = [mark for mark in _colon_marks(purpose_text) if mark.tag not in found.values and mark.tag != "SVWZ"]
+    colons = _colon_marks(tagged) if ":" in tagged else []
+    colons = [mark for mark in colons if found.fields[_PLACES[mark[2]]] is None]
     if colons:
-        found.take(purpose_text, colons)
-        purpose_text = purpose_text[: colons[0].start]
-    return found.purpose(purpose_text)
+        found.take(tagged, colons)
+        rest = tagged[: colons[0][0]]
+        if found.fields[_SVWZ]:
+            found.fields[_SVWZ] = given(rest)
+        else:
+            before = rest
+    return found.purpose(before)
 
 
-class _Mark(NamedTuple):
-    """Where a tag stands: its value begins at `end`."""
-
-    start: int
-    end: int
-    tag: str
+# Where a tag begins, where its value begins, and the tag.
+_Mark: TypeAlias = tuple[int, int, str]
 
 
 def _plus_marks(text: str) -> list[_Mark]:
@@ -105,7 +106,7 @@ def _plus_marks(text: str) -> list[_Mark]:
     while plus >= 0:
         found = _tag_before(text, plus)
         if found is not None:
-            marks.append(_Mark(found[0], plus + 1, found[1]))
+            marks.append((found[0], plus + 1, found[1]))
         plus = text.find("+", plus + 1)
     return marks
 
@@ -135,7 +136,7 @@ def _colon_marks(text: str) -> list[_Mark]:
         for letters in (4, 3):
             word = text[max(0, colon - letters) : colon].upper()
             if _is_tag(word) and not _word_before(text, colon - letters):
-                marks.append(_Mark(colon - letters, colon + 1, word))
+                marks.append((colon - letters, colon + 1, word))
         colon = text.find(":", colon + 1)
     return marks
 
@@ -152,35 +153,33 @@ def _word_before(text: str, position: int) -> bool:
     return position > 0 and text[position - 1].isalnum()
 
 
-def _by_colons(text: str) -> Purpose:
-    marks = _colon_marks(text)
-    if not marks:
-        return Purpose(svwz=given(text))
-    found = _Found()
-    found.take(text, marks)
-    return found.purpose(found.purpose_text(text[: marks[0].start]))
-
-
 class _Found:
-    """Values by tag, and the text that belongs to none."""
+    """Values by their place in a Purpose, and the text that belongs to none."""
+
+    __slots__ = ("fields", "left_over")
 
     def __init__(self) -> None:
-        self.values: dict[str, str] = {}
+        self.fields: list[str | None] = [None] * len(Purpose._fields)
         self.left_over: list[str] = []
 
-    def take(self, text: str, marks: list[_Mark]) -> None:
-        for mark, following in zip(marks, [*marks[1:], None], strict=True):
-            value = text[mark.end : following.start if following else len(text)]
-            if mark.tag == "IBAN" and not (self.values.get("IBAN") or "").strip():
+    def take(self, text: str, marks: list[_Mark]) -> _Found:
+        fields = self.fields
+        following = len(marks)
+        for number, (start, end, tag) in enumerate(marks, 1):
+            value = text[end : marks[number][0]] if number < following else text[end:]
+            place = _PLACES[tag]
+            before = fields[place]
+            if before is not None:
+                # The first wins, unless it was empty.
+                if (again := value.strip()) and again != before:
+                    self.left_over.append(text[start:end] + again)
+                continue
+            if tag == "IBAN":
                 value = self._cut(value, _iban_length(value), _IBAN)
-            elif mark.tag == "BIC" and not (self.values.get("BIC") or "").strip():
+            elif tag == "BIC":
                 value = self._cut(value, 8, _BIC)
-            # The first wins, unless it was empty.
-            before = self.values.get(mark.tag, "").strip()
-            if not before:
-                self.values[mark.tag] = value
-            elif value.strip() and value.strip() != before:
-                self.left_over.append(text[mark.start : mark.end] + value)
+            fields[place] = given(value)
+        return self
 
     def _cut(self, value: str, length: int, shape: re.Pattern[str]) -> str:
         """An IBAN or BIC written with blanks, without them. It ends at the first blank after so many characters."""
@@ -202,27 +201,26 @@ class _Found:
             self.left_over.append(rest)
         return taken.upper()
 
-    def purpose_text(self, before: str) -> str:
-        """The SVWZ, or the text before the first tag where that is missing or empty."""
-        tagged = self.values.pop("SVWZ", "")
-        if not tagged.strip():
-            return before
-        if before.strip():
+    def purpose(self, before: str) -> Purpose:
+        """`before`: the text before the first tag, which is the purpose where SVWZ is missing or empty."""
+        fields = self.fields
+        if fields[_SVWZ] is None:
+            fields[_SVWZ] = given(before)
+        elif before and not before.isspace():
             self.left_over.insert(0, before)
-        return tagged
-
-    def purpose(self, purpose_text: str) -> Purpose:
-        svwz = given(purpose_text)
-        left_over = " ".join(part.strip() for part in self.left_over)
-        if svwz is None and left_over:
-            svwz, left_over = left_over, ""
-        values = {_FIELDS[tag]: given(value) for tag, value in self.values.items()}
-        return Purpose(svwz=svwz, additional=left_over or None, **values)
+        if self.left_over:
+            left_over = " ".join([part.strip() for part in self.left_over])
+            fields[_SVWZ if fields[_SVWZ] is None else _ADDITIONAL] = left_over
+        return Purpose._make(fields)
 
 
 _IBAN = re.compile(r"[A-Za-z]{2}\d{2}[A-Za-z0-9]{8,30}", re.ASCII)
 _BIC = re.compile(r"[A-Za-z0-9]{8}(?:[A-Za-z0-9]{3})?", re.ASCII)
-_FIELDS = {tag: tag.lower() for tag in _FOUR_LETTERS if tag != "SVWZ"} | {"BIC": "bic", "EREF": "end_to_end_id"}
+_PLACES = {
+    tag: Purpose._fields.index("end_to_end_id" if tag == "EREF" else tag.lower()) for tag in (*_FOUR_LETTERS, "BIC")
+}
+_SVWZ = _PLACES["SVWZ"]
+_ADDITIONAL = Purpose._fields.index("additional")
 
 
 def _iban_length(value: str) -> int:

@@ -15,7 +15,7 @@ from kontobahn.banking.statements import values
 from kontobahn.banking.statements.camt_entry import EntryReader
 from kontobahn.banking.statements.continuity import INTERIM, Tally
 from kontobahn.banking.statements.model import Account, Balance, Closing, Entry, Item, Kind, Opening, StatementError
-from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, place_of, readable
+from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, parse
 
 KINDS: dict[str, tuple[Kind, str]] = {
     "camt.052": ("intraday", "Rpt"),
@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "camt.054": ("advice", "Ntfctn"),
 }
 VERSIONS = range(2, 14)
+LARGEST_ENTRY = 16_000_000  # a batch of some ten thousand payments; what is not an entry must be held in memory
 _NESTED_STATUS = 7  # from this version on
 
 
@@ -42,34 +43,38 @@ class _Camt:
         self._entries = EntryReader(root.space, nested_status=int(root.message[-2:]) >= _NESTED_STATUS)
         self._open: _Statement | None = None
         self._statements = 0
+        self._since_last = 0
 
     def items(self) -> Iterator[Item]:
         parser = etree.XMLPullParser(events=("end",), tag=(self._entry_tag, self._statement_tag), **PARSER_OPTIONS)
         try:
-            while chunk := self._source.read():
-                try:
-                    parser.feed(chunk)
-                finally:
-                    # What was whole before a fault is given, so that the fault's place can be told by it.
-                    yield from self._ended(parser)
-            root = parser.close()
-        except etree.XMLSyntaxError as error:
-            raise self._malformed(error) from None
+            for size in parse(parser, self._source):
+                self._since_last += size
+                yield from self._ended(parser)
+                if self._since_last > LARGEST_ENTRY:
+                    raise StatementError(
+                        f"A single entry, or the head of a statement, has more than {LARGEST_ENTRY:,} bytes."
+                    )
+        except StatementError as error:
+            statement = self._open
+            place = f"after entry {statement.number}, {error.place}" if statement and not error.file else error.place
+            fault = StatementError(error.sentence, file=error.file, statement=error.statement, place=place)
+            raise fault.at(self._source.name, statement.name if statement else None) from None
         if not self._statements:
             wanted = etree.QName(self._statement_tag).localname
-            raise StatementError(
-                f"The file has no statement ({etree.QName(root).localname} without {wanted}).", file=self._source.name
-            )
+            raise StatementError(f"The file has no statement ({wanted}).", file=self._source.name)
 
     def _ended(self, parser: etree.XMLPullParser) -> Iterator[Item]:
         entry_tag = self._entry_tag
         for _, element in parser.read_events():
+            self._since_last = 0
             try:
                 if element.tag == entry_tag:
                     statement = self._open
                     if statement is None or statement.element is not element.getparent():
                         statement = self._begin(element.getparent())
                         if statement is None:
+                            element.clear(keep_tail=True)
                             continue
                         yield statement.opening
                     yield from statement.entries(element, self._entries)
@@ -78,20 +83,23 @@ class _Camt:
                     before = element.getprevious()
                     if before is not None and before.tag == entry_tag:
                         statement.element.remove(before)
-                elif element.getparent() is not None:
+                elif _is_statement(element, self._statement_tag):
                     yield from self._end(element)
             except StatementError as error:
                 name = self._open.name if self._open else None
                 raise error.at(self._source.name, name, f"line {element.sourceline}") from None
 
     def _begin(self, element: etree._Element | None) -> _Statement | None:
-        """None for an entry that is not in a statement: what a bank keeps in its own extensions is not ours."""
-        if element is None or element.tag != self._statement_tag:
+        """None for an entry that is not in a statement."""
+        if element is None or not _is_statement(element, self._statement_tag):
             return None
         self._statements += 1
         self._open = _Statement(element, self._root, self.kind, self._source.name)
-        self._open.identify(self._ibans)
-        self._tally.open(self._open.opening)
+        try:
+            self._open.identify(self._ibans)
+            self._tally.open(self._open.opening)
+        except StatementError as error:
+            raise error.at(self._source.name, self._open.name, f"line {element.sourceline}") from None
         return self._open
 
     def _end(self, element: etree._Element) -> Iterator[Item]:
@@ -104,19 +112,11 @@ class _Camt:
         self._open = None
         element.clear(keep_tail=True)
 
-    def _malformed(self, error: etree.XMLSyntaxError) -> StatementError:
-        name = self._open.name if self._open else None
-        place = place_of(error)
-        if self._open is not None:
-            place = ", ".join(filter(None, [f"after entry {self._open.number}", place]))
-        said = readable(error)
-        if "encod" in said.lower() or "UTF-8" in said or "invalid char" in said.lower():
-            sentence = f"The text is not in the encoding that the XML declares ({said})."
-        elif "premature end" in said.lower() or "no element found" in said.lower() or "end tag" in said.lower():
-            sentence = f"The file is cut off or malformed here ({said})."
-        else:
-            sentence = f"The XML is malformed ({said})."
-        return StatementError(sentence, file=self._source.name, statement=name, place=place)
+
+def _is_statement(element: etree._Element, tag: str) -> bool:
+    """By name and place, third from the top: what a bank keeps in its own extensions is not ours."""
+    above = [ancestor.tag for ancestor in element.iterancestors()]
+    return element.tag == tag and len(above) == 2
 
 
 class _Statement:
@@ -126,6 +126,7 @@ class _Statement:
         self.element = element
         self.number = 0
         self._space = root.space
+        self._own = KINDS[root.message[:8]][1]
         self._root = root
         self._kind = kind
         self._file = file
@@ -210,7 +211,10 @@ class _Statement:
             sign = {"CRDT": 1, "DBIT": -1}.get(self._text("CdtDbtInd", element) or "")
             if sign is None:
                 raise StatementError("A balance is neither credit nor debit (Bal/CdtDbtInd).")
-            on = values.day(self._text("Dt/Dt", element) or self._text("Dt/DtTm", element))
+            said = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
+            if said is None and self._kind != "booked":
+                said = self._text("CreDtTm")  # some banks leave it out during the day
+            on = values.day(said)
             return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), on)
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
@@ -233,11 +237,11 @@ class _Statement:
 
     @cached_property
     def _page_of_message(self) -> bool:
-        return self.element.find(f"{self._space}StmtPgntn") is None
+        return self.element.find(f"{self._space}{self._own}Pgntn") is None
 
     def _of_page(self, name: str) -> str | None:
         if not self._page_of_message:
-            return self._text(f"StmtPgntn/{name}")
+            return self._text(f"{self._own}Pgntn/{name}")
         message = self.element.getparent()
         return self._text(f"GrpHdr/MsgPgntn/{name}", message) if message is not None else None
 

@@ -23,13 +23,11 @@ _CREDITOR_ID = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{3}[A-Z0-9]{1,28}", re.ASCII | 
 class EntryReader:
     def __init__(self, space: str, *, nested_status: bool) -> None:
         self._space = space
-        self._steps, self._size = paths.steps_of(paths.ENTRY, space, nested_status)
-        self._details = paths.steps_of(paths.DETAILS, space, nested_status)
+        self._walk = paths.Walk(space, nested_status=nested_status)
 
     def read(self, element: etree._Element, number: int, account: Account, opening: Opening) -> list[Entry]:
         """Empty for an entry that only informs. StatementError where something is missing or wrong."""
-        slots: paths.Slots = [None] * self._size
-        paths.walk(element, self._steps, slots, self._details)
+        slots, details = self._walk.slots(element)
         status = _STATUSES.get(slots[3])
         if status is None:
             code = self._status_code(element, slots[3])
@@ -37,7 +35,6 @@ class EntryReader:
                 return []
             status = _STATUSES[code]
         whole = _Whole(slots, status, number, element.sourceline or 0, account, opening)
-        details: list[paths.Slots] = slots[-1] or []
         if len(details) == 1:
             return [whole.entry(details[0])]
         if len(details) > 1 and (amounts := whole.amounts_of(details)):
@@ -45,7 +42,7 @@ class EntryReader:
                 whole.entry(part, amount, len(details), place)
                 for place, (part, amount) in enumerate(zip(details, amounts, strict=True), 1)
             ]
-        return [whole.entry([None] * self._details[1], None, len(details))]
+        return [whole.entry([None] * self._walk.part_size, None, len(details))]
 
     def _status_code(self, element: etree._Element, text: str | None) -> str:
         """A version's status in the other version's writing, as some banks have it."""
@@ -105,8 +102,8 @@ class _Whole:
 
     def entry(self, details: paths.Slots, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
         (entry_ref, bank_ref, domain, family, subfamily, own_code, info,
-         charge, charge_currency, batch_count, batch_id, _) = self._slots[7:]  # fmt: skip
-        (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference,
+         charge, charge_currency, batch_count, batch_id) = self._slots[7:]  # fmt: skip
+        (_, _, _, original, original_currency, end_to_end, mandate, instruction, transaction, payment_info, reference, own_ref,
          debtor, debtor_id, debtor_iban, debtor_account, debtor_bic,
          creditor, creditor_id, creditor_iban, creditor_account, creditor_bic, by, to, lines, structured, purpose_code,
          part_domain, part_family, part_subfamily, part_code, reason,
@@ -136,12 +133,15 @@ class _Whole:
             initial,
             charged,
         )
+        other = self._counterparty(payer, payee, amount, returned)
+        if purpose.iban is not None and other.iban is None:
+            payer, payee, other = _with_account(payer, payee, other, purpose)
         if batch_count is not None and part == 0:
             count = max(count, values.whole(batch_count) or 1)
         fields: tuple[Any, ...] = (
             self._status, amount, self._currency, self._booked, self._value,
-            description or part_info or info or "", purpose, self._counterparty(payer, payee, amount, returned), payer, payee,
-            info or part_info, reference or bank_ref, entry_ref, instruction, transaction, payment_info or batch_id,
+            description or part_info or info or "", purpose, other, payer, payee,
+            info or part_info, _reference(reference, bank_ref, own_ref), entry_ref, instruction, transaction, payment_info or batch_id,
             f"{domain}-{family}-{subfamily}" if domain is not None else None, gvc, primanota,
             self._reversal, reason, initial, charged, max(count, 1), part, self._number, self._line,
         )  # fmt: skip
@@ -154,6 +154,14 @@ class _Whole:
         if payee is NOBODY or (payee.iban is not None and payee.iban == self._account.iban):
             return payer
         return payer if (amount >= 0) != returned else payee
+
+
+def _reference(*candidates: str | None) -> str | None:
+    """The bank's own, if it has one: NONREF on every entry would make them all the same."""
+    for candidate in candidates:
+        if candidate is not None and (reference := candidate.strip()) and reference != "NONREF":
+            return reference
+    return None
 
 
 def _description(lines: list[str] | None, structured: list[str] | None) -> str:
@@ -169,6 +177,12 @@ def _party(name: str | None, iban: str | None, account: str | None, bic: str | N
     if name is None and iban is None and account is None and bic is None:
         return NOBODY
     return Party(name and given(name), iban and iban.strip(), account, bic and given(bic))
+
+
+def _with_account(payer: Party, payee: Party, other: Party, purpose: Purpose) -> tuple[Party, Party, Party]:
+    """The counterparty with the account that only the purpose text tells."""
+    told = other._replace(iban=purpose.iban, bic=other.bic or purpose.bic)
+    return told if payer is other else payer, told if payee is other and payer is not other else payee, told
 
 
 def _purpose(

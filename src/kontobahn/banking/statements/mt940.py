@@ -17,6 +17,7 @@ from kontobahn.banking.statements.source import Source
 from kontobahn.money import amount_text
 
 _LONGEST_LINE = 65_536
+_MOST_LINES = 1_000
 _TAG = re.compile(r":(20|21|25|28C?|60[FM]|61|86|62[FM]|64|65|34F|13D?|90[CD]|NS):")
 _ENVELOPE = re.compile(r"\{(?:[1235]:(?:[^{}]|\{[^{}]*\})*\}|4:)")
 _BALANCE = re.compile(r"([CD])(\d{6})([A-Z]{3})(\d{1,15}(?:,\d*)?)", re.ASCII)
@@ -84,6 +85,12 @@ def _fields(source: Source) -> Iterator[_Field]:
         elif field is not None and (text.strip() or not ended):
             if text:
                 field.lines.append(text)
+            if len(field.lines) > _MOST_LINES:
+                raise StatementError(
+                    f"The field :{field.tag}: has more than {_MOST_LINES} lines.",
+                    file=source.name,
+                    place=f"line {number}",
+                )
         elif text.strip():
             raise StatementError(
                 f"This line belongs to no field: {text[:60]!r}.", file=source.name, place=f"line {number}"

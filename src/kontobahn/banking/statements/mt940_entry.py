@@ -42,6 +42,7 @@ class Line(NamedTuple):
     bank_reference: str | None
     original_amount: Amount | None
     charges: Amount | None
+    further: str | None = None
 
 
 def read_line(text: str) -> Line:
@@ -64,6 +65,7 @@ def read_line(text: str) -> Line:
         bank.strip() or None,
         amounts.get("OCMT"),
         amounts.get("CHGS"),
+        None if amounts else further.strip() or None,
     )
 
 
@@ -102,10 +104,11 @@ class Information(NamedTuple):
 
 
 def read_information(lines: list[str]) -> Information:
-    found = _STRUCTURED.match(lines[0]) if lines else None
+    text = "".join(lines).lstrip()
+    found = _STRUCTURED.match(text)
     if found is None:
         return Information(join_lines(lines).strip())
-    fields = _sub_fields("".join(lines)[3:], found[2])
+    fields = _sub_fields(text[3:], found[2])
 
     def joined(*codes: int) -> str:
         return "".join(text for code, text in fields if code in codes)
@@ -155,7 +158,7 @@ def make_entry(line: Line, information: list[str], status: Status, currency: str
         counterparty=other,
         payer=other if to_us else NOBODY,
         payee=NOBODY if to_us else other,
-        booking_text=said.booking_text,
+        booking_text=said.booking_text or line.further,
         bank_reference=line.bank_reference,
         customer_reference=line.customer_reference,
         transaction_code=line.code,

@@ -72,7 +72,7 @@ def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfe
     _totals(header, transfers)
     _add(_add(header, "InitgPty"), "Nm", name)
     for number, group in enumerate(_instructions(transfers), 1):
-        _instruction(message, f"{message_id[:30]}-{number}", debtor._replace(name=name), group)
+        _instruction(message, f"{message_id}-{number}", debtor._replace(name=name), group)
     document = etree.Element(f"{{{NAMESPACE}}}Document", nsmap={None: NAMESPACE})
     document.append(message)
     return etree.tostring(document, xml_declaration=True, encoding="UTF-8", pretty_print=True)

@@ -9,7 +9,7 @@ from lxml import etree
 
 from kontobahn.banking.statements import values
 from kontobahn.banking.statements.model import Amount, PaymentStatus, Reason, StatementError, StatusReport
-from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, place_of, readable
+from kontobahn.banking.statements.source import PARSER_OPTIONS, Root, Source, parse
 
 VERSIONS = range(3, 15)
 Level = Literal["group", "payment", "transaction"]
@@ -19,15 +19,15 @@ def read_pain002(source: Source, root: Root) -> StatusReport:
     """Versions .03 to .14; they differ only in what we do not read."""
     if int(root.message[-2:]) not in VERSIONS:
         raise StatementError(f"{root.message} is a version of pain.002 that cannot be read.", file=source.name)
-    parser = etree.XMLParser(**PARSER_OPTIONS)
+    parser = etree.XMLPullParser(events=("end",), tag=f"{root.space}Document", **PARSER_OPTIONS)
+    document = None
     try:
-        while chunk := source.read():
-            parser.feed(chunk)
-        document = parser.close()
-    except etree.XMLSyntaxError as error:
-        raise StatementError(
-            f"The file is cut off or malformed here ({readable(error)}).", file=source.name, place=place_of(error)
-        ) from None
+        for _ in parse(parser, source):
+            document = next((element for _, element in parser.read_events()), document)
+    except StatementError as error:
+        raise error.at(source.name) from None
+    if document is None:
+        raise StatementError("The file is no status report (Document).", file=source.name)
     return _Report(source.name, root).read(document)
 
 

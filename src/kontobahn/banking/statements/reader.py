@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO, cast
@@ -41,7 +42,7 @@ def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], largest: in
         yield from _single(source, ibans, tally)
         return
     try:
-        with zipfile.ZipFile(_seekable(file, source)) as archive:
+        with _seekable(file, source) as seekable, zipfile.ZipFile(seekable) as archive:
             for member in _in_order(archive, source.name, ibans, largest):
                 with archive.open(member) as content:
                     yield from _single(_source(content, source.name, member, largest), ibans, tally)
@@ -69,13 +70,16 @@ def _single(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[
         )
 
 
-def _seekable(file: BinaryIO, source: Source) -> IO[bytes]:
+@contextmanager
+def _seekable(file: BinaryIO, source: Source) -> Iterator[IO[bytes]]:
+    """The file itself, or a copy of what comes from a pipe."""
     if file.seekable():
-        return file
-    copy = TemporaryFile()  # noqa: SIM115 - gone with the last reference
-    while chunk := source.read():
-        copy.write(chunk)
-    return copy
+        yield file
+        return
+    with TemporaryFile() as copy:
+        while chunk := source.read():
+            copy.write(chunk)
+        yield copy
 
 
 def _source(content: IO[bytes], archive: str, member: zipfile.ZipInfo, largest: int) -> Source:

@@ -21,14 +21,14 @@ _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9/\-?:().,'+ ]")
 _PURPOSE_CODE = re.compile(r"[A-Z0-9]{1,4}")
 _BIC = re.compile(r"[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?")
 _COUNTRY = re.compile(r"[A-Z]{2}")
-# Letters that do not come apart into one of ours and an accent, and signs that have a usual substitute.
+# Letters that do not come apart into one of ours and an accent, and signs that lose nothing by their substitute. A # or a %
+# would, so it is refused.
 _SUBSTITUTES = str.maketrans({
     "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ẞ": "SS",
     "Æ": "AE", "æ": "ae", "Œ": "OE", "œ": "oe", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "Đ": "D", "đ": "d", "ı": "i",
-    "Þ": "Th", "þ": "th", "Ð": "D", "ð": "d", "&": "+", "€": "EUR", "§": "Par. ",
+    "Þ": "Th", "þ": "th", "Ð": "D", "ð": "d", "&": "+", "€": "EUR",
     "‘": "'", "’": "'", "‚": ",", "`": "'", "´": "'", "“": "'", "”": "'", "„": "'", '"': "'", "«": "'", "»": "'",
     "–": "-", "—": "-", "‑": "-", "_": "-", "…": "...", "\u00a0": " ", "\u202f": " ", "\t": " ", "\n": " ", "\r": " ",
-    ";": ",", "!": ".", "*": ".", "#": ".", "@": "(at)", "%": " Prozent", "[": "(", "]": ")", "{": "(", "}": ")",
 })  # fmt: skip
 
 

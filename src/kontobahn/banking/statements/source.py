@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import BinaryIO, Literal, NamedTuple, TypedDict
 
 from lxml import etree
@@ -54,8 +55,9 @@ class Source:
 
         A tag with a namespace is made anew each time it is asked for, which takes a third of the time of a reader.
         """
-        declared = re.findall(rb"""xmlns\s*=\s*["']%b["']""" % re.escape(namespace.encode()), self._unread)
-        if len(declared) != 1 or self._unread.count(namespace.encode()) != 1:
+        named = re.escape(namespace.encode())
+        declared: list[bytes] = re.findall(rb"""xmlns(?::[^\s=]+)?\s*=\s*["']%b["']""" % named, self._unread)
+        if len(declared) != 1 or declared[0].startswith(b"xmlns:"):
             return False
         self._unread = self._unread.replace(declared[0], b" " * len(declared[0]), 1)
         return True
@@ -109,15 +111,14 @@ def root_of(source: Source) -> Root:
     """What an XML file is; StatementError for a document type declaration or an encoding that could hide one."""
     _refuse_declarations(source)
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
+    fault = StatementError("The file is cut off before its first element ends.")
     try:
         probe.feed(source.head)
     except etree.XMLSyntaxError as error:
-        wrong: etree.XMLSyntaxError | None = error
-    else:
-        wrong = None
+        fault = _malformed(error, next(iter(probe.feed_error_log), None), at_end=False)
     _, root = next(iter(probe.read_events()), (None, None))
     if root is None:
-        raise StatementError(f"The XML is malformed: {readable(wrong)}.", file=source.name, place=place_of(wrong))
+        raise fault.at(source.name)
     namespace = etree.QName(root).namespace or ""
     found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}$", namespace)
     if found is None:
@@ -159,15 +160,30 @@ def _refuse_declarations(source: Source) -> None:
         position += len(head[position:]) - len(head[position:].lstrip())
 
 
-def readable(error: etree.XMLSyntaxError | None) -> str:
-    """libxml2's sentence without the position, which is told apart."""
-    if error is None:
-        return "it ends before its first element"
-    return str(error.msg or error).partition(", line ")[0].strip().rstrip(".")
+def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:
+    """Feed a parser, with a stop after each piece, whose size is given; StatementError for what is no XML, with its place."""
+    at_end = False
+    try:
+        while chunk := source.read():
+            try:
+                parser.feed(chunk)
+            finally:
+                # What was whole before a fault is taken first, so that the fault's place can be told by it.
+                yield len(chunk)
+        at_end = not len(parser.feed_error_log)
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise _malformed(error, next(iter(parser.feed_error_log), None), at_end) from None
 
 
-def place_of(error: etree.XMLSyntaxError | None) -> str:
-    if error is None or not error.lineno:
-        return ""
-    line, column = error.position
-    return f"line {line}, column {column}"
+def _malformed(error: etree.XMLSyntaxError, first: etree._LogEntry | None, at_end: bool) -> StatementError:
+    """The log's first is the cause; what is raised may be its consequence, and says nothing of undeclared entities."""
+    line, column, text = (first.line, first.column, first.message) if first else (*error.position, error.msg)
+    said = (text or "").partition(", line ")[0].strip().rstrip(".")
+    if at_end:
+        sentence = f"The file is cut off here ({said})."
+    elif "encod" in said.lower() or "UTF-8" in said or "invalid char" in said.lower():
+        sentence = f"The text is not in the encoding that the XML declares ({said})."
+    else:
+        sentence = f"The XML is malformed ({said})."
+    return StatementError(sentence, place=f"line {line}, column {column}" if line else "")

@@ -1,0 +1,139 @@
+"""Reading a camt.053 file entry by entry, checked and taken apart, beside a bare lxml iterparse over the same file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from lxml import etree
+
+from bench import measure
+from bench.measure import at_most, for_information
+from kontobahn.banking.statements import Closing, read
+from tests.statement_builder import Booking, Sheet, camt_entry, camt_pieces
+
+MOST_TIMES = 3
+ROUNDS = 3
+# What a small company's account sees: a debit with mandate, a credit with tags in its text, a card payment, a fee.
+KINDS = (
+    Booking(
+        -4_990,
+        text="Rechnung 20260314 Kundennummer 7700123, vielen Dank",
+        name="Stadtwerke Musterstadt GmbH",
+        end_to_end_id="SW-20260314-7700123",
+        mandate="MND-7700123-01",
+        creditor_id="DE98ZZZ09999999999",
+        reference="2026031400012345",
+        booking_text="FOLGELASTSCHRIFT",
+    ),
+    Booking(
+        119_000,
+        text="EREF+RE-2026-0815 SVWZ+Rechnung RE-2026-0815 vom 01.03.2026 ABWA+Anna Beispiel",
+        name="Beispiel & Partner mbB",
+        end_to_end_id="NOTPROVIDED",
+        reference="2026031400012346",
+        booking_text="GUTSCHRIFT",
+    ),
+    Booking(
+        -2_350,
+        text="Kartenzahlung 14.03.2026 12:31 Baumarkt Musterstadt",
+        name="Baumarkt Musterstadt",
+        end_to_end_id="65180413302026031412310",
+        reference="2026031400012347",
+        booking_text="KARTENZAHLUNG",
+    ),
+    Booking(-590, text="Entgelt 01.02.2026 - 28.02.2026", name=None, iban=None, bic=None, booking_text="ABSCHLUSS"),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="5,000 entries")
+    parser.add_argument("--entries", type=int, default=20_000, help="how many, rounded down to thousands (20,000)")
+    options = parser.parse_args()
+    count = 5_000 if options.quick else max(options.entries // 1_000, 1) * 1_000
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+        place = Path(folder)
+        print(measure.describe_machine(place), flush=True)
+        rows = []
+        for version in ("08", "02"):
+            file = place / f"camt.053.001.{version}.xml"
+            size = _write(file, count, version)
+
+            ours, bare, events = measure.interleave(
+                ROUNDS,
+                lambda file=file: _ours(file, count),
+                lambda file=file: _bare(file),
+                lambda file=file: _events(file),
+            )
+            question = f"camt.053.001.{version}, {count:,} entries, {size / 1e6:,.0f} MB: beside iterparse"
+            rows.append(
+                at_most(
+                    f"{question} of its entries",
+                    measure.spread(ours, " s", 2),
+                    measure.spread(bare, " s", 2),
+                    measure.median_ratio(ours, bare),
+                    MOST_TIMES,
+                )
+            )
+            rows.append(
+                for_information(
+                    f"{question} of its elements",
+                    measure.spread(ours, " s", 2),
+                    measure.spread(events, " s", 2),
+                    measure.median_ratio(ours, events),
+                )
+            )
+    measure.print_table(rows)
+    return 1 if any(row.met is False for row in rows) else 0
+
+
+def _write(file: Path, count: int, version: str) -> int:
+    moved = sum(KINDS[number % len(KINDS)].amount for number in range(count))
+    first, last = "".join(camt_pieces([Sheet(opening=0, closing=moved)], "053", version)).split("</Stmt>")
+    entries = "".join(camt_entry(KINDS[number % len(KINDS)], version=version) for number in range(1_000))
+    with file.open("w", encoding="utf-8") as target:
+        target.write(first)
+        for _ in range(count // 1_000):
+            target.write(entries)
+        target.write(f"</Stmt>{last}")
+    return file.stat().st_size
+
+
+# CPU time, so that what else the machine does is not counted; either side runs in one thread.
+def _ours(path: Path, count: int) -> float:
+    started = time.process_time()
+    with path.open("rb") as file:
+        for item in read(file, path.name, largest=10**11):  # noqa: B007 - the last is looked at
+            pass
+    seconds = time.process_time() - started
+    assert isinstance(item, Closing)
+    assert item.entries == count
+    return seconds
+
+
+def _bare(path: Path) -> float:
+    """Only the entries' ends, each dropped at once: the least that a reader of entries must do."""
+    started = time.process_time()
+    with path.open("rb") as file:
+        for _, element in etree.iterparse(file, tag="{*}Ntry"):
+            element.clear()
+            before = element.getprevious()
+            if before is not None and before.tag == element.tag:
+                element.getparent().remove(before)
+    return time.process_time() - started
+
+
+def _events(path: Path) -> float:
+    started = time.process_time()
+    with path.open("rb") as file:
+        for _, element in etree.iterparse(file):
+            element.clear()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Status reports: on which level a bank says what."""
+
+from __future__ import annotations
+
+import pytest
+
+from kontobahn.banking.statements import Amount, PaymentStatus, Reason, StatusReport
+from tests.statement_builder import pain002
+from tests.unit.banking.statements.reading import read_all
+
+
+def report(data: bytes) -> StatusReport:
+    (found,) = read_all(data, name="status.xml")
+    assert isinstance(found, StatusReport)
+    return found
+
+
+@pytest.mark.parametrize("version", ["03", "10"])
+def test_each_level_speaks_for_itself(version: str) -> None:
+    found = report(pain002(("E-1", "ACSC", ""), ("E-2", "RJCT", "AC04"), version=version, group="PART", payment="PART"))
+    assert found[:5] == ("status.xml", f"pain.002.001.{version}", "B-1", "KB-1", "2026-03-02T12:00:00")
+    assert [(item.level, item.status, item.end_to_end_id) for item in found.items] == [
+        ("group", "PART", None),
+        ("payment", "PART", None),
+        ("transaction", "ACSC", "E-1"),
+        ("transaction", "RJCT", "E-2"),
+    ]
+    last = found.items[-1]
+    assert last == PaymentStatus(
+        "transaction", "RJCT", "KB-1", "P-1", "E-2", None, None, (Reason("AC04", "Konto erloschen"),), None,
+        Amount(1_234, "EUR"), 2,
+    )  # fmt: skip
+
+
+def test_a_file_refused_as_a_whole() -> None:
+    found = report(pain002(group="RJCT"))
+    assert [(item.level, item.status) for item in found.items] == [("group", "RJCT")]
+
+
+def test_a_transaction_without_a_status_has_its_instructions() -> None:
+    data = pain002(("E-1", "ACSC", ""), payment="ACCP").replace(b"<TxSts>ACSC</TxSts>", b"")
+    assert [(item.level, item.status) for item in report(data).items] == [("payment", "ACCP"), ("transaction", "ACCP")]
