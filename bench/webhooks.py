@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import statistics
 import sys
 import tempfile
 import time
@@ -193,13 +194,13 @@ def question(engine: str, database_url: str, *, events: int, rounds: int) -> lis
     found, beside = loop.run_until_complete(measure())
     loop.close()
     ratio = median_ratio(found, beside)
-    slowest = min(found)
+    middle = statistics.median(found)
     return [
         for_information(
             f"{engine}: deliveries to healthy receivers, one in ten dead, beside bare posts",
             spread(found, "/s"), spread(beside, "/s"), ratio,
         ),
-        at_least(f"{engine}: the same, in its slowest round", f"{slowest:,.0f}/s", "500/s", slowest / TARGET, 1),
+        at_least(f"{engine}: the same, beside the target", f"{middle:,.0f}/s", f"{TARGET}/s", middle / TARGET, 1),
     ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import inspect as shape
 
-from kontobahn import errors, limits
+from kontobahn import errors, limits, outbound
 from kontobahn.api import idempotency
 from kontobahn.api.call import Platform
 from kontobahn.api.declare import Endpoint
@@ -23,6 +23,7 @@ from kontobahn.app import all_endpoints
 from kontobahn.auth import model as auth
 from kontobahn.banking import connect, fields, payments
 from kontobahn.banking import model as banking
+from kontobahn.banking.events import model as events
 from kontobahn.clock import MINUTE
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger import kassenbuch, permissions
@@ -30,6 +31,8 @@ from kontobahn.ledger import model as ledger
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.settings import PREFIX, Settings, describe
+from kontobahn.webhooks.endpoint import State as EndpointState
+from kontobahn.webhooks.events import DeliveryState
 from tests.harness import Service, ServiceFactory
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,6 +172,9 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "lines of one cash book entry": ledger.MOST_LINES,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": connect.UNFINISHED // MINUTE,
+        "webhook URL, length": outbound.LONGEST_URL,
+        "events of one page": events.MOST_EVENTS,
+        "waiting for an event": events.LONGEST_WAIT_SECONDS,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])
@@ -226,6 +232,9 @@ BUILT_RESOURCES: dict[str, type[msgspec.Struct]] = {
     "New session": auth.NewSessionView,
     "Invitation": auth.InvitationView,
     "Removed": auth.Removed,
+    "Webhook URL": events.WebhookUrl,
+    "Webhook secret": events.WebhookSecret,
+    "Event": events.Event,
 }
 _NAME_OF = {struct: name.lower() for name, struct in BUILT_RESOURCES.items()}
 _WORD_OF: dict[type[shape.Type], str] = {
@@ -388,6 +397,8 @@ def test_states_are_those_of_the_code() -> None:
     assert states("Transaction") == set(get_args(banking.TransactionStatus))
     finals = {row["State"] for row in table(SPEC / "states.md", "Payment") if row["Final"] == "yes"}
     assert finals == payments.FINAL
+    assert states("Delivery of an event") == set(get_args(DeliveryState))
+    assert states("Webhook URL") == set(get_args(EndpointState))
     assert states("Credit reservation") == set(re.findall(r"'(\w+)'", in_database[1]))
 
 

@@ -84,6 +84,20 @@ def _image(service: Service, owner: Organization) -> dict[str, str]:
     return books.query(id=made.json()["belegbilder"][0]["id"])
 
 
+_HOOK = "https://93.184.216.34/events"
+
+
+def _webhook_url(service: Service, owner: Organization) -> dict[str, str]:
+    made = service.request("PUT", "/v2/banking/webhook-url", owner.key, json={"webhook_url": _HOOK})
+    assert made.status_code == 200, made.text
+    return _organization(service, owner)
+
+
+def _event(service: Service, owner: Organization) -> dict[str, str]:
+    _webhook_url(service, owner)
+    return {"id": service.post("/v2/banking/webhook-url/test", owner.key).json()["data"]["id"]}
+
+
 _CASH_ENTRY = entry(line(1))
 _PERSON = {
     "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
@@ -142,6 +156,13 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
     ("DELETE /v2/auth/invitations/{id}", "id"): Recipe(_invitation, agency_may=False),
     ("DELETE /v2/auth/sessions/{id}", "id"): Recipe(_session, agency_may=False),
+    ("PUT /v2/banking/webhook-url", "organization_id"): Recipe(_organization, body={"webhook_url": _HOOK}),
+    ("GET /v2/banking/webhook-url", "organization_id"): Recipe(_webhook_url),
+    ("POST /v2/banking/webhook-url/secret", "organization_id"): Recipe(_webhook_url),
+    ("POST /v2/banking/webhook-url/test", "organization_id"): Recipe(_webhook_url),
+    ("GET /v2/banking/events", "organization_id"): Recipe(_webhook_url),
+    ("GET /v2/banking/events/{id}", "id"): Recipe(_event),
+    ("POST /v2/banking/events/{id}/resend", "id"): Recipe(_event),
     ("GET /v2/ledger-rewe-read/connections", "organization_id"): Recipe(_organization),
     ("GET /v2/ledger-duo/connections", "organization_id"): Recipe(_organization),
     ("GET /v2/ledger-duo/belegbilder/{id}", "connectionId"): Recipe(_image),

@@ -119,9 +119,13 @@ class Application:
             self.jobs.start()
             self.deliverer.start()
 
+    def about_to_stop(self) -> None:
+        """Before the server waits for running calls: those that only wait for something to happen answer now."""
+        self.watch.close()
+
     async def shutdown(self) -> None:
         """Finish what runs, then let go."""
-        self.watch.close()
+        self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()

@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -119,28 +120,7 @@ class Rule(NamedTuple):
 
     def parse(self, url: str) -> Target:
         """Take a URL apart, or refuse it with the reason."""
-        if len(url) > LONGEST_URL:
-            raise Refused(f"The URL is longer than {LONGEST_URL} characters.")
-        if not url.isascii():
-            raise Refused("The URL has characters that are not ASCII; write an international name in its xn-- form.")
-        match = _URL.fullmatch(url)
-        if match is None or not _TAIL.fullmatch(match[3] or ""):
-            raise Refused("The URL is not of the form https://host/path.")
-        scheme, authority, tail = match[1].lower(), match[2], match[3] or "/"
-        if "@" in authority:
-            raise Refused("The URL must not carry a user name or a password.")
-        host, port = _take_apart(authority, 80 if scheme == "http" else 443)
-        is_named = self.permits(host, port)
-        if scheme != "https" and not (scheme == "http" and is_named):
-            raise Refused("The URL must begin with https://.")
-        if not is_named and port not in PORTS:
-            raise Refused(f"The port must be {' or '.join(map(str, PORTS))}.")
-        address = _literal(host)
-        if address is None:
-            host = host if is_named else _checked_name(host)
-        elif not is_named and not is_public(address):
-            raise Refused("The address is not a public one.")
-        return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
+        return _parse(self, url)
 
     def permits(self, host: str, port: int) -> bool:
         """Whether any address will do."""
@@ -152,6 +132,33 @@ class Rule(NamedTuple):
             raise Unreached("dns", "The name leads to no address.")
         if not self.permits(host, port) and not all(is_public(ipaddress.ip_address(address)) for address in addresses):
             raise Refused("The name leads to an address that is not a public one.")
+
+
+# Depends on nothing but the two, and is asked for every attempt.
+@lru_cache(maxsize=1024)
+def _parse(rule: Rule, url: str) -> Target:
+    if len(url) > LONGEST_URL:
+        raise Refused(f"The URL is longer than {LONGEST_URL} characters.")
+    if not url.isascii():
+        raise Refused("The URL has characters that are not ASCII; write an international name in its xn-- form.")
+    match = _URL.fullmatch(url)
+    if match is None or not _TAIL.fullmatch(match[3] or ""):
+        raise Refused("The URL is not of the form https://host/path.")
+    scheme, authority, tail = match[1].lower(), match[2], match[3] or "/"
+    if "@" in authority:
+        raise Refused("The URL must not carry a user name or a password.")
+    host, port = _take_apart(authority, 80 if scheme == "http" else 443)
+    is_named = rule.permits(host, port)
+    if scheme != "https" and not (scheme == "http" and is_named):
+        raise Refused("The URL must begin with https://.")
+    if not is_named and port not in PORTS:
+        raise Refused(f"The port must be {' or '.join(map(str, PORTS))}.")
+    address = _literal(host)
+    if address is None:
+        host = host if is_named else _checked_name(host)
+    elif not is_named and not is_public(address):
+        raise Refused("The address is not a public one.")
+    return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
 
 
 def _take_apart(authority: str, default_port: int) -> tuple[str, int]:

@@ -85,8 +85,13 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
         await application.startup()
         server = EmbeddedServer(application, host, port)
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            application.about_to_stop()
+            server.stop()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, server.stop)
+            loop.add_signal_handler(number, stop)
         serving = asyncio.create_task(server.serve())
         await wait_until_accepting(host, port, serving)
         ready()

@@ -24,7 +24,7 @@ from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
 from kontobahn.webhooks.claims import Claimed, Outcome, Room
-from kontobahn.webhooks.endpoint import signing_keys
+from kontobahn.webhooks.endpoint import Keys
 from kontobahn.webhooks.outbox import CHANNEL
 from kontobahn.webhooks.signing import signed_headers
 
@@ -43,7 +43,7 @@ class Deliverer:
         self, db: Database, vault: Vault, door: Door, settings: Settings, clock: Clock, metrics: Metrics
     ) -> None:
         self._db = db
-        self._vault = vault
+        self._keys = Keys(vault)
         self._door = door
         self._settings = settings
         self._clock = clock
@@ -183,7 +183,7 @@ class Deliverer:
         """Status, reason where it is no success, and how long the receiver asks us to wait."""
         body = claimed.body.encode()
         try:
-            keys = signing_keys(self._vault, claimed.organization_id, claimed.sealed, at)
+            keys = self._keys.of(claimed.organization_id, claimed.sealed, at)
             reply = await self._door.send(
                 "POST", claimed.url, body=body, headers=signed_headers(claimed.id, at // SECOND, body, keys),
                 seconds=self._settings.webhook_timeout_seconds, most_bytes=MOST_ANSWER_BYTES,

@@ -5,6 +5,7 @@ Whether a URL may be connected to is outbound.py's to say; whoever saves one has
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from kontobahn.access import audit
@@ -115,11 +116,21 @@ def note_gone(tx: Tx, organization_id: str, url: str) -> bool:
     return stopped
 
 
-def signing_keys(vault: Vault, organization_id: str, sealed: Sealed, now: int) -> list[bytes]:
-    keys = [_open(vault, organization_id, sealed.secret)]
-    if sealed.previous is not None and sealed.previous_until is not None and now < sealed.previous_until:
-        keys.append(_open(vault, organization_id, sealed.previous))
-    return keys
+class Keys:
+    """Opens the secrets that sign; one that was opened is remembered, because it is needed for every attempt."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._opened = lru_cache(maxsize=4096)(self._open)
+
+    def of(self, organization_id: str, sealed: Sealed, now: int) -> list[bytes]:
+        keys = [self._opened(organization_id, sealed.secret)]
+        if sealed.previous is not None and sealed.previous_until is not None and now < sealed.previous_until:
+            keys.append(self._opened(organization_id, sealed.previous))
+        return keys
+
+    def _open(self, organization_id: str, sealed: bytes) -> bytes:
+        return key_of(self._vault.open(sealed, _context(organization_id)).decode())
 
 
 def _stop(tx: Tx, organization_id: str, url: str, state: State, condition: str = "", *params: int) -> bool:
@@ -149,7 +160,3 @@ def _context(organization_id: str) -> str:
 
 def _seal(vault: Vault, organization_id: str, secret: str) -> bytes:
     return vault.seal(secret.encode(), _context(organization_id))
-
-
-def _open(vault: Vault, organization_id: str, sealed: bytes) -> bytes:
-    return key_of(vault.open(sealed, _context(organization_id)).decode())

@@ -28,9 +28,9 @@ class Watch:
     def close(self) -> None:
         """Send everybody who waits home: the process is about to stop."""
         if self._is_open:
+            self._is_open = False
             self._end_listening()
-        self._is_open = False
-        self._turn()
+            self._turn()
 
     @property
     def is_open(self) -> bool:

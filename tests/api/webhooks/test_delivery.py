@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
 from datetime import datetime
 
+import msgspec
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from kontobahn import log
 from kontobahn.webhooks.claims import JITTER, RETRY_AFTER
 from tests.api.webhooks.conftest import Delivering
 from tests.receiver import Answer, Receiver
@@ -134,6 +137,27 @@ def test_what_a_receiver_answers_is_shown_to_nobody(start_delivering: Start, mak
     shown = customer.service.get(f"/v2/banking/events/{event_id}", customer.key).text
     assert "top-secret" not in shown
     assert customer.delivery(event_id)["attempts"][0]["reason"] == "The receiver answered 500."
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_an_attempt_is_counted_and_logged_without_what_it_carried(
+    start_delivering: Start, make_receiver: MakeReceiver
+) -> None:
+    receiver = make_receiver(lambda delivered: 500 if delivered.data["name"] == "Erika" else 204)
+    lines = io.StringIO()
+    log.configure("info", lines)
+    try:
+        customer = start_delivering(receiver).customer(receiver)
+        customer.wait_for(customer.emit("payment:1", name="Erika"), "pending", attempts=1)
+        customer.wait_for(customer.emit("payment:2", name="Max"))
+    finally:
+        log.configure("info")
+    metrics = customer.service.get("/metrics").text
+    assert 'kontobahn_webhook_attempts_total{outcome="delivered"} 1.0' in metrics
+    assert 'kontobahn_webhook_attempts_total{outcome="failed"} 1.0' in metrics
+    found = [msgspec.json.decode(line) for line in lines.getvalue().splitlines() if "webhook_attempt" in line]
+    assert [(line["status"], line["attempt"]) for line in found] == [(500, 1), (204, 1)]
+    assert not any(word in lines.getvalue() for word in ("Erika", "whsec_", "v1,", customer.secret))
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

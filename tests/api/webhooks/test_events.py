@@ -97,23 +97,6 @@ def test_whoever_waits_is_told_at_once(service: Service) -> None:
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
-def test_whoever_waits_does_not_keep_the_service_from_stopping(service: Service) -> None:
-    owner = service.organization()
-    answers: list[int] = []
-    waiting = threading.Thread(
-        target=lambda: answers.append(service.get(EVENTS, owner.key, params={"wait": 25}).status_code)
-    )
-    waiting.start()
-    time.sleep(0.3)
-    began = time.monotonic()
-    assert service._loop is not None
-    service._loop.call_soon_threadsafe(service.application.watch.close)
-    waiting.join(10)
-    assert answers == [200]
-    assert time.monotonic() - began < 3
-
-
-@pytest.mark.parametrize("engine", ["sqlite"])
 def test_the_calls_are_free(service: Service) -> None:
     owner = service.organization(credits_granted=0)
     event_id = emit(service, owner)

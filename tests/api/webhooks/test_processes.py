@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,38 @@ def test_a_killed_process_loses_no_event(tmp_path: Path, make_receiver: MakeRece
         log = server.get("/v2/banking/events", params={"limit": 1000}).json()["data"]
         assert set(acknowledged) <= {entry["id"] for entry in log}
         server.stop()
+
+
+def test_a_jobs_process_delivers_for_those_that_only_serve(tmp_path: Path, make_receiver: MakeReceiver) -> None:
+    receiver = make_receiver()
+    settings = {"webhook_allow": receiver.allow, "log_level": "warning"}
+    with serving(tmp_path, "--no-jobs", **settings) as server:
+        headers = {"x-api-key": server.key}
+        server.http.put("/v2/banking/webhook-url", headers=headers, json={"webhook_url": receiver.url})
+        event = server.http.post("/v2/banking/webhook-url/test", headers=headers).json()["data"]["id"]
+        time.sleep(1.2)
+        assert receiver.ids() == [], "nobody delivers yet"
+        jobs = subprocess.Popen(
+            [sys.executable, "-m", "kontobahn", "jobs", "--data", str(tmp_path)], env=environment(settings)
+        )
+        try:
+            eventually(lambda: receiver.ids() == [event], 15)
+            jobs.send_signal(signal.SIGTERM)
+            assert jobs.wait(15) == 0
+        finally:
+            jobs.kill()
+            jobs.wait(10)
+        assert server.get(f"/v2/banking/events/{event}").json()["data"]["delivery"]["state"] == "delivered"
+
+
+def test_whoever_waits_for_an_event_does_not_delay_a_stop(tmp_path: Path) -> None:
+    with serving(tmp_path) as server, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(server.get, "/v2/banking/events", params={"wait": 25})
+        time.sleep(0.5)
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 10
+        assert waiting.result().json() == {"data": [], "next_cursor": "0"}
 
 
 @contextmanager
@@ -136,4 +168,3 @@ def test_listen_survives_a_restart_of_the_service(tmp_path: Path, make_receiver:
                 assert len(output.splitlines()) == 2
                 assert "trying again" in errors
     assert len(set(receiver.ids())) == 2
-    assert os.environ.get("KONTOBAHN_API_KEY") is None

@@ -1,0 +1,64 @@
+"""The programs of the receiver's guide verify what we sign, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "webhooks.md"
+BODY = '{"event":"payment_update","data":{"name":"Bäckerei „Süß“"}}'
+
+
+def example(language: str) -> str:
+    match = re.search(rf"^```{language}\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert match is not None
+    return match[1]
+
+
+def requests() -> list[tuple[bool, str, dict[str, str], str]]:
+    """Whether it is ours, the secret, and the request."""
+    old, new, other, now = new_secret(), new_secret(), new_secret(), int(time.time())
+    body = BODY.encode()
+    both = signed_headers("evt_1", now, body, [key_of(new), key_of(old)])
+    late = signed_headers("evt_1", now - 400, body, [key_of(new)])
+    return [
+        (True, new, both, BODY),
+        (True, old, both, BODY),
+        (False, other, both, BODY),
+        (False, new, both, BODY + " "),
+        (False, new, {**both, "webhook-id": "evt_2"}, BODY),
+        (False, new, {**both, "webhook-timestamp": "soon"}, BODY),
+        (False, new, {**both, "webhook-signature": "v1,AAAA"}, BODY),
+        (False, new, late, BODY),
+    ]
+
+
+def test_the_python_program_tells_ours_from_others() -> None:
+    namespace: dict[str, Any] = {}
+    exec(example("python"), namespace)
+    for expected, secret, headers, body in requests():
+        assert namespace["verify"](secret, headers, body.encode()) == expected, headers
+
+
+def test_the_javascript_program_tells_ours_from_others(tmp_path: Path) -> None:
+    cases = requests()
+    program = tmp_path / "verify.mjs"
+    given = json.dumps([[secret, headers, body] for _, secret, headers, body in cases])
+    program.write_text(
+        example("javascript")
+        + f"\nconst cases = {given};\n"
+        + "console.log(JSON.stringify(cases.map(([secret, headers, body]) => verify(secret, headers, Buffer.from(body)))));\n"
+    )
+    try:
+        done = subprocess.run(["node", str(program)], capture_output=True, text=True, timeout=30, check=True)
+    except FileNotFoundError:
+        pytest.skip("node is not installed")
+    assert json.loads(done.stdout) == [expected for expected, *_ in cases]
