@@ -40,6 +40,16 @@ def technical(nummer: str, laenge: int) -> str:
     return padded
 
 
+def readings(nummer: str, laenge: int) -> list[str]:
+    """What a number to look for may mean, the form that answers carry first; ValueError with the reason where nothing.
+
+    Where a client's own numbers have seven digits, 84000000 may be a ledger account in full or one of its person accounts.
+    """
+    found = technical(nummer, laenge)
+    is_full = len(nummer) == SACHKONTO_DIGITS and not nummer[laenge:].strip("0")
+    return [nummer, found] if is_full and nummer != found else [found]
+
+
 def functional(konto: str, laenge: int) -> str:
     """The number as the client writes it."""
     return konto[: len(konto) - (SACHKONTO_DIGITS - laenge)]

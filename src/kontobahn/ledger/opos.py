@@ -34,8 +34,8 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# A row of the answer: account, balance, and the item's text up to its balance. Rows of an account stand together, by size.
-OpenRow = tuple[str, int, str]
+# An account of the answer: its number, its balance, and its items as text.
+OpenKonto = tuple[str, int, str]
 
 
 class Rest(NamedTuple):
@@ -76,46 +76,37 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
     return [*result, opening]
 
 
-def item_text(beleg: str, belegdatum: str, buchungstext: str) -> str:
-    """An item of the answer in JSON, up to its balance."""
-    return f'{{"beleg":{_quoted(beleg)},"belegdatum":"{belegdatum}","buchungstext":{_quoted(buchungstext)},"saldo":'
+def listed(items: list[Item]) -> tuple[int, str]:
+    """The balance of an account, and its items in JSON, the largest first; what has no balance is left out."""
+    by_size = sorted([(-abs(item[1] - item[2]), item) for item in items if item[1] != item[2]])
+    saldo = sum([item[1] - item[2] for _, item in by_size])
+    return saldo, ",".join([_item_text(item) for _, item in by_size])
 
 
-def _quoted(text: str) -> str:
+def _item_text(item: Item) -> str:
+    beleg, soll, haben, belegdatum, buchungstext = item
+    return (
+        f'{{"beleg":{quoted(beleg)},"belegdatum":"{belegdatum}","buchungstext":{quoted(buchungstext)},'
+        f'"saldo":{amount_text(soll - haben)}}}'
+    )
+
+
+def quoted(text: str) -> str:
     return encode(text).decode()
 
 
-def rows_of(konto: str, items: list[Item]) -> list[OpenRow]:
-    """The rows of one account, by size; what has no balance is no row."""
-    by_size = sorted((item for item in items if item.saldo), key=lambda item: (-abs(item.saldo), item.beleg))
-    return [(konto, item.saldo, item_text(item.beleg, item.belegdatum, item.buchungstext)) for item in by_size]
-
-
-def assemble(stichtag: date, rows: list[OpenRow], names: dict[str, str]) -> Opos:
+def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:
     """The answer: accounts by absolute balance, sums by side."""
-    # Written as text, all items first: structs for each of many thousand would cost several times as much.
-    texts = [f"{text}{amount_text(saldo)}}}" for _, saldo, text in rows]
-    listed: list[tuple[int, str, str]] = []
-    sums = {True: 0, False: 0}
-    start = 0
-    for end in range(1, len(rows) + 1):
-        konto = rows[start][0]
-        if end < len(rows) and rows[end][0] == konto:
-            continue
-        total = rows[start][1] if end == start + 1 else sum([row[1] for row in rows[start:end]])
-        debitor = is_debitor(konto)
-        sums[debitor] += total
-        listed.append((
-            -abs(total),
-            konto,
-            f'{{"kontonummer":"{konto}","bezeichnung":{_quoted(names.get(konto, ""))},"isDebitor":{"true" if debitor else "false"},'
-            f'"totalSaldo":{amount_text(total)},"posten":[{",".join(texts[start:end])}]}}',
-        ))  # fmt: skip
-        start = end
-    listed.sort()
+    # Written as text: structs for each of many thousand would cost several times as much.
+    ordered = sorted([(-abs(saldo), konto, saldo, posten) for konto, saldo, posten in konten])
+    texts = [
+        f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names.get(konto, ""))},'
+        f'"isDebitor":{"true" if is_debitor(konto) else "false"},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
+        for _, konto, saldo, posten in ordered
+    ]
     return Opos(
         stichtag=stichtag,
-        konten=cast(list[OposKonto], Raw(f"[{','.join([text for _, _, text in listed])}]")),
-        sumDebitoren=to_wire(sums[True]),
-        sumKreditoren=to_wire(sums[False]),
+        konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
+        sumDebitoren=to_wire(sum([saldo for konto, saldo, _ in konten if is_debitor(konto)])),
+        sumKreditoren=to_wire(sum([saldo for konto, saldo, _ in konten if not is_debitor(konto)])),
     )

@@ -58,8 +58,8 @@ def person_legs(bookings: list[Booking]) -> list[Leg]:
 
 
 def carried_years(bookings: list[Booking], stichtag: str) -> list[str]:
-    """Fiscal years begun by the cut-off in which the client has any opening balance."""
-    return sorted({item.jahr for item in bookings if item.is_opening and item.jahr <= stichtag})
+    """Fiscal years begun by the cut-off in which any person account has an opening balance."""
+    return sorted({leg.jahr for leg in person_legs(bookings) if leg.is_opening and leg.jahr <= stichtag})
 
 
 def open_items(bookings: list[Booking], stichtag: str, mode: str) -> dict[str, list[dict[str, Any]]]:
