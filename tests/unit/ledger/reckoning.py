@@ -51,9 +51,9 @@ def person_legs(bookings: list[Booking]) -> list[Leg]:
         amount = (item.betrag + item.skonto) * (1 if item.soll else -1)
         for konto, betrag in ((item.konto, amount), (item.gegenkonto, -amount)):
             if len(konto) == 9:
-                legs.append(
-                    Leg(konto, item.tag, item.jahr, item.beleg, item.text, betrag, item.is_opening, item.reversal)
-                )
+                # An opening balance that says nothing of itself is called what it is.
+                text = item.text or ("Saldovortrag" if item.is_opening else "")
+                legs.append(Leg(konto, item.tag, item.jahr, item.beleg, text, betrag, item.is_opening, item.reversal))
     return legs
 
 
