@@ -7,6 +7,7 @@ from __future__ import annotations
 
 SACHKONTO_DIGITS = 8
 PERSONENKONTO_DIGITS = 9
+FIRST_CREDITOR = "700000000"
 
 
 def is_personenkonto(konto: str) -> bool:

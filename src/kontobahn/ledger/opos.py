@@ -12,12 +12,13 @@ from typing import NamedTuple, cast
 from msgspec import Raw
 
 from kontobahn.api.wire import encode
-from kontobahn.ledger.konto import is_debitor
+from kontobahn.ledger.konto import FIRST_CREDITOR, is_debitor
 from kontobahn.ledger.model import Opos, OposKonto
 from kontobahn.money import amount_text, to_wire
 
 EB_RESIDUAL, EB_RESIDUAL_TEXT = "EB-RESIDUAL", "Saldovortrag"
 RAW_EB_BELEG = "0"
+EMPTY = '""'
 
 
 class Item(NamedTuple):
@@ -34,8 +35,8 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# An account of the answer: its number, its balance, and its items as text.
-OpenKonto = tuple[str, int, str]
+# An account of the answer: its size (negative, to sort by), number, balance, and its text after number and label.
+OpenKonto = tuple[int, str, int, str]
 
 
 class Rest(NamedTuple):
@@ -76,11 +77,15 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
     return [*result, opening]
 
 
-def listed(items: list[Item]) -> tuple[int, str]:
-    """The balance of an account, and its items in JSON, the largest first; what has no balance is left out."""
+def open_konto(konto: str, items: list[Item]) -> OpenKonto | None:
+    """The account with its items, the largest first; what has no balance is left out, and None where nothing is left."""
     by_size = sorted([(-abs(item[1] - item[2]), item) for item in items if item[1] != item[2]])
+    if not by_size:
+        return None
     saldo = sum([item[1] - item[2] for _, item in by_size])
-    return saldo, ",".join([_item_text(item) for _, item in by_size])
+    posten = ",".join([_item_text(item) for _, item in by_size])
+    side = "true" if is_debitor(konto) else "false"
+    return -abs(saldo), konto, saldo, f'"isDebitor":{side},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
 
 
 def _item_text(item: Item) -> str:
@@ -98,15 +103,16 @@ def quoted(text: str) -> str:
 def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:
     """The answer: accounts by absolute balance, sums by side."""
     # Written as text: structs for each of many thousand would cost several times as much.
-    ordered = sorted([(-abs(saldo), konto, saldo, posten) for konto, saldo, posten in konten])
+    konten.sort()
     texts = [
-        f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names.get(konto, ""))},'
-        f'"isDebitor":{"true" if is_debitor(konto) else "false"},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
-        for _, konto, saldo, posten in ordered
+        f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'
+        for _, konto, _, wire in konten
     ]
+    total = sum([saldo for _, _, saldo, _ in konten])
+    debitoren = sum([saldo for _, konto, saldo, _ in konten if konto < FIRST_CREDITOR])
     return Opos(
         stichtag=stichtag,
         konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
-        sumDebitoren=to_wire(sum([saldo for konto, saldo, _ in konten if is_debitor(konto)])),
-        sumKreditoren=to_wire(sum([saldo for konto, saldo, _ in konten if not is_debitor(konto)])),
+        sumDebitoren=to_wire(debitoren),
+        sumKreditoren=to_wire(total - debitoren),
     )

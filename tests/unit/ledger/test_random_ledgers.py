@@ -317,7 +317,7 @@ def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
         "books_periods": "jahr, konto, periode, soll, haben",
         "books_balances": "jahr, konto, wire",
         "books_items": "konto, beleg, soll, haben, belegdatum, buchungstext",
-        "books_open_accounts": "konto, saldo, posten",
+        "books_open_accounts": "konto, saldo, wire",
         "books_item_years": "konto, jahr, eb, eb_text, bewegung",
         "books_carry_rests": "jahr, konto, rest",
         "books_item_moves": "belegdatum, konto, beleg, betrag",

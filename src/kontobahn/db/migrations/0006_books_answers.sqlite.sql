@@ -3,8 +3,8 @@ CREATE TABLE books_open_accounts (
   mandant BIGINT NOT NULL,
   konto TEXT NOT NULL,
   saldo BIGINT NOT NULL,
-  -- Its open items as a call answers them, the largest first. Empty where they are more than a thousand.
-  posten TEXT NOT NULL,
+  -- The account as a call answers it, after its number and label. Empty where it has more than a thousand open items.
+  wire TEXT NOT NULL,
   PRIMARY KEY (mandant, konto)
 );
 
@@ -34,13 +34,20 @@ DELETE FROM books_carry_rests WHERE NOT EXISTS (
   SELECT 1 FROM books_years y WHERE y.mandant = books_carry_rests.mandant AND y.jahr = books_carry_rests.jahr AND y.has_eb = 1
 );
 
-INSERT INTO books_open_accounts (mandant, konto, saldo, posten)
-SELECT mandant, konto, CAST(SUM(saldo) AS BIGINT), CASE WHEN COUNT(*) > 1000 THEN '' ELSE GROUP_CONCAT(text, ',') END FROM (
-  SELECT mandant, konto, soll - haben AS saldo, wire || CASE WHEN (soll - haben) < 0 THEN '-' ELSE '' END
-    || (ABS(soll - haben) / 100) || '.' || SUBSTR('0' || (ABS(soll - haben) % 100), -2) || '}' AS text
-  FROM books_items WHERE is_open = 1
-  ORDER BY mandant, konto, ABS(soll - haben) DESC, beleg
-) items GROUP BY mandant, konto;
+INSERT INTO books_open_accounts (mandant, konto, saldo, wire)
+SELECT mandant, konto, saldo, CASE WHEN items > 1000 THEN '' ELSE
+  '"isDebitor":' || CASE WHEN konto < '7' THEN 'true' ELSE 'false' END || ',"totalSaldo":'
+    || CASE WHEN saldo < 0 THEN '-' ELSE '' END || (ABS(saldo) / 100) || '.' || SUBSTR('0' || (ABS(saldo) % 100), -2)
+    || ',"posten":[' || texts || ']}' END
+FROM (
+  SELECT mandant, konto, CAST(SUM(saldo) AS BIGINT) AS saldo, COUNT(*) AS items, GROUP_CONCAT(text, ',') AS texts
+  FROM (
+    SELECT mandant, konto, soll - haben AS saldo, wire || CASE WHEN soll < haben THEN '-' ELSE '' END
+      || (ABS(soll - haben) / 100) || '.' || SUBSTR('0' || (ABS(soll - haben) % 100), -2) || '}' AS text
+    FROM books_items WHERE is_open = 1
+    ORDER BY mandant, konto, ABS(soll - haben) DESC, beleg
+  ) items GROUP BY mandant, konto
+) accounts;
 
 INSERT INTO books_balances (mandant, jahr, konto, wire)
 SELECT mandant, jahr, konto, '"kontonummer":"' || konto || '","saldo":{"betrag":' || (ABS(saldo) / 100) || '.'

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from kontobahn.db import Tx
 from kontobahn.ledger import opos
-from kontobahn.ledger.opos import Item
+from kontobahn.ledger.opos import Item, OpenKonto
 from kontobahn.money import amount_text
 
 EB_PERIOD = 0
@@ -29,8 +29,8 @@ _PERIODS = (
     " ORDER BY konto, periode"
 )
 _PUT_OPEN_ACCOUNT = (
-    "INSERT INTO books_open_accounts (mandant, konto, saldo, posten) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (mandant, konto) DO UPDATE SET saldo = excluded.saldo, posten = excluded.posten"
+    "INSERT INTO books_open_accounts (mandant, konto, saldo, wire) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (mandant, konto) DO UPDATE SET saldo = excluded.saldo, wire = excluded.wire"
 )
 _PUT_BALANCE = (
     "INSERT INTO books_balances (mandant, jahr, konto, wire) VALUES (?, ?, ?, ?)"
@@ -49,18 +49,21 @@ def open_items(tx: Tx, mandant: int, konten: Iterable[str]) -> Iterator[dict[str
 
 def settle_open_accounts(tx: Tx, mandant: int, konten: Iterable[str]) -> None:
     for found in open_items(tx, mandant, konten):
-        closed = [(mandant, konto) for konto, items in found.items() if not items]
+        kept = {konto: stored_konto(konto, items) for konto, items in found.items()}
+        closed = [(mandant, konto) for konto, row in kept.items() if row is None]
         if closed:
             tx.many("DELETE FROM books_open_accounts WHERE mandant = ? AND konto = ?", closed)
-        listed = [(mandant, konto, *open_account(items)) for konto, items in found.items() if items]
+        listed = [(mandant, *row[1:]) for row in kept.values() if row is not None]
         if listed:
             tx.many(_PUT_OPEN_ACCOUNT, listed)
 
 
-def open_account(items: list[Item]) -> tuple[int, str]:
-    """What is kept of an account: its balance, and its items in the order of the answer."""
-    saldo, posten = opos.listed(items)
-    return saldo, posten if len(items) <= MOST_STORED_ITEMS else ""
+def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
+    """What is kept of an account; None where nothing is open in it."""
+    found = opos.open_konto(konto, items)
+    if found is None or len(items) <= MOST_STORED_ITEMS:
+        return found
+    return (*found[:3], "")
 
 
 def settle_balances(tx: Tx, mandant: int, jahr: str, konten: Iterable[str]) -> None:

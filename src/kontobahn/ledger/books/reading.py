@@ -14,7 +14,7 @@ from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.store import Client, year_of_start
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
+from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
 from kontobahn.ledger.model import (
     Belegtyp,
     Buchung,
@@ -31,7 +31,6 @@ from kontobahn.ledger.model import (
 from kontobahn.ledger.opos import Item, OpenKonto, Rest
 from kontobahn.ledger.provider import OposFrage
 
-FIRST_CREDITOR = "700000000"
 _ALL_PERSONS = ("100000000", "999999999")
 
 
@@ -57,18 +56,18 @@ def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
     names = _labels(tx, client, low, high)
     stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
-    special = set(rests) | {konto for konto, _ in changed} | {konto for konto, _, posten in stored if not posten}
+    special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
     if not special:
         return opos.assemble(frage.stichtag, stored, names)
     net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
-    konten = [konto for konto in stored if konto[0] not in special]
+    konten = [row for row in stored if row[1] not in special]
     later = _by_konto(changed)
     for portion in answers.open_items(tx, client.mandant, special):
         for konto, open_now in portion.items():
             items = [item for item in open_now if (konto, item.beleg) not in changed] + later.get(konto, [])
-            saldo, posten = opos.listed(net(items, rests[konto]) if konto in rests else items)
-            if posten:
-                konten.append((konto, saldo, posten))
+            found = opos.open_konto(konto, net(items, rests[konto]) if konto in rests else items)
+            if found is not None:
+                konten.append(found)
     return opos.assemble(frage.stichtag, konten, names)
 
 
@@ -89,7 +88,7 @@ def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
 def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKonto]:
     """What is open now, account by account; without a text where it has too many items."""
     return tx.all(
-        "SELECT konto, saldo, posten FROM books_open_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
+        "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
         client.mandant, low, high,
     )  # fmt: skip
 
@@ -181,7 +180,7 @@ def susa(tx: Tx, client: Client, jahr: date, nur_konto: str | None) -> list[Susa
     names = _labels(tx, client, spans[0][0], spans[-1][1])
     # Written as text, like the open items: a year has many thousand period values.
     lines = [
-        f'{{"kontobeschriftung":{opos.quoted(names.get(konto, ""))},{wire}'
+        f'{{"kontobeschriftung":{opos.quoted(names[konto]) if konto in names else opos.EMPTY},{wire}'
         for digits in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS)
         for konto, wire in rows
         if len(konto) == digits

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books.answers import EB_PERIOD, open_account, susa_text
+from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
 from kontobahn.ledger.books.cash import CHAIN_START, chain
 from kontobahn.ledger.books.posting import EB_TEXT, Satz, legs_of
 from kontobahn.ledger.books.store import Client, client_of_mandant
@@ -98,7 +98,8 @@ class Recomputed:
         for (konto, beleg), (soll, haben, first) in self.items.items():
             if soll != haben:
                 of_konto.setdefault(konto, []).append(Item(beleg, soll, haben, *first))
-        return {konto: open_account(items) for konto, items in of_konto.items()}
+        kept = (stored_konto(konto, items) for konto, items in of_konto.items())
+        return {row[1]: row[2:] for row in kept if row is not None}
 
     def balances(self) -> dict[tuple[str, str], str]:
         of_konto: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
@@ -134,7 +135,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
             label,
             "account with open items",
             must.open_accounts(),
-            _stored(tx, mandant, "open_accounts", "konto", "saldo, posten"),
+            _stored(tx, mandant, "open_accounts", "konto", "saldo, wire"),
         ),
         *_compare(
             label,
