@@ -22,6 +22,7 @@ CREATE TABLE books_partial_rows (
   mandant BIGINT NOT NULL,
   batch TEXT NOT NULL,
   digest TEXT NOT NULL,
+  kopf TEXT NOT NULL,
   times BIGINT NOT NULL,
   PRIMARY KEY (mandant, batch, digest)
 );

@@ -13,7 +13,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import posting
-from kontobahn.ledger.books.store import Client, Jahr, year_of_date
+from kontobahn.ledger.books.store import Client, Jahr, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import Bild, Eintrag, Zeile
 from kontobahn.ledger.kontierung import KontierungError, booked_prozent
@@ -144,6 +144,7 @@ def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
         ) from None
     if day > berlin_date(tx.now):
         raise BadRequest("The field `transaktionsdatum` lies in the future.", field="transaktionsdatum")
+    lock_years(tx, client)
     jahr = year_of_date(tx, client, day.isoformat())
     if jahr is None:
         raise Conflict(
