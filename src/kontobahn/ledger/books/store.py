@@ -234,6 +234,14 @@ def year_end(start: date) -> date:
         return date(start.year + 1, 2, 28)
 
 
+def is_known(tx: Tx, client: Client, konto: str) -> bool:
+    """Labelled, or booked on before."""
+    for table in ("books_accounts", "books_balances"):
+        if tx.one(f"SELECT 1 FROM {table} WHERE mandant = ? AND konto = ? LIMIT 1", client.mandant, konto) is not None:
+            return True
+    return False
+
+
 def label_accounts(tx: Tx, client: Client, labels: list[tuple[str, str]]) -> None:
     tx.many(
         "INSERT INTO books_accounts (mandant, konto, beschriftung) VALUES (?, ?, ?)"
