@@ -109,7 +109,8 @@ def _tell(outcome: dict[str, Any]) -> None:
     else:
         known = f" {outcome['known']} were taken before and left out." if outcome["known"] else ""
         taken = f"{outcome['taken']} records of {outcome['kategorie']} taken for {outcome['client_id']}."
-        print(f"{outcome['file']}: {taken}{known}")
+        refused = f" {len(outcome['refused'])} rows were refused." if outcome["refused"] else ""
+        print(f"{outcome['file']}: {taken}{known}{refused}")
 
 
 imports.command("statements")(import_statements)

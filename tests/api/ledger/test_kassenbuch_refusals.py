@@ -200,3 +200,17 @@ def test_a_number_that_may_be_a_ledger_or_a_person_account_is_never_guessed(serv
     for meant, konto in (("4999000", "49990000"), ("499800000", "499800000"), ("49980000", "499800000")):
         assert books.send(KASSENBUCH, entry(line(1, meant))).status_code == 201
         assert books.rows("SELECT gegenkonto FROM books_bookings ORDER BY id DESC LIMIT 1") == [(konto,)]
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("2026-03-02T10:00:00", "must say its time zone"),
+        ("2026-02-31T10:00:00+01:00", "must be a time of the calendar"),
+    ],
+)
+def test_a_time_without_a_zone_or_off_the_calendar_is_told_as_such(service: Service, when: str, words: str) -> None:
+    books = Books(service, service.organization())
+    with books.unchanged():
+        refused = books.send(KASSENBUCH, entry(line(1), transaktionsdatum=when))
+        assert words in refusal(refused, 400, "transaktionsdatum")["error"]

@@ -149,6 +149,11 @@ def test_a_wrong_question_is_400_and_free(books: Books, query: dict[str, str], f
     assert books.service.balance(books.owner).available == 100
 
 
+def test_a_day_off_the_calendar_is_told_as_such(books: Books) -> None:
+    body = refusal(books.get(PATH, stichtag="2026-02-31"), 400, "stichtag")
+    assert "must be a day of the calendar" in body["error"]
+
+
 def test_without_a_connection_it_names_the_parameter(books: Books) -> None:
     answer = books.service.get(PATH, books.owner.key)
     assert answer.status_code == 400

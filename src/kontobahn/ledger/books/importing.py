@@ -113,13 +113,13 @@ def hash_rows(path: Path) -> str:
 
 
 def _client_of(tx: Tx, connection: Connection, client_id: str | None, datei: ExtfDatei) -> Client:
-    if client_id is not None:
-        return store.find_client(tx, connection, client_id)
     known = store.clients(tx, connection)
     for client in known:
-        if client.client_id == datei.client_id:
+        if client.client_id == (client_id or datei.client_id):
             return client
     names = ", ".join(client.client_id for client in known) or "none"
+    if client_id is not None:
+        raise Conflict(f"The connection has no client {client_id}, only {names}.")
     raise Conflict(
         f"The file is of the client {datei.client_id}, and the connection has {names}. Say with --client whose books it goes into."
     )
