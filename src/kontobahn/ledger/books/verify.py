@@ -83,9 +83,11 @@ class Recomputed:
         item[2] = min(item[2], first)
 
     def rests(self) -> dict[tuple[str, str], int]:
+        by_konto: dict[str, dict[str, list[Any]]] = {}
+        for (konto, jahr), sums in self.years.items():
+            by_konto.setdefault(konto, {})[jahr] = sums
         found: dict[tuple[str, str], int] = {}
-        for konto in {name for name, _ in self.years}:
-            of_konto = {jahr: sums for (name, jahr), sums in self.years.items() if name == konto}
+        for konto, of_konto in by_konto.items():
             for carried in self.carried:
                 before = sum(sums[2] for jahr, sums in of_konto.items() if jahr < carried)
                 rest = of_konto.get(carried, [0, "", 0])[0] - before
