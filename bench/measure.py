@@ -246,12 +246,12 @@ def _is_whole(answer: bytes) -> bool:
 
 def ask_once(port: int, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     """Status, headers (names in lower case) and body of one call; OSError where nobody answers."""
-    answer = b""
+    parts = []
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(request_bytes(path, {**headers, "connection": "close"}))
-        while more := connection.recv(65536):
-            answer += more
-    head, _, body = answer.partition(b"\r\n\r\n")
+        while more := connection.recv(1 << 20):
+            parts.append(more)
+    head, _, body = b"".join(parts).partition(b"\r\n\r\n")
     if not head:
         raise ConnectionError("The connection was closed without an answer.")
     first, *lines = head.decode("latin-1").split("\r\n")

@@ -265,11 +265,14 @@ class PostgresServer(ThrowAwayServer):
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
-    def create_database(self, name: str, *, template: str = "template1") -> str:
-        """Make a database, empty or a copy of another, and give its address."""
-        self._administer(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-        )
+    def create_database(self, name: str, *, template: str = "template1", icu_locale: str | None = None) -> str:
+        """Make a database, empty or a copy of another, and give its address; `icu_locale` makes one that sorts by a language."""
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        if icu_locale is not None:
+            statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE {}").format(
+                sql.Identifier(name), sql.Literal(icu_locale)
+            )
+        self._administer(statement)
         return self.url(name)
 
     def drop_database(self, name: str) -> None:

@@ -25,13 +25,15 @@ which goes to the log and never on the wire. HTTP knows only this tree.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class KontobahnError(Exception):
     """The root; ``extra`` holds the further fields of the error body."""
 
     status: ClassVar[int] = 500
+    # A refusal is the answer to repeats of the call too, unless somebody else can put its cause right meanwhile.
+    is_final = True
 
     def __init__(self, message: str, /, *, operator: str | None = None, **extra: Any) -> None:
         super().__init__(message)
@@ -41,6 +43,11 @@ class KontobahnError(Exception):
 
 class Refusal(KontobahnError):
     """The caller asked for something that will not be done."""
+
+    def for_now(self) -> Self:
+        """The same call may succeed later: not kept for repeats under its idempotency key."""
+        self.is_final = False
+        return self
 
 
 class BadRequest(Refusal):

@@ -72,7 +72,7 @@ def remote(service: Service) -> Remote:
     return Remote(service, owner, service.ledger_connection(owner, provider=provider.name), provider.script)
 
 
-@pytest.mark.parametrize("status", [None, 500, 502, 503, 504, 429, 200, 0, 999])
+@pytest.mark.parametrize("status", [None, 500, 502, 503, 504, 408, 429, 200, 0, 999])
 def test_a_provider_in_trouble_is_503_with_when_to_retry_and_what_it_said(remote: Remote, status: int | None) -> None:
     for call in CALLS:
         for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
@@ -85,6 +85,31 @@ def test_a_provider_in_trouble_is_503_with_when_to_retry_and_what_it_said(remote
             assert "code" not in body
             assert "Nothing was charged" in body["error"]
     remote.is_untouched()
+
+
+@pytest.mark.parametrize(("status", "told"), [(400, 400), (404, 404), (409, 409), (422, 400), (405, 400), (410, 400)])
+def test_a_request_the_provider_rejects_is_told_as_one_with_its_words(remote: Remote, status: int, told: int) -> None:
+    for call in CALLS:
+        for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
+            remote.fail(name, status)
+            answer = remote.ask(call)
+            assert answer.status_code == told, (call[0], answer.text)
+            assert "retry-after" not in answer.headers
+            body = answer.json()
+            assert body["message"] == "raw words"
+            assert body["details"] == {"httpStatus": status, "type": "its-type", "message": "raw words"}
+            assert "code" not in body
+    remote.is_untouched()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 409])
+def test_once_the_provider_s_no_is_put_right_the_same_idempotency_key_succeeds(remote: Remote, status: int) -> None:
+    call = CALLS[8]
+    remote.fail("create_kassenbucheintrag", status)
+    assert remote.ask(call, **{"idempotency-key": "Kasse-1"}).status_code in (403, 404, 409)
+    remote.script.trouble = {}
+    answer = remote.ask(call, **{"idempotency-key": "Kasse-1"})
+    assert (answer.status_code, answer.headers.get("idempotent-replayed")) == (201, None)
 
 
 def test_a_key_the_provider_no_longer_takes_is_409_with_where_to_renew_it(remote: Remote) -> None:

@@ -33,7 +33,7 @@ _SUCCESSES = {200: "Done.", 201: "Created.", 202: "Accepted: the work goes on af
 _EVERYWHERE = ("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy")
 _WITH_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
 _REPLAYED_ERRORS = (403, 404, 409)
-_LEDGER_ERRORS = (403, 409)
+_LEDGER_ERRORS = (400, 403, 404, 409, 503)
 _REQUEST_ID = "req_4f1c2a9be07d35a86b21"
 
 

@@ -235,7 +235,7 @@ class Api:
         assert call.claim is not None
         context = call.context
         try:
-            if isinstance(error, KontobahnError) and error.status in _KEPT_REFUSALS:
+            if isinstance(error, KontobahnError) and error.status in _KEPT_REFUSALS and error.is_final:
                 stored = StoredAnswer(error.status, error_body(error, call.request_id))
                 await context.db.write(idempotency.complete, context.vault, call.claim, stored)
             else:

@@ -45,6 +45,11 @@ _AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _PATTERN = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)
 _WRONG_TYPE = re.compile(r"^Expected `(.+?)`, got `(.+?)`$")
+_WORDS = {
+    "Expected `datetime` with a timezone component": "must say its time zone, as in 2026-03-31T18:00:00+02:00",
+    "Invalid RFC3339 encoded datetime": "must be a time of the calendar with its zone, as in 2026-03-31T18:00:00+02:00",
+    "Invalid RFC3339 encoded date": "must be a day of the calendar, as in 2026-03-31",
+}
 
 
 class Query(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -227,6 +232,8 @@ def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> 
 
 
 def plain_words(message: str) -> str:
+    if message in _WORDS:
+        return _WORDS[message]
     wrong_type = _WRONG_TYPE.match(message)
     if wrong_type:
         return f"must be {_json_name(wrong_type[1])}, not {_json_name(wrong_type[2])}"

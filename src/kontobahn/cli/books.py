@@ -119,7 +119,10 @@ def year(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a fiscal year, so that cash book entries of it can be made."""
+    """Open a fiscal year, so that cash book entries of it can be made; or say with --end that one is a short year.
+
+    Example: kontobahn books year 0193… --start 2024-01-01 --end 2024-06-30
+    """
     first, last = parse_day(start), parse_day(end) if end else None
     if last is not None and not first < last <= store.year_end(first):
         raise typer.BadParameter("A fiscal year ends after it begins, and at most twelve months on.")

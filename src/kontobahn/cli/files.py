@@ -34,13 +34,16 @@ def import_extf(
     connection: ConnectionOption,
     client: ClientOption = None,
     partial: Annotated[bool, typer.Option("--partial", help="Take a file without its refused rows.")] = False,
+    another: Annotated[
+        bool, typer.Option("--another", help="Rows that look like those of a partial import are other bookings.")
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take DATEV-format files into the books: bookings, person accounts, account labels, payment terms.
 
-    A file is taken whole or not at all, unless --partial is given, and never twice. Every refused row is named. Exit code 1 when a
-    file or a row was refused.
+    A file is taken whole or not at all, unless --partial is given, and never twice. Every refused row is named; once they are mended,
+    import the file again: rows taken before are left out. Exit code 1 when a file or a row was refused.
 
     Example: kontobahn import extf EXTF_Buchungsstapel.csv --connection 0193…
     """
@@ -48,7 +51,7 @@ def import_extf(
     with installation(data) as here:
         here.db.read_now(find_for_operator, connection)
         for file in files:
-            outcomes.append(_import_one(here, file, connection, client, partial=partial))
+            outcomes.append(_import_one(here, file, connection, client, partial=partial, another=another))
     if as_json:
         say(outcomes, "", as_json=True)
     else:
@@ -59,13 +62,14 @@ def import_extf(
 
 
 def _import_one(
-    here: Installation, file: Path, connection_id: str, client: str | None, *, partial: bool
+    here: Installation, file: Path, connection_id: str, client: str | None, *, partial: bool, another: bool
 ) -> dict[str, Any]:
     outcome: dict[str, Any] = {
         "file": str(file),
         "kategorie": None,
         "client_id": None,
         "taken": 0,
+        "known": 0,
         "refused": [],
         "error": None,
     }
@@ -76,7 +80,7 @@ def _import_one(
             def unit(tx: Tx) -> Report:
                 return import_file(
                     tx, find_for_operator(tx, connection_id), client, datei, file.name,
-                    rows_sha256=rows_sha256, partial=partial, progress=progress,
+                    rows_sha256=rows_sha256, partial=partial, progress=progress, another=another,
                 )  # fmt: skip
 
             report = here.db.write_now(unit)
@@ -91,6 +95,7 @@ def _import_one(
         "kategorie": report.kategorie,
         "client_id": report.client_id,
         "taken": report.taken,
+        "known": report.known,
         "refused": rows,
     }
 
@@ -102,9 +107,10 @@ def _tell(outcome: dict[str, Any]) -> None:
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
-        print(
-            f"{outcome['file']}: {outcome['taken']} records of {outcome['kategorie']} taken for {outcome['client_id']}."
-        )
+        known = f" {outcome['known']} were taken before and left out." if outcome["known"] else ""
+        taken = f"{outcome['taken']} records of {outcome['kategorie']} taken for {outcome['client_id']}."
+        refused = f" {len(outcome['refused'])} rows were refused." if outcome["refused"] else ""
+        print(f"{outcome['file']}: {taken}{known}{refused}")
 
 
 imports.command("statements")(import_statements)

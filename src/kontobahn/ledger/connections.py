@@ -17,7 +17,9 @@ from kontobahn.ledger.errors import (
     connection_invalid,
     endpoint_not_authorized,
     export_service_missing,
+    is_rejection,
     provider_refused,
+    provider_rejected,
     provider_unavailable,
 )  # fmt: skip
 from kontobahn.ledger.model import ConnectionStatus, LedgerConnection
@@ -120,7 +122,9 @@ def _in_our_words(call: Call, connection_id: str, error: ProviderError) -> Excep
     if error.status == 401:
         reason = _REASONS.get(error.type or "", "expired or revoked")
         return connection_invalid(reconnect_url(call, connection_id), reason)
-    return provider_refused(error) if error.status == 403 else provider_unavailable(error)
+    if error.status == 403:
+        return provider_refused(error)
+    return provider_rejected(error) if is_rejection(error) else provider_unavailable(error)
 
 
 async def open_mandant(call: Call, connection_id: str, client_id: str | None = None) -> Mandant:
@@ -136,7 +140,7 @@ async def open_as_provider(call: Call, connection_id: str, client_id: str | None
     if connection.status in _REASONS:
         raise ProviderError(401, f"the connection is {_REASONS[connection.status]}", type=connection.status)
     if connection.status == "pending":
-        raise Conflict("The connection is not finished yet: sign in at the accounting provider first.")
+        raise Conflict("The connection is not finished yet: sign in at the accounting provider first.").for_now()
     ledger: Ledger = call.context.parts["ledger"]
     provider = ledger.providers.get(connection.provider)
     if provider is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 SACHKONTO_DIGITS = 8
 PERSONENKONTO_DIGITS = 9
+FIRST_CREDITOR = "700000000"
 
 
 def is_personenkonto(konto: str) -> bool:
@@ -38,6 +39,16 @@ def technical(nummer: str, laenge: int) -> str:
     if is_personenkonto(padded) and padded[0] == "0":
         raise ValueError("must not start with 0: a person account starts with 1 to 9")
     return padded
+
+
+def readings(nummer: str, laenge: int) -> list[str]:
+    """What a number to look for may mean, the form that answers carry first; ValueError with the reason where nothing.
+
+    Where a client's own numbers have seven digits, 84000000 may be a ledger account in full or one of its person accounts.
+    """
+    found = technical(nummer, laenge)
+    is_full = len(nummer) == SACHKONTO_DIGITS and not nummer[laenge:].strip("0")
+    return [nummer, found] if is_full and nummer != found else [found]
 
 
 def functional(konto: str, laenge: int) -> str:

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import Meta, field
 
 from kontobahn.api.call import Platform
 from kontobahn.api.wire import Answer, Body, Query, Uuid, form
@@ -455,17 +455,3 @@ class PersonenkontoAntwort(Answer, kw_only=True):
     data: PersonenkontoDaten
     ledgerAntwort: PersonenkontoErgebnis
     platform: Platform = NOT_YET_KNOWN
-
-
-class LedgerErrorBody(Answer, kw_only=True):
-    """Documents the ledger error; the fields besides `error` are there where the cause is known."""
-
-    error: str
-    message: str | UnsetType = UNSET
-    code: (
-        Literal["ledger_connection_invalid", "ledger_export_service_missing", "ledger_endpoint_not_authorized"]
-        | UnsetType
-    ) = UNSET
-    reconnectUrl: str | UnsetType = UNSET
-    activeSubscriptions: list[str] | UnsetType = UNSET
-    details: dict[str, Any] | UnsetType = UNSET

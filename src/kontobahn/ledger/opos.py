@@ -12,12 +12,13 @@ from typing import NamedTuple, cast
 from msgspec import Raw
 
 from kontobahn.api.wire import encode
-from kontobahn.ledger.konto import is_debitor
+from kontobahn.ledger.konto import FIRST_CREDITOR, is_debitor
 from kontobahn.ledger.model import Opos, OposKonto
 from kontobahn.money import amount_text, to_wire
 
 EB_RESIDUAL, EB_RESIDUAL_TEXT = "EB-RESIDUAL", "Saldovortrag"
 RAW_EB_BELEG = "0"
+EMPTY = '""'
 
 
 class Item(NamedTuple):
@@ -34,8 +35,8 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# A row of the answer: account, balance, and the item's text up to its balance. Rows of an account stand together, by size.
-OpenRow = tuple[str, int, str]
+# An account of the answer: its size (negative, to sort by), number, balance, and its text after number and label.
+OpenKonto = tuple[int, str, int, str]
 
 
 class Rest(NamedTuple):
@@ -76,46 +77,42 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
     return [*result, opening]
 
 
-def item_text(beleg: str, belegdatum: str, buchungstext: str) -> str:
-    """An item of the answer in JSON, up to its balance."""
-    return f'{{"beleg":{_quoted(beleg)},"belegdatum":"{belegdatum}","buchungstext":{_quoted(buchungstext)},"saldo":'
+def open_konto(konto: str, items: list[Item]) -> OpenKonto | None:
+    """The account with its items, the largest first; what has no balance is left out, and None where nothing is left."""
+    by_size = sorted([(-abs(item[1] - item[2]), item) for item in items if item[1] != item[2]])
+    if not by_size:
+        return None
+    saldo = sum([item[1] - item[2] for _, item in by_size])
+    posten = ",".join([_item_text(item) for _, item in by_size])
+    side = "true" if is_debitor(konto) else "false"
+    return -abs(saldo), konto, saldo, f'"isDebitor":{side},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
 
 
-def _quoted(text: str) -> str:
+def _item_text(item: Item) -> str:
+    beleg, soll, haben, belegdatum, buchungstext = item
+    return (
+        f'{{"beleg":{quoted(beleg)},"belegdatum":"{belegdatum}","buchungstext":{quoted(buchungstext)},'
+        f'"saldo":{amount_text(soll - haben)}}}'
+    )
+
+
+def quoted(text: str) -> str:
     return encode(text).decode()
 
 
-def rows_of(konto: str, items: list[Item]) -> list[OpenRow]:
-    """The rows of one account, by size; what has no balance is no row."""
-    by_size = sorted((item for item in items if item.saldo), key=lambda item: (-abs(item.saldo), item.beleg))
-    return [(konto, item.saldo, item_text(item.beleg, item.belegdatum, item.buchungstext)) for item in by_size]
-
-
-def assemble(stichtag: date, rows: list[OpenRow], names: dict[str, str]) -> Opos:
+def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:
     """The answer: accounts by absolute balance, sums by side."""
-    # Written as text, all items first: structs for each of many thousand would cost several times as much.
-    texts = [f"{text}{amount_text(saldo)}}}" for _, saldo, text in rows]
-    listed: list[tuple[int, str, str]] = []
-    sums = {True: 0, False: 0}
-    start = 0
-    for end in range(1, len(rows) + 1):
-        konto = rows[start][0]
-        if end < len(rows) and rows[end][0] == konto:
-            continue
-        total = rows[start][1] if end == start + 1 else sum([row[1] for row in rows[start:end]])
-        debitor = is_debitor(konto)
-        sums[debitor] += total
-        listed.append((
-            -abs(total),
-            konto,
-            f'{{"kontonummer":"{konto}","bezeichnung":{_quoted(names.get(konto, ""))},"isDebitor":{"true" if debitor else "false"},'
-            f'"totalSaldo":{amount_text(total)},"posten":[{",".join(texts[start:end])}]}}',
-        ))  # fmt: skip
-        start = end
-    listed.sort()
+    # Written as text: structs for each of many thousand would cost several times as much.
+    konten.sort()
+    texts = [
+        f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'
+        for _, konto, _, wire in konten
+    ]
+    total = sum([saldo for _, _, saldo, _ in konten])
+    debitoren = sum([saldo for _, konto, saldo, _ in konten if konto < FIRST_CREDITOR])
     return Opos(
         stichtag=stichtag,
-        konten=cast(list[OposKonto], Raw(f"[{','.join([text for _, _, text in listed])}]")),
-        sumDebitoren=to_wire(sums[True]),
-        sumKreditoren=to_wire(sums[False]),
+        konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
+        sumDebitoren=to_wire(debitoren),
+        sumKreditoren=to_wire(total - debitoren),
     )

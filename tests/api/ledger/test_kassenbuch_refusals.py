@@ -187,3 +187,30 @@ def test_a_refused_entry_may_be_corrected_under_the_same_idempotency_key(books: 
 def test_no_client_can_be_named_because_the_contract_has_none_here(books: Books) -> None:
     with books.unchanged():
         refusal(books.send(KASSENBUCH, entry(line(1)), query={"clientId": "29098-55003"}), 400, "clientId")
+
+
+def test_a_number_that_may_be_a_ledger_or_a_person_account_is_never_guessed(service: Service) -> None:
+    """Where own numbers have seven digits, eight may be a ledger account in full or a person account."""
+    books = Books(service, service.organization(), laenge=7)
+    assert books.send(KASSENBUCH, entry(line(1, "84000000"))).status_code == 201
+    assert books.rows("SELECT gegenkonto FROM books_bookings") == [("84000000",)]
+    with books.unchanged():
+        body = refusal(books.send(KASSENBUCH, entry(line(1, "49990000"))), 400, "belegzeilen[0].gegenkonto")
+        assert "4999000 or the person account 499900000" in body["error"]
+    for meant, konto in (("4999000", "49990000"), ("499800000", "499800000"), ("49980000", "499800000")):
+        assert books.send(KASSENBUCH, entry(line(1, meant))).status_code == 201
+        assert books.rows("SELECT gegenkonto FROM books_bookings ORDER BY id DESC LIMIT 1") == [(konto,)]
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("2026-03-02T10:00:00", "must say its time zone"),
+        ("2026-02-31T10:00:00+01:00", "must be a time of the calendar"),
+    ],
+)
+def test_a_time_without_a_zone_or_off_the_calendar_is_told_as_such(service: Service, when: str, words: str) -> None:
+    books = Books(service, service.organization())
+    with books.unchanged():
+        refused = books.send(KASSENBUCH, entry(line(1), transaktionsdatum=when))
+        assert words in refusal(refused, 400, "transaktionsdatum")["error"]

@@ -162,3 +162,11 @@ def test_the_last_account_is_the_cursor_whatever_the_client_s_length(service: Se
 def test_the_cursor_of_the_accounts_may_be_the_client_s_own_number(books: Books) -> None:
     assert books.read(KONTEN, **YEAR, from_id="8400") == books.read(KONTEN, **YEAR, from_id="84000000")
     refusal(books.get(KONTEN, **YEAR, from_id="840000"), 400, "from_id")
+
+
+def test_an_account_that_was_only_posted_to_is_listed_without_a_label(books: Books) -> None:
+    books.post("2026-02-01 S 10010 4444 1,19 RE-1\n2025-02-01 S 10020 8400 1,19 RE-2")
+    found = {row["kontonummer"]: row["kontobeschriftung"] for row in walk(books, KONTEN, 10, "kontonummer")}
+    assert (found["100100000"], found["44440000"]) == ("", "")
+    assert "100200000" not in found
+    assert found["84000000"]

@@ -92,6 +92,19 @@ def test_a_renewed_connection_works_again(books: Books) -> None:
     assert ask(books, ENDPOINTS[0]).status_code == 200
 
 
+def test_a_write_refused_for_an_ended_connection_goes_through_with_its_key_once_renewed(books: Books) -> None:
+    def send() -> httpx.Response:
+        return books.send(KASSENBUCH, entry(line(1)), headers={"idempotency-key": "Kasse-7"})
+
+    for status in ("expired", "pending"):
+        books.set_status(status)
+        assert send().status_code == 409
+    books.set_status("connected")
+    first, second = send(), send()
+    assert (first.status_code, "idempotent-replayed" in first.headers) == (201, False)
+    assert (second.status_code, "idempotent-replayed" in second.headers) == (201, True)
+
+
 def test_an_unfinished_connection_is_409_without_a_code(books: Books) -> None:
     books.set_status("pending")
     with books.unchanged():

@@ -149,6 +149,11 @@ def test_a_wrong_question_is_400_and_free(books: Books, query: dict[str, str], f
     assert books.service.balance(books.owner).available == 100
 
 
+def test_a_day_off_the_calendar_is_told_as_such(books: Books) -> None:
+    body = refusal(books.get(PATH, stichtag="2026-02-31"), 400, "stichtag")
+    assert "must be a day of the calendar" in body["error"]
+
+
 def test_without_a_connection_it_names_the_parameter(books: Books) -> None:
     answer = books.service.get(PATH, books.owner.key)
     assert answer.status_code == 400
@@ -185,6 +190,28 @@ def test_in_january_before_the_carry_over_the_old_year_s_items_stay(books: Books
     books.post("2026-01-01 S 10010 9008 119,00 EB")
     assert items(ask(books)) == {"RE-1": 119, "RE-2": 238}
     assert items(ask(books, ebModus="raw")) == {"RE-1": 119, "RE-2": 238}
+
+
+def test_carrying_over_ledger_accounts_alone_leaves_the_persons_as_they_were(books: Books) -> None:
+    """Accounting programs carry the two kinds of accounts over in separate steps."""
+    books.post(EXAMPLE)
+    before = {mode: items(ask(books, ebModus=mode)) for mode in ("reconcile", "raw")}
+    books.post("2026-01-01 S 1200 9000 5000,00 EB")
+    assert {mode: items(ask(books, ebModus=mode)) for mode in ("reconcile", "raw")} == before
+    books.post("2026-01-01 S 10010 9008 40,00 EB")
+    assert items(ask(books)) == {"EB-RESIDUAL": 40}
+
+
+def test_an_account_with_very_many_open_items_is_listed_like_any_other(books: Books) -> None:
+    lines = [f"2025-03-01 S 10010 8400 {number},00 RE-{number:04}" for number in range(1, 1202)]
+    books.post("\n".join([*lines, "2025-03-01 S 10020 8400 1,00 RE-X"]))
+    konten = ask(books)["data"]["konten"]
+    assert [(konto["kontonummer"], len(konto["posten"])) for konto in konten] == [("100100000", 1201), ("100200000", 1)]
+    assert konten[0]["totalSaldo"] == 1201 * 1202 / 2
+    assert [item["saldo"] for item in konten[0]["posten"]] == list(range(1201, 0, -1))
+    books.post("\n".join(f"2025-04-01 S 1200 10010 {number},00 RE-{number:04}" for number in range(4, 1202)))
+    assert items(ask(books, kontonummer="10010")) == {"RE-0003": 3, "RE-0002": 2, "RE-0001": 1}
+    assert len(items(ask(books, kontonummer="10010", stichtag="2025-03-31"))) == 1201
 
 
 def test_a_late_booking_in_a_carried_year_counts_once_it_is_carried_too(books: Books) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.ledger.books import store
 from tests.harness import Service
 from tests.ledger_builder import Books, refusal
 
@@ -133,6 +134,21 @@ def test_the_filter_takes_the_client_s_own_number_and_the_full_one(books: Books,
 def test_the_filter_never_takes_a_ledger_account_for_a_person(books: Books, kontonummer: str) -> None:
     books.post(LEDGER + "2026-03-01 S 12000 8400 11,90 RE-9")
     assert list(rows(books, kontonummer=kontonummer)) == ["12000000"]
+
+
+def test_a_full_number_is_not_taken_for_a_person_where_own_numbers_have_seven_digits(service: Service) -> None:
+    books = Books(service, service.organization(), laenge=7, years=("2026-01-01",))
+    books.post("2026-02-01 S 1200000 84000010 119,00 RE-1")
+    assert set(rows(books)) == {"12000000", "840000100"}
+    for given, found in (("12000000", "12000000"), ("1200000", "12000000"), ("84000010", "840000100")):
+        assert set(rows(books, kontonummer=given)) == {found}, given
+    assert rows(books, kontonummer="13000000") == {}
+
+
+def test_a_new_label_shows_at_once(books: Books) -> None:
+    books.post(LEDGER)
+    books.service.db.write_now(store.label_accounts, books.client, [("12000000", "Bank „Süd“")])
+    assert rows(books)["12000000"]["kontobeschriftung"] == "Bank „Süd“"
 
 
 def test_periods_are_months_of_a_fiscal_year_that_starts_in_july(service: Service) -> None:

@@ -51,15 +51,15 @@ def person_legs(bookings: list[Booking]) -> list[Leg]:
         amount = (item.betrag + item.skonto) * (1 if item.soll else -1)
         for konto, betrag in ((item.konto, amount), (item.gegenkonto, -amount)):
             if len(konto) == 9:
-                legs.append(
-                    Leg(konto, item.tag, item.jahr, item.beleg, item.text, betrag, item.is_opening, item.reversal)
-                )
+                # An opening balance that says nothing of itself is called what it is.
+                text = item.text or ("Saldovortrag" if item.is_opening else "")
+                legs.append(Leg(konto, item.tag, item.jahr, item.beleg, text, betrag, item.is_opening, item.reversal))
     return legs
 
 
 def carried_years(bookings: list[Booking], stichtag: str) -> list[str]:
-    """Fiscal years begun by the cut-off in which the client has any opening balance."""
-    return sorted({item.jahr for item in bookings if item.is_opening and item.jahr <= stichtag})
+    """Fiscal years begun by the cut-off in which any person account has an opening balance."""
+    return sorted({leg.jahr for leg in person_legs(bookings) if leg.is_opening and leg.jahr <= stichtag})
 
 
 def open_items(bookings: list[Booking], stichtag: str, mode: str) -> dict[str, list[dict[str, Any]]]:

@@ -13,11 +13,11 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import posting
-from kontobahn.ledger.books.store import Client, Jahr, year_of_date
+from kontobahn.ledger.books.store import Client, Jahr, is_known, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import Bild, Eintrag, Zeile
 from kontobahn.ledger.kontierung import KontierungError, booked_prozent
-from kontobahn.ledger.konto import functional, technical
+from kontobahn.ledger.konto import functional, readings
 from kontobahn.ledger.model import (
     Belegbild,
     Belegzeile,
@@ -144,11 +144,12 @@ def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
         ) from None
     if day > berlin_date(tx.now):
         raise BadRequest("The field `transaktionsdatum` lies in the future.", field="transaktionsdatum")
+    lock_years(tx, client)
     jahr = year_of_date(tx, client, day.isoformat())
     if jahr is None:
         raise Conflict(
             f"The client has no fiscal year for {day}: it is opened in the books first.", field="transaktionsdatum"
-        )
+        ).for_now()
     return day.isoformat(), jahr
 
 
@@ -195,7 +196,7 @@ def _book(
     poster = posting.Poster(tx, client, batch)
     warnings: list[str] = []
     for number, zeile in enumerate(eintrag.zeilen):
-        gegenkonto = _gegenkonto(client, number, zeile)
+        gegenkonto = _gegenkonto(tx, client, number, zeile)
         satz = posting.Satz(
             umsatz=abs(zeile.betrag), soll=zeile.betrag > 0, konto=kasse["konto"], gegenkonto=gegenkonto, belegdatum=datum,
             bu_schluessel=zeile.bu_schluessel or "", belegfeld1=zeile.beleg_nummer or "", buchungstext=zeile.belegtext,
@@ -251,12 +252,22 @@ def chain(previous: str, record: bytes) -> str:
     return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
 
 
-def _gegenkonto(client: Client, number: int, zeile: Zeile) -> str:
+def _gegenkonto(tx: Tx, client: Client, number: int, zeile: Zeile) -> str:
+    path = f"belegzeilen[{number}].gegenkonto"
     try:
-        return technical(zeile.gegenkonto, client.konto_laenge)
+        found = readings(zeile.gegenkonto, client.konto_laenge)
     except ValueError as error:
-        path = f"belegzeilen[{number}].gegenkonto"
         raise BadRequest(f"The field `{path}` {error}.", field=path) from None
+    if len(found) > 1:
+        # A ledger account in full or a person account: only one that there is can be meant.
+        found = [konto for konto in found if is_known(tx, client, konto)] or found
+    if len(found) > 1:
+        raise BadRequest(
+            f"The field `{path}` may be the ledger account {functional(found[0], client.konto_laenge)} or the person account"
+            f" {found[1]}: write it one of these ways.",
+            field=path,
+        )
+    return found[0]
 
 
 def _tax_warnings(client: Client, number: int, zeile: Zeile, satz: posting.Satz) -> list[str]:

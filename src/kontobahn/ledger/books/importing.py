@@ -12,6 +12,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.ledger import extf
 from kontobahn.ledger.books import persons, posting, reading, store
+from kontobahn.ledger.books.mending import PartialRows
 from kontobahn.ledger.books.posting import Poster, Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.extf import ExtfDatei, Zeilenfehler
@@ -42,6 +43,8 @@ class Report(NamedTuple):
     client_id: str
     taken: int
     refused: list[Zeilenfehler]
+    # Rows that an earlier, partial import of the same file had taken.
+    known: int = 0
 
 
 class ImportRefused(Refusal):
@@ -64,8 +67,12 @@ def import_file(
     rows_sha256: str,
     partial: bool,
     progress: Progress,
+    another: bool = False,
 ) -> Report:
-    """One unit of work: the file, or ImportRefused with every refused row."""
+    """One unit of work: the file, or ImportRefused with every refused row.
+
+    `another` says that rows which a partial import took before are other bookings in this file.
+    """
     client = _client_of(tx, connection, client_id, datei)
     kopf = datei.kopf
     if kopf.sachkontenlaenge != client.konto_laenge:
@@ -79,17 +86,19 @@ def import_file(
         tx, client, jahr, kind=f"extf {kopf.kategorie}", source=name, sha256=rows_sha256, bezeichnung=kopf.bezeichnung,
         is_closing=kopf.buchungstyp == 2,
     )  # fmt: skip
-    take = {
-        extf.BUCHUNGSSTAPEL.nummer: _take_bookings,
-        extf.PERSONENKONTEN.nummer: _take_persons,
-        extf.KONTENBESCHRIFTUNGEN.nummer: _take_labels,
-        extf.ZAHLUNGSBEDINGUNGEN.nummer: _take_terms,
-    }[kopf.kategorie]
     refused: list[Zeilenfehler] = []
-    taken = take(tx, client, batch, datei, refused, progress)
-    report = Report(datei.kategorie.name, client.client_id, taken, refused)
+    known = 0
+    if kopf.kategorie == extf.BUCHUNGSSTAPEL.nummer:
+        before = PartialRows(tx, client, batch, kopf, is_partial=partial, is_another=another)
+        taken = _take_bookings(tx, client, batch, datei, refused, progress, before)
+        known = before.known
+        if partial or not refused:
+            before.finish(has_refused=bool(refused))
+    else:
+        taken = _RECORDS[kopf.kategorie](tx, client, datei, refused)
+    report = Report(datei.kategorie.name, client.client_id, taken, refused, known)
     if refused and not partial:
-        raise ImportRefused(report._replace(taken=0))
+        raise ImportRefused(report._replace(taken=0, known=0))
     return report
 
 
@@ -104,22 +113,29 @@ def hash_rows(path: Path) -> str:
 
 
 def _client_of(tx: Tx, connection: Connection, client_id: str | None, datei: ExtfDatei) -> Client:
-    if client_id is not None:
-        return store.find_client(tx, connection, client_id)
     known = store.clients(tx, connection)
     for client in known:
-        if client.client_id == datei.client_id:
+        if client.client_id == (client_id or datei.client_id):
             return client
     names = ", ".join(client.client_id for client in known) or "none"
+    if client_id is not None:
+        raise Conflict(f"The connection has no client {client_id}, only {names}.")
     raise Conflict(
         f"The file is of the client {datei.client_id}, and the connection has {names}. Say with --client whose books it goes into."
     )
 
 
 def _take_bookings(
-    tx: Tx, client: Client, batch: posting.Batch, datei: ExtfDatei, refused: list[Zeilenfehler], progress: Progress
+    tx: Tx,
+    client: Client,
+    batch: posting.Batch,
+    datei: ExtfDatei,
+    refused: list[Zeilenfehler],
+    progress: Progress,
+    before: PartialRows,
 ) -> int:
     poster = Poster(tx, client, batch)
+    last_day = batch.jahr.ende
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     for number, satz in enumerate(datei.buchungssaetze()):
         if number % REPORT_EVERY == 0:
@@ -129,20 +145,25 @@ def _take_bookings(
             continue
         (zeile, umsatz, soll, waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2,
          skonto, buchungstext, kost1, kost2, generalumkehr, weitere) = satz  # fmt: skip
+        booking = Satz(umsatz, soll, konto + zeros, gegenkonto + zeros, belegdatum, bu_schluessel, belegfeld1, buchungstext, waehrung,
+                       kurs, basis_umsatz, belegfeld2, skonto, kost1, kost2, generalumkehr, weitere)  # fmt: skip
+        if belegdatum > last_day:
+            refused.append(
+                Zeilenfehler(zeile, "Belegdatum", f"{belegdatum} lies after the fiscal year, which ends on {last_day}.")
+            )
+            continue
+        if before.has(booking):
+            continue
         try:
-            poster.add(
-                Satz(umsatz, soll, konto + zeros, gegenkonto + zeros, belegdatum, bu_schluessel, belegfeld1, buchungstext, waehrung,
-                     kurs, basis_umsatz, belegfeld2, skonto, kost1, kost2, generalumkehr, weitere)
-            )  # fmt: skip
+            poster.add(booking)
+            before.take(booking)
         except KontierungError as error:
             refused.append(Zeilenfehler(zeile, error.field, f"{error.field} {error.reason}."))
     progress(datei.total_bytes, datei.total_bytes)
     return poster.finish()
 
 
-def _take_labels(
-    tx: Tx, client: Client, batch: posting.Batch, datei: ExtfDatei, refused: list[Zeilenfehler], progress: Progress
-) -> int:
+def _take_labels(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     labels = []
     for zeile in datei.kontenbeschriftungen():
@@ -154,9 +175,7 @@ def _take_labels(
     return len(labels)
 
 
-def _take_persons(
-    tx: Tx, client: Client, batch: posting.Batch, datei: ExtfDatei, refused: list[Zeilenfehler], progress: Progress
-) -> int:
+def _take_persons(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     taken = 0
     for person in datei.personenkonten():
@@ -211,9 +230,7 @@ def _as_record(client: Client, datei: ExtfDatei, person: extf.Personenkonto) -> 
     )
 
 
-def _take_terms(
-    tx: Tx, client: Client, batch: posting.Batch, datei: ExtfDatei, refused: list[Zeilenfehler], progress: Progress
-) -> int:
+def _take_terms(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
     taken = 0
     for bedingung in datei.zahlungsbedingungen():
         if isinstance(bedingung, Zeilenfehler):
@@ -260,3 +277,10 @@ def _deadline(tag: int, monat: int) -> str | None:
         return None
     month = _MONTHS[monat] if monat < len(_MONTHS) else f"des {monat}. Monats danach"
     return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
+
+
+_RECORDS: dict[int, Callable[[Tx, Client, ExtfDatei, list[Zeilenfehler]], int]] = {
+    extf.PERSONENKONTEN.nummer: _take_persons,
+    extf.KONTENBESCHRIFTUNGEN.nummer: _take_labels,
+    extf.ZAHLUNGSBEDINGUNGEN.nummer: _take_terms,
+}

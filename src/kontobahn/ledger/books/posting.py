@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
+from kontobahn.ledger.books import answers
+from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.store import Client, Jahr
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, full, legs
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
-from kontobahn.ledger.opos import item_text
 
 FLUSH_EVERY = 20_000
-EB_PERIOD, CLOSING_PERIOD = 0, 13
-EB_BELEG = "0"
+CLOSING_PERIOD = 13
+EB_BELEG, EB_TEXT = "0", "Saldovortrag"
 CASH = "kassenbuch"
 _VORTRAG_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
@@ -36,14 +37,13 @@ _ADD_PERIOD = (
 # The date and text of an item are those of its earliest leg, whatever the order in which legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
-    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext, wire)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
     " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
     " is_open = CASE WHEN books_items.soll + excluded.soll = books_items.haben + excluded.haben THEN 0 ELSE 1 END,"
     f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
-    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END,"
-    f" wire = CASE WHEN {_EARLIER} THEN excluded.wire ELSE books_items.wire END"
+    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END"
 )
 _ADD_MOVE = (
     "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
@@ -163,7 +163,8 @@ class Poster:
         self._last: int = row[0]
         self.records = 0
         self._touched: set[str] = set()
-        self._has_eb = False
+        self._moved: set[str] = set()
+        self._carries_persons = False
         self._clear()
 
     def add(self, satz: Satz) -> int:
@@ -191,8 +192,6 @@ class Poster:
                 sums[1] -= betrag
             if len(konto) == PERSONENKONTO_DIGITS:
                 self._add_to_item(booking, konto, betrag, satz, eb=eb)
-        if eb:
-            self._has_eb = True
         if len(self._bookings) >= FLUSH_EVERY:
             self._flush()
         return booking
@@ -208,12 +207,14 @@ class Poster:
             mandant,
             self._batch.id,
         )
-        newly_carried = self._has_eb and bool(
+        newly_carried = self._carries_persons and bool(
             self._tx.run(
                 "UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr.start
             )
         )
         settle_rests(self._tx, mandant, None if newly_carried else self._touched)
+        answers.settle_open_accounts(self._tx, mandant, self._touched)
+        answers.settle_balances(self._tx, mandant, jahr.start, self._moved)
         return self.records
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, *, eb: bool) -> None:
@@ -221,8 +222,10 @@ class Poster:
         if year is None:
             year = self._years[konto] = [0, "", 0]
         if eb:
+            # Ledger accounts are carried over in a step of their own, which says nothing of the persons.
+            self._carries_persons = True
             year[0] += betrag
-            text = satz.buchungstext or "Saldovortrag"
+            text = satz.buchungstext or EB_TEXT
             year[1] = min(year[1], text) if year[1] else text
             return
         year[2] += betrag
@@ -253,12 +256,13 @@ class Poster:
         tx.many(
             _ADD_ITEM,
             [
-                (mandant, *key, soll, haben, int(soll != haben), *first, item_text(key[1], *first))
+                (mandant, *key, soll, haben, int(soll != haben), *first)
                 for key, (soll, haben, first) in self._items.items()
             ],
         )
         tx.many(_ADD_ITEM_YEAR, [(mandant, konto, jahr, *sums) for konto, sums in self._years.items()])
         self._touched.update(self._years)
+        self._moved.update([konto for konto, _ in self._periods])
         self._clear()
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from itertools import groupby
-from operator import itemgetter
 from typing import cast
 
 import msgspec
@@ -15,9 +12,9 @@ from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
-from kontobahn.ledger.books.posting import EB_PERIOD
+from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.store import Client, year_of_start
-from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, technical
+from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
 from kontobahn.ledger.model import (
     Belegtyp,
     Buchung,
@@ -31,17 +28,19 @@ from kontobahn.ledger.model import (
     SusaZeile,
     Zahlungsbedingung,
 )  # fmt: skip
-from kontobahn.ledger.opos import Item, OpenRow, Rest
+from kontobahn.ledger.opos import Item, OpenKonto, Rest
 from kontobahn.ledger.provider import OposFrage
 
-FIRST_CREDITOR = "700000000"
-MOST_SINGLE_ACCOUNTS = 100
 _ALL_PERSONS = ("100000000", "999999999")
 
 
 def kontonummer(client: Client, given: str, field: str = "kontonummer") -> str:
+    return _readings(client, given, field)[-1]
+
+
+def _readings(client: Client, given: str, field: str = "kontonummer") -> list[str]:
     try:
-        return technical(given, client.konto_laenge)
+        return readings(given, client.konto_laenge)
     except ValueError as error:
         raise BadRequest(f"The query parameter `{field}` {error}.", field=field) from None
 
@@ -55,22 +54,21 @@ def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
     rests = _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw")
     changed = _changed_since(tx, client, stichtag, low, high)
     names = _labels(tx, client, low, high)
-    open_now = _open_now(tx, client, low, high)
-    if not rests and not changed:
-        return opos.assemble(frage.stichtag, open_now, names)
+    stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
+    special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
+    if not special:
+        return opos.assemble(frage.stichtag, stored, names)
     net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
-    special = set(rests) | {konto for konto, _ in changed}
-    of_konto: dict[str, list[Item]] = {konto: [] for konto in special}
-    for konto, item in _open_items(tx, client, special, low, high):
-        if (konto, item.beleg) not in changed:
-            of_konto[konto].append(item)
-    for (konto, _), item in changed.items():
-        of_konto[konto].append(item)
-    rows = [row for row in open_now if row[0] not in special]
-    for konto, items in of_konto.items():
-        rows += opos.rows_of(konto, net(items, rests[konto]) if konto in rests else items)
-    return opos.assemble(frage.stichtag, rows, names)
+    konten = [row for row in stored if row[1] not in special]
+    later = _by_konto(changed)
+    for portion in answers.open_items(tx, client.mandant, special):
+        for konto, open_now in portion.items():
+            items = [item for item in open_now if (konto, item.beleg) not in changed] + later.get(konto, [])
+            found = opos.open_konto(konto, net(items, rests[konto]) if konto in rests else items)
+            if found is not None:
+                konten.append(found)
+    return opos.assemble(frage.stichtag, konten, names)
 
 
 def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
@@ -87,26 +85,19 @@ def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
     return low, high
 
 
-def _open_now(tx: Tx, client: Client, low: str, high: str) -> list[OpenRow]:
+def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKonto]:
+    """What is open now, account by account; without a text where it has too many items."""
     return tx.all(
-        "SELECT konto, soll - haben, wire FROM books_items WHERE mandant = ? AND is_open = 1 AND konto BETWEEN ? AND ?"
-        " ORDER BY konto, ABS(soll - haben) DESC, beleg",
+        "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
         client.mandant, low, high,
     )  # fmt: skip
 
 
-def _open_items(tx: Tx, client: Client, konten: set[str], low: str, high: str) -> Iterator[tuple[str, Item]]:
-    """What is open now in these accounts, with all that is known of it."""
-    select = (
-        "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
-        " AND konto BETWEEN ? AND ?"
-    )
-    # A few accounts are asked for one by one, many by one look at all of them.
-    ranges = [(konto, konto) for konto in konten] if len(konten) <= MOST_SINGLE_ACCOUNTS else [(low, high)]
-    for first, last in ranges:
-        for row in tx.all(select, client.mandant, first, last):
-            if row[0] in konten:
-                yield row[0], Item._make(row[1:])
+def _by_konto(changed: dict[tuple[str, str], Item]) -> dict[str, list[Item]]:
+    found: dict[str, list[Item]] = {}
+    for (konto, _), item in changed.items():
+        found.setdefault(konto, []).append(item)
+    return found
 
 
 def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> dict[tuple[str, str], Item]:
@@ -137,20 +128,29 @@ def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_
     )  # fmt: skip
     if not is_raw:
         return {konto: Rest(rest, carried, opos.EB_RESIDUAL_TEXT) for konto, rest in rests}
-    return {konto: Rest(rest, *_first_opening(tx, client, konto, carried)) for konto, rest in rests}
+    first = _first_openings(tx, client, carried, low, high)
+    return {konto: Rest(rest, *first[konto]) for konto, rest in rests}
 
 
-def _first_opening(tx: Tx, client: Client, konto: str, carried: str) -> tuple[str, str]:
-    """The first year the account was carried into: with an opening balance, or without one for all that was in it."""
-    scope = (client.mandant, konto, carried)
-    eb = tx.one(
-        "SELECT jahr, eb_text FROM books_item_years WHERE mandant = ? AND konto = ? AND eb_text <> '' AND jahr <= ?"
-        " ORDER BY jahr LIMIT 1",
+def _first_openings(tx: Tx, client: Client, carried: str, low: str, high: str) -> dict[str, tuple[str, str]]:
+    """The first year an account was carried into: with an opening balance, or without one for all that was in it."""
+    scope = (client.mandant, carried, low, high)
+    found = {
+        konto: (jahr, opos.EB_RESIDUAL_TEXT)
+        for konto, jahr in tx.all(
+            "SELECT konto, MIN(jahr) FROM books_carry_rests WHERE mandant = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
+            " GROUP BY konto",
+            *scope,
+        )
+    }
+    for konto, jahr, text in tx.all(
+        "SELECT konto, jahr, eb_text FROM books_item_years WHERE mandant = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
+        " AND eb_text <> '' ORDER BY jahr DESC",
         *scope,
-    )
-    rest = tx.one("SELECT MIN(jahr) FROM books_carry_rests WHERE mandant = ? AND konto = ? AND jahr <= ?", *scope)
-    assert rest is not None
-    return (eb[0], eb[1]) if eb is not None and eb[0] <= rest[0] else (rest[0], opos.EB_RESIDUAL_TEXT)
+    ):
+        if konto in found and jahr <= found[konto][0]:
+            found[konto] = (jahr, text)
+    return found
 
 
 def _labels(tx: Tx, client: Client, low: str, high: str) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _labels(tx: Tx, client: Client, low: str, high: str) -> dict[str, str]:
         low,
         high,
     )
-    return {konto: text for konto, text in rows if is_personenkonto(konto)}
+    return dict(rows)
 
 
 # --- Trial balance
@@ -168,61 +168,44 @@ def _labels(tx: Tx, client: Client, low: str, high: str) -> dict[str, str]:
 
 def susa(tx: Tx, client: Client, jahr: date, nur_konto: str | None) -> list[SusaZeile]:
     year = year_of_start(tx, client, jahr)
-    narrowed, params = "", [client.mandant, year.start]
+    spans = [("", _ALL_PERSONS[1])]
     if nur_konto is not None:
-        narrowed = " AND p.konto = ?"
-        params.append(kontonummer(client, nur_konto))
-    rows = tx.all(
-        "SELECT p.konto, a.beschriftung, p.periode, p.soll, p.haben FROM books_periods p"
-        " LEFT JOIN books_accounts a ON a.mandant = p.mandant AND a.konto = p.konto"
-        f" WHERE p.mandant = ? AND p.jahr = ?{narrowed} ORDER BY LENGTH(p.konto), p.konto, p.periode",
-        *params,
-    )
-    lines = (_susa_text(konto, list(of_konto)) for konto, of_konto in groupby(rows, key=itemgetter(0)))
+        spans = [(konto, konto) for konto in _readings(client, nur_konto)]
+    rows: list[tuple[str, str]] = []
+    for low, high in spans:
+        rows = rows or tx.all(
+            "SELECT konto, wire FROM books_balances WHERE mandant = ? AND jahr = ? AND konto BETWEEN ? AND ? ORDER BY konto",
+            client.mandant, year.start, low, high,
+        )  # fmt: skip
+    names = _labels(tx, client, spans[0][0], spans[-1][1])
     # Written as text, like the open items: a year has many thousand period values.
+    lines = [
+        f'{{"kontobeschriftung":{opos.quoted(names[konto]) if konto in names else opos.EMPTY},{wire}'
+        for digits in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS)
+        for konto, wire in rows
+        if len(konto) == digits
+    ]
     return cast(list[SusaZeile], msgspec.Raw(f"[{','.join(lines)}]"))
-
-
-def _susa_text(konto: str, rows: list[tuple[str, str | None, int, int, int]]) -> str:
-    """A row of the answer (SusaZeile) in JSON."""
-    eb: int | None = None
-    total_soll = total_haben = 0
-    periods = []
-    for _, _, periode, soll, haben in rows:
-        if periode == EB_PERIOD:
-            eb = soll - haben
-        else:
-            total_soll += soll
-            total_haben += haben
-            periods.append(f'{{"periode":{periode},"saldo":{_saldo_text(soll - haben)}}}')
-    return (
-        f'{{"kontobeschriftung":{encode(rows[0][1] or "").decode()},"kontonummer":"{konto}",'
-        f'"saldo":{_saldo_text((eb or 0) + total_soll - total_haben)},"periodenwerte":[{",".join(periods)}],'
-        f'"ebWert":{"null" if eb is None else _saldo_text(eb)},'
-        f'"umsatzHaben":{money.amount_text(total_haben)},"umsatzSoll":{money.amount_text(total_soll)}}}'
-    )
-
-
-def _saldo_text(cents: int) -> str:
-    side = "HABEN" if cents < 0 else "SOLL"
-    return f'{{"betrag":{money.amount_text(abs(cents))},"sollHabenKennzeichen":"{side}"}}'
 
 
 # --- Accounts, bookings, lists
 
 
 def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
-    year_of_start(tx, client, jahr)
+    year = year_of_start(tx, client, jahr)
     last = from_id or ""
     if last and len(last) not in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS):
         last = kontonummer(client, last, "from_id")
-    after = (len(last), last)
+    # A posting may name an account that no file has labelled.
     rows = tx.all(
-        "SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND (LENGTH(konto), konto) > (?, ?)"
-        " ORDER BY LENGTH(konto), konto LIMIT ?",
-        client.mandant, *after, limit or 1_000_000_000,
+        "SELECT k.konto, a.beschriftung FROM ("
+        " SELECT konto FROM books_accounts WHERE mandant = ?"
+        " UNION SELECT konto FROM books_balances WHERE mandant = ? AND jahr = ?"
+        ") k LEFT JOIN books_accounts a ON a.mandant = ? AND a.konto = k.konto"
+        " WHERE (LENGTH(k.konto), k.konto) > (?, ?) ORDER BY LENGTH(k.konto), k.konto LIMIT ?",
+        client.mandant, client.mandant, year.start, client.mandant, len(last), last, limit or 1_000_000_000,
     )  # fmt: skip
-    return [Kontozeile(kontonummer=konto, kontobeschriftung=text) for konto, text in rows]
+    return [Kontozeile(kontonummer=konto, kontobeschriftung=text or "") for konto, text in rows]
 
 
 def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:

@@ -180,18 +180,50 @@ def year_of_date(tx: Tx, client: Client, day: str) -> Jahr | None:
 
 
 def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -> Jahr:
-    """The fiscal year of this start, made where it is missing; Conflict where it would overlap another one."""
+    """The fiscal year of this start, made where it is missing; Conflict where it would overlap another one.
+
+    It has twelve months, or fewer where the next one begins earlier or `ende` says so (Rumpfgeschäftsjahr).
+    """
+    lock_years(tx, client)
     start_text = start.isoformat()
     last = (ende or year_end(start)).isoformat()
+    found: Jahr | None = None
     for jahr in years(tx, client):
         if jahr.start == start_text:
-            return jahr
-        if jahr.start <= last and start_text <= jahr.ende:
-            raise Conflict(f"A fiscal year from {start_text} would overlap the one from {jahr.start} to {jahr.ende}.")
+            found = jahr
+        elif jahr.start < start_text <= jahr.ende:
+            day_before = start - timedelta(days=1)
+            raise Conflict(
+                f"A fiscal year from {start_text} would overlap the one from {jahr.start} to {jahr.ende}. If that one is a short"
+                f" year, say so first: kontobahn books year … --start {jahr.start} --end {day_before}."
+            )
+        elif start_text < jahr.start <= last:
+            if ende is not None:
+                raise Conflict(
+                    f"A fiscal year from {start_text} to {last} would overlap the one from {jahr.start} to {jahr.ende}."
+                )
+            last = (date.fromisoformat(jahr.start) - timedelta(days=1)).isoformat()
+    if found is not None:
+        return found if ende is None or last == found.ende else _set_end(tx, client, found, last)
     tx.run(
         "INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, start_text, last
     )
     return Jahr(start_text, last, 0)
+
+
+def lock_years(tx: Tx, client: Client) -> None:
+    """Nobody else makes or shortens a fiscal year of the client until the end of the transaction."""
+    tx.lock("books_years", str(client.mandant))
+
+
+def _set_end(tx: Tx, client: Client, jahr: Jahr, last: str) -> Jahr:
+    row = tx.one(
+        "SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ?", client.mandant, jahr.start
+    )
+    if row is not None and row[0] is not None and row[0] > last:
+        raise Conflict(f"The fiscal year from {jahr.start} cannot end on {last}: it has bookings up to {row[0]}.")
+    tx.run("UPDATE books_years SET ende = ? WHERE mandant = ? AND jahr = ?", last, client.mandant, jahr.start)
+    return jahr._replace(ende=last)
 
 
 def year_end(start: date) -> date:
@@ -200,6 +232,14 @@ def year_end(start: date) -> date:
         return start.replace(year=start.year + 1) - timedelta(days=1)
     except ValueError:  # 29 February
         return date(start.year + 1, 2, 28)
+
+
+def is_known(tx: Tx, client: Client, konto: str) -> bool:
+    """Labelled, or booked on before."""
+    for table in ("books_accounts", "books_balances"):
+        if tx.one(f"SELECT 1 FROM {table} WHERE mandant = ? AND konto = ? LIMIT 1", client.mandant, konto) is not None:
+            return True
+    return False
 
 
 def label_accounts(tx: Tx, client: Client, labels: list[tuple[str, str]]) -> None:

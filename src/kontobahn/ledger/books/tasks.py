@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.ledger.books.store import Client
@@ -21,9 +19,3 @@ def save_task(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         client.mandant, task, kind, status, encode(meldungen).decode(), urheber.request_id, urheber.quelle, tx.now,
     )  # fmt: skip
-
-
-def protocol(tx: Tx, client: Client, request_id: str) -> list[Meldung]:
-    """The messages of the write that a request made."""
-    row = tx.one("SELECT meldungen FROM books_tasks WHERE mandant = ? AND request_id = ?", client.mandant, request_id)
-    return msgspec.json.decode(row[0], type=list[Meldung]) if row else []

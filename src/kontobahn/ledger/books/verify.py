@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import msgspec
+
 from kontobahn.db import Tx
+from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
 from kontobahn.ledger.books.cash import CHAIN_START, chain
-from kontobahn.ledger.books.posting import EB_PERIOD, Satz, legs_of
+from kontobahn.ledger.books.posting import EB_TEXT, Satz, legs_of
 from kontobahn.ledger.books.store import Client, client_of_mandant
 from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.konto import is_personenkonto
-from kontobahn.ledger.opos import item_text
+from kontobahn.ledger.opos import Item
 
 PAGE = 20_000
+_TOLD = ("nummer", "datum", "betrag", "saldo", "storno_von")
 _COLUMNS = (
     "id, jahr, periode, umsatz, soll, konto, gegenkonto, belegdatum, bu_schluessel, belegfeld1, buchungstext, basis_umsatz, skonto,"
     " generalumkehr"
@@ -30,7 +34,8 @@ class Recomputed:
     def __init__(self) -> None:
         self.periods: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
         self.items: dict[tuple[str, str], list[Any]] = {}
-        self.years: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+        # Opening balance, its text and movements of a person account in a year.
+        self.years: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, "", 0])
         self.moves: dict[tuple[str, int, str], int] = {}
         self.carried: set[str] = set()
 
@@ -59,12 +64,18 @@ class Recomputed:
             side = 0 if (betrag > 0) != bool(reversed_side) else 1
             self.periods[jahr, name, periode][side] += betrag if side == 0 else -betrag
             if is_personenkonto(name):
-                self.years[name, jahr][0 if periode == EB_PERIOD else 1] += betrag
-                if periode != EB_PERIOD:
-                    self._add_item(name, beleg, betrag, (datum, text))
-                    self.moves[datum, booking, name] = betrag
-        if periode == EB_PERIOD:
-            self.carried.add(jahr)
+                if periode == EB_PERIOD:
+                    self._add_opening(name, jahr, betrag, text or EB_TEXT)
+                    continue
+                self.years[name, jahr][2] += betrag
+                self._add_item(name, beleg, betrag, (datum, text))
+                self.moves[datum, booking, name] = betrag
+
+    def _add_opening(self, konto: str, jahr: str, betrag: int, text: str) -> None:
+        self.carried.add(jahr)
+        year = self.years[konto, jahr]
+        year[0] += betrag
+        year[1] = min(year[1] or text, text)
 
     def _add_item(self, konto: str, beleg: str, betrag: int, first: tuple[str, str]) -> None:
         item = self.items.setdefault((konto, beleg), [0, 0, first])
@@ -72,15 +83,31 @@ class Recomputed:
         item[2] = min(item[2], first)
 
     def rests(self) -> dict[tuple[str, str], int]:
+        by_konto: dict[str, dict[str, list[Any]]] = {}
+        for (konto, jahr), sums in self.years.items():
+            by_konto.setdefault(konto, {})[jahr] = sums
         found: dict[tuple[str, str], int] = {}
-        for konto in {name for name, _ in self.years}:
-            of_konto = {jahr: sums for (name, jahr), sums in self.years.items() if name == konto}
+        for konto, of_konto in by_konto.items():
             for carried in self.carried:
-                before = sum(sums[1] for jahr, sums in of_konto.items() if jahr < carried)
-                rest = of_konto.get(carried, [0, 0])[0] - before
+                before = sum(sums[2] for jahr, sums in of_konto.items() if jahr < carried)
+                rest = of_konto.get(carried, [0, "", 0])[0] - before
                 if rest:
                     found[carried, konto] = rest
         return found
+
+    def open_accounts(self) -> dict[str, tuple[int, str]]:
+        of_konto: dict[str, list[Item]] = {}
+        for (konto, beleg), (soll, haben, first) in self.items.items():
+            if soll != haben:
+                of_konto.setdefault(konto, []).append(Item(beleg, soll, haben, *first))
+        kept = (stored_konto(konto, items) for konto, items in of_konto.items())
+        return {row[1]: row[2:] for row in kept if row is not None}
+
+    def balances(self) -> dict[tuple[str, str], str]:
+        of_konto: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        for (jahr, konto, periode), (soll, haben) in sorted(self.periods.items()):
+            of_konto.setdefault((jahr, konto), []).append((periode, soll, haben))
+        return {key: susa_text(key[1], periods) for key, periods in of_konto.items()}
 
 
 def find_differences(tx: Tx, mandant: int) -> list[str]:
@@ -94,49 +121,67 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         for row in rows:
             must.add(client, row)
         after = rows[-1][0]
-    periods = {
-        (jahr, konto, periode): [soll, haben]
-        for jahr, konto, periode, soll, haben in tx.all(
-            "SELECT jahr, konto, periode, soll, haben FROM books_periods WHERE mandant = ?", mandant
-        )
-    }
-    items: dict[tuple[str, str], Any] = {}
-    for konto, beleg, soll, haben, is_open, datum, text, wire in tx.all(
-        "SELECT konto, beleg, soll, haben, is_open, belegdatum, buchungstext, wire FROM books_items WHERE mandant = ?",
-        mandant,
-    ):
-        derived = is_open == int(soll != haben) and wire == item_text(beleg, datum, text)
-        items[konto, beleg] = [soll, haben, (datum, text)] if derived else "wrong in is_open or wire"
-    years = {
-        (konto, jahr): [eb, bewegung]
-        for konto, jahr, eb, bewegung in tx.all(
-            "SELECT konto, jahr, eb, bewegung FROM books_item_years WHERE mandant = ?", mandant
-        )
-    }
-    moves = {
-        (datum, booking, konto): betrag
-        for datum, booking, konto, betrag in tx.all(
-            "SELECT belegdatum, booking, konto, betrag FROM books_item_moves WHERE mandant = ?", mandant
-        )
-    }
-    rests = {
-        (jahr, konto): rest
-        for jahr, konto, rest in tx.all("SELECT jahr, konto, rest FROM books_carry_rests WHERE mandant = ?", mandant)
-    }
-    carried = [jahr.start for jahr in years_of(tx, client) if jahr.has_eb]
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
-        *_compare(label, "trial balance", dict(must.periods), periods),
-        *_compare(label, "open item", must.items, items),
-        *_compare(label, "person account in a year", dict(must.years), years),
-        *_compare(label, "movement", must.moves, moves),
-        *_compare(label, "carry-over", must.rests(), rests),
-        *_compare(label, "carried year", dict.fromkeys(must.carried, True), dict.fromkeys(carried, True)),
-        *_broken_chains(tx, client, label),
+        *_compare(
+            label,
+            "trial balance",
+            dict(must.periods),
+            _stored(tx, mandant, "periods", "jahr, konto, periode", "soll, haben"),
+        ),
+        *_compare(
+            label, "line of a trial balance", must.balances(), _stored(tx, mandant, "balances", "jahr, konto", "wire")
+        ),
+        *_compare(label, "open item", must.items, _stored_items(tx, mandant)),
+        *_compare(
+            label,
+            "account with open items",
+            must.open_accounts(),
+            _stored(tx, mandant, "open_accounts", "konto", "saldo, wire"),
+        ),
+        *_compare(
+            label,
+            "person account in a year",
+            dict(must.years),
+            _stored(tx, mandant, "item_years", "konto, jahr", "eb, eb_text, bewegung"),
+        ),
+        *_compare(
+            label, "movement", must.moves, _stored(tx, mandant, "item_moves", "belegdatum, booking, konto", "betrag")
+        ),
+        *_compare(label, "carry-over", must.rests(), _stored(tx, mandant, "carry_rests", "jahr, konto", "rest")),
+        *_compare(
+            label,
+            "carried year",
+            dict.fromkeys(must.carried, True),
+            {jahr.start: True for jahr in years_of(tx, client) if jahr.has_eb},
+        ),
+        *_wrong_cash_books(tx, client, label),
     ]
 
 
+def _stored(tx: Tx, mandant: int, table: str, keys: str, values: str) -> dict[Any, Any]:
+    """A table of the read model: key → value, either of them a tuple where it has several columns."""
+    width = keys.count(",") + 1
+    return {
+        _plain(row[:width]): _plain(row[width:])
+        for row in tx.all(f"SELECT {keys}, {values} FROM books_{table} WHERE mandant = ?", mandant)
+    }
+
+
+def _plain(columns: tuple[Any, ...]) -> Any:
+    return columns[0] if len(columns) == 1 else columns
+
+
+def _stored_items(tx: Tx, mandant: int) -> dict[tuple[str, str], Any]:
+    stored = _stored(tx, mandant, "items", "konto, beleg", "soll, haben, is_open, belegdatum, buchungstext")
+    return {
+        key: (soll, haben, (datum, text)) if is_open == int(soll != haben) else "wrong in is_open"
+        for key, (soll, haben, is_open, datum, text) in stored.items()
+    }
+
+
 def _compare(label: str, what: str, must: dict[Any, Any], have: dict[Any, Any]) -> list[str]:
+    must = {key: tuple(value) if isinstance(value, list) else value for key, value in must.items()}
     return [
         f"{label}: {what} {key} is {have.get(key)}, and the bookings say {must.get(key)}."
         for key in sorted(set(must) | set(have), key=str)
@@ -144,24 +189,43 @@ def _compare(label: str, what: str, must: dict[Any, Any], have: dict[Any, Any]) 
     ]
 
 
-def _broken_chains(tx: Tx, client: Client, label: str) -> list[str]:
-    """Cash books: no gap in the numbers, no entry changed."""
+def _wrong_cash_books(tx: Tx, client: Client, label: str) -> list[str]:
     found = []
-    for name, last_nummer, last_hash, saldo in tx.all(
-        "SELECT bezeichnung, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ?", client.mandant
+    for name, konto, *end in tx.all(
+        "SELECT bezeichnung, konto, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ?",
+        client.mandant,
     ):
-        previous, total, count = CHAIN_START, 0, 0
-        entries = tx.all(
-            "SELECT nummer, betrag, record, hash FROM books_cash_entries WHERE mandant = ? AND kassenname = ? ORDER BY nummer",
-            client.mandant, name,
-        )  # fmt: skip
-        for count, (nummer, betrag, record, stored) in enumerate(entries, 1):
-            previous = chain(previous, record.encode())
-            total += betrag
-            if nummer != count or stored != previous:
-                found.append(f"{label}: cash book “{name}”, entry {nummer}: the chain is broken.")
-                break
-        else:
-            if (count, previous, total) != (last_nummer, last_hash, saldo):
-                found.append(f"{label}: cash book “{name}” does not end with its last entry.")
+        found += [f"{label}: cash book “{name}”{text}" for text in _wrong_entries(tx, client, name, konto, tuple(end))]
     return found
+
+
+def _wrong_entries(tx: Tx, client: Client, name: str, konto: str, end: tuple[int, str, int]) -> list[str]:
+    """No gap in the numbers, no entry changed, each one the booking it stands for, and every day what its entries come to."""
+    found: list[str] = []
+    previous, total, count = CHAIN_START, 0, 0
+    days: dict[str, int] = defaultdict(int)
+    for count, (nummer, datum, betrag, storno_von, record, stored, booked) in enumerate(
+        tx.all(
+            "SELECT e.nummer, e.datum, e.betrag, e.storno_von, e.record, e.hash,"
+            " (SELECT CASE WHEN b.soll = 1 THEN b.umsatz ELSE -b.umsatz END FROM books_bookings b"
+            " WHERE b.mandant = e.mandant AND b.id = e.booking AND b.konto = ? AND b.belegdatum = e.datum)"
+            " FROM books_cash_entries e WHERE e.mandant = ? AND e.kassenname = ? ORDER BY e.nummer",
+            konto, client.mandant, name,
+        ), 1,
+    ):  # fmt: skip
+        previous = chain(previous, record.encode())
+        if nummer != count or stored != previous:
+            return [*found, f", entry {nummer}: the chain is broken."]
+        total += betrag
+        days[datum] += betrag
+        told = msgspec.json.decode(record)
+        if (nummer, datum, betrag, total, storno_von) != tuple(told[key] for key in _TOLD):
+            found.append(f", entry {nummer}: it is not what was chained.")
+        if booked != betrag:
+            found.append(f", entry {nummer} is {betrag}, and its booking says {booked}.")
+    if (count, previous, total) != end:
+        found.append(" does not end with its last entry.")
+    stored_days: dict[str, int] = dict(
+        tx.all("SELECT datum, bewegung FROM books_cash_days WHERE mandant = ? AND kassenname = ?", client.mandant, name)
+    )
+    return found + _compare("", "day", dict(days), stored_days)

@@ -1,0 +1,108 @@
+"""The read models nearest to the answers: an account's open items, and its line of a trial balance, as the text a call gives.
+
+Written anew for the accounts that a batch touched, in its transaction. Labels are not in them: a new name changes no balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+
+from kontobahn.db import Tx
+from kontobahn.ledger import opos
+from kontobahn.ledger.opos import Item, OpenKonto
+from kontobahn.money import amount_text
+
+EB_PERIOD = 0
+# An account with more open items is asked item by item: its text would be too long to be written anew with each booking.
+MOST_STORED_ITEMS = 1_000
+_KONTEN_AT_ONCE = 100
+_ONE_OF_THEM = f"IN ({', '.join('?' * _KONTEN_AT_ONCE)})"
+
+_OPEN_ITEMS = (
+    "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
+    f" AND konto {_ONE_OF_THEM}"
+)
+_PERIODS = (
+    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {_ONE_OF_THEM}"
+    " ORDER BY konto, periode"
+)
+_PUT_OPEN_ACCOUNT = (
+    "INSERT INTO books_open_accounts (mandant, konto, saldo, wire) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (mandant, konto) DO UPDATE SET saldo = excluded.saldo, wire = excluded.wire"
+)
+_PUT_BALANCE = (
+    "INSERT INTO books_balances (mandant, jahr, konto, wire) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (mandant, jahr, konto) DO UPDATE SET wire = excluded.wire"
+)
+
+
+def open_items(tx: Tx, mandant: int, konten: Iterable[str]) -> Iterator[dict[str, list[Item]]]:
+    """Account → what is open in it, some accounts at a time; none is left out."""
+    for some in _portions(konten):
+        found: dict[str, list[Item]] = {konto: [] for konto in some}
+        for konto, *item in tx.all(_OPEN_ITEMS, mandant, *some):
+            found[konto].append(Item._make(item))
+        yield found
+
+
+def settle_open_accounts(tx: Tx, mandant: int, konten: Iterable[str]) -> None:
+    for found in open_items(tx, mandant, konten):
+        kept = {konto: stored_konto(konto, items) for konto, items in found.items()}
+        closed = [(mandant, konto) for konto, row in kept.items() if row is None]
+        if closed:
+            tx.many("DELETE FROM books_open_accounts WHERE mandant = ? AND konto = ?", closed)
+        listed = [(mandant, *row[1:]) for row in kept.values() if row is not None]
+        if listed:
+            tx.many(_PUT_OPEN_ACCOUNT, listed)
+
+
+def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
+    """What is kept of an account; None where nothing is open in it."""
+    found = opos.open_konto(konto, items)
+    if found is None or len(items) <= MOST_STORED_ITEMS:
+        return found
+    return (*found[:3], "")
+
+
+def settle_balances(tx: Tx, mandant: int, jahr: str, konten: Iterable[str]) -> None:
+    for some in _portions(konten):
+        rows = tx.all(_PERIODS, mandant, jahr, *some)
+        lines = [
+            (mandant, jahr, konto, susa_text(konto, [row[1:] for row in of_konto]))
+            for konto, of_konto in groupby(rows, key=itemgetter(0))
+        ]
+        tx.many(_PUT_BALANCE, lines)
+
+
+def susa_text(konto: str, periods: Iterable[tuple[int, int, int]]) -> str:
+    """A row of the answer (SusaZeile) in JSON, after its label, from its periods in their order."""
+    eb: int | None = None
+    total_soll = total_haben = 0
+    values = []
+    for periode, soll, haben in periods:
+        if periode == EB_PERIOD:
+            eb = soll - haben
+        else:
+            total_soll += soll
+            total_haben += haben
+            values.append(f'{{"periode":{periode},"saldo":{_saldo_text(soll - haben)}}}')
+    return (
+        f'"kontonummer":"{konto}","saldo":{_saldo_text((eb or 0) + total_soll - total_haben)},'
+        f'"periodenwerte":[{",".join(values)}],"ebWert":{"null" if eb is None else _saldo_text(eb)},'
+        f'"umsatzHaben":{amount_text(total_haben)},"umsatzSoll":{amount_text(total_soll)}}}'
+    )
+
+
+def _saldo_text(cents: int) -> str:
+    side = "HABEN" if cents < 0 else "SOLL"
+    return f'{{"betrag":{amount_text(abs(cents))},"sollHabenKennzeichen":"{side}"}}'
+
+
+def _portions(konten: Iterable[str]) -> Iterator[list[str]]:
+    """Always of one length, the last one filled up with itself: a statement of one text is prepared once."""
+    ordered = sorted(konten)
+    for start in range(0, len(ordered), _KONTEN_AT_ONCE):
+        some = ordered[start : start + _KONTEN_AT_ONCE]
+        yield some + some[-1:] * (_KONTEN_AT_ONCE - len(some))

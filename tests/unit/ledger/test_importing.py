@@ -1,0 +1,155 @@
+"""Files into the books: mended files after a partial import, and fiscal years of fewer than twelve months."""
+
+from __future__ import annotations
+
+import io
+from datetime import date
+from typing import Any
+
+import pytest
+
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.ids import new_id
+from kontobahn.ledger.books import store, verify
+from kontobahn.ledger.books.importing import ImportRefused, Report, import_file
+from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.extf import open_extf
+from tests.harness import Service
+from tests.ledger_builder import Books
+from tests.unit.extf.files import Columns, satz, text_of
+
+GOOD = [satz(f"{number},00;S;;;;;10001;8400;;1503;RE-{number};;;Rechnung") for number in range(1, 6)]
+TWIN = satz("7,00;S;;;;;1000;8400;;1503;;;;Barverkauf")
+BAD = satz("1,00;S;;;;;10001;8400;;3102;RE-9;;;Rechnung")
+MENDED = satz("1,00;S;;;;;10001;8400;;2802;RE-9;;;Rechnung")
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service, service.organization(), years=("2024-01-01",))
+
+
+def take(books: Books, *rows: str, kopf: Columns | None = None, **options: Any) -> Report:
+    content = text_of(*rows, kopf=kopf).encode("cp1252")
+
+    def unit(tx: Tx) -> Report:
+        with open_extf(io.BytesIO(content)) as datei:
+            return import_file(
+                tx, find_for_operator(tx, books.connection_id), books.client.client_id, datei, "file.csv",
+                **{"rows_sha256": new_id(), "partial": False, "progress": lambda *_: None, **options},
+            )  # fmt: skip
+
+    report = books.service.db.write_now(unit)
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    return report
+
+
+def booked(books: Books) -> list[tuple[int, str]]:
+    return sorted(books.rows("SELECT umsatz, belegfeld1 FROM books_bookings"))
+
+
+def test_of_a_mended_file_the_rows_taken_before_are_left_out(books: Books) -> None:
+    partly = take(books, *GOOD, TWIN, BAD, TWIN, partial=True)
+    assert (partly.taken, len(partly.refused), partly.known) == (7, 1, 0)
+    whole = take(books, *GOOD, TWIN, MENDED, TWIN)
+    assert (whole.taken, whole.refused, whole.known) == (1, [], 7)
+    assert booked(books) == [
+        (100, "RE-1"),
+        (100, "RE-9"),
+        *((n * 100, f"RE-{n}") for n in range(2, 6)),
+        (700, ""),
+        (700, ""),
+    ]
+    assert books.rows("SELECT COUNT(*) FROM books_partial_rows") == [(0,)]
+
+
+def test_it_may_take_several_tries(books: Books) -> None:
+    take(books, *GOOD, BAD, BAD, partial=True)
+    again = take(books, *GOOD, MENDED, BAD, partial=True)
+    assert (again.taken, len(again.refused), again.known) == (1, 1, 5)
+    whole = take(books, *GOOD, MENDED, TWIN)
+    assert (whole.taken, whole.known) == (1, 6)
+    assert len(booked(books)) == 7
+
+
+def test_a_file_with_the_mended_rows_alone_is_taken(books: Books) -> None:
+    take(books, *GOOD, BAD, partial=True)
+    assert (take(books, MENDED).taken, len(booked(books))) == (1, 6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "kopf"),
+    [
+        ([*GOOD[1:], MENDED], None),
+        ([GOOD[0], TWIN], None),
+        ([*GOOD, MENDED], {17: '"Anderer Stapel"'}),
+        ([*GOOD, MENDED], {16: "20241130"}),
+    ],
+)
+def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings(
+    books: Books, rows: list[str], kopf: Columns | None
+) -> None:
+    take(books, *GOOD, BAD, partial=True)
+    for partial in (False, True):
+        with books.unchanged(), pytest.raises(Conflict, match=r"of the 5 rows .* file\.csv .* --another"):
+            take(books, *rows, kopf=kopf, partial=partial)
+    assert take(books, *rows, kopf=kopf, another=True).taken == len(rows)
+    assert len(booked(books)) == 5 + len(rows)
+
+
+def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
+    take(books, *GOOD, partial=True)
+    assert take(books, *GOOD, MENDED).taken == 6
+
+
+def test_a_mended_file_that_is_refused_again_takes_nothing(books: Books) -> None:
+    take(books, *GOOD, BAD, partial=True)
+    with books.unchanged(), pytest.raises(ImportRefused):
+        take(books, *GOOD, BAD, MENDED)
+
+
+# --- Short fiscal years
+
+JULY: Columns = {13: "20240701", 15: "20240701", 16: "20250630"}
+
+
+def years(books: Books) -> list[tuple[str, str]]:
+    return [(jahr.start, jahr.ende) for jahr in books.service.db.read_now(store.years, books.client)]
+
+
+def open_year(books: Books, start: str, ende: str | None) -> None:
+    last = date.fromisoformat(ende) if ende else None
+    books.service.db.write_now(store.ensure_year, books.client, date.fromisoformat(start), last)
+
+
+def test_a_year_within_another_is_refused_with_how_to_make_that_one_short(books: Books) -> None:
+    with books.unchanged(), pytest.raises(Conflict, match=r"overlap .* --start 2024-01-01 --end 2024-06-30"):
+        take(books, satz(changed={10: "1508"}), kopf=JULY)
+    open_year(books, "2024-01-01", "2024-06-30")
+    assert take(books, satz(changed={10: "1508"}), kopf=JULY).taken == 1
+    assert take(books, satz(changed={10: "3006"})).taken == 1
+    assert years(books) == [("2024-01-01", "2024-06-30"), ("2024-07-01", "2025-06-30")]
+    with books.unchanged(), pytest.raises(ImportRefused) as refused:
+        take(books, satz(changed={10: "0107"}))
+    (row,) = refused.value.report.refused
+    assert (row.zeile, row.spalte) == (3, "Belegdatum")
+    assert "ends on 2024-06-30" in row.grund
+
+
+def test_a_year_before_another_ends_where_that_one_begins(service: Service) -> None:
+    books = Books(service, service.organization(), years=("2024-07-01",))
+    assert take(books, satz(changed={10: "3006"})).taken == 1
+    assert years(books) == [("2024-01-01", "2024-06-30"), ("2024-07-01", "2025-06-30")]
+
+
+def test_a_year_is_not_made_shorter_than_its_bookings_nor_longer_than_its_room(books: Books) -> None:
+    take(books, satz(changed={10: "1508"}))
+    with books.unchanged(), pytest.raises(Conflict, match="bookings up to 2024-08-15"):
+        open_year(books, "2024-01-01", "2024-06-30")
+    open_year(books, "2024-01-01", "2024-08-31")
+    open_year(books, "2024-09-01", None)
+    with books.unchanged(), pytest.raises(Conflict, match="overlap"):
+        open_year(books, "2024-01-01", "2024-12-31")
+    open_year(books, "2024-01-01", None)
+    assert years(books) == [("2024-01-01", "2024-08-31"), ("2024-09-01", "2025-08-31")]

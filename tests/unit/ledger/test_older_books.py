@@ -1,0 +1,97 @@
+"""Books from before their answers were kept as text: bringing the database up to date derives everything that is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kontobahn.clock import SystemClock
+from kontobahn.db import Database, Tx, open_database
+from kontobahn.db import migrate as steps
+from kontobahn.ledger import opos
+from kontobahn.ledger.books import posting, verify
+from kontobahn.settings import load
+from tests.services import PostgresServer
+from tests.unit.ledger.random_ledgers import any_ledger, opening
+from tests.unit.ledger.test_random_ledgers import Opened, check_ledger, post_all
+
+BEFORE = 5
+LEDGERS = [any_ledger(seed) for seed in range(40)]
+# One whose only carry-over is of a ledger account.
+LEDGERS.append(LEDGERS[7]._replace(bookings=[*LEDGERS[7].bookings, opening(LEDGERS[7].years[-1][0], "12000000", 700)]))
+COPIED = (
+    "organizations", "ledger_connections", "books_clients", "books_years", "books_batches", "books_bookings", "books_periods",
+    "books_item_moves", "books_item_years", "books_carry_rests",
+)  # fmt: skip
+
+
+@pytest.fixture
+def url(engine: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database; on PostgreSQL one that sorts by a language."""
+    if engine == "sqlite":
+        yield ""
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    yield server.create_database("older_books", icu_locale="de-DE")
+    server.drop_database("older_books")
+
+
+@pytest.fixture
+def older(url: str, tmp_path: Path) -> Iterator[Database]:
+    """A database as the version before left it."""
+    database = open_database(load({}, data=str(tmp_path / "older"), database_url=url), SystemClock())
+    engine = database.engine.name
+    database.write_now(steps._apply_missing, engine, steps.known_migrations(engine)[:BEFORE])
+    yield database
+    database.close()
+
+
+def test_everything_that_is_new_is_derived_from_what_was_there(older: Database) -> None:
+    with Opened("") as newer:
+        clients = newer.db.write_now(post_all, newer.connection_id, LEDGERS)
+        newer.db.write_now(as_carried_before)
+        rows = newer.db.read_now(dump)
+    older.write_now(fill, rows, breaks_ties=older.engine.name == "postgres")
+    assert steps.migrate(older)[0] == "books_answers"
+    for client, ledger in zip(clients, LEDGERS, strict=True):
+        assert older.read_now(verify.find_differences, client.mandant) == []
+        older.read_now(check_ledger, client, ledger)
+
+
+def as_carried_before(tx: Tx) -> None:
+    """Any opening balance made a year a carried one, and gave every person a rest."""
+    tx.run(
+        "UPDATE books_years SET has_eb = CASE WHEN EXISTS (SELECT 1 FROM books_periods p WHERE p.mandant = books_years.mandant"
+        " AND p.jahr = books_years.jahr AND p.periode = 0) THEN 1 ELSE 0 END"
+    )
+    for (mandant,) in tx.all("SELECT mandant FROM books_clients"):
+        posting.settle_rests(tx, mandant, None)
+
+
+def dump(tx: Tx) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
+    found = {}
+    for table in COPIED:
+        columns = ", ".join(name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table))
+        found[table] = columns, tx.all(f"SELECT {columns} FROM {table}")
+    columns = "mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext"
+    items = tx.all(f"SELECT {columns} FROM books_items")
+    found["books_items"] = f"{columns}, wire", [(*item, item_wire(*item)) for item in items]
+    return found
+
+
+def item_wire(_: int, __: str, beleg: str, soll: int, haben: int, is_open: int, datum: str, text: str) -> str:
+    """An item as it was kept then: the text of the answer up to its balance."""
+    return f'{{"beleg":{opos.quoted(beleg)},"belegdatum":"{datum}","buchungstext":{opos.quoted(text)},"saldo":'
+
+
+def fill(tx: Tx, rows: dict[str, tuple[str, list[tuple[Any, ...]]]], *, breaks_ties: bool) -> None:
+    for table, (columns, values) in rows.items():
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        tx.many(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
+    if breaks_ties:
+        # Of two texts on one day another one came first in the language's order.
+        tx.run("UPDATE books_items SET buchungstext = 'x'")
+        tx.run("UPDATE books_item_years SET eb_text = 'x' WHERE eb_text <> ''")

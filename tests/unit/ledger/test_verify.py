@@ -1,0 +1,75 @@
+"""`kontobahn doctor --books`: a cent, a text or a day that is wrong anywhere in the read models is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from kontobahn.ledger.books import verify
+from tests.harness import Service
+from tests.ledger_builder import KASSENBUCH, Books, entry, line
+
+LEDGER = """
+    2025-02-01 S 10010 8400 119,00 RE-1
+    2025-03-01 S 10020 8400 238,00 RE-2
+    2026-01-01 S 10010 9008 100,00 EB Vortrag
+    2026-02-01 S 1200 10020 238,00 RE-2
+"""
+WRONG = [
+    "UPDATE books_periods SET soll = soll + 1 WHERE konto = '84000000' AND periode = 2",
+    "UPDATE books_balances SET wire = REPLACE(wire, '119', '118') WHERE konto = '100100000'",
+    "DELETE FROM books_balances WHERE konto = '84000000'",
+    "UPDATE books_items SET haben = haben + 1 WHERE beleg = 'RE-2'",
+    "UPDATE books_items SET is_open = 1 - is_open WHERE beleg = 'RE-2'",
+    "UPDATE books_items SET buchungstext = 'x' WHERE beleg = 'RE-1'",
+    "UPDATE books_open_accounts SET saldo = saldo + 1",
+    "UPDATE books_open_accounts SET wire = REPLACE(wire, 'RE-1', 'RE-9')",
+    "UPDATE books_open_accounts SET wire = ''",
+    "UPDATE books_item_years SET eb = eb + 1 WHERE jahr = '2026-01-01'",
+    "UPDATE books_item_years SET eb_text = 'anders' WHERE eb_text <> ''",
+    "UPDATE books_item_years SET bewegung = 0 WHERE jahr = '2025-01-01'",
+    "UPDATE books_item_moves SET betrag = betrag + 1 WHERE beleg = 'RE-2'",
+    "UPDATE books_carry_rests SET rest = rest + 1",
+    "UPDATE books_years SET has_eb = 1",
+    "UPDATE books_cash_days SET bewegung = bewegung + 1",
+    "DELETE FROM books_cash_days",
+    "UPDATE books_cash_books SET saldo = saldo + 1",
+    "UPDATE books_cash_books SET last_nummer = 9",
+    "UPDATE books_cash_entries SET betrag = betrag + 1 WHERE nummer = 1",
+    "UPDATE books_cash_entries SET datum = '2026-03-01' WHERE nummer = 1",
+    "UPDATE books_cash_entries SET booking = 1 WHERE nummer = 1",
+    "UPDATE books_cash_entries SET record = REPLACE(record, 'Barverkauf', 'Anderes') WHERE nummer = 1",
+    "DELETE FROM books_cash_entries WHERE nummer = 1",
+]
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    books = Books(service, service.organization(), years=("2025-01-01", "2026-01-01"))
+    books.post(LEDGER)
+    assert books.send(KASSENBUCH, entry(line(10), line(5.5), line(-2, "4930"))).status_code == 201
+    return books
+
+
+def test_every_wrong_cent_text_or_day_is_found(books: Books) -> None:
+    db = books.service.db
+    assert db.read_now(verify.find_differences, books.client.mandant) == []
+    is_sqlite = db.engine.name == "sqlite"
+    triggers = ("_no_update", "_no_delete") if is_sqlite else ("_append_only",)
+
+    class Undone(Exception):
+        """Ends the transaction that made a mistake, so that the next mistake is the only one."""
+
+    for statement in WRONG:
+
+        def damage(tx, statement=statement):  # type: ignore[no-untyped-def]
+            for name in triggers:
+                tx.run(f"DROP TRIGGER books_cash_entries{name}" + ("" if is_sqlite else " ON books_cash_entries"))
+            tx.run(statement)
+            found = verify.find_differences(tx, books.client.mandant)
+            assert found, statement
+            assert all(text.startswith("Client 29098-55003 of connection ") for text in found)
+            raise Undone
+
+        with pytest.raises(Undone):
+            db.write_now(damage)
+    assert db.read_now(verify.find_differences, books.client.mandant) == []
