@@ -204,7 +204,8 @@ class _Document:
             required = endpoint.body_decoder is not None and not endpoint.body_decoder.is_optional
             operation["requestBody"] = {"required": required, "content": {_JSON: {"schema": schema, "example": sample}}}
         if endpoint.takes_raw_body:
-            operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": {"type": "object"}}}}
+            content = {"schema": {"type": "object"}, "example": endpoint.body_example or {}}
+            operation["requestBody"] = {"required": True, "content": {_JSON: content}}
         operation["responses"] = self._all_responses(endpoint, priced=price > 0)
         return operation
 
