@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bank_builder import Bank, facts
 from tests.harness import ServiceFactory
 
 MOST_SECONDS = 300
@@ -25,6 +26,7 @@ def test_no_input_breaks_the_contract(start_service: ServiceFactory, tmp_path: P
     mine = service.organization(role="owner", credits_granted=1_000_000)
     service.user(mine, "erika@muster.example")
     service.ledger_connection(mine)
+    Bank(service).connected(mine, facts(1))
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(CONFIG), "run",
         f"{service.base_url}/openapi.json",
