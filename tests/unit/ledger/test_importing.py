@@ -98,6 +98,15 @@ def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings
     assert len(booked(books)) == 5 + len(rows)
 
 
+def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Books) -> None:
+    other: Columns = {17: '"Anderer Stapel"'}
+    take(books, *GOOD, BAD, partial=True)
+    take(books, GOOD[0], TWIN, BAD, kopf=other, partial=True, another=True)
+    whole = take(books, *GOOD, MENDED)
+    assert (whole.taken, whole.known) == (1, 5)
+    assert take(books, GOOD[0], TWIN, MENDED, kopf=other).known == 2
+
+
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
     take(books, *GOOD, partial=True)
     assert take(books, *GOOD, MENDED).taken == 6

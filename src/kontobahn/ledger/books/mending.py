@@ -40,9 +40,12 @@ class PartialRows:
             self._load()
 
     def _load(self) -> None:
+        # Rows of this very file last, to be found first, where another one has the same.
         for batch, digest, kopf, times in self._tx.all(
-            "SELECT batch, digest, kopf, times FROM books_partial_rows WHERE mandant = ? ORDER BY batch", self._mandant
-        ):
+            "SELECT batch, digest, kopf, times FROM books_partial_rows WHERE mandant = ?"
+            " ORDER BY CASE WHEN kopf = ? THEN 1 ELSE 0 END, batch",
+            self._mandant, self._kopf,
+        ):  # fmt: skip
             self._earlier[batch] = (kopf, self._earlier.get(batch, ("", 0))[1] + times)
             self._left.setdefault(digest, []).extend([batch] * times)
 
