@@ -91,21 +91,26 @@ def listen(
         Rule(anywhere=True).parse(url)
     except (ValueError, Refused) as error:
         raise SetupError(str(error)) from None
-    if not as_json:
-        _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}")
-    failed = asyncio.run(
-        _forward_all(
-            url.rstrip("/"),
-            key,
-            forward_to,
-            signing_key,
-            from_start=from_start,
-            once=once,
-            count=count,
-            as_json=as_json,
-        )
-    )
-    if failed:
+
+    async def main() -> int:
+        """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
+        door = Door(Rule(anywhere=True), user_agent="Kontobahn listen")
+        source = Source(door, url.rstrip("/"), key)
+        seen = failed = 0
+        try:
+            cursor = "0" if from_start else await _end_of_log(source)
+            # Only now: what happens from here on is forwarded.
+            _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}", aside=as_json)
+            async for event in _events(source, cursor, once=once):
+                failed += not await _forward(door, forward_to, signing_key, event, as_json=as_json)
+                seen += 1
+                if seen == count:
+                    break
+        finally:
+            await door.close()
+        return failed
+
+    if asyncio.run(main()):
         raise typer.Exit(1)
 
 
@@ -117,33 +122,6 @@ def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, s
     if not key:
         raise SetupError("Which key? Say it with --key, or in KONTOBAHN_API_KEY.")
     return url or facts.get("base_url") or "http://127.0.0.1:8080", key
-
-
-async def _forward_all(
-    url: str,
-    key: str,
-    forward_to: str,
-    signing_key: bytes,
-    *,
-    from_start: bool,
-    once: bool,
-    count: int | None,
-    as_json: bool,
-) -> int:
-    """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
-    door = Door(Rule(anywhere=True), user_agent="Kontobahn listen")
-    source = Source(door, url, key)
-    seen = failed = 0
-    try:
-        cursor = "0" if from_start else await _end_of_log(source)
-        async for event in _events(source, cursor, once=once):
-            failed += not await _forward(door, forward_to, signing_key, event, as_json=as_json)
-            seen += 1
-            if seen == count:
-                break
-    finally:
-        await door.close()
-    return failed
 
 
 async def _forward(door: Door, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool) -> bool:
@@ -211,5 +189,5 @@ def _why(reply: Reply) -> str:
     raise (SetupError if reply.status < 500 else Unavailable)(f"The service refused: {sentence}")
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+def _say(line: str, *, aside: bool = False) -> None:
+    print(line, file=sys.stderr if aside else sys.stdout, flush=True)

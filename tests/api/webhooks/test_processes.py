@@ -157,7 +157,6 @@ def test_listen_survives_a_restart_of_the_service(tmp_path: Path, make_receiver:
         with listening("--forward-to", receiver.url, "--data", str(tmp_path), "--count", "2") as process:
             assert process.stdout is not None
             assert "whsec_" in process.stdout.readline()
-            time.sleep(0.7)
             send_test(server)
             eventually(lambda: len(receiver.deliveries) == 1)
             server.stop(signal.SIGKILL, expect=-signal.SIGKILL)
