@@ -19,7 +19,7 @@ CREATE TABLE banking_connections (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id TEXT NOT NULL,
   provider TEXT NOT NULL,
-  -- The provider's own id of the connection; empty for a placeholder.
+  -- The provider's own id of the connection, empty for a placeholder.
   provider_ref TEXT NOT NULL,
   api TEXT NOT NULL CHECK (api = 'partner' OR api = 'openbanking'),
   provider_code TEXT NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE banking_accounts (
 );
 CREATE UNIQUE INDEX banking_accounts_by_provider ON banking_accounts (organization_id, connection_id, provider_ref);
 
--- `wire` is the transaction as the API answers it; the other columns are what is searched. Written in one place: ingest.
+-- `wire` is the transaction as the API answers it, the other columns are what is searched. Written in one place: ingest.
 CREATE TABLE banking_transactions (
   account_id BIGINT NOT NULL,
   id BIGINT NOT NULL,
@@ -97,7 +97,7 @@ CREATE TABLE banking_transactions (
   provider_ref TEXT,
   -- What it says, whoever delivers it: finds the same booking again.
   fingerprint TEXT NOT NULL,
-  -- The booked statement it stands in; nothing a later booked statement says can be the same booking.
+  -- The booked statement it stands in. Nothing a later booked statement says can be the same booking.
   statement TEXT,
   end_to_end_id TEXT,
   payment_id BIGINT,
@@ -128,7 +128,7 @@ CREATE TABLE banking_removed_transactions (
 CREATE TABLE banking_statements (
   account_id BIGINT NOT NULL,
   position BIGINT NOT NULL,
-  -- Names the statement; `sha256` is what it says.
+  -- Names the statement. `sha256` is what it says.
   identity TEXT NOT NULL,
   sha256 TEXT NOT NULL,
   state TEXT NOT NULL,
@@ -144,7 +144,7 @@ CREATE TABLE banking_payments (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id BIGINT NOT NULL,
   provider TEXT NOT NULL,
-  -- The provider's own id; unknown until the provider has answered.
+  -- The provider's own id, unknown until the provider has answered.
   provider_ref TEXT,
   connection_id TEXT NOT NULL,
   account_id BIGINT NOT NULL,
