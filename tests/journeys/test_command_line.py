@@ -202,9 +202,9 @@ def test_jobs_run_in_a_process_of_their_own(tmp_path: Path) -> None:
     import sqlite3
 
     database = sqlite3.connect(tmp_path / "kontobahn.sqlite3")
-    done = database.execute("SELECT COUNT(*) FROM job_leases WHERE finished_at IS NOT NULL").fetchone()
+    done = {name for (name,) in database.execute("SELECT name FROM job_leases WHERE finished_at IS NOT NULL")}
     database.close()
-    assert done == (3,)
+    assert {"expire reservations", "ask after payments", "refresh bank connections"} <= done
 
 
 def test_a_lost_database_at_the_start_is_waited_for(tmp_path: Path) -> None:
