@@ -22,12 +22,14 @@ from kontobahn.api.openapi import build_openapi
 from kontobahn.api.server import Api, Receive, Scope, Seam
 from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
-from kontobahn.banking import connect, payment_routes, sync
+from kontobahn.banking import connect, payment_routes, payments, sync
 from kontobahn.banking import routes as banking_routes
 from kontobahn.banking.events import routes as events_routes
 from kontobahn.banking.events.routes import EventsPart
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
+from kontobahn.banking.providers.sandbox import adapter as sandbox
+from kontobahn.banking.providers.sandbox.adapter import SandboxProvider
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -54,13 +56,36 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs stand on: every area's providers behind their ports."""
-    banks: dict[str, BankProvider] = {"files": FilesProvider()}
+    banks: dict[str, BankProvider] = {
+        "files": FilesProvider(),
+        sandbox.NAME: SandboxProvider(db, vault, settings, clock, WayToOurselves()),
+    }
     parts: dict[str, Any] = {
         "ledger": Ledger({"books": BooksProvider(db)}),
         "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
         "events": EventsPart(open_door(settings), Watch(db)),
     }
     return Context(db, vault, settings, clock, parts, (_remove_bank_connections,))
+
+
+class WayToOurselves:
+    """How the sandbox bank reaches our door: an address of the operator's own, so any may be."""
+
+    def __init__(self) -> None:
+        self._door = Door(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
+
+    async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
+        return (await self._door.send("POST", url, headers=headers, body=body)).status
+
+    async def close(self) -> None:
+        await self._door.close()
+
+
+def sandbox_bank(context: Context) -> SandboxProvider:
+    banking: Banking = context.parts["banking"]
+    provider = banking.providers[sandbox.NAME]
+    assert isinstance(provider, SandboxProvider)
+    return provider
 
 
 class Application:
@@ -94,6 +119,7 @@ class Application:
         )
         self.jobs = JobRunner(self.db, scheduled_jobs(context)) if settings.run_jobs else None
         self.deliverer = Deliverer(self.db, self.vault, self.door, settings, self.clock, self.metrics)
+        self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
         self._pages: Asgi | None = None
@@ -118,6 +144,7 @@ class Application:
         if self.jobs:
             self.jobs.start()
             self.deliverer.start()
+            self.sandbox.pump.start()
 
     def about_to_stop(self) -> None:
         """Before the server waits for running calls: those that only wait for something to happen answer now."""
@@ -129,6 +156,7 @@ class Application:
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
+        await self.sandbox.pump.stop()
         await self.deliverer.stop()
         await self.door.close()
         if self._flusher:
@@ -180,10 +208,23 @@ class Application:
 
             from kontobahn.api.docs import docs_routes
             from kontobahn.api.system import system_routes
+            from kontobahn.banking.providers.sandbox.pages import HostedPages
 
-            routes = [*system_routes(self.db, self.metrics, self._openapi), *docs_routes(self.endpoints, self.settings)]
+            routes = [
+                *system_routes(self.db, self.metrics, self._openapi),
+                *docs_routes(self.endpoints, self.settings),
+                *HostedPages(self.db, self.sandbox.pump, self._connection_id, self._payment_id).routes(),
+            ]
             self._pages = Starlette(routes=routes)
         return self._pages
+
+    async def _connection_id(self, pending_token: str) -> str | None:
+        flow = await self.db.read(connect.find_flow, sandbox.NAME, pending_token)
+        return flow.connection_id if flow else None
+
+    async def _payment_id(self, provider_ref: str) -> str | None:
+        row = await self.db.read(payments.by_provider_ref, sandbox.NAME, provider_ref)
+        return str(row.id) if row else None
 
     def _refuse_unknown_prices(self) -> None:
         chargeable = {endpoint.name for endpoint in self.endpoints if endpoint.caller != "anybody"}
@@ -217,6 +258,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         await db.write(sessions.purge_expired)
         while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass
+        await db.write(sandbox.tidy)
 
     return [
         Job("expire reservations", 15, expire_reservations),

@@ -79,6 +79,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connect_provider: Annotated[
         str, _about("banking provider that connect flows go to; empty for none, with statements from files only")
     ] = "sandbox"
+    sandbox_url: Annotated[
+        str,
+        _about(
+            "where the sandbox bank reaches this service with its webhooks, if not at base_url: http://127.0.0.1:8080"
+        ),
+    ] = ""
 
     webhook_allow: Annotated[
         str,

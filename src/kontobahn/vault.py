@@ -24,10 +24,15 @@ class Vault:
     def __init__(self, master_key: bytes) -> None:
         self._hash_key = hmac.digest(master_key, b"kontobahn token hash", "sha256")
         self._seal_key = hmac.digest(master_key, b"kontobahn sealed secrets", "sha256")
+        self._derive_key = hmac.digest(master_key, b"kontobahn derived keys", "sha256")
 
     def token_hash(self, token: str) -> str:
         """What is stored of a token: a copy of the database alone cannot tell a token from a guess."""
         return hmac.digest(self._hash_key, token.encode(), hashlib.sha256).hex()
+
+    def derive(self, purpose: str) -> bytes:
+        """A key for one purpose, the same for every process of this installation."""
+        return hmac.digest(self._derive_key, purpose.encode(), hashlib.sha256)
 
     def seal(self, secret: bytes, context: str) -> bytes:
         """Encrypt for storage; the context (table and row) must be the same when it is opened."""

@@ -60,7 +60,10 @@ def test_the_statement_is_a_csv(tmp_path: Path, settings: dict[str, Any]) -> Non
     kontobahn("demo", data=tmp_path, **settings)
     output = kontobahn("credits", "statement", "--csv", "-o", "Demo Handels GmbH", data=tmp_path, **settings).stdout
     rows = list(csv.DictReader(io.StringIO(output)))
-    assert [(row["kind"], row["amount"], row["available_after"]) for row in rows] == [("grant", "10000", "10000")]
+    granted, *spent = [(row["kind"], row["amount"], row["available_after"]) for row in rows]
+    assert granted == ("grant", "10000", "10000")
+    # The demo has made payments: one is settled, one was rejected, the others are under way.
+    assert [kind for kind, _, _ in spent] == ["reserve", "confirm", "reserve", "reserve", "expire", *["reserve"] * 3]
 
 
 def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: str, settings: dict[str, Any]) -> None:

@@ -111,11 +111,12 @@ def _apply(tx: Tx, provider: str, delivery_id: str, prepared: list[_Prepared]) -
     if not is_first:
         return
     for report, snapshot in prepared:
-        if not _apply_report(tx, provider, report, snapshot):
+        if not apply_report(tx, provider, report, snapshot):
             log.warning("inbound_report_of_unknown", provider=provider, delivery_id=delivery_id)
 
 
-def _apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
+def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
+    """Do what a report says; False where nobody here knows what it is about."""
     match report:
         case ConnectionFinished():
             assert snapshot is not None

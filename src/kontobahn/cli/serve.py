@@ -14,7 +14,7 @@ import typer
 from kontobahn import __version__, log
 from kontobahn import demo as demo_world
 from kontobahn import serve as server
-from kontobahn.app import Application, make_context, scheduled_jobs
+from kontobahn.app import Application, make_context, sandbox_bank, scheduled_jobs
 from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
@@ -75,10 +75,13 @@ def jobs(data: DataOption = None) -> None:
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            pump = sandbox_bank(context).pump
             runner.start()
             deliverer.start()
+            pump.start()
             await stop.wait()
             await runner.stop()
+            await pump.stop()
             await deliverer.stop()
             await door.close()
 

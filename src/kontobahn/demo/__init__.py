@@ -15,7 +15,12 @@ import msgspec
 
 from kontobahn import credits
 from kontobahn.access import audit, keys, organizations, users
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
+from kontobahn.app import make_context
+from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx
+from kontobahn.demo.banking import build_banking
 from kontobahn.demo.ledger import build_ledger
 from kontobahn.ledger.books import setup
 from kontobahn.settings import Settings
@@ -35,7 +40,8 @@ def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any
     if known and db.read_now(_is_there, known["organization_id"]):
         return known
     password = secrets.token_urlsafe(12)
-    facts = db.write_now(build, vault, password, users.hash_password(password))
+    context = make_context(settings, db, vault, SystemClock())
+    facts = db.write_now(build, context, password, users.hash_password(password))
     write_facts(settings, facts)
     return facts
 
@@ -50,8 +56,8 @@ def write_facts(settings: Settings, facts: dict[str, Any]) -> None:
     aside.replace(path)
 
 
-def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, Any]:
-    actor = audit.Actor("demo")
+def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[str, Any]:
+    actor, vault = audit.Actor("demo"), context.vault
     demo = organizations.create(tx, "Demo Handels GmbH", actor)
     second = organizations.create(tx, "Zweite Muster UG", actor)
     agency = organizations.create(tx, "Kanzlei Beispiel Steuerberatung", actor)
@@ -73,6 +79,7 @@ def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, 
         year_start=date(2026, 1, 1),
     )
     agency_key = keys.create(tx, vault, agency.id, "demo of an agency", actor, clients=(demo.id,))
+    principal = Principal(demo.id, "admin", (demo.id,), key_id=key.key.id, user_id=user.id)
     return {
         "base_url": "",
         "api_key": key.secret,
@@ -83,7 +90,7 @@ def build(tx: Tx, vault: Vault, password: str, password_hash: str) -> dict[str, 
         "agency_organization_id": agency.id,
         "user": {"email": EMAIL, "password": password},
         "ledger": build_ledger(tx, demo.id).facts(),
-        "banking": {},
+        "banking": build_banking(tx, context, principal).facts(),
         "mobility": {},
     }
 

@@ -1,0 +1,342 @@
+"""`kontobahn sandbox`: make things happen at the sandbox bank, while the service runs.
+
+A command writes at the bank; the running service delivers the news of it to itself, as a bank outside would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, get_args
+
+import typer
+
+from kontobahn.app import make_context, sandbox_bank
+from kontobahn.banking.model import PaymentStatus
+from kontobahn.banking.providers.sandbox import bank, deliveries, paying, store
+from kontobahn.banking.providers.sandbox.adapter import move_clock
+from kontobahn.banking.providers.sandbox.banks import BANKS
+from kontobahn.banking.providers.sandbox.people import PEOPLE
+from kontobahn.banking.providers.sandbox.plans import CREDITOR_WORD, PLANS, amount_of
+from kontobahn.banking.providers.sandbox.store import Account, Connection
+from kontobahn.banking.providers.sandbox.texts import Booking, purpose
+from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
+from kontobahn.clock import SECOND, SystemClock
+from kontobahn.db import Tx
+from kontobahn.demo import facts_path, read_facts
+from kontobahn.errors import NotFound, SetupError
+from kontobahn.money import amount_text, to_minor
+
+app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fail, destroy, and move its clock.")
+
+ConnectionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONNECTION", help="The connection's id, the bank's ref, or an IBAN; not needed if there is one."
+    ),
+]
+RAW_STATUS = {
+    "initiated": "RCVD", "initiated_info_required": "PATC", "authorizing": "PDNG", "authorized": "ACTC", "processing": "ACSP",
+    "executed": "ACSC", "settled": "ACCC", "failed": "CANC", "rejected": "RJCT",
+}  # fmt: skip
+
+
+# --- Looking
+
+
+@app.command("connections")
+def connections(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the connections at the sandbox bank, with their accounts."""
+    with installation(data) as here:
+        rows = here.db.read_now(_listing)
+    columns = ("connection", "ref", "bank", "user", "consent_expires_at", "account", "iban", "balance")
+    say_table(columns, rows, as_json=as_json, empty="Nobody has connected an account at the sandbox bank yet.")
+
+
+def _listing(tx: Tx) -> list[tuple[Any, ...]]:
+    return [
+        (_our_id(tx, row.ref), row.ref, row.bank_code, row.user_name, moment(row.consent_expires_at), account.name,
+         account.iban, amount_text(account.balance_minor))
+        for row in store.connections(tx)
+        for account in store.accounts(tx, row.ref)
+    ]  # fmt: skip
+
+
+def _our_id(tx: Tx, ref: str) -> str | None:
+    """What the service calls a connection of the bank's."""
+    row = tx.one("SELECT id FROM banking_connections WHERE provider = 'sandbox' AND provider_ref = ?", ref)
+    return row[0] if row else None
+
+
+@app.command("users")
+def users(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the user names that can sign in, and what the bank does with each."""
+    rows = [(person.name, person.about) for person in PEOPLE.values()]
+    say_table(("user", "what happens"), rows, as_json=as_json, empty="")
+
+
+@app.command("banks")
+def banks(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the banks that can be connected."""
+    rows = [(row.code, row.name, row.api, row.country_code, " ".join(row.templates)) for row in BANKS.values()]
+    say_table(("provider_code", "name", "api", "country", "payments"), rows, as_json=as_json, empty="")
+
+
+@app.command("plans")
+def plans(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List what can become of a payment, by creditor name or amount."""
+    rows = [
+        ("" if plan.name == "usual" else f"{CREDITOR_WORD.title()} {plan.name.replace('_', ' ')}",
+         "" if plan.name == "usual" else amount_text(amount_of(plan.name)), plan.about)
+        for plan in PLANS.values()
+    ]  # fmt: skip
+    say_table(("creditor_name", "amount", "what happens"), rows, as_json=as_json, empty="")
+
+
+# --- Accounts
+
+
+@app.command("book")
+def book(
+    amount: Annotated[str, typer.Option("--amount", help="Euros with a point; negative is a debit.")],
+    text: Annotated[str, typer.Option("--text", help="Purpose text.")],
+    account: Annotated[
+        str, typer.Option("--account", help="IBAN, or the bank's ref; not needed if there is one.")
+    ] = "",
+    day: Annotated[str | None, typer.Option("--date", help="Value date; today at the bank by default.")] = None,
+    pending: Annotated[bool, typer.Option("--pending", help="Announced only, not booked yet.")] = False,
+    end_to_end_id: Annotated[str | None, typer.Option("--end-to-end-id", help="For example that of a payment.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Who pays, or is paid.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The bank tells it at the next refresh only.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a booking on an account.
+
+    Example: kontobahn sandbox book --account DE… --amount -12.50 --text "Porto" --date 2026-02-27
+    """
+    minor, made_on = _cents(amount), _day(day)
+    with installation(data) as here:
+        row = here.db.write_now(_book, account, minor, text, made_on, pending, end_to_end_id, name, quiet)
+    facts = {"account": row.iban or row.ref, "amount": amount_text(minor), "status": "pending" if pending else "posted"}
+    say(facts, f"Booked {amount_text(minor)} EUR on {row.name} {row.iban or row.ref}.", as_json=as_json)
+
+
+def _book(
+    tx: Tx, wanted: str, amount_minor: int, text: str, day: date | None, is_pending: bool, end_to_end_id: str | None,
+    name: str | None, is_quiet: bool,
+) -> Account:  # fmt: skip
+    account = _account(tx, wanted)
+    row = store.connection(tx, account.connection_ref)
+    assert row is not None
+    extra = {"additional": "Gutschrift" if amount_minor > 0 else "Überweisung"}
+    if name:
+        extra["payer" if amount_minor > 0 else "payee"] = name
+    written = purpose(row.bank.style, text, EREF=end_to_end_id) if end_to_end_id else text
+    booking = Booking(
+        day or store.bank_day(tx), amount_minor, written, status="pending" if is_pending else "posted",
+        end_to_end_id=end_to_end_id, extra=extra,
+    )  # fmt: skip
+    bank.book(tx, account, booking, quietly=is_quiet)
+    return account
+
+
+@app.command("post-pending")
+def post_pending(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let what is announced on a connection's accounts be booked."""
+    with installation(data) as here:
+        posted = here.db.write_now(lambda tx: bank.post_pending(tx, _connection(tx, connection)))
+    say({"posted": posted}, f"{posted} pending bookings are posted now.", as_json=as_json)
+
+
+# --- Connections
+
+
+@app.command("refresh")
+def refresh(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let the bank say unasked that there is news."""
+    _at_connection(data, connection, bank.tell_news, "has said that there is news", as_json)
+
+
+@app.command("expire-consent")
+def expire_consent(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let the consent of a connection run out now."""
+    _at_connection(data, connection, bank.expire_consent, "no longer accepts the consent", as_json)
+
+
+@app.command("fail")
+def fail(
+    connection: ConnectionArgument = "",
+    error_class: Annotated[str, typer.Option("--error-class", help="For example ProviderError.")] = "ProviderError",
+    message: Annotated[str | None, typer.Option("--message", help="What the bank says of it.")] = None,
+    at_refresh: Annotated[bool, typer.Option("--at-refresh", help="Not now: at the next refresh.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a connection fail.
+
+    Example: kontobahn sandbox fail --error-class InvalidCredentials
+    """
+
+    def happen(tx: Tx, row: Connection) -> None:
+        if at_refresh:
+            bank.fail_next_refresh(tx, row, error_class, message)
+        else:
+            bank.tell_failure(tx, error_class, message or "", ref=row.ref, pending_token=None)
+
+    _at_connection(data, connection, happen, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
+
+
+@app.command("destroy")
+def destroy(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Let the bank destroy a connection."""
+    _at_connection(data, connection, bank.destroy, "has destroyed the connection", as_json)
+
+
+def _at_connection(data: str | None, wanted: str, happen: Any, what: str, as_json: bool) -> None:
+    def work(tx: Tx) -> Connection:
+        row = _connection(tx, wanted)
+        happen(tx, row)
+        return row
+
+    with installation(data) as here:
+        row = here.db.write_now(work)
+    say({"ref": row.ref, "bank": row.bank_code}, f"{row.bank.name} {what}.", as_json=as_json)
+
+
+# --- Payments, clock, deliveries
+
+
+@app.command("payment")
+def payment(
+    payment_id: Annotated[str, typer.Argument(help="The payment's id, its end_to_end_id, or the bank's ref.")],
+    status: Annotated[str, typer.Argument(help="What the bank says of it from now on.")],
+    raw_status: Annotated[
+        str | None, typer.Option("--raw", help="The bank's own code; by default the usual one.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a payment a status, whatever its plan was; also one that nobody knows.
+
+    Example: kontobahn sandbox payment 1000000000001 executed
+    """
+    raw = raw_status or RAW_STATUS.get(status, "PDNG")
+    with installation(data) as here:
+        row = here.db.write_now(_set_status, payment_id, status, raw)
+    note = "" if status in get_args(PaymentStatus) else " That is a status nobody knows."
+    text = f"The bank says {status} ({raw}) of {row.end_to_end_id}.{note}"
+    say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
+
+
+def _set_status(tx: Tx, payment_id: str, status: str, raw: str) -> paying.Payment:
+    row = paying.by_any_name(tx, payment_id)
+    if row is None:
+        raise NotFound(f"The sandbox bank has no payment “{payment_id}”.")
+    return paying.set_status(tx, row, status, raw)
+
+
+@app.command("clock")
+def clock(
+    step: Annotated[str | None, typer.Argument(help="How far to move on: +3d, +2h; or reset.")] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the bank's clock, or move it on; what lies in between happens.
+
+    Example: kontobahn sandbox clock +3d
+    """
+    if step is not None and step != "reset" and not re.fullmatch(r"\+?\d+[smhd]", step):
+        raise typer.BadParameter(f"“{step}” is neither a step like +3d, +2h or +30m, nor reset.")
+    with installation(data) as here:
+        now, ahead = here.db.write_now(_move_clock, step)
+    facts = {"now": moment(now), "ahead_seconds": ahead // SECOND}
+    text = f"At the bank it is {facts['now']}, {facts['ahead_seconds']} seconds ahead of us."
+    say(facts, text, as_json=as_json)
+
+
+def _move_clock(tx: Tx, step: str | None) -> tuple[int, int]:
+    if step == "reset":
+        move_clock(tx, 0)
+    elif step is not None:
+        move_clock(tx, store.ahead(tx) + parse_duration(step.removeprefix("+")) * SECOND)
+    return store.bank_now(tx), store.ahead(tx)
+
+
+@app.command("deliver")
+def deliver(
+    again: Annotated[int, typer.Option("--again", min=0, help="Also so many of the latest a second time.")] = 0,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Deliver from here, now, whatever the bank has to say, instead of leaving it to the service."""
+    with installation(data) as here:
+        facts = read_facts(facts_path(here.settings)) or {}
+        base_url = here.settings.sandbox_url or here.settings.base_url or facts.get("base_url", "")
+        if not base_url:
+            raise SetupError("Say where the service is: set base_url or sandbox_url.")
+
+        def prepare(tx: Tx) -> None:
+            deliveries.again(tx, again)
+            deliveries.hurry(tx)
+
+        here.db.write_now(prepare)
+
+        async def main() -> int:
+            pump = sandbox_bank(make_context(here.settings, here.db, here.vault, SystemClock())).pump
+            pump.aim_at(base_url)
+            try:
+                return await pump.run()
+            finally:
+                await pump.stop()
+
+        delivered = asyncio.run(main())
+        left = len(here.db.read_now(deliveries.waiting))
+    say({"delivered": delivered, "waiting": left}, f"{delivered} delivered, {left} waiting.", as_json=as_json)
+
+
+# --- Which one
+
+
+def _connection(tx: Tx, wanted: str) -> Connection:
+    known = store.connections(tx)
+    if not wanted:
+        if len(known) == 1:
+            return known[0]
+        raise NotFound(f"There are {len(known)} connections at the sandbox bank: say which (`sandbox connections`).")
+    account = store.account(tx, wanted)
+    for row in known:
+        if wanted in (row.ref, _our_id(tx, row.ref)) or (account is not None and account.connection_ref == row.ref):
+            return row
+    raise NotFound(f"The sandbox bank has no connection “{wanted}”; `sandbox connections` lists them.")
+
+
+def _account(tx: Tx, wanted: str) -> Account:
+    found = store.account(tx, wanted) if wanted else None
+    if found is None and not wanted:
+        accounts = [account for row in store.connections(tx) for account in store.accounts(tx, row.ref)]
+        if len(accounts) == 1:
+            return accounts[0]
+        raise NotFound(f"There are {len(accounts)} accounts at the sandbox bank: say which with --account.")
+    if found is None:
+        raise NotFound(f"The sandbox bank has no account “{wanted}”; `sandbox connections` lists them.")
+    return found
+
+
+def _cents(text: str) -> int:
+    try:
+        cents = to_minor(Decimal(text))
+    except (InvalidOperation, ValueError):
+        raise typer.BadParameter(f"“{text}” is no amount; write for example -12.50.") from None
+    if not cents:
+        raise typer.BadParameter("The amount must not be 0.")
+    return cents
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"“{text}” is no date; write for example 2026-02-27.") from None

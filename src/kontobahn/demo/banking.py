@@ -1,0 +1,124 @@
+"""The demo's bank accounts: two connections at the sandbox bank, three accounts, payments in several states.
+
+Made by the bank's own functions and taken in through the same doors as its webhooks, so that both sides agree to the cent.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import collect
+from kontobahn.banking import accounts, connect, connections, inbound, orders, payment_routes, payments
+from kontobahn.banking.model import Connect, NewPayment
+from kontobahn.banking.payments import PaymentRow
+from kontobahn.banking.provider import Banking, ConnectionFinished, PaymentStart
+from kontobahn.banking.providers.sandbox import adapter, bank, deliveries, paying, store
+from kontobahn.banking.providers.sandbox.banks import BANKS
+from kontobahn.banking.providers.sandbox.people import PEOPLE
+from kontobahn.clock import HOUR, MINUTE, berlin_date
+from kontobahn.db import Tx
+from kontobahn.money import from_minor
+
+CONNECT_USER = "demo"
+_CREDITOR_IBAN = "DE75512108001245126199"
+_CALLER_IP = "127.0.0.1"
+
+
+class DemoBanking(NamedTuple):
+    connection_id: str
+    account_id: str
+    second_account_id: str
+    payment_id: str
+
+    def facts(self) -> dict[str, Any]:
+        return {**self._asdict(), "connect_user": CONNECT_USER}
+
+
+def build_banking(tx: Tx, context: Context, principal: Principal) -> DemoBanking:
+    connection_id = _connect(tx, context, principal, "musterbank", {0, 1})
+    _connect(tx, context, principal, "kartenhaus", {0})
+    giro, savings = accounts.of_connection(tx, principal.organization_id, connection_id)
+    payer = _Payer(tx, context, principal, str(giro.id))
+    settled = payer.order("Papier und Mehr GmbH", 148_75, "Rechnung 20417 vom 12. des Monats", "settled")
+    payer.order("Spedition Rollfix KG", 612_00, "Fracht KW 41, Auftrag 88-1203", "executed")
+    payer.order("Werbeagentur Laut", 2_380_00, "Kampagne Herbst, zweite Rate", "rejected")
+    payer.order(
+        "Großhandel Zentral GmbH".replace("ß", "ss"), 1_094_80, "RE 553209 abzgl. 2 Prozent", "authorized", days=5
+    )
+    payer.order("Kanzlei Dr. Recht", 357_00, "Honorarnote 17/2", "initiated_info_required")
+    payer.order("Bueroreinigung Blitz", 226_10, "Reinigung laufender Monat", "initiated")
+    # The settled payment's debit is on the account by now.
+    row = store.connection(tx, _ref(tx, principal.organization_id, connection_id))
+    assert row is not None
+    bank.tell_news(tx, row)
+    _take_in(tx, context)
+    return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id))
+
+
+def _connect(tx: Tx, context: Context, principal: Principal, code: str, positions: set[int]) -> str:
+    """A connect flow from its start to the bank's first news."""
+    token, body, chosen = connect.new_token(), Connect(provider_code=code), BANKS[code]
+    flow = connect.make_flow(
+        tx.now, principal.organization_id, adapter.NAME, chosen.api, principal.user_id, tx.now + HOUR, token, body
+    )
+    connect.begin(tx, flow, body)
+    bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token)
+    _take_in(tx, context)
+    made = connect.find_flow(tx, adapter.NAME, token)
+    assert made is not None
+    assert made.connection_id is not None
+    return made.connection_id
+
+
+def _ref(tx: Tx, organization_id: str, connection_id: str) -> str:
+    return connections.get(tx, organization_id, connection_id).provider_ref
+
+
+def _take_in(tx: Tx, context: Context) -> None:
+    """What the bank has to say, applied here and now instead of by way of the network."""
+    for delivery_id, body in deliveries.waiting(tx):
+        for report in deliveries.reports(body):
+            is_news = isinstance(report, ConnectionFinished)
+            snapshot = bank.snapshot(tx, report.provider_ref or "", context.settings.base_url) if is_news else None
+            inbound.apply_report(tx, adapter.NAME, report, snapshot)
+        deliveries.mark_delivered(tx, delivery_id, "demo")
+
+
+class _Payer:
+    """Orders payments as a call would, and lets the bank go as far with each as it is to come."""
+
+    def __init__(self, tx: Tx, context: Context, principal: Principal, account_id: str) -> None:
+        self._tx = tx
+        self._context = context
+        self._account_id = account_id
+        endpoint = next(one for one in collect(payment_routes) if one.moves_money)
+        self._call = Call(context, endpoint, principal, "req_demo", _CALLER_IP, "demo")
+
+    def order(self, creditor: str, amount_minor: int, text: str, status: str, *, days: int = 0) -> PaymentRow:
+        tx, today = self._tx, berlin_date(self._tx.now)
+        body = NewPayment(
+            account_id=self._account_id, amount=from_minor(amount_minor), creditor_name=creditor, creditor_iban=_CREDITOR_IBAN,
+            description=text, date=today + timedelta(days=days) if days else None,
+        )  # fmt: skip
+        banking: Banking = self._context.parts["banking"]
+        row, _ = orders.intend(tx, self._call, orders.check(body, _CALLER_IP, today), None, banking.providers)
+        made = paying.create(tx, orders.as_order(tx, row, self._context.settings.base_url))
+        url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
+        payments.started(tx, row, PaymentStart(made.ref, url, made.expires_at, paying.report(made)), "creation")
+        self._go_on(made, status)
+        _take_in(tx, self._context)
+        return row
+
+    def _go_on(self, made: paying.Payment, status: str) -> None:
+        tx = self._tx
+        if status == "initiated":
+            return
+        made = paying.signed_in(tx, made, needs_tan=True)
+        if status in ("settled", "authorized"):
+            made = paying.confirm(tx, paying.gave_tan(tx, made))
+            paying.advance_one(tx, made, store.bank_now(tx) + MINUTE)
+        else:
+            paying.set_status(tx, made, status, {"executed": "ACSC", "rejected": "RJCT"}.get(status, "PATC"))

@@ -1,0 +1,147 @@
+"""What every banking provider must do, whatever reaches its banks. An adapter says here how a connection with it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from kontobahn.banking import connect, connections
+from kontobahn.banking.connections import Connection
+from kontobahn.banking.ingest import Counts
+from kontobahn.banking.provider import (
+    BadSignature,
+    BankProvider,
+    ConnectRequest,
+    PaymentOrder,
+    PaymentStart,
+    ProviderRefused,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.db import Tx
+from tests.bank_builder import CREDITOR_IBAN
+from tests.harness import Organization, Service
+from tests.sandbox_visitor import Visitor
+
+
+class Adapter(NamedTuple):
+    """A provider with a connection to it."""
+
+    service: Service
+    owner: Organization
+    provider: BankProvider
+    connection: Connection
+    # The provider's name for an account that can pay, and its IBAN.
+    account_ref: str
+    iban: str
+
+    def ask(self, coroutine: Any) -> Any:
+        return self.service.run(coroutine)
+
+    def order(self, **more: Any) -> PaymentOrder:
+        values = {
+            "end_to_end_id": "KB1-0A0B0C0D", "connection_ref": self.connection.provider_ref, "account_ref": self.account_ref,
+            "template_identifier": "SEPA", "amount_minor": 1234, "currency_code": "EUR", "creditor_name": "Papier GmbH",
+            "creditor_iban": CREDITOR_IBAN, "debtor_name": "Muster GmbH", "debtor_iban": self.iban,
+            "description": "Rechnung 4711", "reference": None, "details": {}, "return_to": None,
+            "customer_ip_address": "127.0.0.1", "own_url": "https://kontobahn.example/order",
+        }  # fmt: skip
+        return PaymentOrder(**{**values, **more})
+
+
+def sandbox(service: Service) -> Adapter:
+    owner, visitor = service.organization(), Visitor(service)
+    connection_id = visitor.connect(owner)["id"]
+    row = service.db.read_now(connections.get, owner.id, connection_id)
+    provider = service.application.sandbox
+    account = next(one for one in service.run(provider.fetch(row.provider_ref)).accounts if one.nature == "checking")
+    return Adapter(service, owner, provider, row, account.provider_ref, account.iban or "")
+
+
+ADAPTERS: dict[str, Callable[[Service], Adapter]] = {"sandbox": sandbox}
+
+
+@pytest.fixture
+def engine() -> str:
+    """What an adapter does differs by adapter, not by engine; those are tried through the calls."""
+    return "sqlite"
+
+
+@pytest.fixture(params=ADAPTERS)
+def adapter(service: Service, request: pytest.FixtureRequest) -> Adapter:
+    return ADAPTERS[request.param](service)
+
+
+def refusal(adapter: Adapter, coroutine: Any) -> str:
+    with pytest.raises(ProviderRefused) as caught:
+        adapter.ask(coroutine)
+    assert str(caught.value)
+    assert not str(caught.value).endswith(".")
+    return caught.value.error_class
+
+
+def test_what_it_tells_hangs_together_and_says_nothing_new_the_second_time(adapter: Adapter) -> None:
+    snapshot: Snapshot = adapter.ask(adapter.provider.fetch(adapter.connection.provider_ref))
+    assert snapshot.connection.provider_ref == adapter.connection.provider_ref
+    accounts = [account.provider_ref for account in snapshot.accounts]
+    assert len(set(accounts)) == len(accounts) > 0
+    assert {facts.account_ref for facts in snapshot.transactions} <= set(accounts)
+    refs = [facts.provider_ref for facts in snapshot.transactions if facts.provider_ref is not None]
+    assert len(set(refs)) == len(refs)
+
+    def take(tx: Tx) -> Counts:
+        connections.lock(tx, adapter.owner.id, adapter.connection.id)
+        return connect.take_snapshot(tx, adapter.connection, snapshot)
+
+    assert adapter.service.db.write_now(take) == Counts(0, 0, 0)
+
+
+def test_a_connect_flow_has_an_address_that_runs_out(adapter: Adapter) -> None:
+    request = ConnectRequest("pending_x", adapter.connection.api, None, (), None)
+    start = adapter.ask(adapter.provider.start_connect(request))
+    assert start.connect_url.startswith(adapter.service.base_url)
+    assert start.expires_at > adapter.service.clock.now()
+    assert refusal(adapter, adapter.provider.start_connect(request._replace(provider_code="nirgendwo"))) == "ProviderNotFound"  # fmt: skip
+
+
+def test_a_connection_that_is_not_there_is_refused_and_ending_it_is_no_error(adapter: Adapter) -> None:
+    provider, ref = adapter.provider, adapter.connection.provider_ref
+    for gone in ("nobody", ref):
+        for _ in range(2):
+            adapter.ask(provider.remove(gone))
+        assert refusal(adapter, provider.fetch(gone))
+        assert refusal(adapter, provider.refresh(gone, "manual"))
+
+
+def test_an_order_is_taken_once_and_found_by_its_end_to_end_id(adapter: Adapter) -> None:
+    provider, order = adapter.provider, adapter.order()
+    assert adapter.ask(provider.find_payment(order)) is None
+    start: PaymentStart = adapter.ask(provider.create_payment(order))
+    assert start.report.status == "initiated"
+    assert start.payment_url
+    found = adapter.ask(provider.find_payment(order))
+    assert found.provider_ref == start.provider_ref
+    assert adapter.ask(provider.create_payment(order)).provider_ref == start.provider_ref
+    assert adapter.ask(provider.payment_status(start.provider_ref)).status == "initiated"
+    assert adapter.ask(provider.find_payment(adapter.order(end_to_end_id="KB2-0A0B0C0D"))) is None
+
+
+def test_an_order_that_cannot_be_is_refused_and_not_there(adapter: Adapter) -> None:
+    for wrong in ({"account_ref": "nobody"}, {"connection_ref": "nobody"}):
+        order = adapter.order(**wrong)
+        assert refusal(adapter, adapter.provider.create_payment(order))
+        assert adapter.ask(adapter.provider.find_payment(order)) is None
+    assert refusal(adapter, adapter.provider.payment_status("nobody"))
+
+
+def test_what_it_did_not_sign_is_not_its_own(adapter: Adapter) -> None:
+    for headers in ({}, {"webhook-id": "x", "webhook-timestamp": "1", "webhook-signature": "v1,x"}):
+        with pytest.raises(BadSignature):
+            adapter.provider.read_webhook(headers, b"{}")
+
+
+def test_a_payment_is_authorised_at_a_page_or_by_a_file(adapter: Adapter) -> None:
+    start = adapter.ask(adapter.provider.create_payment(adapter.order()))
+    is_file = adapter.provider.order_file(adapter.order(), adapter.service.clock.now()) is not None
+    assert is_file is (start.payment_url == adapter.order().own_url)
