@@ -186,8 +186,8 @@ def take_snapshot(tx: Tx, row: Connection, snapshot: Snapshot) -> Counts:
 def failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
     """A flow or a refresh went wrong. False where nobody here knows of it."""
     row = connections.by_provider_ref(tx, provider, report.provider_ref) if report.provider_ref else None
+    flow = find_flow(tx, provider, report.pending_token)
     if row is None:
-        flow = find_flow(tx, provider, report.pending_token)
         if flow is None:
             return False
         wanted = flow.connection_id or flow.pending_token
@@ -199,6 +199,10 @@ def failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
     if row.status == "pending_connect":
         # Nothing was connected; the person may try again until the clean-up.
         connections.change(tx, row, error_class=report.error_class[:100], error_message=report.error_message[:1000])
+        return True
+    if row.status == "active" and flow is not None:
+        # A reconnect that came to nothing: the access is what it was.
+        connections.change(tx, row, refresh_type="", refresh_started_at=None)
         return True
     connections.fail(tx, row, report.error_class, report.error_message)
     return True

@@ -197,12 +197,15 @@ def fail(
         by_class = {**dict.fromkeys(NEEDS_PERSON, "needs_person"), **dict.fromkeys(SWITCHED_OFF, "switched_off")}
         trigger = by_class.get(error_class, "passes")  # type: ignore[assignment]
     assert trigger is not None
-    refresh_type = row.refresh_type or "automatic"
+    before = row
     row = move(
         tx, row, trigger,
         error_class=error_class[:100], error_message=error_message[:1000], refresh_type="", refresh_started_at=None,
     )  # fmt: skip
-    announce.connection_error(tx, row, refresh_type)
+    said = (before.status, before.error_class, before.error_message)
+    # Told again without anybody having asked anew, it is no news.
+    if before.refresh_type or said != (row.status, row.error_class, row.error_message):
+        announce.connection_error(tx, row, before.refresh_type or "automatic")
     return row
 
 

@@ -18,6 +18,7 @@ from kontobahn.banking.provider import (
     ConnectionFinished,
     ConnectionGone,
     PaymentReported,
+    ProviderRefused,
     Report,
     Snapshot,
 )  # fmt: skip
@@ -79,6 +80,9 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
         prepared = [await _prepare(provider, report) for report in provider.reports(body)]
         await context.db.write(_apply, provider_name, delivery_id, prepared)
         return True
+    except ProviderRefused as error:
+        # What it tells of is not there any more; asking again would not help.
+        await context.db.write(_give_up, provider_name, delivery_id, str(error))
     except (NotYet, Unavailable) as error:
         await context.db.write(_postpone, provider_name, delivery_id, attempts, str(error))
     except Exception as error:
@@ -132,6 +136,13 @@ def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | Non
                 raise NotYet(f"There is no payment {report.provider_ref} of {provider} here.")
             payments.apply(tx, payment.organization_id, payment.id, report.report, "webhook")
             return True
+
+
+def _give_up(tx: Tx, provider: str, delivery_id: str, error: str) -> None:
+    tx.run(
+        "UPDATE banking_inbox SET state = 'failed', last_error = ? WHERE provider = ? AND delivery_id = ? AND state = 'received'",
+        error[:500], provider, delivery_id,
+    )  # fmt: skip
 
 
 def _postpone(tx: Tx, provider: str, delivery_id: str, attempts: int, error: str) -> None:

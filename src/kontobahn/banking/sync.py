@@ -84,7 +84,7 @@ async def refresh_automatically(context: Context) -> None:
     for row in await context.db.write(_claim_automatic):
         try:
             await _ask_for_news(context, row, "automatic")
-        except Unavailable as error:
+        except (Unavailable, Conflict, SetupError) as error:
             log.warning("automatic_refresh_failed", connection_id=row.id, detail=str(error))
 
 

@@ -317,3 +317,29 @@ def test_accounts_are_listed_by_api_and_connection(service: Service, bank: Bank,
         "can_hide", "id", "name", "nature", "balance", "currency_code", "created_at", "updated_at", "extra",
     }  # fmt: skip
     assert set(account["extra"]) == {"iban", "holder_name", "transactions_count"}
+
+
+def test_an_error_told_twice_is_one_event(service: Service, bank: Bank, owner: Organization) -> None:
+    row = bank.connected(owner)
+    for _ in range(2):
+        bank.deliver(
+            kind="ConnectionFailed", error_class="InvalidCredentials", error_message="x", provider_ref=row.provider_ref
+        )
+    assert [event["event"] for event in events(service, owner)] == ["connection_error"]
+
+
+def test_a_reconnect_called_off_leaves_a_healthy_connection_alone(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    row = bank.connected(owner)
+    token = service.post(f"{CONNECTIONS}/{row.id}/reconnect", owner.key).json()["pending_token"]
+    bank.deliver(
+        kind="ConnectionFailed",
+        error_class="Cancelled",
+        error_message="x",
+        provider_ref=row.provider_ref,
+        pending_token=token,
+    )
+    [now] = listed(service, owner)
+    assert (now["status"], now["error_class"]) == ("active", None)
+    assert events(service, owner) == []
