@@ -13,7 +13,7 @@ from kontobahn.mobility.cii import payment_terms
 from kontobahn.mobility.facts import Facts, Line, first_day, last_day
 
 # Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.
-MOST_ON_FIRST_PAGE = 8
+MOST_ON_FIRST_PAGE = 5
 # A long list with short entries is set in two columns.
 FEW_TICKETS = 40
 LONGEST_SHORT_REFERENCE = 18
@@ -143,8 +143,8 @@ def _introduction(facts: Facts) -> str:
     count = len(facts.lines)
     tickets = "1 Ticket" if count == 1 else f"{count} Tickets"
     if facts.is_correction:
-        return f"Sehr geehrte Damen und Herren, wir schreiben Ihnen gut und erstatten den Betrag für {tickets}:"
-    return f"Sehr geehrte Damen und Herren, wir berechnen Ihnen gesammelt für {tickets}:"
+        return f"für {tickets} erhalten Sie diesen Betrag zurück:"
+    return f"für {tickets} berechnen wir Ihnen zusammen:"
 
 
 def _groups(facts: Facts) -> Iterable[list[Line]]:
@@ -166,7 +166,7 @@ def _summed(group: list[Line]) -> list[Any]:
 
 
 def _single(line: Line) -> list[Any]:
-    notes = [" · ".join(filter(None, [line.holder_reference, line.reference])), *_notes([line])]
+    notes = [line.holder_reference, *filter(None, [line.reference]), *_notes([line])]
     return [_product(line), notes, _months(line), "1", f"{line.vat_rate} %", euro(line.amount_in_cents),
             euro(line.amount_in_cents)]  # fmt: skip
 
@@ -189,30 +189,27 @@ def _notes(group: list[Line]) -> list[str]:
 
 def _details(facts: Facts) -> dict[str, Any]:
     """Every ticket, under the heading of its group."""
-    with_share = any(line.employer_share_in_cents is not None for line in facts.lines)
-    with_reference = any(line.reference for line in facts.lines)
-    longest = max(len(line.holder_reference) for line in facts.lines)
-    groups = []
-    for group in _groups(facts):
-        first = group[0]
-        total = sum(line.amount_in_cents for line in group)
-        groups.append({
-            "heading": f"{_product(first)}, {_months(first)}",
-            "summary": f"{len(group)} × {euro(first.amount_in_cents)} = {euro(total)}",
-            "rows": [
-                [str(line.position), line.holder_reference, line.reference or "",
-                 "" if line.employer_share_in_cents is None else euro(line.employer_share_in_cents), euro(line.amount_in_cents)]
-                for line in group
-            ],
-        })  # fmt: skip
+    is_short = all(len(line.holder_reference) <= LONGEST_SHORT_REFERENCE and not line.reference for line in facts.lines)
     return {
-        "groups": groups,
-        "with_share": with_share,
-        "with_reference": with_reference,
-        "columns": 2
-        if len(facts.lines) > FEW_TICKETS and not with_reference and longest <= LONGEST_SHORT_REFERENCE
-        else 1,
+        "groups": [_listed(group) for group in _groups(facts)],
+        "columns": 2 if len(facts.lines) > FEW_TICKETS and is_short else 1,
     }
+
+
+def _listed(group: list[Line]) -> dict[str, Any]:
+    first = group[0]
+    total = sum(line.amount_in_cents for line in group)
+    return {
+        "heading": f"{_product(first)}, {_months(first)}",
+        "summary": f"{len(group)} × {euro(first.amount_in_cents)} = {euro(total)}",
+        "with_share": any(line.employer_share_in_cents is not None for line in group),
+        "with_reference": any(line.reference for line in group),
+        "rows": [
+            [str(line.position), line.holder_reference, line.reference or "",
+             "" if line.employer_share_in_cents is None else euro(line.employer_share_in_cents), euro(line.amount_in_cents)]
+            for line in group
+        ],
+    }  # fmt: skip
 
 
 def _payment(facts: Facts) -> list[list[str]] | None:
