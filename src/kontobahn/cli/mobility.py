@@ -114,15 +114,16 @@ def set_seller(
 
 
 def _changed(tx: Tx, organization_id: str, given: dict[str, Any]) -> SellerAnswer:
-    record = msgspec.structs.asdict(seller.load(tx, organization_id))
-    record |= {name: None if value == "" else value for name, value in given.items()}
-    kept = {name: value for name, value in record.items() if value is not None}
+    known = msgspec.structs.asdict(seller.load(tx, organization_id))
+    known |= {name: None if value == "" else value for name, value in given.items()}
+    kept = {name: value for name, value in known.items() if value is not None}
     try:
-        return seller.save(tx, organization_id, msgspec.convert(kept, Seller), COMMAND_LINE)
+        record = seller.check(msgspec.convert(kept, Seller))
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$")
         field = place.strip(".`").replace("_", "-")
-        raise BadRequest(f"--{field} {plain_words(reason)}." if field else f"{plain_words(reason)}.") from None
+        raise BadRequest(f"--{field} {plain_words(reason)}.") from None
+    return seller.save(tx, organization_id, record, COMMAND_LINE)
 
 
 @sellers.command("show")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 
-import segno
-
 from kontobahn.money import amount_text
 
 LARGEST_AMOUNT_IN_CENTS = 99_999_999_999
@@ -20,6 +18,8 @@ def payload(*, name: str, iban: str, bic: str | None, amount_in_cents: int, purp
 
 def picture(text: str) -> str:
     """The code as SVG. Medium error correction and at most version 13, as the standard has it."""
+    import segno
+
     code = segno.make(text, error="m", boost_error=False, micro=False, encoding="utf-8")
     assert isinstance(code.version, int)
     assert code.version <= 13

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from schwifty import BIC, IBAN
-from schwifty.exceptions import SchwiftyException
 
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Uuid, form
 
@@ -219,20 +216,7 @@ class Seller(Body):
     ] = "RE-{year}-"
     invoice_number_digits: Annotated[int, Meta(ge=1, le=10)] = 5
 
-    def __post_init__(self) -> None:
-        if self.iban is not None:
-            self.iban = _compact(IBAN, "iban", self.iban)
-        if self.bic is not None:
-            self.bic = _compact(BIC, "bic", self.bic)
-
 
 class SellerAnswer(Answer):
     seller: Seller
     missing: Annotated[list[str], Meta(description="Fields that an invoice needs and that are not set.")]
-
-
-def _compact(kind: type[IBAN] | type[BIC], field: str, text: str) -> str:
-    try:
-        return str(kind(re.sub(r"\s", "", text)).compact)
-    except SchwiftyException as error:
-        raise ValueError(f"`{field}` is not a valid {field.upper()}: {error}") from None

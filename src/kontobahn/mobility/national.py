@@ -12,8 +12,6 @@ from decimal import Decimal
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from schwifty import IBAN
-
 from kontobahn.mobility.cii import GUIDELINES, NAMESPACES
 
 _AGREEMENT = "rsm:SupplyChainTradeTransaction/ram:ApplicableHeaderTradeAgreement"
@@ -305,4 +303,6 @@ def _has_debit(xml: Xml) -> bool:
 
 
 def _is_iban(text: str) -> bool:
+    from schwifty import IBAN
+
     return IBAN(text, allow_invalid=True).is_valid

@@ -10,12 +10,15 @@ import re
 import threading
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import msgspec
-import typst
 
 from kontobahn.mobility import letter
 from kontobahn.mobility.facts import Facts
+
+if TYPE_CHECKING:
+    import typst
 
 _METADATA = re.compile(
     rb"\n(\d+) 0 obj\n<</Length \d+/Type/Metadata/Subtype/XML>>\nstream\n(.*?)\nendstream\nendobj", re.DOTALL
@@ -49,6 +52,9 @@ def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
 
 @cache
 def _compiler() -> typst.Compiler:
+    # Loaded for the first invoice, not when the service starts.
+    import typst
+
     # Only the typefaces that come with Typst: the same letter on every machine.
     return typst.Compiler(ignore_system_fonts=True)
 

@@ -193,7 +193,7 @@ async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> Sel
 
     A field that is left out is gone, not kept. Invoices that were issued stay as they are.
     """
-    return await call.commit(seller.save, _organization(call, query), body, call.actor)
+    return await call.commit(seller.save, _organization(call, query), seller.check(body), call.actor)
 
 
 def _organization(call: Call, query: OrganizationQuery) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 import msgspec
 
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
 from kontobahn.mobility.facts import needed_of_seller
 from kontobahn.mobility.model import Seller, SellerAnswer
 
@@ -15,6 +19,27 @@ def load(tx: Tx, organization_id: str) -> Seller:
     """What is set so far; all of it may be missing."""
     row = tx.one("SELECT record FROM mobility_sellers WHERE organization_id = ?", organization_id)
     return msgspec.json.decode(row[0], type=Seller) if row else Seller()
+
+
+def check(seller: Seller) -> Seller:
+    """The record with IBAN and BIC as they are stored; BadRequest where one cannot be. What is stored is not doubted again."""
+    seller.iban = _checked("iban", seller.iban)
+    seller.bic = _checked("bic", seller.bic)
+    return seller
+
+
+def _checked(field: Literal["iban", "bic"], text: str | None) -> str | None:
+    if text is None:
+        return None
+    # Its registry of all banks is read when it is needed, not when the service starts.
+    from schwifty import BIC, IBAN
+    from schwifty.exceptions import SchwiftyException
+
+    plain = re.sub(r"\s", "", text)
+    try:
+        return str((IBAN(plain) if field == "iban" else BIC(plain)).compact)
+    except SchwiftyException as error:
+        raise BadRequest(f"The field `{field}` is not a valid {field.upper()}: {error}.", field=field) from None
 
 
 def save(tx: Tx, organization_id: str, seller: Seller, actor: Actor) -> SellerAnswer:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from kontobahn.mobility import seller as sellers
 from kontobahn.mobility import vat
 from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum
 from kontobahn.mobility.model import Seller
@@ -22,7 +23,7 @@ _text = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min
 
 
 def seller(**more: Any) -> Seller:
-    return msgspec.convert({**SELLER, **more}, Seller)
+    return sellers.check(msgspec.convert({**SELLER, **more}, Seller))
 
 
 def line(amount: int = 6_300, rate: int = 7, **more: Any) -> dict[str, Any]:
