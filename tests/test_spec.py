@@ -30,6 +30,7 @@ from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger import model as ledger
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
+from kontobahn.mobility import model as mobility
 from kontobahn.settings import PREFIX, Settings, describe
 from kontobahn.webhooks.endpoint import State as EndpointState
 from kontobahn.webhooks.events import DeliveryState
@@ -175,6 +176,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "webhook URL, length": outbound.LONGEST_URL,
         "events of one page": events.MOST_EVENTS,
         "waiting for an event": events.LONGEST_WAIT_SECONDS,
+        "tickets added by one call": mobility.MOST_TICKETS,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])
@@ -227,6 +229,15 @@ BUILT_RESOURCES: dict[str, type[msgspec.Struct]] = {
     "Transaction change": banking.Change,
     "Payment": banking.Payment,
     "Payment report": banking.PaymentEvent,
+    "Mobility customer": mobility.MobilityCustomer,
+    "Mobility customer, as sent": mobility.NewCustomer,
+    "Mobility customer with tickets": mobility.MobilityCustomerWithTickets,
+    "Mobility ticket": mobility.MobilityTicket,
+    "Mobility ticket, as sent": mobility.NewTicket,
+    "Mobility collective invoice": mobility.MobilityInvoice,
+    "Mobility collective invoice with lines": mobility.MobilityInvoiceWithLines,
+    "Seller, as sent": mobility.Seller,
+    "Seller's data": mobility.SellerAnswer,
     "User": auth.UserView,
     "Session": auth.SessionView,
     "New session": auth.NewSessionView,
@@ -285,6 +296,8 @@ def _plain(kind: shape.Type) -> shape.Type:
 
 
 def _word(kind: shape.Type) -> str:
+    if isinstance(kind, shape.LiteralType) and isinstance(kind.values[0], int):
+        return "integer"
     return _NAME_OF.get(kind.cls, "object") if isinstance(kind, shape.StructType) else _WORD_OF.get(type(kind), "")
 
 
@@ -392,6 +405,7 @@ def test_states_are_those_of_the_code() -> None:
         return {row["State"] for row in table(SPEC / "states.md", heading)}
 
     assert states("Ledger connection") == set(get_args(ledger.ConnectionStatus))
+    assert states("Mobility ticket") == set(get_args(mobility.TicketStatus))
     assert states("Invitation") == set(get_args(auth.InvitationStatus))
     assert states("Bank connection") == set(get_args(banking.ConnectionStatus))
     assert states("Payment") == set(get_args(banking.PaymentStatus))

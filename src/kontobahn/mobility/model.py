@@ -18,11 +18,12 @@ LARGEST_PRICE_IN_CENTS = 99_999_999
 LONGEST_MONTHS = 24
 
 Moment = Annotated[datetime, Meta(tz=True)]
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
+_BLANK = r" \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 # `$` alone would let a line feed at the end pass.
-_NO_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
-ONE_LINE = rf"^[^\s{_NO_CONTROL}][^{_NO_CONTROL}]*$(?!\n)"
+_START = r"^(?!.*\n)"
+ONE_LINE = rf"{_START}[^{_BLANK}{_CONTROL}][^{_CONTROL}]*$"
 _one_line = form("one line of text that does not begin with a blank", ONE_LINE)
-_code = form("letters, digits and . / _ - without blanks", r"^[A-Za-z0-9][A-Za-z0-9./_-]*$(?!\n)")
 Line70 = Annotated[str, _one_line, Meta(max_length=70, examples=["Musterbetrieb GmbH"])]
 Line100 = Annotated[str, _one_line, Meta(max_length=100, examples=["Deutschlandticket Job"])]
 Line200 = Annotated[str, _one_line, Meta(max_length=200, examples=["Umsatzsteuerfrei nach § 4 UStG"])]
@@ -30,23 +31,25 @@ Reference = Annotated[str, _one_line, Meta(max_length=64, examples=["PN-10423"])
 PostalCode = Annotated[str, _one_line, Meta(max_length=12, examples=["10115"])]
 City = Annotated[str, _one_line, Meta(max_length=70, examples=["Berlin"])]
 Street = Annotated[str, _one_line, Meta(max_length=70, examples=["Musterstraße 1"])]
-Country = Annotated[str, form("a country code like DE", r"^[A-Z]{2}$(?!\n)", examples=["DE"])]
+Country = Annotated[str, form("a country code like DE", rf"{_START}[A-Z]{{2}}$", examples=["DE"])]
 Email = Annotated[
     str,
     form(
         "an e-mail address",
-        r"^[^@\s]{2,64}@([^@.\s]+\.)+[^@.\s]{2,}$(?!\n)",
+        rf"{_START}[^@{_BLANK}{_CONTROL}]{{2,64}}@([^@.{_BLANK}{_CONTROL}]+\.)+[^@.{_BLANK}{_CONTROL}]{{2,}}$",
         max_length=120,
         examples=["rechnung@musterbetrieb.example"],
     ),
 ]
 Phone = Annotated[
-    str, form("a phone number with at least three digits", r"^[+0-9][0-9 ()/-]*([0-9][ ()/-]*){3}$(?!\n)", max_length=40,
+    str, form("a phone number with at least three digits", rf"{_START}[+0-9][0-9 ()/-]*([0-9][ ()/-]*){{3}}$", max_length=40,
               examples=["+49 30 1234567"])
 ]  # fmt: skip
-VatId = Annotated[str, form("a VAT id like DE123456789", r"^[A-Z]{2}[A-Z0-9]{2,12}$(?!\n)", examples=["DE123456789"])]
+VatId = Annotated[
+    str, form("a VAT id like DE123456789", rf"{_START}[A-Z]{{2}}[A-Z0-9]{{2,12}}$", examples=["DE123456789"])
+]
 Month = Annotated[
-    str, form("a calendar month like 2026-03", r"^20[0-9]{2}-(0[1-9]|1[0-2])$(?!\n)", examples=["2026-03"])
+    str, form("a calendar month like 2026-03", rf"{_START}20[0-9]{{2}}-(0[1-9]|1[0-2])$", examples=["2026-03"])
 ]
 Cents = Annotated[int, Meta(ge=0, le=LARGEST_PRICE_IN_CENTS)]
 
@@ -193,7 +196,7 @@ class Seller(Body):
     country_code: Country = "DE"
     vat_id: VatId | None = None
     tax_number: (
-        Annotated[str, form("a tax number", r"^[0-9][0-9 /]{5,18}[0-9]$(?!\n)", examples=["37/123/45678"])] | None
+        Annotated[str, form("a tax number", rf"{_START}[0-9][0-9 /]{{5,18}}[0-9]$", examples=["37/123/45678"])] | None
     ) = None
     iban: Annotated[str, _one_line, Meta(max_length=42, examples=["DE02120300000000202051"])] | None = None
     bic: Annotated[str, _one_line, Meta(max_length=14, examples=["BYLADEM1001"])] | None = None
@@ -210,7 +213,7 @@ class Seller(Body):
         str,
         form(
             "up to 20 letters, digits and . / _ - with {year} in it where the year shall stand",
-            r"^([A-Za-z0-9./_-]|\{year\}){0,20}$(?!\n)",
+            rf"{_START}([A-Za-z0-9./_-]|\{{year\}}){{0,20}}$",
             examples=["RE-{year}-"],
         ),
     ] = "RE-{year}-"
