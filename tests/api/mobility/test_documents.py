@@ -53,7 +53,7 @@ def test_the_pdf_says_that_it_is_an_archive_file_and_a_factur_x_invoice(service:
     shop = Shop(service)
     pdf = shop.document(shop.invoice(shop.customer(ticket())), "pdf")
     reader = PdfReader(io.BytesIO(pdf), strict=True)
-    root: Any = reader.trailer["/Root"]
+    root: Any = reader.root_object
     xmp = root["/Metadata"].get_object().get_data().decode()
     for words in ("<pdfaid:part>3</pdfaid:part>", "<pdfaid:conformance>B</pdfaid:conformance>",
                   "<fx:DocumentFileName>factur-x.xml</fx:DocumentFileName>", "<fx:ConformanceLevel>EN 16931</fx:ConformanceLevel>",
