@@ -31,6 +31,7 @@ _PROPERTIES = {
     "ConformanceLevel": ("EN 16931", "The conformance level of the embedded XML document"),
 }
 _NAMESPACE = "urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"
+LARGE = 200
 # The compiler is one object with caches of its own.
 _typesetting = threading.Lock()
 
@@ -46,8 +47,16 @@ def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
         pdf = _compiler().compile(
             _template(), sys_inputs=inputs, format="pdf", pdf_standards=["a-3b"], timestamp=at_seconds
         )
+        if len(facts.lines) > LARGE:
+            _forget()
     assert isinstance(pdf, bytes)
     return declare_factur_x(pdf)
+
+
+def _forget() -> None:
+    """Typst keeps what it has set for ten more compilations in case it comes again: 50 MB each for 1,000 tickets."""
+    for _ in range(11):
+        _compiler().compile(b"", format="svg")
 
 
 @cache
