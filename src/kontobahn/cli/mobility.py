@@ -194,4 +194,4 @@ def _overview(tx: Tx, organization_id: str) -> list[tuple[Any, ...]]:
         " WHERE c.organization_id = ? GROUP BY c.id, c.customer_number, c.name, c.city, c.created_at ORDER BY c.customer_number",
         organization_id,
     )
-    return [(*row[:5], moment(row[5])) for row in rows]
+    return [(customer_id, f"K{number}", *more, moment(made)) for customer_id, number, *more, made in rows]

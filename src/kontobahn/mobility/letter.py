@@ -13,7 +13,7 @@ from kontobahn.mobility.cii import payment_terms
 from kontobahn.mobility.facts import Facts, Line, first_day, last_day
 
 # Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.
-MOST_ON_FIRST_PAGE = 5
+MOST_ON_FIRST_PAGE = 8
 # A long list with short entries is set in two columns.
 FEW_TICKETS = 40
 LONGEST_SHORT_REFERENCE = 18
@@ -64,7 +64,7 @@ def compose(facts: Facts) -> dict[str, Any]:
         "rounding": euro(facts.rounding_in_cents) if facts.rounding_in_cents else None,
         "total_label": "Erstattungsbetrag" if facts.is_correction else "Rechnungsbetrag",
         "total": euro(abs(total)),
-        "exemption": facts.seller.vat_exemption_reason if any(item.vat_rate == 0 for item in facts.sums) else None,
+        "exemption": (facts.seller.vat_exemption_reason or "").rstrip(".") if any(item.vat_rate == 0 for item in facts.sums) else None,
         "terms": payment_terms(facts),
         "payment": _payment(facts),
         "details": None if one_by_one else _details(facts),
@@ -143,8 +143,8 @@ def _introduction(facts: Facts) -> str:
     count = len(facts.lines)
     tickets = "1 Ticket" if count == 1 else f"{count} Tickets"
     if facts.is_correction:
-        return f"für {tickets} erhalten Sie diesen Betrag zurück:"
-    return f"für {tickets} berechnen wir Ihnen zusammen:"
+        return f"Für {tickets} erhalten Sie diesen Betrag zurück:"
+    return f"Für {tickets} berechnen wir Ihnen zusammen:"
 
 
 def _groups(facts: Facts) -> Iterable[list[Line]]:
@@ -178,10 +178,10 @@ def _product(line: Line) -> str:
 def _notes(group: list[Line]) -> list[str]:
     first, found = group[0], []
     if first.discount_in_cents:
-        found.append(f"{euro(first.price_in_cents)} abzüglich {euro(first.discount_in_cents)} Rabatt")
+        found.append(f"{euro(first.price_in_cents)} abzgl. {euro(first.discount_in_cents)} Rabatt")
     shares = [line.employer_share_in_cents for line in group if line.employer_share_in_cents is not None]
     if shares:
-        found.append(f"darin Arbeitgeberanteil {euro(sum(shares))}")
+        found.append(f"AG-Anteil {euro(sum(shares))}")
     if first.credited_number and first.credited_on:
         found.append(f"berechnet mit {first.credited_number} vom {_day(date.fromisoformat(first.credited_on))}")
     return found
@@ -216,12 +216,17 @@ def _payment(facts: Facts) -> list[list[str]] | None:
     seller = facts.seller
     if facts.due_on is None:
         return None
-    rows = [["Empfänger", seller.name or ""], ["IBAN", _in_fours(seller.iban or "")]]
+    rows = [
+        ["Empfänger", seller.name or ""],
+        ["Betrag", euro(facts.amount_in_cents)],
+        ["IBAN", _in_fours(seller.iban or "")],
+        ["Zweck", _purpose(facts)],
+    ]
     if seller.bic:
         rows.append(["BIC", seller.bic])
     if seller.bank_name:
         rows.append(["Bank", seller.bank_name])
-    return [*rows, ["Betrag", euro(facts.amount_in_cents)], ["Verwendungszweck", _purpose(facts)]]
+    return rows
 
 
 def _purpose(facts: Facts) -> str:
