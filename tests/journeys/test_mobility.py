@@ -122,6 +122,7 @@ def test_a_process_killed_in_the_middle_leaves_no_gap_and_no_invoice_without_doc
         assert {item["ticket_count"] for item in found} == {30}
         for item in found:
             assert server.get(item["invoice_pdf_url"]).content.startswith(b"%PDF")
-        findings = answer("doctor", data=tmp_path, **settings)
+        findings = answer("doctor", "--books", data=tmp_path, **settings)
+        assert "no gap" in next(item["finding"] for item in findings if item["area"] == "invoices")
         assert [item for item in findings if item["state"] == "failed"] == []
         server.stop()

@@ -59,6 +59,15 @@ def test_pages_and_sums_come_out_for_any_number_of_tickets(count: int) -> None:
         assert f"Seite {number} von {len(pages)}" in page
 
 
+def test_many_kinds_of_tickets_push_the_sums_to_the_next_page_and_the_list_follows() -> None:
+    pages = printed(make(*(line(6_300 + number, product=f"Ticket {number:02d}") for number in range(25))))
+    assert "Rechnungsbetrag" in pages[1]
+    assert "GiroCode" in pages[1]
+    assert "Einzelaufstellung" in pages[1], "no page is left half empty"
+    for number, page in enumerate(pages, 1):
+        assert f"Seite {number} von {len(pages)}" in page
+
+
 def test_the_longest_texts_stay_on_the_page() -> None:
     long = "W" * 70
     facts = make(
