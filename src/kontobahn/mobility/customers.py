@@ -9,7 +9,7 @@ from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.ids import new_id
-from kontobahn.mobility import numbers
+from kontobahn.mobility import codes, numbers
 from kontobahn.mobility.facts import Buyer
 from kontobahn.mobility.model import AddressLines, MobilityCustomer, NewCustomer
 
@@ -71,6 +71,7 @@ def listing(tx: Tx, organizations: tuple[str, ...]) -> list[MobilityCustomer]:
 
 
 def create(tx: Tx, organization_id: str, new: NewCustomer, *, provider: str = OWN_PLATFORM) -> MobilityCustomer:
+    codes.check(new.country_code, new.vat_id)
     tx.lock("mobility_customers", organization_id)
     _refuse_taken(tx, organization_id, new.mobility_customer_id, None)
     number = _FIRST_NUMBER - 1 + numbers.take(tx, organization_id, "customers")
@@ -86,6 +87,7 @@ def create(tx: Tx, organization_id: str, new: NewCustomer, *, provider: str = OW
 def update(tx: Tx, principal: Principal, customer_id: str, new: NewCustomer) -> MobilityCustomer:
     """Replace what is known of a customer. Invoices keep what they were made with."""
     known = find(tx, principal, customer_id)
+    codes.check(new.country_code, new.vat_id)
     tx.lock("mobility_customers", known.organization_id)
     _refuse_taken(tx, known.organization_id, new.mobility_customer_id, known.id)
     tx.run(

@@ -11,6 +11,7 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
+from kontobahn.mobility import codes
 from kontobahn.mobility.facts import needed_of_seller
 from kontobahn.mobility.model import Seller, SellerAnswer
 
@@ -23,6 +24,7 @@ def load(tx: Tx, organization_id: str) -> Seller:
 
 def check(seller: Seller) -> Seller:
     """The record with IBAN and BIC as they are stored; BadRequest where one cannot be. What is stored is not doubted again."""
+    codes.check(seller.country_code, seller.vat_id)
     seller.iban = _checked("iban", seller.iban)
     seller.bic = _checked("bic", seller.bic)
     return seller

@@ -81,7 +81,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"city": ["Berlin"]}, "city"),
     ({"email": "kein-at"}, "email"),
     ({"country_code": "Deutschland"}, "country_code"),
+    ({"country_code": "ZZ"}, "country_code"),
     ({"vat_id": "123"}, "vat_id"),
+    ({"vat_id": "DE12345678"}, "vat_id"),
+    ({"vat_id": "ZZ123456789"}, "vat_id"),
     ({"stadt": "Berlin"}, "stadt"),
     ({"adress_lines": {}}, "adress_lines"),
 ]
