@@ -54,29 +54,27 @@ def test_bad_input_names_the_field_and_writes_nothing(service: Service) -> None:
     assert shop.tickets(customer_id) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({}, {}),
-        ({}, {"price_in_cents": 5800}),
-        ({"valid_from": "2026-01", "valid_to": "2026-12"}, {}),
-        ({}, {"valid_from": "2025-12", "valid_to": "2026-03"}),
-        ({"reference": "A-1"}, {"reference": "A-2"}),
-        ({"reference": "A-1"}, {"reference": "A-1", "valid_from": "2026-09"}),
-    ],
-)
-def test_overlapping_months_of_one_ticket_are_refused(
-    service: Service, first: dict[str, Any], second: dict[str, Any]
-) -> None:
+OVERLAPS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({}, {"price_in_cents": 5800}),
+    ({"valid_from": "2026-01", "valid_to": "2026-12"}, {}),
+    ({}, {"valid_from": "2025-12", "valid_to": "2026-03"}),
+    ({"reference": "A-1"}, {"reference": "A-2"}),
+    ({"reference": "A-1"}, {"reference": "A-1", "valid_from": "2026-09"}),
+]
+
+
+def test_overlapping_months_of_one_ticket_are_refused(service: Service) -> None:
     shop = Shop(service)
-    apart = shop.customer(ticket(**first))
-    together = shop.customer()
-    later = shop.post(f"/customers/{apart}/tickets", {"tickets": [ticket("PN-9"), ticket(**second)]})
-    at_once = shop.post(f"/customers/{together}/tickets", {"tickets": [ticket(**first), ticket(**second)]})
-    for refused in (later, at_once):
-        assert (refused.status_code, refused.json()["field"]) == (409, "tickets[1]"), refused.text
-    assert len(shop.tickets(apart)) == 1
-    assert shop.tickets(together) == []
+    for first, second in OVERLAPS:
+        apart = shop.customer(ticket(**first))
+        together = shop.customer()
+        later = shop.post(f"/customers/{apart}/tickets", {"tickets": [ticket("PN-9"), ticket(**second)]})
+        at_once = shop.post(f"/customers/{together}/tickets", {"tickets": [ticket(**first), ticket(**second)]})
+        for refused in (later, at_once):
+            assert (refused.status_code, refused.json()["field"]) == (409, "tickets[1]"), refused.text
+        assert len(shop.tickets(apart)) == 1
+        assert shop.tickets(together) == []
 
 
 def test_what_does_not_overlap_is_taken(service: Service) -> None:
