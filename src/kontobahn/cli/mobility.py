@@ -26,7 +26,7 @@ from kontobahn.errors import BadRequest, Refusal
 from kontobahn.mobility import customers, importing, seller
 from kontobahn.mobility.importing import ImportRefused, Report
 from kontobahn.mobility.model import NewCustomer, Seller, SellerAnswer
-from kontobahn.mobility.providers import csv_file
+from kontobahn.mobility.providers.csv_file import CsvTickets
 
 sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
 buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
@@ -64,7 +64,7 @@ def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) 
     outcome: dict[str, Any] = {"file": str(file), "taken": 0, "unchanged": 0, "refused": [], "error": None}
     here.db.read_now(customers.find_for_operator, customer_id)
     try:
-        content = csv_file.read(file.read_bytes())
+        content = CsvTickets(file).content()
 
         def unit(tx: Tx) -> Report:
             return importing.take(tx, customer_id, content.reports, content.refused, partial=partial)

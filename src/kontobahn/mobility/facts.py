@@ -10,6 +10,7 @@ from calendar import monthrange
 from datetime import date
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from kontobahn.mobility.model import Seller
@@ -121,6 +122,12 @@ class Facts(NamedTuple):
             if line.credited_number is not None and line.credited_on is not None
         }
         return sorted(found)
+
+
+def stored_seller(record: str) -> Seller:
+    """A record as it was stored. It was checked then: a stricter rule of today must not make an old invoice unreadable."""
+    given = msgspec.json.decode(record, type=dict[str, Any])
+    return Seller(**{name: value for name, value in given.items() if name in Seller.__struct_fields__})
 
 
 def first_day(month: str) -> date:

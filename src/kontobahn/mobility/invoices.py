@@ -19,13 +19,12 @@ from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
 from kontobahn.mobility import cii, customers, national, numbers, seller, tickets, vat
 from kontobahn.mobility.customers import Customer
-from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum, needed_of_seller
+from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum, needed_of_seller, stored_seller
 from kontobahn.mobility.model import (
     InvoiceLine,
     InvoicesQuery,
     MobilityInvoice,
     MobilityInvoiceWithLines,
-    Seller,
     VatSum,
 )
 from kontobahn.mobility.provider import TicketReport
@@ -209,7 +208,7 @@ def load(tx: Tx, organization_id: str, invoice_id: str) -> Facts:
     )  # fmt: skip
     return Facts(
         number, type_code, date.fromisoformat(issued_on), date.fromisoformat(due_on) if due_on else None,
-        msgspec.json.decode(selling, type=Seller), msgspec.json.decode(buying, type=Buyer),
+        stored_seller(selling), msgspec.json.decode(buying, type=Buyer),
         [Line(*line) for line in lines], [Sum(*item) for item in sums],
     )  # fmt: skip
 

@@ -12,14 +12,14 @@ from kontobahn.access.audit import Actor
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.mobility import codes
-from kontobahn.mobility.facts import needed_of_seller
+from kontobahn.mobility.facts import needed_of_seller, stored_seller
 from kontobahn.mobility.model import Seller, SellerAnswer
 
 
 def load(tx: Tx, organization_id: str) -> Seller:
     """What is set so far; all of it may be missing."""
     row = tx.one("SELECT record FROM mobility_sellers WHERE organization_id = ?", organization_id)
-    return msgspec.json.decode(row[0], type=Seller) if row else Seller()
+    return stored_seller(row[0]) if row else Seller()
 
 
 def check(seller: Seller) -> Seller:

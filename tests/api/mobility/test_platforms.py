@@ -123,3 +123,13 @@ def test_a_contradiction_of_the_platform_is_refused_whole(service: Service) -> N
     assert refused.status_code == 409
     assert "A-1" in refused.json()["error"]
     assert len(shop.tickets(customer_id)) == 1
+
+
+def test_a_file_with_unreadable_rows_is_not_billed_by_half(service: Service, tmp_path: Path) -> None:
+    shop, file = Shop(service), tmp_path / "tickets.csv"
+    file.write_text(CSV + ROWS[0] + "\nA-2;Deutschlandticket Job;PN-2;2026-03;-1;7\n", "utf-8")
+    customer_id = connect(service, shop, CsvTickets(file))
+    refused = shop.post(f"/customers/{customer_id}/invoice")
+    assert refused.status_code == 409
+    assert "line 3: price_in_cents -1 is less than 0" in refused.json()["error"]
+    assert shop.tickets(customer_id) == []

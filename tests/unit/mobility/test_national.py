@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
+from kontobahn.errors import Conflict
 from kontobahn.mobility import cii, national
+from kontobahn.mobility.facts import stored_seller
+from kontobahn.mobility.invoices import _refuse_incomplete
 from tests.mobility_builder import broken_rules
-from tests.unit.mobility.invoices import line, make
+from tests.unit.mobility.invoices import line, make, seller
 
 (GOOD,) = cii.write(make(line(), line(3_500, 19)), "xrechnung")
 Break = Callable[[str], str]
@@ -114,3 +118,16 @@ def test_a_rule_finds_what_breaks_it(number: str) -> None:
 def test_a_discount_as_the_rule_wants_it_is_none_to_complain_of() -> None:
     terms = instead("Zahlbar ohne Abzug bis zum 16.03.2026.", "#SKONTO#TAGE=7#PROZENT=2.00#\n")(GOOD.decode())
     assert national.violations(terms.encode()) == []
+
+
+def test_an_invoice_that_breaks_one_is_refused_with_its_number() -> None:
+    facts = make(line(), by=msgspec.structs.replace(seller(), contact_phone="+1"))
+    with pytest.raises(Conflict, match="BR-DE-27") as refusal:
+        _refuse_incomplete(facts)
+    assert refusal.value.extra["missing"] == ["BR-DE-27"]
+    _refuse_incomplete(make(line()))
+
+
+def test_an_old_invoice_stays_readable_whatever_the_rules_are_today() -> None:
+    old = stored_seller('{"name": "' + "x" * 200 + '", "iban": "old", "fax": "gone since"}')
+    assert (len(old.name or ""), old.iban, old.payment_days) == (200, "old", 14)

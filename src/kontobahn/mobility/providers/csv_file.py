@@ -6,6 +6,7 @@ meant, so it is not passed over.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import difflib
 import io
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.api.wire import plain_words
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, Conflict
 from kontobahn.mobility.model import LARGEST_PRICE_IN_CENTS, NewTicket
 from kontobahn.mobility.provider import PlatformCustomer, TicketReport
 from kontobahn.mobility.tickets import Refused
@@ -46,15 +47,25 @@ class TicketFile(NamedTuple):
 
 
 class CsvTickets:
-    """A file as a ticket platform of its own."""
+    """A file as a ticket platform of its own. It has no numbers for tickets unless it has a column for them."""
 
     name = "csv"
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def content(self) -> TicketFile:
+        return read(self._path.read_bytes())
+
     async def tickets(self, customer: PlatformCustomer) -> Sequence[TicketReport]:
-        return read(self._path.read_bytes()).reports
+        found = await asyncio.to_thread(self.content)
+        if found.refused:
+            # Half a file must not be billed as if it were the whole.
+            line, column, reason = found.refused[0]
+            raise Conflict(
+                f"{self._path.name} has rows that cannot be read; the first is line {line}: {column} {reason}."
+            )
+        return found.reports
 
 
 def read(content: bytes) -> TicketFile:
