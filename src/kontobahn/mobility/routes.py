@@ -7,7 +7,7 @@ from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Download, ListQuery, Uuid
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, SetupError
-from kontobahn.mobility import customers, documents, invoices, seller, tickets
+from kontobahn.mobility import customers, documents, examples, invoices, seller, tickets
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.documents import MEDIA_TYPES, Kind
 from kontobahn.mobility.model import (
@@ -28,13 +28,18 @@ from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketReport
 _ERRORS = (403, 404)
 
 
-@get("/v2/mobility/customers", errors=_ERRORS)
+@get("/v2/mobility/customers", errors=_ERRORS, example=[examples.CUSTOMER])
 async def list_customers(call: Call, query: ListQuery) -> list[MobilityCustomer]:
     """List the customers of transport tickets."""
     return await call.read(customers.listing, call.principal.organizations(query.organization_id))
 
 
-@post("/v2/mobility/customers", errors=(403, 404, 409))
+@post(
+    "/v2/mobility/customers",
+    errors=(403, 404, 409),
+    body_example=examples.NEW_CUSTOMER,
+    example=examples.CUSTOMER,
+)
 async def create_customer(call: Call, query: OrganizationQuery, body: NewCustomer) -> MobilityCustomer:
     """Create a customer.
 
@@ -44,13 +49,18 @@ async def create_customer(call: Call, query: OrganizationQuery, body: NewCustome
     return await call.commit(customers.create, _organization(call, query), body)
 
 
-@get("/v2/mobility/customers/{id}", errors=_ERRORS)
+@get("/v2/mobility/customers/{id}", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
 async def get_customer(call: Call, id: Uuid) -> MobilityCustomerWithTickets:
     """Read a customer with all tickets, the earliest first."""
     return await call.read(_with_tickets, call, id)
 
 
-@put("/v2/mobility/customers/{id}", errors=(403, 404, 409))
+@put(
+    "/v2/mobility/customers/{id}",
+    errors=(403, 404, 409),
+    body_example=examples.NEW_CUSTOMER,
+    example=examples.CUSTOMER,
+)
 async def update_customer(call: Call, id: Uuid, body: NewCustomer) -> MobilityCustomer:
     """Replace what is known of a customer.
 
@@ -76,7 +86,12 @@ def _with_tickets(tx: Tx, call: Call, customer_id: str) -> MobilityCustomerWithT
 # --- Tickets
 
 
-@post("/v2/mobility/customers/{id}/tickets", errors=(403, 404, 409))
+@post(
+    "/v2/mobility/customers/{id}/tickets",
+    errors=(403, 404, 409),
+    body_example={"tickets": [examples.NEW_TICKET]},
+    example=[examples.TICKET],
+)
 async def create_tickets(call: Call, id: Uuid, body: NewTickets) -> list[MobilityTicket]:
     """Add tickets to a customer, all of them or none.
 
@@ -103,7 +118,7 @@ def _add_tickets(tx: Tx, call: Call, customer_id: str, body: NewTickets) -> list
     return [ticket.view() for ticket in outcome.taken]
 
 
-@post("/v2/mobility/tickets/{id}/cancel", statuses=(200,), errors=_ERRORS)
+@post("/v2/mobility/tickets/{id}/cancel", statuses=(200,), errors=_ERRORS, example=examples.CANCELLED)
 async def cancel_ticket(call: Call, id: Uuid) -> MobilityTicket:
     """Cancel a ticket.
 
@@ -116,7 +131,7 @@ async def cancel_ticket(call: Call, id: Uuid) -> MobilityTicket:
 # --- Invoices
 
 
-@post("/v2/mobility/customers/{id}/invoice", errors=(403, 404, 409, 503), moves_money=True)
+@post("/v2/mobility/customers/{id}/invoice", errors=(403, 404, 409, 503), moves_money=True, example=examples.INVOICE)
 async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
     """Create a collective invoice for the customer.
 
@@ -140,7 +155,7 @@ async def _platform(call: Call, customer: Customer) -> list[TicketReport]:
     return list(await platform.tickets(asked))
 
 
-@get("/v2/mobility/invoices", errors=_ERRORS)
+@get("/v2/mobility/invoices", errors=_ERRORS, example=[examples.INVOICE])
 async def list_invoices(call: Call, query: InvoicesQuery) -> list[MobilityInvoice]:
     """List the collective invoices, by customer and by day, the earliest first."""
     organizations = call.principal.organizations(query.organization_id)
@@ -153,7 +168,7 @@ def _invoices(tx: Tx, call: Call, organizations: tuple[str, ...], query: Invoice
     return invoices.listing(tx, organizations, query, call.context.settings.base_url)
 
 
-@get("/v2/mobility/invoices/{id}", errors=_ERRORS)
+@get("/v2/mobility/invoices/{id}", errors=_ERRORS, example=examples.INVOICE_WITH_LINES)
 async def get_invoice(call: Call, id: Uuid) -> MobilityInvoiceWithLines:
     """Read a collective invoice with its lines and its sums by VAT rate."""
     return await call.read(invoices.show, call.principal, id, call.context.settings.base_url)
@@ -181,13 +196,19 @@ async def _document(call: Call, invoice_id: str, kind: Kind) -> Download:
 
 
 # Choice 31: the seller's data are settings of the organisation.
-@get("/v2/mobility/seller", errors=_ERRORS)
+@get("/v2/mobility/seller", errors=_ERRORS, example=examples.SELLER)
 async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
     """Read how the organisation stands on its invoices, and what is still missing."""
     return await call.read(seller.show, _organization(call, query))
 
 
-@put("/v2/mobility/seller", role="admin", errors=_ERRORS)
+@put(
+    "/v2/mobility/seller",
+    role="admin",
+    errors=_ERRORS,
+    body_example=examples.NEW_SELLER,
+    example=examples.SELLER,
+)
 async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> SellerAnswer:
     """Set the organisation's name, address, tax numbers, bank account and invoice numbers, all at once.
 
