@@ -1,7 +1,7 @@
 """The demo's tickets: the demo organisation sells job tickets to a company with open ones, and to one without.
 
-The first customer's tickets are those of this month and the last: several products, both VAT rates, discounts, employer's shares,
-an annual ticket and a cancelled one.
+The first customer's tickets are those of this month and the last: several products, both VAT rates, discounts, employer's shares
+and an annual ticket.
 """
 
 from __future__ import annotations
