@@ -25,6 +25,7 @@ from kontobahn.settings import load
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
+from tests.mobility_builder import CUSTOMER, SELLER, Shop, ticket
 from tests.statement_builder import Booking, Sheet, camt
 
 UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
@@ -43,6 +44,8 @@ class Recipe(NamedTuple):
     used_up: bool = False
     # Whether an agency may do this for its clients; managing their people is not its business.
     agency_may: bool = True
+    # What makes the call possible a second time, where the agency's used it up.
+    again: Callable[[Service, Organization, dict[str, str]], object] = lambda service, owner, mine: None
 
 
 def _organization(service: Service, owner: Organization) -> dict[str, str]:
@@ -96,6 +99,43 @@ def _webhook_url(service: Service, owner: Organization) -> dict[str, str]:
 def _event(service: Service, owner: Organization) -> dict[str, str]:
     _webhook_url(service, owner)
     return {"id": service.post("/v2/banking/webhook-url/test", owner.key).json()["data"]["id"]}
+
+
+def _seller(service: Service, owner: Organization) -> dict[str, str]:
+    Shop(service, owner)
+    return {"organization_id": owner.id}
+
+
+def _mobility_customer(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": Shop(service, owner).customer()}
+
+
+def _open_ticket(service: Service, owner: Organization) -> dict[str, str]:
+    return {"id": Shop(service, owner).customer(ticket())}
+
+
+def _another_ticket(service: Service, owner: Organization, mine: dict[str, str]) -> None:
+    Shop(service, owner).add(mine["id"], ticket(valid_from="2026-09"))
+
+
+def _cancel_all(service: Service, owner: Organization, mine: dict[str, str]) -> None:
+    shop = Shop(service, owner)
+    for item in shop.tickets(mine["id"]):
+        shop.ok(shop.post(f"/tickets/{item['id']}/cancel"))
+
+
+def _mobility_ticket(service: Service, owner: Organization) -> dict[str, str]:
+    shop = Shop(service, owner)
+    return {"id": shop.add(shop.customer(), ticket())[0]["id"]}
+
+
+def _invoices_of_customer(service: Service, owner: Organization) -> dict[str, str]:
+    return {"customer_id": Shop(service, owner).customer(ticket())}
+
+
+def _mobility_invoice(service: Service, owner: Organization) -> dict[str, str]:
+    shop = Shop(service, owner)
+    return {"id": shop.invoice(shop.customer(ticket()))["id"]}
 
 
 _CASH_ENTRY = entry(line(1))
@@ -199,6 +239,22 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/payments/{id}", "id"): Recipe(_payment, unknown="777"),
     ("GET /v2/banking/payments/{id}/history", "id"): Recipe(_payment, unknown="777"),
     ("GET /v2/banking/payments/{id}/order", "id"): Recipe(_file_payment, unknown="777"),
+    ("GET /v2/mobility/customers", "organization_id"): Recipe(_organization),
+    ("GET /v2/mobility/customers/{id}", "id"): Recipe(_mobility_customer),
+    ("GET /v2/mobility/invoices", "customer_id"): Recipe(_invoices_of_customer),
+    ("GET /v2/mobility/invoices", "organization_id"): Recipe(_organization),
+    ("GET /v2/mobility/invoices/{id}", "id"): Recipe(_mobility_invoice),
+    ("GET /v2/mobility/invoices/{id}/pdf", "id"): Recipe(_mobility_invoice),
+    ("GET /v2/mobility/invoices/{id}/xml", "id"): Recipe(_mobility_invoice),
+    ("GET /v2/mobility/seller", "organization_id"): Recipe(_organization),
+    ("POST /v2/mobility/customers", "organization_id"): Recipe(_organization, body=CUSTOMER),
+    ("POST /v2/mobility/customers/{id}/invoice", "id"): Recipe(_open_ticket, again=_another_ticket),
+    ("POST /v2/mobility/customers/{id}/tickets", "id"): Recipe(
+        _mobility_customer, body={"tickets": [ticket()]}, again=_cancel_all
+    ),
+    ("POST /v2/mobility/tickets/{id}/cancel", "id"): Recipe(_mobility_ticket),
+    ("PUT /v2/mobility/customers/{id}", "id"): Recipe(_mobility_customer, body=CUSTOMER),
+    ("PUT /v2/mobility/seller", "organization_id"): Recipe(_seller, body=SELLER),
 }
 # Names that look like an id of ours and are none, and why.
 EXEMPT = {
@@ -276,6 +332,7 @@ def test_nobody_but_the_owner_and_its_agency_gets_at_an_id(service: Service, cal
     if recipe.agency_may and not recipe.used_up:
         allowed = ask(service, call, inside.key, mine)
         assert allowed.status_code < 300, allowed.text
+        recipe.again(service, owner, mine)
     # Last, because it may use the thing up: after all these attempts it is still the owner's.
     done = ask(service, call, _sessions.get(owner.key, owner.key), mine)
     assert done.status_code < 300, done.text

@@ -39,6 +39,10 @@ from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
+from kontobahn.mobility import documents
+from kontobahn.mobility import routes as mobility_routes
+from kontobahn.mobility.provider import Mobility
+from kontobahn.mobility.providers.own import OwnTickets
 from kontobahn.outbound import Door, Rule
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
@@ -51,7 +55,7 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
 def all_endpoints() -> list[Endpoint]:
-    return collect(auth_routes, ledger_routes, banking_routes, payment_routes, events_routes)
+    return collect(auth_routes, ledger_routes, banking_routes, payment_routes, events_routes, mobility_routes)
 
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
@@ -63,6 +67,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     parts: dict[str, Any] = {
         "ledger": Ledger({"books": BooksProvider(db)}),
         "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
+        "mobility": Mobility({OwnTickets.name: OwnTickets()}),
         "events": EventsPart(open_door(settings), Watch(db)),
     }
     return Context(db, vault, settings, clock, parts, (_remove_bank_connections,))
@@ -260,11 +265,15 @@ def scheduled_jobs(context: Context) -> list[Job]:
             pass
         await db.write(sandbox.tidy)
 
+    async def make_due_documents() -> None:
+        await documents.make_due(db)
+
     return [
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
         Job("purge what has expired", 300, purge),
         *sync.banking_jobs(context),
+        Job("make due invoice documents", 30, make_due_documents),
     ]
 
 

@@ -18,6 +18,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, Unavailable
 from kontobahn.ledger.books import verify
+from kontobahn.mobility import verify as invoice_verify
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
 
@@ -38,7 +39,8 @@ def doctor(
         bool, typer.Option("--settings", help="Also list every setting with its meaning.")
     ] = False,
     with_books: Annotated[
-        bool, typer.Option("--books", help="Also recompute the ledger's read models from the bookings, cent by cent.")
+        bool,
+        typer.Option("--books", help="Also recompute the ledger's read models cent by cent, and check every invoice."),
     ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -81,6 +83,7 @@ def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:
         yield from _database(settings, db)
         if with_books:
             yield from _books(db)
+            yield from _invoices(db)
     finally:
         db.close()
 
@@ -185,6 +188,17 @@ def _books(db: Database) -> Iterator[Finding]:
     if not wrong:
         yield Finding(
             "books", "ok", f"{len(mandanten)} clients: every read model equals its bookings, every cash book its chain"
+        )
+
+
+def _invoices(db: Database) -> Iterator[Finding]:
+    sellers = db.read_now(invoice_verify.organizations)
+    wrong = [text for seller in sellers for text in db.read_now(invoice_verify.find_differences, seller)]
+    for text in wrong:
+        yield Finding("invoices", "failed", text, "Keep the database as it is and report this.")
+    if not wrong:
+        yield Finding(
+            "invoices", "ok", f"{len(sellers)} sellers: no gap in the numbers, every document as it was stored"
         )
 
 

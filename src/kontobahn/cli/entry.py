@@ -7,7 +7,20 @@ import sys
 import typer
 
 from kontobahn import __version__
-from kontobahn.cli import backup, books, credits, doctor, files, keys, listen, organizations, sandbox, serve, users
+from kontobahn.cli import (
+    backup,
+    books,
+    credits,
+    doctor,
+    files,
+    keys,
+    listen,
+    mobility,
+    organizations,
+    sandbox,
+    serve,
+    users,
+)
 from kontobahn.cli.common import JsonOption, say
 from kontobahn.errors import KontobahnError, Unavailable
 
@@ -34,6 +47,9 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(credits.app, name="credits")
 app.add_typer(books.app, name="books")
 app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(mobility.sellers, name="seller")
+app.add_typer(mobility.buyers, name="customers")
+files.imports.command("tickets")(mobility.import_tickets)
 app.add_typer(files.imports, name="import")
 app.add_typer(files.exports, name="export")
 

@@ -22,6 +22,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx
 from kontobahn.demo.banking import build_banking
 from kontobahn.demo.ledger import build_ledger
+from kontobahn.demo.mobility import build_mobility
 from kontobahn.ledger.books import setup
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
@@ -91,7 +92,7 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
         "user": {"email": EMAIL, "password": password},
         "ledger": build_ledger(tx, demo.id).facts(),
         "banking": build_banking(tx, context, principal).facts(),
-        "mobility": {},
+        "mobility": build_mobility(tx, demo.id).facts(),
     }
 
 

@@ -1,0 +1,197 @@
+"""`kontobahn import tickets`, `kontobahn seller` and `kontobahn customers`: the mobility area for operators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from kontobahn.access.audit import COMMAND_LINE
+from kontobahn.api.wire import plain_words
+from kontobahn.cli.common import (
+    DataOption,
+    Installation,
+    JsonOption,
+    OrganizationOption,
+    choose_organization,
+    installation,
+    moment,
+    say,
+    say_table,
+)
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Refusal
+from kontobahn.mobility import customers, importing, seller
+from kontobahn.mobility.importing import ImportRefused, Report
+from kontobahn.mobility.model import NewCustomer, Seller, SellerAnswer
+from kontobahn.mobility.providers.csv_file import CsvTickets
+
+sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
+buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
+Text = Annotated[str | None, typer.Option(show_default=False)]
+
+
+def import_tickets(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="CSV file; its first row names the columns.")
+    ],
+    customer: Annotated[str, typer.Option("--customer", metavar="ID", help="The customer whose tickets they are.")],
+    partial: Annotated[bool, typer.Option("--partial", help="Take the file without its refused rows.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take tickets from a CSV file (UTF-8; semicolons, commas or tabs).
+
+    Columns: product, holder_reference, valid_from (2026-03), price_in_cents, vat_rate; also valid_to, discount_in_cents,
+    employer_share_in_cents, reference. A file is taken whole or not at all, unless --partial is given; tickets that are there
+    already are passed over, so the same file twice bills nothing twice. Exit code 1 when a row was refused.
+
+    Example: kontobahn import tickets tickets.csv --customer 0193…
+    """
+    with installation(data) as here:
+        outcome = _import(here, file, customer, partial=partial)
+    if as_json:
+        say(outcome, "", as_json=True)
+    else:
+        _tell(outcome)
+    if outcome["error"] or outcome["refused"]:
+        raise typer.Exit(1)
+
+
+def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) -> dict[str, Any]:
+    outcome: dict[str, Any] = {"file": str(file), "taken": 0, "unchanged": 0, "refused": [], "error": None}
+    here.db.read_now(customers.find_for_operator, customer_id)
+    try:
+        content = CsvTickets(file).content()
+
+        def unit(tx: Tx) -> Report:
+            return importing.take(tx, customer_id, content.reports, content.refused, partial=partial)
+
+        report = here.db.write_now(unit)
+    except ImportRefused as refusal:
+        report = refusal.report
+        outcome["error"] = str(refusal)
+    except Refusal as error:
+        return {**outcome, "error": str(error)}
+    rows = [{"line": row.line, "column": row.column, "reason": row.reason} for row in report.refused]
+    return {**outcome, "taken": report.taken, "unchanged": report.unchanged, "refused": rows}
+
+
+def _tell(outcome: dict[str, Any]) -> None:
+    if outcome["refused"]:
+        rows = [(row["line"], row["column"], row["reason"]) for row in outcome["refused"]]
+        say_table(("line", "column", "reason"), rows, as_json=False, empty="")
+    if outcome["error"]:
+        print(f"{outcome['file']}: {outcome['error']}")
+    else:
+        print(f"{outcome['file']}: {outcome['taken']} tickets taken, {outcome['unchanged']} were there already.")
+
+
+@sellers.command("set")
+def set_seller(
+    name: Text = None, street: Text = None, postal_code: Text = None, city: Text = None, country_code: Text = None,
+    vat_id: Text = None, tax_number: Text = None, iban: Text = None, bic: Text = None, bank_name: Text = None,
+    contact_name: Text = None, contact_phone: Text = None, contact_email: Text = None, website: Text = None,
+    register_entry: Text = None, managing_directors: Text = None, vat_exemption_reason: Text = None,
+    payment_days: Annotated[int | None, typer.Option(show_default=False)] = None,
+    invoice_number_prefix: Text = None,
+    invoice_number_digits: Annotated[int | None, typer.Option(show_default=False)] = None,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Set fields of the seller's data; those that are not named stay. An empty text takes a field away.
+
+    Example: kontobahn seller set --name "Muster GmbH" --vat-id DE123456789 --iban DE02120300000000202051
+    """
+    given = {key: value for key, value in locals().items() if key in Seller.__struct_fields__ and value is not None}
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        answer = here.db.write_now(_changed, owner.id, given)
+    _show(answer, as_json=as_json)
+
+
+def _changed(tx: Tx, organization_id: str, given: dict[str, Any]) -> SellerAnswer:
+    known = msgspec.structs.asdict(seller.load(tx, organization_id))
+    known |= {name: None if value == "" else value for name, value in given.items()}
+    kept = {name: value for name, value in known.items() if value is not None}
+    try:
+        record = seller.check(msgspec.convert(kept, Seller))
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$")
+        field = place.strip(".`").replace("_", "-")
+        raise BadRequest(f"--{field} {plain_words(reason)}.") from None
+    return seller.save(tx, organization_id, record, COMMAND_LINE)
+
+
+@sellers.command("show")
+def show_seller(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Show the seller's data and what an invoice still needs."""
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        answer = here.db.read_now(seller.show, owner.id)
+    _show(answer, as_json=as_json)
+
+
+def _show(answer: SellerAnswer, *, as_json: bool) -> None:
+    if as_json:
+        say(answer, "", as_json=True)
+        return
+    say_table(("field", "value"), list(msgspec.structs.asdict(answer.seller).items()), as_json=False, empty="")
+    needed = f"\nAn invoice still needs: {', '.join(answer.missing)}." if answer.missing else "\nNothing is missing."
+    print(needed)
+
+
+@buyers.command("create")
+def create_customer(
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the company.")],
+    street: Annotated[str, typer.Option("--street", help="Street and number.")],
+    postal_code: Annotated[str, typer.Option("--postal-code", help="Postal code.")],
+    city: Annotated[str, typer.Option("--city", help="City.")],
+    email: Annotated[str | None, typer.Option("--email", help="Where electronic invoices go.")] = None,
+    buyer_reference: Annotated[
+        str | None, typer.Option("--buyer-reference", help="Leitweg-ID or their reference.")
+    ] = None,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a customer and show its id.
+
+    Example: kontobahn customers create --name "Muster GmbH" --street "Musterstraße 1" --postal-code 10115 --city Berlin
+    """
+    given = {"name": name, "street": street, "postal_code": postal_code, "city": city, "email": email,
+             "buyer_reference": buyer_reference}  # fmt: skip
+    try:
+        new = msgspec.convert(given, NewCustomer)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$.")
+        raise BadRequest(f"--{place.rstrip('`').replace('_', '-')} {plain_words(reason)}.") from None
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        made = here.db.write_now(customers.create, owner.id, new)
+    say(made, f"{made.id}\n\nThe customer “{made.name}” of “{owner.name}”.", as_json=as_json)
+
+
+@buyers.command("list")
+def list_customers(
+    organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """List the customers of an organisation."""
+    with installation(data) as here:
+        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        found = here.db.read_now(_overview, owner.id)
+    columns = ("customer_id", "number", "name", "city", "open_tickets", "created_at")
+    say_table(columns, found, as_json=as_json, empty=f"“{owner.name}” has no customers yet.")
+
+
+def _overview(tx: Tx, organization_id: str) -> list[tuple[Any, ...]]:
+    rows = tx.all(
+        "SELECT c.id, c.customer_number, c.name, c.city, COUNT(t.id), c.created_at FROM mobility_customers c"
+        " LEFT JOIN mobility_tickets t ON t.organization_id = c.organization_id AND t.customer_id = c.id AND t.status = 'open'"
+        " WHERE c.organization_id = ? GROUP BY c.id, c.customer_number, c.name, c.city, c.created_at ORDER BY c.customer_number",
+        organization_id,
+    )
+    return [(customer_id, f"K{number}", *more, moment(made)) for customer_id, number, *more, made in rows]

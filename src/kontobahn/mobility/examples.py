@@ -1,0 +1,63 @@
+"""What the documentation shows of the mobility calls: one small case from customer to invoice, the same in every call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Example = dict[str, Any]
+
+_AT = "2026-03-31T09:30:00Z"
+_ORGANIZATION = "01930000-0000-7000-8000-000032c8a3de"
+_CUSTOMER = "01930000-0000-7000-8000-00009395c3f3"
+_TICKET = "01930000-0000-7000-8000-0000700047d2"
+_INVOICE = "01930000-0000-7000-8000-00002989f1fd"
+_URL = f"https://kontobahn.example/v2/mobility/invoices/{_INVOICE}"
+
+NEW_CUSTOMER: Example = {
+    "name": "Krüger & Söhne GmbH", "street": "Industriestraße 12", "postal_code": "70565", "city": "Stuttgart",
+    "email": "rechnung@krueger.example",
+}  # fmt: skip
+CUSTOMER: Example = {
+    "id": _CUSTOMER, "organization_id": _ORGANIZATION, "mobility_customer_id": None, "name": NEW_CUSTOMER["name"],
+    "address_lines": {name: NEW_CUSTOMER[name] for name in ("street", "postal_code", "city")}, "created_at": _AT, "updated_at": _AT,
+}  # fmt: skip
+NEW_TICKET: Example = {
+    "product": "Deutschlandticket Job", "holder_reference": "PN-10423", "valid_from": "2026-03", "price_in_cents": 6300,
+    "vat_rate": 7, "discount_in_cents": 315, "employer_share_in_cents": 1575,
+}  # fmt: skip
+TICKET: Example = {
+    "id": _TICKET, "customer_id": _CUSTOMER, "reference": None, "product": "Deutschlandticket Job", "holder_reference": "PN-10423",
+    "valid_from": "2026-03", "valid_to": "2026-03", "price_in_cents": 6300, "discount_in_cents": 315,
+    "employer_share_in_cents": 1575, "amount_in_cents": 5985, "vat_rate": 7, "status": "open", "invoice_id": None,
+    "credit_invoice_id": None, "created_at": _AT, "updated_at": _AT,
+}  # fmt: skip
+CANCELLED: Example = {**TICKET, "status": "cancelled", "invoice_id": _INVOICE}
+CUSTOMER_WITH_TICKETS: Example = {
+    **CUSTOMER, "customer_number": "K10001", "country_code": "DE", "email": NEW_CUSTOMER["email"], "buyer_reference": None,
+    "vat_id": None, "tickets": [TICKET],
+}  # fmt: skip
+INVOICE: Example = {
+    "id": _INVOICE, "organization_id": _ORGANIZATION, "customer_id": _CUSTOMER, "mobility_invoice_id": _INVOICE,
+    "invoice_number": "RE-2026-00001", "invoice_pdf_url": f"{_URL}/pdf", "amount_in_cents": 5985, "ticket_count": 1,
+    "invoiced_at": _AT, "created_at": _AT,
+}  # fmt: skip
+_SUMS: Example = {"net_in_cents": 5593, "vat_in_cents": 392, "rounding_in_cents": 0}
+INVOICE_WITH_LINES: Example = {
+    **INVOICE, "type": "invoice", "issued_on": "2026-03-31", "due_on": "2026-04-14", **_SUMS,
+    "vat_sums": [{"vat_rate": 7, **_SUMS, "amount_in_cents": 5985}],
+    "lines": [
+        {"position": 1, "ticket_id": _TICKET, "product": "Deutschlandticket Job", "holder_reference": "PN-10423",
+         "valid_from": "2026-03", "valid_to": "2026-03", "vat_rate": 7, "net_in_cents": 5593, "amount_in_cents": 5985,
+         "credited_invoice_number": None},
+    ],
+    "invoice_xml_url": f"{_URL}/xml",
+}  # fmt: skip
+NEW_SELLER: Example = {
+    "name": "Muster Verkehrs GmbH", "street": "Bahnhofsplatz 4", "postal_code": "10557", "city": "Berlin", "country_code": "DE",
+    "vat_id": "DE136695976", "tax_number": "37/123/45678", "iban": "DE02120300000000202051", "bic": "BYLADEM1001",
+    "bank_name": "Musterbank", "contact_name": "Firmenservice", "contact_phone": "+49 30 1234567",
+    "contact_email": "firmen@muster.example", "website": "www.muster.example",
+    "register_entry": "Amtsgericht Charlottenburg, HRB 12345", "managing_directors": "Geschäftsführung: Erika Mustermann",
+    "vat_exemption_reason": None, "payment_days": 14, "invoice_number_prefix": "RE-{year}-", "invoice_number_digits": 5,
+}  # fmt: skip
+SELLER: Example = {"seller": NEW_SELLER, "missing": []}

@@ -1,0 +1,251 @@
+"""What the printed invoice says, in German: texts and formatted amounts for the template, nothing of how they look. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+from kontobahn.mobility import giro
+from kontobahn.mobility.cii import payment_terms
+from kontobahn.mobility.facts import Facts, Line, first_day, last_day
+
+# Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.
+MOST_ON_FIRST_PAGE = 8
+# A long list with short entries is set in two columns.
+FEW_TICKETS = 40
+LONGEST_SHORT_REFERENCE = 18
+_MONTHS = (
+    "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember",
+)  # fmt: skip
+# The characters that the typeface has for certain: Latin with all its accents, Greek, Cyrillic, and the usual signs.
+_PRINTABLE = (
+    (0x20, 0x7E), (0xA0, 0xAC), (0xAE, 0x17F), (0x386, 0x386), (0x388, 0x38A), (0x38C, 0x38C), (0x38E, 0x3A1),
+    (0x3A3, 0x3CE), (0x401, 0x45F), (0x1E00, 0x1E99), (0x2013, 0x2014), (0x2018, 0x201A), (0x201C, 0x201E), (0x2020, 0x2022),
+    (0x2026, 0x2026), (0x2030, 0x2030), (0x2039, 0x203A), (0x20AC, 0x20AC), (0x2212, 0x2212),
+)  # fmt: skip
+
+
+def printable(text: str) -> str:
+    """The text in characters that can be printed; what cannot is shown as a question mark. The XML has it unchanged."""
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(
+        character if any(first <= ord(character) <= last for first, last in _PRINTABLE) else "?"
+        for character in composed
+    )
+
+
+def euro(cents: int) -> str:
+    """1.234,56 € with a true minus sign before it where it is one."""
+    whole, hundredths = divmod(abs(cents), 100)
+    return f"{'−' if cents < 0 else ''}{f'{whole:,}'.replace(',', '.')},{hundredths:02d}\u00a0€"
+
+
+def compose(facts: Facts) -> dict[str, Any]:
+    """The data of the template."""
+    one_by_one = len(facts.lines) <= MOST_ON_FIRST_PAGE
+    total = facts.amount_in_cents
+    said = {
+        "title": "Rechnungskorrektur" if facts.is_correction else "Rechnung",
+        "number": facts.number,
+        "seller": _seller(facts),
+        "recipient": _recipient(facts),
+        "facts": _key_facts(facts),
+        "introduction": _introduction(facts),
+        "rows": [_single(line) for line in facts.lines] if one_by_one else [_summed(group) for group in _groups(facts)],
+        "one_by_one": one_by_one,
+        "sums": [
+            [f"{item.vat_rate} %", euro(item.net_in_cents), euro(item.vat_in_cents), euro(item.net_in_cents + item.vat_in_cents)]
+            for item in facts.sums
+        ],
+        "sum": [euro(facts.net_in_cents), euro(facts.vat_in_cents), euro(facts.net_in_cents + facts.vat_in_cents)],
+        "rounding": euro(facts.rounding_in_cents) if facts.rounding_in_cents else None,
+        "total_label": "Erstattungsbetrag" if facts.is_correction else "Rechnungsbetrag",
+        "total": euro(abs(total)),
+        "exemption": (facts.seller.vat_exemption_reason or "").rstrip(".") if any(item.vat_rate == 0 for item in facts.sums) else None,
+        "terms": payment_terms(facts),
+        "payment": _payment(facts),
+        "details": None if one_by_one else _details(facts),
+    }  # fmt: skip
+    return {key: _printable_throughout(value) for key, value in said.items()}
+
+
+def giro_code(facts: Facts) -> str | None:
+    """The code with which a banking app fills in the transfer, as a picture; where there is something to pay."""
+    seller, total = facts.seller, facts.amount_in_cents
+    if facts.due_on is None or not 0 < total <= giro.LARGEST_AMOUNT_IN_CENTS:
+        return None
+    assert seller.name is not None
+    assert seller.iban is not None
+    return giro.picture(
+        giro.payload(name=seller.name, iban=seller.iban, bic=seller.bic, amount_in_cents=total, purpose=_purpose(facts))
+    )
+
+
+def _printable_throughout(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: _printable_throughout(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_printable_throughout(item) for item in value]
+    return value
+
+
+def _seller(facts: Facts) -> dict[str, Any]:
+    seller = facts.seller
+    place = f"{seller.postal_code} {seller.city}"
+    footer = [
+        [seller.name, seller.street, place, seller.website],
+        [seller.contact_name, seller.contact_phone, seller.contact_email],
+        [
+            seller.register_entry,
+            seller.managing_directors,
+            f"USt-IdNr. {seller.vat_id}" if seller.vat_id else None,
+            f"Steuernummer {seller.tax_number}" if seller.tax_number else None,
+        ],
+        [seller.bank_name, f"IBAN {_in_fours(seller.iban or '')}", f"BIC {seller.bic}" if seller.bic else None],
+    ]
+    return {
+        "name": seller.name,
+        "return_address": " · ".join(filter(None, [seller.name, seller.street, place])),
+        "contact": [text for text in (seller.street, place, seller.contact_phone, seller.website) if text],
+        "footer": [[text for text in column if text] for column in footer],
+    }
+
+
+def _recipient(facts: Facts) -> list[str]:
+    buyer = facts.buyer
+    lines = [buyer.name, buyer.street, f"{buyer.postal_code} {buyer.city}"]
+    return lines if buyer.country_code == facts.seller.country_code else [*lines, buyer.country_code]
+
+
+def _key_facts(facts: Facts) -> list[list[str]]:
+    first, last = facts.period
+    found = [
+        ["Nummer", facts.number],
+        ["Datum", _day(facts.issued_on)],
+        ["Leistungszeitraum", f"{_day(first)} – {_day(last)}"],
+        ["Kundennummer", facts.buyer.customer_number],
+    ]
+    if facts.buyer.buyer_reference:
+        found.append(["Ihre Referenz", facts.buyer.buyer_reference])
+    if facts.buyer.vat_id:
+        found.append(["Ihre USt-IdNr.", facts.buyer.vat_id])
+    if facts.due_on:
+        found.append(["Fällig am", _day(facts.due_on)])
+    return found
+
+
+def _introduction(facts: Facts) -> str:
+    count = len(facts.lines)
+    tickets = "1 Ticket" if count == 1 else f"{count} Tickets"
+    if facts.is_correction:
+        return f"Für {tickets} erhalten Sie diesen Betrag zurück:"
+    return f"Für {tickets} berechnen wir Ihnen zusammen:"
+
+
+def _groups(facts: Facts) -> Iterable[list[Line]]:
+    """Lines that differ by nothing but their holder, in the order of the invoice."""
+    for _, group in groupby(facts.lines, key=_alike):
+        yield list(group)
+
+
+def _alike(line: Line) -> tuple[Any, ...]:
+    return (line.credited_number, line.product, line.valid_from, line.valid_to, line.price_in_cents, line.discount_in_cents,
+            line.vat_rate)  # fmt: skip
+
+
+def _summed(group: list[Line]) -> list[Any]:
+    first = group[0]
+    total = sum(line.amount_in_cents for line in group)
+    return [_product(first), _notes(group), _months(first), str(len(group)), f"{first.vat_rate} %",
+            euro(first.amount_in_cents), euro(total)]  # fmt: skip
+
+
+def _single(line: Line) -> list[Any]:
+    notes = [line.holder_reference, *filter(None, [line.reference]), *_notes([line])]
+    return [_product(line), notes, _months(line), "1", f"{line.vat_rate} %", euro(line.amount_in_cents),
+            euro(line.amount_in_cents)]  # fmt: skip
+
+
+def _product(line: Line) -> str:
+    return f"Storno: {line.product}" if line.credited_number else line.product
+
+
+def _notes(group: list[Line]) -> list[str]:
+    first, found = group[0], []
+    if first.discount_in_cents:
+        found.append(f"{euro(first.price_in_cents)} abzgl. {euro(first.discount_in_cents)} Rabatt")
+    shares = [line.employer_share_in_cents for line in group if line.employer_share_in_cents is not None]
+    if shares:
+        found.append(f"AG-Anteil {euro(sum(shares))}")
+    if first.credited_number and first.credited_on:
+        found.append(f"berechnet mit {first.credited_number} vom {_day(date.fromisoformat(first.credited_on))}")
+    return found
+
+
+def _details(facts: Facts) -> dict[str, Any]:
+    """Every ticket, under the heading of its group."""
+    is_short = all(len(line.holder_reference) <= LONGEST_SHORT_REFERENCE and not line.reference for line in facts.lines)
+    return {
+        "groups": [_listed(group) for group in _groups(facts)],
+        "columns": 2 if len(facts.lines) > FEW_TICKETS and is_short else 1,
+    }
+
+
+def _listed(group: list[Line]) -> dict[str, Any]:
+    first = group[0]
+    total = sum(line.amount_in_cents for line in group)
+    return {
+        "heading": f"{_product(first)}, {_months(first)}",
+        "summary": f"{len(group)} × {euro(first.amount_in_cents)} = {euro(total)}",
+        "with_share": any(line.employer_share_in_cents is not None for line in group),
+        "with_reference": any(line.reference for line in group),
+        "rows": [
+            [str(line.position), line.holder_reference, line.reference or "",
+             "" if line.employer_share_in_cents is None else euro(line.employer_share_in_cents), euro(line.amount_in_cents)]
+            for line in group
+        ],
+    }  # fmt: skip
+
+
+def _payment(facts: Facts) -> list[list[str]] | None:
+    seller = facts.seller
+    if facts.due_on is None:
+        return None
+    rows = [
+        ["Empfänger", seller.name or ""],
+        ["Betrag", euro(facts.amount_in_cents)],
+        ["IBAN", _in_fours(seller.iban or "")],
+        ["Zweck", _purpose(facts)],
+    ]
+    if seller.bic:
+        rows.append(["BIC", seller.bic])
+    if seller.bank_name:
+        rows.append(["Bank", seller.bank_name])
+    return rows
+
+
+def _purpose(facts: Facts) -> str:
+    return f"{facts.number} {facts.buyer.customer_number}"
+
+
+def _months(line: Line) -> str:
+    if line.valid_from == line.valid_to:
+        return _month(line.valid_from)
+    return f"{first_day(line.valid_from):%m/%Y} – {last_day(line.valid_to):%m/%Y}"
+
+
+def _month(month: str) -> str:
+    return f"{_MONTHS[int(month[5:]) - 1]} {month[:4]}"
+
+
+def _day(day: date) -> str:
+    return f"{day:%d.%m.%Y}"
+
+
+def _in_fours(iban: str) -> str:
+    return " ".join(iban[start : start + 4] for start in range(0, len(iban), 4))

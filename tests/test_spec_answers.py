@@ -1,0 +1,67 @@
+"""Headers and error bodies stand on real answers as the documents say; test_spec.py holds the rest of the documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from tests.harness import Service, ServiceFactory
+from tests.test_spec import FREE, SPEC, on_sqlite, table
+
+
+def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:
+    """Real answers, by the words of the headers table."""
+    service = start_service(prices={FREE: 1})
+    one = service.organization()
+    path = FREE.partition(" ")[2]
+    invite: dict[str, Any] = {"json": {"email": "a@muster.example"}, "headers": {"Idempotency-Key": "k"}}
+    found = {
+        "200": [service.get("/v2/ledger-duo/connections", one.key)],
+        "400": [service.get("/v2/auth/users", one.key, params={"x": "1"})],
+        "401": [service.get("/v2/auth/users"), service.get("/v2/auth/users", "kb_live_mistyped")],
+        "404": [service.get("/v2/nowhere", one.key), service.get("/v2/nowhere")],
+        "405": [service.post("/v2/ledger-duo/connections", one.key)],
+        "priced": [service.get(path, one.key), service.get(path)],
+        "201": [service.post("/v2/auth/invitations", one.key, **invite)],
+        "replayed": [service.post("/v2/auth/invitations", one.key, **invite)],
+    }
+    found["429"] = [_above_the_limit(start_service(limit_api_requests=1))]
+    service.db.close()
+    found["503"] = [service.get("/v2/ledger-duo/connections", one.key)]
+    return found
+
+
+def _above_the_limit(service: Service) -> httpx.Response:
+    service.get("/v2/nowhere")
+    return service.get("/v2/nowhere")
+
+
+@on_sqlite
+def test_the_documented_headers_stand_on_real_answers(start_service: ServiceFactory) -> None:
+    answers = _provoke(start_service)
+    for case, given in answers.items():
+        for answer in given:
+            assert not case.isdigit() or answer.status_code == int(case), answer.text
+    everything = [answer for given in answers.values() for answer in given]
+    for row in table(SPEC / "limits.md", "Headers"):
+        header, where = row["Header"], row["On"]
+        for answer in everything if where == "every answer" else answers[where]:
+            assert header in answer.headers, f"{header} is missing on {answer.status_code} {answer.request.url}"
+            if row["Example"].isdigit():
+                assert answer.headers[header].isdigit(), header
+    special = {row["Header"] for row in table(SPEC / "limits.md", "Headers") if row["On"] != "every answer"}
+    for header in special:
+        assert header not in answers["200"][0].headers, f"{header} stands on an ordinary answer"
+
+
+@on_sqlite
+def test_errors_are_json_with_the_documented_fields(start_service: ServiceFactory) -> None:
+    known = {row["Field"] for row in table(SPEC / "errors.md", "Errors")}
+    for case, given in _provoke(start_service).items():
+        for answer in given:
+            assert answer.headers["content-type"] == "application/json"
+            if answer.status_code >= 400:
+                body = answer.json()
+                assert {"error", "request_id"} <= body.keys() <= known, case
+                assert body["request_id"] == answer.headers["x-request-id"]
