@@ -73,7 +73,7 @@ def test_auth_calls_are_limited_by_address_and_use_up_nothing_else(limited: Serv
 
 def test_provider_webhooks_have_a_window_of_their_own(limited: Service) -> None:
     answer = limited.post("/v2/banking/webhooks/sandbox", content=b"{}")
-    assert answer.status_code == 404
+    assert answer.status_code == 401
     assert answer.headers["ratelimit-policy"] == "60;w=60"
     assert limited.get("/v2/nothing").headers["ratelimit-remaining"] == "199"
 
