@@ -204,7 +204,9 @@ async def list_transactions(call: Call, query: TransactionsQuery) -> Transaction
     """
     check_days(query.from_date, query.to_date)
     async with call.charge():
-        data = await call.read(transactions.listing, call.principal, query)
+        data = await call.glance(transactions.short_listing, call.principal, query)
+        if data is None:
+            data = await call.read(transactions.listing, call.principal, query)
     return TransactionsAnswer(data=data)  # type: ignore[arg-type]
 
 
