@@ -247,3 +247,12 @@ def test_a_year_of_statements(service: Service, owner: Organization) -> None:
     assert take(service, owner, camt(*sheets)).added == 401
     assert sheets[-1].day - sheet.day == timedelta(days=200)
     assert account(service, owner)["balance"] == sheets[-1].end / 100
+
+
+def test_a_receiver_of_events_is_told_of_new_statements_once(service: Service, owner: Organization) -> None:
+    take(service, owner, camt(FIRST))
+    take(service, owner, camt(FIRST))
+    told = service.get("/v2/banking/events", owner.key).json()["data"]
+    assert [event["event"] for event in told] == ["refresh_complete"]
+    [account_told] = told[0]["data"]["accounts"]
+    assert (account_told["iban"], account_told["balance"]) == (IBAN, 1037.66)

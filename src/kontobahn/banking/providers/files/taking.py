@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 from schwifty import IBAN
 
-from kontobahn.banking import accounts, connections, payments
+from kontobahn.banking import accounts, announce, connections, payments
 from kontobahn.banking.accounts import Account
 from kontobahn.banking.ingest import Intake
 from kontobahn.banking.iso20022 import AFTER_AUTHORISATION
@@ -59,6 +59,7 @@ class Taker:
         self._progress = progress
         self._own_ibans = {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}
         self._seen: set[int] = set()
+        self._connections: set[str] = set()
         self._statement: _Statement | None = None
         self._counts = dict.fromkeys(Taken._fields, 0)
 
@@ -75,7 +76,16 @@ class Taker:
                 case StatusReport():
                     self._report(item)
         self._counts["accounts"] = len(self._seen)
+        if self._counts["statements"]:
+            self._announce()
         return Taken(**self._counts)
+
+    def _announce(self) -> None:
+        """To a receiver of events a file is what a refresh is: there is new account data."""
+        for connection_id in sorted(self._connections):
+            row = connections.get(self._tx, self._organization_id, connection_id)
+            kept = accounts.of_connection(self._tx, self._organization_id, connection_id)
+            announce.refresh_complete(self._tx, row, "manual", kept)
 
     def _open(self, opening: Opening) -> None:
         account = self._account(opening)
@@ -98,6 +108,7 @@ class Taker:
         said = opening.account
         currency = said.currency or (opening.balance.currency if opening.balance else "EUR")
         connection_id = self._connection(said.iban, said.bank_name)
+        self._connections.add(connection_id)
         known = self._tx.one(
             "SELECT balance_minor, name, holder_name FROM banking_accounts"
             " WHERE organization_id = ? AND connection_id = ? AND provider_ref = ?",
