@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
     connect_provider: Annotated[
-        str, _about("banking provider that connect flows go to; empty for none, with statements from files only")
+        str, _about("banking provider that connect flows go to; `files` for none, with statements from files only")
     ] = "sandbox"
     sandbox_url: Annotated[
         str,

@@ -219,6 +219,11 @@ def remove(tx: Tx, row: Connection, refresh_type: str = "manual", *, at_provider
     if not gone:
         raise Conflict("The connection has just been removed.")
     if row.status == "pending_connect":
+        # Whoever calls a flow off does not want what may still come of it.
+        tx.run(
+            "DELETE FROM banking_connect_flows WHERE organization_id = ? AND pending_token = ?",
+            row.organization_id, row.id,
+        )  # fmt: skip
         return
     accounts.remove_of_connection(tx, row.organization_id, row.id)
     if at_provider:

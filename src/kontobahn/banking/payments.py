@@ -24,6 +24,8 @@ from kontobahn.errors import NotFound
 from kontobahn.money import to_wire
 
 END_TO_END_PREFIX = "KB"
+# The source of a report that we asked for ourselves.
+ASKED = "asked"
 _AUDIT_ACTOR = audit.Actor("bank")
 
 # Choice 27: what may follow what, as data. Steps may be skipped; nothing goes back but to one more confirmation; a final
@@ -203,7 +205,9 @@ def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, 
         log.warning(
             "payment_contradiction", payment_id=payment_id, final=row.status, reported=report.status, source=source
         )
-    _record(tx, row, report, source, outcome)
+    if source != ASKED or outcome not in ("repeated", "not understood"):
+        # Whoever asks again and again must not fill the history with the same answer.
+        _record(tx, row, report, source, outcome)
     if outcome == "moved" and row.status == "executed" and _has_booked_debit(tx, row):
         return apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
     return row

@@ -133,7 +133,7 @@ async def ask_now(context: Context, row: PaymentRow) -> PaymentRow:
         report = await provider.payment_status(row.provider_ref)
     except ProviderRefused as error:
         report = PaymentReport(None, error.raw_status, error.error_class, str(error))
-    row = await context.db.write(payments.apply, row.organization_id, row.id, report, "asked")
+    row = await context.db.write(payments.apply, row.organization_id, row.id, report, payments.ASKED)
     if _never_finished(row, context.clock.now()):
         unfinished = PaymentReport("failed", None, "Unfinished", "The payer did not confirm the payment in time.")
         row = await context.db.write(payments.apply, row.organization_id, row.id, unfinished, "time")
@@ -145,11 +145,11 @@ async def _look_for(context: Context, provider: BankProvider, row: PaymentRow) -
     order = await context.db.read(orders.as_order, row, context.settings.base_url)
     start = await provider.find_payment(order)
     if start is not None:
-        return await context.db.write(payments.started, row, start, "asked")
+        return await context.db.write(payments.started, row, start, payments.ASKED)
     if row.created_at > context.clock.now() - CREATION_GRACE:
         return row
     never = PaymentReport("failed", None, "PaymentInitiationTimeout", "The payment never reached the bank.")
-    return await context.db.write(payments.apply, row.organization_id, row.id, never, "asked")
+    return await context.db.write(payments.apply, row.organization_id, row.id, never, payments.ASKED)
 
 
 def _never_finished(row: PaymentRow, now: int) -> bool:

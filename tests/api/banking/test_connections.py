@@ -343,3 +343,11 @@ def test_a_reconnect_called_off_leaves_a_healthy_connection_alone(
     [now] = listed(service, owner)
     assert (now["status"], now["error_class"]) == ("active", None)
     assert events(service, owner) == []
+
+
+def test_a_flow_called_off_makes_no_connection(service: Service, bank: Bank, owner: Organization) -> None:
+    token = begin(service, owner)["pending_token"]
+    assert service.request("DELETE", f"{CONNECTIONS}/{token}", owner.key).status_code == 200
+    finish(bank, token)
+    assert listed(service, owner) == []
+    assert events(service, owner) == []

@@ -404,3 +404,13 @@ def test_the_table_of_transitions_has_no_way_out_of_an_end() -> None:
             assert {"settled", "failed", "rejected"} <= set(following)
     assert "initiated_info_required" in payments.TRANSITIONS["authorizing"]
     assert "initiated_info_required" not in payments.TRANSITIONS["authorized"]
+
+
+def test_asking_again_and_again_leaves_no_trace(service: Service, bank: Bank, owner: Organization) -> None:
+    payment = pay(service, owner).json()["data"]
+    path = f"{PAYMENTS}/{payment['id']}"
+    before = service.get(f"{path}/history", owner.key).json()
+    for live in (PaymentReport(None), PaymentReport("initiated", "RCVD")):
+        bank.provider.live = live
+        assert service.get(path, owner.key).status_code == 200
+    assert service.get(f"{path}/history", owner.key).json() == before
