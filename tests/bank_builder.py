@@ -196,6 +196,14 @@ def account_id(service: Service, organization: Organization, number: int = 0) ->
     return str(service.get("/v2/banking/accounts", organization.key).json()["data"][number]["id"])
 
 
+def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
+    """What an organisation was told, in order."""
+    rows = service.db.read_now(
+        lambda tx: tx.all("SELECT body FROM webhook_events WHERE organization_id = ? ORDER BY sequence", owner.id)
+    )
+    return [msgspec.json.decode(body) for (body,) in rows]
+
+
 def order(account: str, **more: Any) -> dict[str, Any]:
     """A payment that is right."""
     return {

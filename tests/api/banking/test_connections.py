@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from kontobahn.banking import connect, sync
 from kontobahn.banking.provider import ProviderDown, ProviderRefused, Snapshot
 from kontobahn.clock import DAY, HOUR
-from tests.bank_builder import Bank, account_facts, facts
+from tests.bank_builder import Bank, account_facts, events, facts
 from tests.harness import START, Organization, Service
 
 CONNECTIONS = "/v2/banking/connections"
@@ -39,13 +38,6 @@ def finish(bank: Bank, token: str | None, ref: str = "bank-1", **more: Any) -> N
 
 def listed(service: Service, owner: Organization) -> list[dict[str, Any]]:
     return list(service.get(CONNECTIONS, owner.key).json()["data"])
-
-
-def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
-    rows = service.db.read_now(
-        lambda tx: tx.all("SELECT body FROM webhook_events WHERE organization_id = ? ORDER BY sequence", owner.id)
-    )
-    return [msgspec.json.decode(body) for (body,) in rows]
 
 
 def test_a_flow_begins_with_a_placeholder(service: Service, bank: Bank, owner: Organization) -> None:

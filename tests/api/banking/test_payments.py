@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from kontobahn.banking import payments, sync
 from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown, ProviderRefused
 from kontobahn.clock import DAY, HOUR
-from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, facts, order
+from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
 from tests.harness import START, Organization, Service
 
 PAYMENTS = "/v2/banking/payments"
@@ -32,13 +31,6 @@ def pay(service: Service, owner: Organization, **more: Any) -> Any:
     headers = more.pop("headers", {})
     body = order(account_id(service, owner), **more)
     return service.post(PAYMENTS, owner.key, json=body, headers=headers)
-
-
-def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
-    rows = service.db.read_now(
-        lambda tx: tx.all("SELECT body FROM webhook_events WHERE organization_id = ? ORDER BY sequence", owner.id)
-    )
-    return [msgspec.json.decode(body) for (body,) in rows]
 
 
 def told(service: Service, owner: Organization) -> list[tuple[str, str]]:
