@@ -161,6 +161,32 @@ def test_a_reader_walking_by_id_sees_every_row_once_while_eight_write(
         assert len(own) == rounds * each
 
 
+def test_from_id_misses_nothing_while_eight_write_to_one_account(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    writers, rounds, each = 8, 5, 4
+    row = bank.connected(owner)
+    account = account_id(service, owner)
+
+    def write(number: int) -> None:
+        for step in range(rounds):
+            bank.tell(row, *(facts(number + 1, f"{number}/{step}/{item}") for item in range(each)))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    seen: list[int] = []
+    for thread in threads:
+        thread.start()
+    while True:
+        writing = any(thread.is_alive() for thread in threads)
+        query = {"account_id": account, "sort": "id", "limit": "7", "from_id": str(seen[-1] if seen else 0)}
+        page = [int(item["id"]) for item in service.get(LIST, owner.key, params=query).json()["data"]]
+        seen += page
+        if not writing and not page:
+            break
+    assert len(seen) == writers * rounds * each
+    assert seen == sorted(set(seen))
+
+
 def _walk(service: Service, owner: Organization, cursor: int, seen: list[int]) -> int:
     page = service.get(f"{LIST}/changes", owner.key, params={"cursor": str(cursor)}).json()
     seen += [int(item["id"]) for item in page["data"]]
