@@ -26,7 +26,6 @@ from kontobahn.money import from_minor
 # How far the day of a booking may move between two tellings of it.
 NEAR = timedelta(days=7)
 CHUNK = 2000
-PARSED_KEYS = frozenset(DescriptionParsed.__struct_fields__)
 _decode = msgspec.json.Decoder(Transaction).decode
 _BLANKS = re.compile(r"\s+")
 
@@ -189,7 +188,7 @@ class Intake:
                     return known, False
         if facts.status == "posted":
             for known in self._pending.get(facts.amount_minor, ()):
-                if self._is_free(known) and _was_pending_as(known, facts, mark):
+                if self._is_free(known) and _was_pending_as(known, facts):
                     return known, False
         return None, duplicated
 
@@ -315,8 +314,8 @@ class Intake:
 def read_text(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
     """The fields of the purpose text. What the bank sent apart from it wins."""
     text = purpose.parse(facts.description)
-    told = {name: getattr(text, name) for name in PARSED_KEYS}
-    told |= {name: value for name, value in facts.parsed.items() if value is not None and name in PARSED_KEYS}
+    told = text.parsed()
+    told |= {name: value for name, value in facts.parsed.items() if value is not None and name in told}
     end_to_end_id = facts.end_to_end_id or text.end_to_end_id
     extra = TransactionExtra(**{**facts.extra, "end_to_end_id": end_to_end_id})
     return end_to_end_id, DescriptionParsed(**told), extra
@@ -335,7 +334,7 @@ def plain(text: str) -> str:
     return _BLANKS.sub("", text).casefold()
 
 
-def _was_pending_as(known: Known, facts: TransactionFacts, mark: str) -> bool:
+def _was_pending_as(known: Known, facts: TransactionFacts) -> bool:
     """Whether this pending row is the posted booking: the same end-to-end id, or the same text, on a near day."""
     if known.end_to_end_id and known.end_to_end_id == facts.end_to_end_id:
         return True
