@@ -16,7 +16,7 @@ from kontobahn.access import audit, keys, organizations
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
-from kontobahn.ledger import extf
+from kontobahn.formats import extf
 from kontobahn.ledger.books import posting, setup, store
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.settings import load

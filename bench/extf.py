@@ -14,9 +14,9 @@ from bench import books_data, measure
 from bench.measure import at_most, for_information
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
+from kontobahn.formats.extf import open_extf
 from kontobahn.ledger.books.importing import Report, import_file
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.extf import open_extf
 from kontobahn.settings import load
 
 MOST_TIMES = 5

@@ -20,7 +20,8 @@ from bench import measure
 from bench.measure import at_most, for_information, median_ratio, spread
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
-from kontobahn.mobility import cii, documents, letter, pdf
+from kontobahn.formats import cii
+from kontobahn.mobility import documents, letter, pdf
 from kontobahn.settings import load
 from tests.journeys.process import ServerProcess, serving
 

@@ -12,7 +12,8 @@ from lxml import etree
 
 from bench import measure
 from bench.measure import at_most, for_information
-from kontobahn.banking.statements import Closing, read
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import Closing
 from tests.statement_builder import Booking, Sheet, camt_entry, camt_pieces
 
 MOST_TIMES = 3

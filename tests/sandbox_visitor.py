@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import msgspec
 
-from kontobahn.banking.providers.sandbox import store
-from kontobahn.banking.providers.sandbox.adapter import move_clock
-from kontobahn.banking.providers.sandbox.store import Connection
 from kontobahn.clock import SECOND
+from kontobahn.sandbox_bank import store
+from kontobahn.sandbox_bank.adapter import move_clock
+from kontobahn.sandbox_bank.store import Connection
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import Organization, Service
 

@@ -22,8 +22,8 @@ from kontobahn.app import all_endpoints
 from kontobahn.auth import model as auth
 from kontobahn.banking import connect, fields, payments
 from kontobahn.banking import model as banking
-from kontobahn.banking.events import model as events
 from kontobahn.clock import MINUTE
+from kontobahn.events import wire as events
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger import model as ledger

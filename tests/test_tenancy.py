@@ -18,9 +18,9 @@ from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections import Connection
-from kontobahn.banking.providers.files.taking import Taker
-from kontobahn.banking.statements import read
+from kontobahn.banking.imports.importer import Taker
 from kontobahn.db import Tx
+from kontobahn.formats.bank_files import read
 from kontobahn.settings import load
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import ACTOR, START, Organization, Service

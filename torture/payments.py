@@ -30,7 +30,7 @@ from typing import Any
 import httpx
 from standardwebhooks import Webhook
 
-from kontobahn.banking.providers.sandbox.deliveries import PATH, sign
+from kontobahn.sandbox_bank.deliveries import PATH, sign
 from kontobahn.settings import load
 from kontobahn.vault import open_vault
 

@@ -24,16 +24,14 @@ from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
 from kontobahn.banking import connect, payment_routes, payments, sync
 from kontobahn.banking import routes as banking_routes
-from kontobahn.banking.events import routes as events_routes
-from kontobahn.banking.events.routes import EventsPart
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
-from kontobahn.banking.providers.sandbox import adapter as sandbox
-from kontobahn.banking.providers.sandbox.adapter import SandboxProvider
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
+from kontobahn.events import routes as events_routes
+from kontobahn.events.routes import EventsPart
 from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
@@ -44,6 +42,8 @@ from kontobahn.mobility import routes as mobility_routes
 from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
 from kontobahn.outbound import Door, Rule
+from kontobahn.sandbox_bank import adapter as sandbox
+from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
 from kontobahn.webhooks import outbox
@@ -213,7 +213,7 @@ class Application:
 
             from kontobahn.api.docs import docs_routes
             from kontobahn.api.system import system_routes
-            from kontobahn.banking.providers.sandbox.pages import HostedPages
+            from kontobahn.sandbox_bank.pages import HostedPages
 
             routes = [
                 *system_routes(self.db, self.metrics, self._openapi),

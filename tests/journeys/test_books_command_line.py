@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger import extf
+from kontobahn.formats import extf
 from tests.journeys.process import answer, kontobahn, serving
 
 KOPF = extf.make_kopf(

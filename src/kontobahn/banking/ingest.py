@@ -15,12 +15,13 @@ from typing import NamedTuple
 import msgspec
 
 from kontobahn.api.wire import encode
-from kontobahn.banking import numbers, payments, purpose
+from kontobahn.banking import numbers, payments
 from kontobahn.banking.accounts import Account
 from kontobahn.banking.model import DescriptionParsed, Transaction, TransactionExtra
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
+from kontobahn.formats import purpose
 from kontobahn.money import from_minor
 
 # How far the day of a booking may move between two tellings of it.

@@ -23,11 +23,11 @@ from kontobahn.banking.fields import check_custom_fields, check_return_to
 from kontobahn.banking.model import Api, NewPayment
 from kontobahn.banking.payments import PaymentRow
 from kontobahn.banking.provider import BankProvider, PaymentOrder
-from kontobahn.banking.statements import sepa
 from kontobahn.clock import DAY, SECOND
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
+from kontobahn.formats.pain import sepa
 from kontobahn.money import to_minor
 
 MOST_DAYS_AHEAD = 365

@@ -13,11 +13,11 @@ from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal
+from kontobahn.formats.extf import ExtfError, open_extf
 from kontobahn.ledger.books import exporting, store
 from kontobahn.ledger.books.importing import ImportRefused, Report, hash_rows, import_file
 from kontobahn.ledger.books.store import Client, Jahr
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.extf import ExtfError, open_extf
 
 imports = typer.Typer(no_args_is_help=True, help="Take files in.")
 exports = typer.Typer(no_args_is_help=True, help="Write files.")

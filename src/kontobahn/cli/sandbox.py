@@ -15,19 +15,19 @@ import typer
 
 from kontobahn.app import make_context, sandbox_bank
 from kontobahn.banking.model import PaymentStatus
-from kontobahn.banking.providers.sandbox import bank, deliveries, paying, store
-from kontobahn.banking.providers.sandbox.adapter import move_clock
-from kontobahn.banking.providers.sandbox.banks import BANKS
-from kontobahn.banking.providers.sandbox.people import PEOPLE
-from kontobahn.banking.providers.sandbox.plans import CREDITOR_WORD, PLANS, amount_of
-from kontobahn.banking.providers.sandbox.store import Account, Connection
-from kontobahn.banking.providers.sandbox.texts import Booking, purpose
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.db import Tx
 from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
+from kontobahn.sandbox_bank import bank, deliveries, paying, store
+from kontobahn.sandbox_bank.adapter import move_clock
+from kontobahn.sandbox_bank.banks import BANKS
+from kontobahn.sandbox_bank.people import PEOPLE
+from kontobahn.sandbox_bank.plans import CREDITOR_WORD, PLANS, amount_of
+from kontobahn.sandbox_bank.store import Account, Connection
+from kontobahn.sandbox_bank.texts import Booking, purpose
 
 app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fail, destroy, and move its clock.")
 

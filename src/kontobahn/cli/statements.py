@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kontobahn.banking.providers.files.taking import Taken, Taker
-from kontobahn.banking.statements import read
+from kontobahn.banking.imports.importer import Taken, Taker
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -20,6 +19,7 @@ from kontobahn.cli.common import (
 )  # fmt: skip
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, Refusal
+from kontobahn.formats.bank_files import read
 
 
 def import_statements(

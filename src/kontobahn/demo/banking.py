@@ -15,12 +15,12 @@ from kontobahn.banking import accounts, connect, connections, inbound, orders, p
 from kontobahn.banking.model import Connect, NewPayment
 from kontobahn.banking.payments import PaymentRow
 from kontobahn.banking.provider import Banking, ConnectionFinished, PaymentStart
-from kontobahn.banking.providers.sandbox import adapter, bank, deliveries, paying, store
-from kontobahn.banking.providers.sandbox.banks import BANKS
-from kontobahn.banking.providers.sandbox.people import PEOPLE
 from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
+from kontobahn.sandbox_bank import adapter, bank, deliveries, paying, store
+from kontobahn.sandbox_bank.banks import BANKS
+from kontobahn.sandbox_bank.people import PEOPLE
 
 CONNECT_USER = "demo"
 _CREDITOR_IBAN = "DE75512108001245126199"

@@ -16,7 +16,8 @@ from kontobahn import log
 from kontobahn.clock import SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
-from kontobahn.mobility import cii, invoices, pdf
+from kontobahn.formats import cii
+from kontobahn.mobility import invoices, pdf
 from kontobahn.mobility.facts import Facts
 
 Kind = Literal["pdf", "xml"]

@@ -16,8 +16,10 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.clock import berlin_date, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
+from kontobahn.formats import cii
+from kontobahn.formats.cii import national
 from kontobahn.ids import new_id
-from kontobahn.mobility import cii, customers, national, numbers, seller, tickets, vat
+from kontobahn.mobility import customers, numbers, seller, tickets, vat
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum, needed_of_seller, stored_seller
 from kontobahn.mobility.model import (

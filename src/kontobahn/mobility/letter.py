@@ -8,8 +8,8 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
+from kontobahn.formats.cii.writer import payment_terms
 from kontobahn.mobility import giro
-from kontobahn.mobility.cii import payment_terms
 from kontobahn.mobility.facts import Facts, Line, first_day, last_day
 
 # Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.

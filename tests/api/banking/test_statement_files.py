@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.providers.files.taking import Taken, Taker
-from kontobahn.banking.statements import StatementError, read
+from kontobahn.banking.imports.importer import Taken, Taker
 from kontobahn.db import Tx
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import StatementError
 from tests.bank_builder import order
 from tests.harness import Organization, Service
 from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, archive, camt, follow_up, mt940, pain002

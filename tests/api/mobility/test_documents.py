@@ -13,7 +13,8 @@ import pytest
 from facturx import get_xml_from_pdf
 from pypdf import PdfReader
 
-from kontobahn.mobility import documents, invoices, national
+from kontobahn.formats.cii import national
+from kontobahn.mobility import documents, invoices
 from tests.harness import Service
 from tests.mobility_builder import Shop, broken_rules, ticket
 

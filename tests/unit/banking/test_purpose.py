@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.banking.purpose import Purpose, join_lines, parse
+from kontobahn.formats.purpose import Purpose, join_lines, parse
 
 IBAN = "DE89370400440532013000"
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from datetime import date, datetime
 
-from kontobahn.ledger.extf import (
+from kontobahn.formats.extf import (
     BUCHUNGSSTAPEL,
     Buchungssatz,
     Datensatz,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kontobahn.ledger.extf import Buchungssatz, Zeilenfehler, betrag
+from kontobahn.formats.extf import Buchungssatz, Zeilenfehler, betrag
 from tests.unit.extf.files import read, read_satz, refusal, satz, text_of
 
 UMSATZ, KENNZEICHEN = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen"

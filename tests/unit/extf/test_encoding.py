@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.ledger.extf import Buchungssatz, ExtfDatei, ExtfError, Zeilenfehler, open_extf
+from kontobahn.formats.extf import Buchungssatz, ExtfDatei, ExtfError, Zeilenfehler, open_extf
 from tests.unit.extf.files import read, satz, text_of
 
 TEXT = text_of(satz(changed={14: '"Müller & Söhne – 5 €"'}))

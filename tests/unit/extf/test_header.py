@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 
-from kontobahn.ledger.extf import (
+from kontobahn.formats.extf import (
     BUCHUNGSSTAPEL,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.ledger.extf import (
+from kontobahn.formats.extf import (
     BUCHUNGSSTAPEL,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,

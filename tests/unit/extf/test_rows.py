@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.ledger.extf import Buchungssatz, ExtfError, Zeilenfehler, open_extf
-from kontobahn.ledger.extf.kodierung import Tally
-from kontobahn.ledger.extf.werte import Memo
+from kontobahn.formats.extf import Buchungssatz, ExtfError, Zeilenfehler, open_extf
+from kontobahn.formats.extf.encoding import Tally
+from kontobahn.formats.extf.values import Memo
 from tests.unit.extf.files import read, refusal, satz, text_of
 
 GOOD = satz()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from kontobahn.ledger.extf import (
+from kontobahn.formats.extf import (
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,

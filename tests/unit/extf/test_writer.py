@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.extf import (
+from kontobahn.formats.extf import (
     BUCHUNGSSTAPEL,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,

@@ -10,11 +10,11 @@ import pytest
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
+from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import store, verify
 from kontobahn.ledger.books.importing import ImportRefused, Report, import_file
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.extf import open_extf
 from tests.harness import Service
 from tests.ledger_builder import Books
 from tests.unit.extf.files import Columns, satz, text_of

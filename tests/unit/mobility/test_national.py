@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from kontobahn.errors import Conflict
-from kontobahn.mobility import cii, national
+from kontobahn.formats import cii
+from kontobahn.formats.cii import national
 from kontobahn.mobility.facts import stored_seller
 from kontobahn.mobility.invoices import _refuse_incomplete
 from tests.mobility_builder import broken_rules

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from pypdf import PdfReader
 
-from kontobahn.mobility import cii, giro, letter, pdf
+from kontobahn.formats import cii
+from kontobahn.mobility import giro, letter, pdf
 from kontobahn.mobility.facts import Facts
 from tests.unit.mobility.invoices import BUYER, line, make, seller
 

@@ -15,7 +15,9 @@ from facturx import get_xml_from_pdf
 from hypothesis import HealthCheck, given, settings
 from pypdf import PdfReader
 
-from kontobahn.mobility import cii, documents, letter, national
+from kontobahn.formats import cii
+from kontobahn.formats.cii import national
+from kontobahn.mobility import documents, letter
 from kontobahn.mobility.facts import Facts
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import random_invoices

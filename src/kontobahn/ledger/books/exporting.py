@@ -12,11 +12,11 @@ import msgspec
 from kontobahn.clock import berlin_datetime
 from kontobahn.db import Database, Tx
 from kontobahn.errors import SetupError
-from kontobahn.ledger import extf
+from kontobahn.formats import extf
+from kontobahn.formats.extf import Buchungssatz, Kopf
 from kontobahn.ledger.books import persons
 from kontobahn.ledger.books.posting import CLOSING_PERIOD
 from kontobahn.ledger.books.store import Client, Jahr
-from kontobahn.ledger.extf import Buchungssatz, Kopf
 from kontobahn.ledger.konto import functional
 
 # The format's own limit for a batch.

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
-from kontobahn.ledger import extf
+from kontobahn.formats import extf
+from kontobahn.formats.extf import ExtfDatei, Zeilenfehler
 from kontobahn.ledger.books import persons, posting, reading, store
 from kontobahn.ledger.books.mending import PartialRows
 from kontobahn.ledger.books.posting import Poster, Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.extf import ExtfDatei, Zeilenfehler
 from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 from kontobahn.ledger.model import (

@@ -10,9 +10,9 @@ import hashlib
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
+from kontobahn.formats.extf import Kopf
 from kontobahn.ledger.books.posting import FLUSH_EVERY, Batch, Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.extf import Kopf
 
 _ADD = (
     "INSERT INTO books_partial_rows (mandant, batch, digest, kopf, times) VALUES (?, ?, ?, ?, ?)"

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from kontobahn.banking import connect
-from kontobahn.banking.providers.sandbox.banks import BANKS, offered
-from kontobahn.banking.providers.sandbox.pages import policy
-from kontobahn.banking.providers.sandbox.people import PEOPLE
+from kontobahn.sandbox_bank.banks import BANKS, offered
+from kontobahn.sandbox_bank.pages import policy
+from kontobahn.sandbox_bank.people import PEOPLE
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import RETURN_TO, Visitor, events, query_of, words
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kontobahn.banking.providers.sandbox.banks import BANKS
-from kontobahn.banking.providers.sandbox.people import PEOPLE
-from kontobahn.banking.providers.sandbox.plans import PLANS, amount_of
 from kontobahn.cli.sandbox import app
 from kontobahn.money import amount_text
+from kontobahn.sandbox_bank.banks import BANKS
+from kontobahn.sandbox_bank.people import PEOPLE
+from kontobahn.sandbox_bank.plans import PLANS, amount_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sandbox.md").read_text("utf-8")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kontobahn.banking import sync
-from kontobahn.banking.providers.sandbox import paying
-from kontobahn.banking.providers.sandbox.plans import PLANS, amount_of, choose
 from kontobahn.money import amount_text
+from kontobahn.sandbox_bank import paying
+from kontobahn.sandbox_bank.plans import PLANS, amount_of, choose
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import Visitor, events, query_of, words
 

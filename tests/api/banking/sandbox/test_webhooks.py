@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.banking.providers.sandbox import bank, deliveries
 from kontobahn.clock import MINUTE, SECOND
 from kontobahn.db import Tx
+from kontobahn.sandbox_bank import bank, deliveries
 from tests.harness import START, Organization, Service, ServiceFactory
 from tests.sandbox_visitor import Visitor, events
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.statements import Closing, Entry, Item, Opening, StatementError, read
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementError
 
 
 def read_all(data: bytes, name: str = "auszug.xml", **options: Any) -> list[Item]:

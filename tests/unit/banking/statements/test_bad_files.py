@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, cast
 
 import pytest
 
-from kontobahn.banking.statements import Closing, Entry, Opening, StatementError, StatusReport, read
 from kontobahn.errors import BadRequest
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import Closing, Entry, Opening, StatementError, StatusReport
 from tests.statement_builder import (
     DAY,
     IBAN,

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from kontobahn.banking.statements import Amount, Balance, Entry, Party
-from kontobahn.banking.statements.model import NOBODY
+from kontobahn.formats.statements import Amount, Balance, Entry, Party
+from kontobahn.formats.statements.model import NOBODY
 from tests.statement_builder import BIC, DAY, IBAN, OTHER_IBAN, Booking, Sheet, camt, camt_entry, follow_up
 from tests.unit.banking.statements.reading import closings, entries, entry, opening, read_all, refused
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.statements import Opening, StatementState, follows, state_after
+from kontobahn.formats.statements import Opening, StatementState, follows, state_after
 from tests.statement_builder import DAY, Booking, Sheet, camt, follow_up, mt940
 from tests.unit.banking.statements.reading import closings, opening
 

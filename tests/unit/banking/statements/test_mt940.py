@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from kontobahn.banking.statements import Amount, Balance, Entry, Party
-from kontobahn.banking.statements.mt940_entry import read_information, read_line
+from kontobahn.formats.mt940.entry import read_information, read_line
+from kontobahn.formats.statements import Amount, Balance, Entry, Party
 from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, follow_up, mt940
 from tests.unit.banking.statements.reading import closings, entries, entry, opening, read_all, refused
 

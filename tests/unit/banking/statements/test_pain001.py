@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from kontobahn.banking.statements.pain001 import NAMESPACE, Address, Debtor, Transfer, write_pain001
 from kontobahn.errors import BadRequest
+from kontobahn.formats.pain.pain001 import NAMESPACE, Address, Debtor, Transfer, write_pain001
 from tests.statement_builder import BIC, IBAN, OTHER_IBAN
 
 NOW = datetime(2026, 3, 2, 12, 30, 15, 999, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.banking.statements import Amount, PaymentStatus, Reason, StatusReport
+from kontobahn.formats.statements import Amount, PaymentStatus, Reason, StatusReport
 from tests.statement_builder import pain002
 from tests.unit.banking.statements.reading import read_all
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontobahn.banking.statements import sepa
 from kontobahn.errors import BadRequest
+from kontobahn.formats.pain import sepa
 from tests.statement_builder import IBAN
 
 ALLOWED = re.compile(r"[A-Za-z0-9/\-?:().,'+ ]*")

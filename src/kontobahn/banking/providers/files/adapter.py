@@ -17,8 +17,8 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )  # fmt: skip
-from kontobahn.banking.statements.pain001 import Address, Debtor, Transfer, write_pain001
 from kontobahn.clock import berlin_date, to_datetime
+from kontobahn.formats.pain.pain001 import Address, Debtor, Transfer, write_pain001
 
 NAME = "files"
 _BY_FILES = "This account is kept by files: take its statements in with `kontobahn import statements`"

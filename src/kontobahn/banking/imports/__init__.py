@@ -1,0 +1,1 @@
+"""Statement files: taken in whole and in order, account by account."""

@@ -1,0 +1,258 @@
+"""Taking a file of statements in: accounts by IBAN, entries as transactions, status reports to their payments.
+
+A file is one transaction. Booked statements must follow one another without a gap; one that was taken before is known again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from schwifty import IBAN
+
+from kontobahn.banking import accounts, announce, connections, payments
+from kontobahn.banking.accounts import Account
+from kontobahn.banking.imports.chain import Place, Placed, find_place
+from kontobahn.banking.ingest import Intake
+from kontobahn.banking.iso20022 import AFTER_AUTHORISATION
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
+from kontobahn.banking.providers.files.adapter import NAME
+from kontobahn.clock import from_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementError, StatusReport
+from kontobahn.money import from_minor
+
+CHUNK = 2000
+# Access by files does not run out.
+NEVER = from_datetime(to_datetime(0).replace(year=2999))
+# A pending entry that no statement has had for so long will not be booked any more.
+PENDING_FOR = timedelta(days=14)
+_FEES = ("CHRG", "COMM", "FEES")
+
+
+class Taken(NamedTuple):
+    """What came of a file."""
+
+    accounts: int
+    statements: int
+    repeated: int
+    added: int
+    modified: int
+    removed: int
+    left_out: int
+    payments: int
+
+
+class Taker:
+    """Takes the items of one file for one organisation."""
+
+    def __init__(
+        self, tx: Tx, organization_id: str, source: str, *, allow_gaps: bool, progress: Callable[[], None]
+    ) -> None:
+        self._tx = tx
+        self._organization_id = organization_id
+        self._source = source
+        self._allow_gaps = allow_gaps
+        self._progress = progress
+        self._own_ibans = {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}
+        self._seen: set[int] = set()
+        self._connections: set[str] = set()
+        self._statement: _Statement | None = None
+        self._counts = dict.fromkeys(Taken._fields, 0)
+
+    def take(self, items: Iterable[Item]) -> Taken:
+        for item in items:
+            match item:
+                case Opening():
+                    self._open(item)
+                case Entry():
+                    assert self._statement is not None
+                    self._statement.add(item)
+                case Closing():
+                    self._close(item)
+                case StatusReport():
+                    self._report(item)
+        self._counts["accounts"] = len(self._seen)
+        if self._counts["statements"]:
+            self._announce()
+        return Taken(**self._counts)
+
+    def _announce(self) -> None:
+        """To a receiver of events a file is what a refresh is: there is new account data."""
+        for connection_id in sorted(self._connections):
+            row = connections.get(self._tx, self._organization_id, connection_id)
+            kept = accounts.of_connection(self._tx, self._organization_id, connection_id)
+            announce.refresh_complete(self._tx, row, "manual", kept)
+
+    def _open(self, opening: Opening) -> None:
+        account = self._account(opening)
+        self._seen.add(account.id)
+        place = find_place(self._tx, account.id, opening, allow_gaps=self._allow_gaps)
+        self._statement = _Statement(self._tx, account, opening, place, self._own_ibans)
+
+    def _close(self, closing: Closing) -> None:
+        statement = self._statement
+        assert statement is not None
+        placed = statement.close(closing, self._source)
+        self._progress()
+        self._counts["repeated" if placed is Placed.REPEATED else "statements"] += 1
+        self._counts["left_out"] += statement.left_out + closing.left_out
+        for name in ("added", "modified", "removed"):
+            self._counts[name] += getattr(statement.intake, name)
+        self._statement = None
+
+    def _account(self, opening: Opening) -> Account:
+        said = opening.account
+        currency = said.currency or (opening.balance.currency if opening.balance else "EUR")
+        connection_id = self._connection(said.iban, said.bank_name)
+        self._connections.add(connection_id)
+        known = self._tx.one(
+            "SELECT balance_minor, name, holder_name FROM banking_accounts"
+            " WHERE organization_id = ? AND connection_id = ? AND provider_ref = ?",
+            self._organization_id, connection_id, f"{said.iban}/{currency}",
+        )  # fmt: skip
+        balance_minor, name, holder = known or (0, f"Konto {said.iban[-10:]}", None)
+        facts = AccountFacts(
+            f"{said.iban}/{currency}", name, "checking", balance_minor, currency, said.iban, said.holder or holder
+        )
+        self._own_ibans.add(said.iban)
+        account = accounts.save(self._tx, self._organization_id, connection_id, facts)
+        connections.lock(self._tx, self._organization_id, connection_id)
+        return account
+
+    def _connection(self, iban: str, bank_name: str | None) -> str:
+        """One connection a bank: that of the account's bank code."""
+        number = IBAN(iban)
+        ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
+        known = connections.by_provider_ref(self._tx, NAME, ref)
+        if known is not None:
+            return known.id
+        name = bank_name or number.bank_name or f"Bank {number.bank_code}"
+        facts = BankConnectionFacts(
+            provider_ref=ref,
+            provider_code=f"files_{number.country_code}_{number.bank_code}".lower(),
+            provider_name=name,
+            country_code=number.country_code,
+            logo_url="",
+            templates=("SEPA", "SEPA_INSTANT"),
+            consent_expires_at=NEVER,
+            next_refresh_possible_at=self._tx.now,
+            automatic_refresh=False,
+            display_name=name,
+        )
+        row = connections.create(
+            self._tx, self._organization_id, provider=NAME, api="partner", owner_user_id=None, facts=facts
+        )
+        return row.id
+
+    def _report(self, report: StatusReport) -> None:
+        """A status report: its payments move on as the bank says."""
+        for item in report.items:
+            # A file of ours holds one payment, and is named by it.
+            named = item.end_to_end_id if item.level == "transaction" else report.original_message_id
+            row = payments.by_end_to_end_id(self._tx, self._organization_id, named) if named else None
+            if row is None:
+                raise StatementError(
+                    f"It reports on “{named}”, which is no payment of this organisation.",
+                    file=report.file, place=f"line {item.line}",
+                )  # fmt: skip
+            reason = item.reasons[0] if item.reasons else None
+            said = PaymentReport(
+                AFTER_AUTHORISATION.get(item.status),
+                item.status,
+                reason.code if reason else None,
+                reason.text if reason else None,
+            )
+            payments.apply(self._tx, self._organization_id, row.id, said, f"pain.002 {report.message_id}")
+            self._counts["payments"] += 1
+
+
+class _Statement:
+    """One statement on its way in."""
+
+    def __init__(self, tx: Tx, account: Account, opening: Opening, place: Place, own_ibans: set[str]) -> None:
+        self._tx = tx
+        self._account = account
+        self._opening = opening
+        self._place = place
+        self._own_ibans = own_ibans
+        self._digest = hashlib.sha256()
+        self._chunk: list[TransactionFacts] = []
+        self._running = opening.balance.amount_minor if opening.balance and opening.kind == "booked" else None
+        self.intake = Intake(tx, account)
+        self.left_out = 0
+        # An advice repeats entries of statements, often in other parts: where there are statements, they are the truth.
+        self._is_known_elsewhere = opening.kind == "advice" and place.has_statements
+
+    def add(self, entry: Entry) -> None:
+        self._digest.update(msgspec.json.encode(entry._replace(line=0)))
+        if self._place.is_repeat:
+            return
+        if self._is_known_elsewhere:
+            self.left_out += 1
+            return
+        if self._running is not None and entry.status == "posted":
+            self._running += entry.amount_minor
+        self._chunk.append(self._facts(entry))
+        if len(self._chunk) >= CHUNK:
+            self._flush()
+
+    def close(self, closing: Closing, source: str) -> Placed:
+        self._flush()
+        if self._opening.kind == "booked":
+            placed = self._place.close(self._tx, closing, self._digest.hexdigest(), source)
+            if placed is Placed.REPEATED:
+                return placed
+            if closing.balance is not None:
+                self._drop_unbooked(closing.balance.day)
+        self.intake.finish()
+        if closing.balance is not None and self._place.is_newest(closing.balance.day):
+            self._tx.run(
+                "UPDATE banking_accounts SET balance_minor = ?, updated_at = ? WHERE organization_id = ? AND id = ?",
+                closing.balance.amount_minor, self._tx.now, self._account.organization_id, self._account.id,
+            )  # fmt: skip
+        return Placed.TAKEN
+
+    def _flush(self) -> None:
+        self.intake.add(self._chunk)
+        self._chunk = []
+
+    def _drop_unbooked(self, closed_on: date) -> None:
+        """What was told during the day as booked by then, but is in no statement, did not happen."""
+        self.intake.drop_unbooked(closed_on.isoformat(), (closed_on - PENDING_FOR).isoformat())
+
+    def _facts(self, entry: Entry) -> TransactionFacts:
+        payer, payee = entry.payer, entry.payee
+        extra: dict[str, Any] = {
+            "payer": payer.name,
+            "payee": payee.name,
+            "payer_information": payer.iban or payer.account,
+            "payee_information": payee.iban or payee.account,
+            "additional": " ".join(filter(None, (entry.booking_text, entry.purpose.additional))) or None,
+            "posting_date": entry.booking_date,
+        }
+        if self._running is not None and entry.status == "posted":
+            extra["account_balance_snapshot"] = from_minor(self._running)
+        booked = self._opening.kind == "booked" and entry.status == "posted"
+        return TransactionFacts(
+            account_ref=self._account.provider_ref,
+            made_on=entry.value_date or entry.booking_date,
+            amount_minor=entry.amount_minor,
+            currency_code=entry.currency,
+            description=entry.description,
+            status=entry.status,
+            mode="fee" if _is_fee(entry) else "transfer" if entry.counterparty.iban in self._own_ibans else "normal",
+            end_to_end_id=entry.end_to_end_id,
+            parsed=entry.purpose.parsed(),
+            extra=extra,
+            statement=self._place.identity if booked else None,
+        )
+
+
+def _is_fee(entry: Entry) -> bool:
+    return bool(
+        (entry.gvc or "").startswith("8") or any(part in _FEES for part in (entry.transaction_code or "").split("-"))
+    )

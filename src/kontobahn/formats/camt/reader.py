@@ -1,0 +1,260 @@
+"""camt.052, 053 and 054 as a stream: one entry in memory at a time, whatever the size of the file.
+
+A statement's head and balances stand before its entries, so the head is read when the first entry has ended. What an entry says
+is read in camt_entry.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from lxml import etree
+
+from kontobahn.formats.camt.entry import EntryReader
+from kontobahn.formats.statements import values
+from kontobahn.formats.statements.continuity import INTERIM, Tally
+from kontobahn.formats.statements.model import Account, Balance, Closing, Entry, Item, Kind, Opening, StatementError
+from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
+
+KINDS: dict[str, tuple[Kind, str]] = {
+    "camt.052": ("intraday", "Rpt"),
+    "camt.053": ("booked", "Stmt"),
+    "camt.054": ("advice", "Ntfctn"),
+}
+VERSIONS = range(2, 14)
+LARGEST_ENTRY = 16_000_000  # a batch of some ten thousand payments; what is not an entry must be held in memory
+_NESTED_STATUS = 7  # from this version on
+
+
+def read_camt(source: Source, root: Root, ibans: Mapping[str, str], tally: Tally) -> Iterator[Item]:
+    return _Camt(source, root, ibans, tally).items()
+
+
+class _Camt:
+    def __init__(self, source: Source, root: Root, ibans: Mapping[str, str], tally: Tally) -> None:
+        self._source = source
+        self._root = root
+        self._ibans = ibans
+        self._tally = tally
+        self.kind, name = KINDS[root.message[:8]]
+        self._statement_tag = root.space + name
+        self._entry_tag = f"{root.space}Ntry"
+        self._entries = EntryReader(root.space, nested_status=int(root.message[-2:]) >= _NESTED_STATUS)
+        self._open: _Statement | None = None
+        self._statements = 0
+        self._since_last = 0
+
+    def items(self) -> Iterator[Item]:
+        parser = etree.XMLPullParser(events=("end",), tag=(self._entry_tag, self._statement_tag), **PARSER_OPTIONS)
+        try:
+            for size in parse(parser, self._source):
+                self._since_last += size
+                yield from self._ended(parser)
+                if self._since_last > LARGEST_ENTRY:
+                    raise StatementError(
+                        f"A single entry, or the head of a statement, has more than {LARGEST_ENTRY:,} bytes."
+                    )
+        except StatementError as error:
+            statement = self._open
+            place = f"after entry {statement.number}, {error.place}" if statement and not error.file else error.place
+            fault = StatementError(error.sentence, file=error.file, statement=error.statement, place=place)
+            raise fault.at(self._source.name, statement.name if statement else None) from None
+        if not self._statements:
+            wanted = etree.QName(self._statement_tag).localname
+            raise StatementError(f"The file has no statement ({wanted}).", file=self._source.name)
+
+    def _ended(self, parser: etree.XMLPullParser) -> Iterator[Item]:
+        entry_tag = self._entry_tag
+        for _, element in parser.read_events():
+            self._since_last = 0
+            try:
+                if element.tag == entry_tag:
+                    statement = self._open
+                    if statement is None or statement.element is not element.getparent():
+                        statement = self._begin(element.getparent())
+                        if statement is None:
+                            element.clear(keep_tail=True)
+                            continue
+                        yield statement.opening
+                    yield from statement.entries(element, self._entries)
+                    element.clear(keep_tail=True)
+                    # The parser may still stand at this entry, so it is the one before it that goes.
+                    before = element.getprevious()
+                    if before is not None and before.tag == entry_tag:
+                        statement.element.remove(before)
+                elif _is_statement(element, self._statement_tag):
+                    yield from self._end(element)
+            except StatementError as error:
+                name = self._open.name if self._open else None
+                raise error.at(self._source.name, name, f"line {element.sourceline}") from None
+
+    def _begin(self, element: etree._Element | None) -> _Statement | None:
+        """None for an entry that is not in a statement."""
+        if element is None or not _is_statement(element, self._statement_tag):
+            return None
+        self._statements += 1
+        self._open = _Statement(element, self._root, self.kind, self._source.name)
+        try:
+            self._open.identify(self._ibans)
+            self._tally.open(self._open.opening)
+        except StatementError as error:
+            raise error.at(self._source.name, self._open.name, f"line {element.sourceline}") from None
+        return self._open
+
+    def _end(self, element: etree._Element) -> Iterator[Item]:
+        statement = self._open
+        if statement is None or statement.element is not element:
+            statement = self._begin(element)
+            assert statement is not None
+            yield statement.opening
+        yield self._tally.close(statement.closing())
+        self._open = None
+        element.clear(keep_tail=True)
+
+
+def _is_statement(element: etree._Element, tag: str) -> bool:
+    """By name and place, third from the top: what a bank keeps in its own extensions is not ours."""
+    above = [ancestor.tag for ancestor in element.iterancestors()]
+    return element.tag == tag and len(above) == 2
+
+
+class _Statement:
+    """A statement whose head has been read, and what has been counted of it so far."""
+
+    def __init__(self, element: etree._Element, root: Root, kind: Kind, file: str) -> None:
+        self.element = element
+        self.number = 0
+        self._space = root.space
+        self._own = KINDS[root.message[:8]][1]
+        self._root = root
+        self._kind = kind
+        self._file = file
+        self._moved = 0
+        self._left_out = 0
+        self.name = self._text("Id") or ""
+
+    def identify(self, ibans: Mapping[str, str]) -> None:
+        if not self.name:
+            raise StatementError("The statement has no identification (Id).")
+        found = self._text("Acct/Id/IBAN")
+        identification = found or self._text("Acct/Id/Othr/Id")
+        if not identification:
+            raise StatementError("The statement does not say which account it is about (Acct/Id).")
+        iban = values.valid_iban(found) if found else values.own_iban(identification, ibans)
+        balances = self.balances
+        currency = self._text("Acct/Ccy") or next((balance.currency for balance in balances), None)
+        for balance in balances:
+            if balance.currency != currency:
+                raise StatementError(f"The account is kept in {currency}, but a balance is in {balance.currency}.")
+        self._account = Account(
+            iban,
+            identification,
+            currency and values.currency(currency),
+            self._text("Acct/Ownr/Nm") or self._text("Acct/Nm"),
+            self._text("Acct/Svcr/FinInstnId/BICFI") or self._text("Acct/Svcr/FinInstnId/BIC"),
+            self._text("Acct/Svcr/FinInstnId/Nm"),
+        )
+
+    @cached_property
+    def opening(self) -> Opening:
+        start, end = (self._text(f"FrToDt/{name}DtTm") or self._text(f"FrToDt/{name}Dt") for name in ("Fr", "To"))
+        return Opening(
+            file=self._file,
+            format=self._root.message,
+            kind=self._kind,
+            account=self._account,
+            statement_id=self.name,
+            number=values.whole(self._text("LglSeqNb") or self._text("ElctrncSeqNb")),
+            page=self._page,
+            created_at=self._text("CreDtTm"),
+            from_date=values.day(start) if start else None,
+            to_date=values.day(end) if end else None,
+            balance=self._first_balance(),
+            line=self.element.sourceline or 0,
+        )
+
+    def entries(self, element: etree._Element, reader: EntryReader) -> list[Entry]:
+        self.number += 1
+        try:
+            entries = reader.read(element, self.number, self._account, self.opening)
+        except StatementError as error:
+            place = f"entry {self.number}, line {element.sourceline}"
+            raise error.at(self._file, self.name, place) from None
+        if not entries:
+            self._left_out += 1
+        elif self._account.currency is None:
+            self._account = self._account._replace(currency=entries[0].currency)
+        for entry in entries:
+            if entry.status == "posted":
+                self._moved += entry.amount_minor
+        return entries
+
+    def closing(self) -> Closing:
+        balance, moved = self._last_balance(), self._moved
+        opening = self.opening
+        adds_up = balance and opening.balance and opening.balance.amount_minor + moved == balance.amount_minor
+        # A page told by the message may belong to another of its statements; one that adds up to its closing is whole.
+        whole = self._last_page or (self._page_of_message and adds_up and balance and balance.code != INTERIM)
+        return Closing(opening, balance, tuple(self.balances), self.number, moved, self._left_out, bool(whole))
+
+    @cached_property
+    def balances(self) -> list[Balance]:
+        return [self._balance(element) for element in self.element.findall(f"{self._space}Bal")]
+
+    def _balance(self, element: etree._Element) -> Balance:
+        try:
+            code = self._text("Tp/CdOrPrtry/Cd", element) or self._text("Tp/CdOrPrtry/Prtry", element) or ""
+            amount = element.find(f"{self._space}Amt")
+            if amount is None:
+                raise StatementError("A balance has no amount (Bal/Amt).")
+            sign = {"CRDT": 1, "DBIT": -1}.get(self._text("CdtDbtInd", element) or "")
+            if sign is None:
+                raise StatementError("A balance is neither credit nor debit (Bal/CdtDbtInd).")
+            said = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
+            if said is None and self._kind != "booked":
+                said = self._text("CreDtTm")  # some banks leave it out during the day
+            on = values.day(said)
+            return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), on)
+        except StatementError as error:
+            raise error.at(self._file, self.name, f"line {element.sourceline}") from None
+
+    def _first_balance(self) -> Balance | None:
+        interim = [balance for balance in self.balances if balance.code == INTERIM]
+        if (self._page or 1) > 1 and interim and (len(interim) > 1 or self._last_page):
+            return interim[0]
+        return self._balance_by("OPBD") or self._balance_by("PRCD")
+
+    def _last_balance(self) -> Balance | None:
+        """An intraday report's interim balance is left out: it may count movements that an earlier report had."""
+        closing = self._balance_by("CLBD")
+        if closing is None and self._kind == "booked" and not self._last_page:
+            closing = next((balance for balance in reversed(self.balances) if balance.code == INTERIM), None)
+        return closing
+
+    def _balance_by(self, code: str) -> Balance | None:
+        return next((balance for balance in self.balances if balance.code == code), None)
+
+    @cached_property
+    def _page_of_message(self) -> bool:
+        return self.element.find(f"{self._space}{self._own}Pgntn") is None
+
+    def _of_page(self, name: str) -> str | None:
+        if not self._page_of_message:
+            return self._text(f"{self._own}Pgntn/{name}")
+        message = self.element.getparent()
+        return self._text(f"GrpHdr/MsgPgntn/{name}", message) if message is not None else None
+
+    @cached_property
+    def _page(self) -> int | None:
+        return values.whole(self._of_page("PgNb"))
+
+    @cached_property
+    def _last_page(self) -> bool:
+        return (self._of_page("LastPgInd") or "true").strip() in {"true", "1"}
+
+    def _text(self, path: str, element: etree._Element | None = None) -> str | None:
+        """The text at a path, without blanks around it; None where there is none."""
+        base = self.element if element is None else element
+        found = base.findtext(self._space + path.replace("/", f"/{self._space}"))
+        return (found or "").strip() or None

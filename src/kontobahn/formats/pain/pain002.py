@@ -1,0 +1,112 @@
+"""pain.002: what a bank says about a file of payments we sent, as a whole, by instruction and by transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from lxml import etree
+
+from kontobahn.formats.statements import values
+from kontobahn.formats.statements.model import Amount, PaymentStatus, Reason, StatementError, StatusReport
+from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
+
+VERSIONS = range(3, 15)
+Level = Literal["group", "payment", "transaction"]
+
+
+def read_pain002(source: Source, root: Root) -> StatusReport:
+    """Versions .03 to .14; they differ only in what we do not read."""
+    if int(root.message[-2:]) not in VERSIONS:
+        raise StatementError(f"{root.message} is a version of pain.002 that cannot be read.", file=source.name)
+    parser = etree.XMLPullParser(events=("end",), tag=f"{root.space}Document", **PARSER_OPTIONS)
+    document = None
+    try:
+        for _ in parse(parser, source):
+            document = next((element for _, element in parser.read_events()), document)
+    except StatementError as error:
+        raise error.at(source.name) from None
+    if document is None:
+        raise StatementError("The file is no status report (Document).", file=source.name)
+    return _Report(source.name, root).read(document)
+
+
+class _Report:
+    def __init__(self, file: str, root: Root) -> None:
+        self._file = file
+        self._root = root
+        self._space = root.space
+
+    def read(self, document: etree._Element) -> StatusReport:
+        body = next(iter(document), None)
+        group = self._find(body, "OrgnlGrpInfAndSts")
+        message_id = self._text(body, "GrpHdr/MsgId")
+        original = self._text(group, "OrgnlMsgId")
+        if body is None or group is None or message_id is None or original is None:
+            raise StatementError(
+                "The status report does not say which file it is about (GrpHdr/MsgId, OrgnlGrpInfAndSts/OrgnlMsgId).",
+                file=self._file,
+            )
+        items = tuple(self._items(body, group, original))
+        if not items:
+            raise StatementError("The status report holds no status.", file=self._file)
+        return StatusReport(
+            self._file, self._root.message, message_id, original, self._text(body, "GrpHdr/CreDtTm"), items
+        )
+
+    def _items(self, body: etree._Element, group: etree._Element, message: str) -> Iterator[PaymentStatus]:
+        if status := self._text(group, "GrpSts"):
+            yield self._item("group", status, group, message, None)
+        for payment in body.findall(f"{self._space}OrgnlPmtInfAndSts"):
+            payment_id = self._text(payment, "OrgnlPmtInfId")
+            if status := self._text(payment, "PmtInfSts"):
+                yield self._item("payment", status, payment, message, payment_id)
+            for transaction in payment.findall(f"{self._space}TxInfAndSts"):
+                # A transaction without a status of its own has its instruction's or its file's.
+                own = (
+                    self._text(transaction, "TxSts") or self._text(payment, "PmtInfSts") or self._text(group, "GrpSts")
+                )
+                if own is None:
+                    raise StatementError(
+                        "A transaction has no status (TxSts).", file=self._file, place=f"line {transaction.sourceline}"
+                    )
+                yield self._item("transaction", own, transaction, message, payment_id)
+
+    def _item(
+        self, level: Level, status: str, element: etree._Element, message: str, payment: str | None
+    ) -> PaymentStatus:
+        return PaymentStatus(
+            level,
+            status,
+            message,
+            payment,
+            self._text(element, "OrgnlEndToEndId"),
+            self._text(element, "OrgnlInstrId"),
+            self._text(element, "AcctSvcrRef"),
+            tuple(self._reason(reason) for reason in element.findall(f"{self._space}StsRsnInf")),
+            self._text(element, "AccptncDtTm"),
+            self._amount(element),
+            element.sourceline or 0,
+        )
+
+    def _reason(self, element: etree._Element) -> Reason:
+        texts = [(line.text or "").strip() for line in element.findall(f"{self._space}AddtlInf")]
+        return Reason(
+            self._text(element, "Rsn/Cd") or self._text(element, "Rsn/Prtry"), " ".join(texts).strip() or None
+        )
+
+    def _amount(self, element: etree._Element) -> Amount | None:
+        amount = self._find(element, "OrgnlTxRef/Amt/InstdAmt")
+        if amount is None:
+            return None
+        try:
+            return Amount(values.minor(amount.text), values.currency(amount.get("Ccy")))
+        except StatementError as error:
+            raise error.at(self._file, None, f"line {amount.sourceline}") from None
+
+    def _find(self, element: etree._Element | None, path: str) -> etree._Element | None:
+        return None if element is None else element.find(self._space + path.replace("/", f"/{self._space}"))
+
+    def _text(self, element: etree._Element | None, path: str) -> str | None:
+        found = self._find(element, path)
+        return ((found.text if found is not None else None) or "").strip() or None

@@ -1,0 +1,188 @@
+"""What account statements say, whatever format they came in; and the one error of everything that reads them.
+
+Amounts are whole hundredths of the currency, as everywhere in Kontobahn; one with more decimals is refused, never rounded.
+Nothing here reads a file: these are the words that readers and the store share.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal, NamedTuple, TypeAlias
+
+from kontobahn.errors import BadRequest
+from kontobahn.formats.purpose import Purpose
+
+# booked: camt.053, MT940. intraday: camt.052, MT942. advice: camt.054, whose entries are (or will be) in a statement as well.
+Kind: TypeAlias = Literal["booked", "intraday", "advice"]
+Status: TypeAlias = Literal["posted", "pending"]
+
+
+class Balance(NamedTuple):
+    """`code` as camt has it: OPBD, PRCD, CLBD, ITBD, CLAV, FWAV …; MT940's balances are given the code of the same meaning."""
+
+    code: str
+    amount_minor: int
+    currency: str
+    day: date
+
+
+class Account(NamedTuple):
+    """The account a statement is about. `identification` is what the file says, be it an IBAN or not."""
+
+    iban: str
+    identification: str
+    currency: str | None = None
+    holder: str | None = None
+    bic: str | None = None
+    bank_name: str | None = None
+
+
+class Opening(NamedTuple):
+    """A statement begins, or a page of one. `balance` is what the account held before the first movement."""
+
+    file: str
+    format: str
+    kind: Kind
+    account: Account
+    statement_id: str
+    number: int | None = None
+    page: int | None = None
+    created_at: str | None = None
+    from_date: date | None = None
+    to_date: date | None = None
+    balance: Balance | None = None
+    line: int = 0
+
+
+class Party(NamedTuple):
+    """One side of a payment. `account` is an account number that is no IBAN."""
+
+    name: str | None = None
+    iban: str | None = None
+    account: str | None = None
+    bic: str | None = None
+
+
+NOBODY = Party()
+
+
+class Amount(NamedTuple):
+    amount_minor: int
+    currency: str
+
+
+class Entry(NamedTuple):
+    """One movement. `amount_minor` is negative for a debit.
+
+    `description` is the bank's purpose text, unchanged but for joined lines; `purpose` is what it and the structured fields
+    say together, structured fields first. `counterparty` is whichever of payer and payee is not the account itself.
+    A batch is told by `batch_size`; where the bank gives its parts with amounts that make up the whole, each part is an
+    entry of its own, `part` 1 to `batch_size`. Otherwise the batch is one entry and `part` is 0.
+    """
+
+    status: Status
+    amount_minor: int
+    currency: str
+    booking_date: date
+    value_date: date | None
+    description: str
+    purpose: Purpose
+    counterparty: Party
+    payer: Party
+    payee: Party
+    booking_text: str | None = None  # what the bank calls it: FOLGELASTSCHRIFT
+    bank_reference: str | None = None  # AcctSvcrRef; MT940 after //
+    entry_reference: str | None = None  # NtryRef
+    customer_reference: str | None = None  # InstrId; MT940 before //
+    transaction_id: str | None = None  # TxId
+    payment_information_id: str | None = None  # PmtInfId
+    transaction_code: str | None = None  # PMNT-RCDT-ESCT, or MT940's NTRF
+    gvc: str | None = None  # German Geschäftsvorfallcode, three digits
+    primanota: str | None = None
+    reversal: bool = False
+    return_reason: str | None = None  # AC04, MS03 …
+    original_amount: Amount | None = None
+    charges: Amount | None = None
+    batch_size: int = 1
+    part: int = 0
+    number: int = 0  # of the entry in its statement, from 1
+    line: int = 0
+
+    @property
+    def end_to_end_id(self) -> str | None:
+        return self.purpose.end_to_end_id
+
+
+class Closing(NamedTuple):
+    """A statement ended, and its movements were found to lead from the opening balance to the closing one.
+
+    `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO). A page that is
+    not its statement's last has `last_page` False.
+    """
+
+    opening: Opening
+    balance: Balance | None
+    balances: tuple[Balance, ...]
+    entries: int
+    moved_minor: int
+    left_out: int = 0
+    last_page: bool = True
+
+
+class Reason(NamedTuple):
+    code: str | None
+    text: str | None
+
+
+class PaymentStatus(NamedTuple):
+    """What a bank says about one transaction, a whole payment instruction or a whole file we sent.
+
+    `status` is the bank's code: ACTC, ACSC, RJCT … Which it is about is told by `level`; the ids above that are given too.
+    """
+
+    level: Literal["group", "payment", "transaction"]
+    status: str
+    message_id: str
+    payment_information_id: str | None
+    end_to_end_id: str | None
+    instruction_id: str | None
+    transaction_id: str | None
+    reasons: tuple[Reason, ...]
+    accepted_at: str | None = None
+    amount: Amount | None = None
+    line: int = 0
+
+
+class StatusReport(NamedTuple):
+    """A pain.002 file: what became of the payments of one file we sent."""
+
+    file: str
+    format: str
+    message_id: str
+    original_message_id: str
+    created_at: str | None
+    items: tuple[PaymentStatus, ...]
+
+
+Item: TypeAlias = Opening | Entry | Closing | StatusReport
+
+
+class StatementError(BadRequest):
+    """A file that cannot be taken: which, where in it, and what is wrong, in one sentence."""
+
+    def __init__(self, sentence: str, *, file: str = "", statement: str | None = None, place: str = "") -> None:
+        self.sentence = sentence
+        self.file = file
+        self.statement = statement
+        self.place = place
+        where = [part for part in (f"statement {statement}" if statement else "", place) if part]
+        super().__init__(": ".join(part for part in (file, ", ".join(where), sentence) if part))
+
+    def at(self, file: str, statement: str | None = None, place: str = "") -> StatementError:
+        """The same, with the place where it was noticed where none is known yet."""
+        return StatementError(
+            self.sentence,
+            file=self.file or file,
+            statement=self.statement or statement,
+            place=self.place or place,
+        )

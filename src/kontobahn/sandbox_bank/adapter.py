@@ -1,0 +1,123 @@
+"""The sandbox behind the port. Its answers come from its own tables, its news by its own webhooks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from kontobahn.banking.provider import (
+    ConnectRequest,
+    ConnectStart,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    ProviderDown,
+    ProviderRefused,
+    RefreshType,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.clock import DAY, Clock
+from kontobahn.db import Database, Tx
+from kontobahn.sandbox_bank import bank, deliveries, flows, paying, store
+from kontobahn.sandbox_bank.deliveries import Pump, Way
+from kontobahn.sandbox_bank.paying import Payment
+from kontobahn.sandbox_bank.plans import choose
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+NAME = "sandbox"
+
+
+class SandboxProvider:
+    name = NAME
+    debit_settles = False
+
+    def __init__(self, db: Database, vault: Vault, settings: Settings, clock: Clock, way: Way) -> None:
+        self._db = db
+        self._clock = clock
+        self._key = vault.derive("sandbox webhooks")
+        self._base_url = settings.base_url
+        self.pump = Pump(db, clock, self._key, settings.sandbox_url or settings.base_url, way, advance, is_due)
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        token = secrets.token_urlsafe(32)
+        expires_at = await self._db.write(flows.begin, token, request)
+        return ConnectStart(f"{self._base_url}/sandbox/connect/{token}", expires_at)
+
+    async def fetch(self, provider_ref: str) -> Snapshot:
+        return await self._db.read(bank.snapshot, provider_ref, self._base_url)
+
+    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+        await self._db.write(bank.refresh, provider_ref)
+
+    async def remove(self, provider_ref: str) -> None:
+        await self._db.write(bank.remove, provider_ref)
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        creation = choose(order.creditor_name, order.amount_minor, order.template_identifier).creation
+        if creation == "not created, no answer":
+            raise ProviderDown("The sandbox bank did not answer, as asked for.")
+        row = await self._db.write(paying.create, order)
+        if creation == "created, no answer":
+            raise ProviderDown("The sandbox bank did not answer, as asked for.")
+        return self._start(row)
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        row = await self._db.read(paying.by_order, order)
+        return None if row is None else self._start(row)
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        if await self._db.read(is_due):
+            await self._db.write(advance)
+        row = await self._db.read(paying.by_ref, provider_ref)
+        if row is None:
+            raise ProviderRefused("PaymentNotFound", "The bank knows no such payment")
+        return paying.report(row)
+
+    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
+        return None
+
+    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+        return deliveries.check(self._key, headers, body, self._clock.now())
+
+    def reports(self, body: bytes) -> list[Report]:
+        return deliveries.reports(body)
+
+    def _start(self, row: Payment) -> PaymentStart:
+        url = f"{self._base_url}/sandbox/pay/{row.token}"
+        return PaymentStart(row.ref, url, row.expires_at, paying.report(row))
+
+
+def advance(tx: Tx) -> None:
+    """Whatever the bank does by itself when its time has come."""
+    store.begin(tx)
+    now = store.bank_now(tx)
+    bank.answer_slow(tx, now)
+    paying.advance(tx, now)
+
+
+def is_due(tx: Tx) -> bool:
+    now = store.bank_now(tx)
+    return bool(
+        tx.one("SELECT 1 FROM sandbox_payments WHERE next_at <= ? LIMIT 1", now)
+        or tx.one("SELECT 1 FROM sandbox_connections WHERE answer_at <= ? LIMIT 1", now)
+    )
+
+
+def move_clock(tx: Tx, ahead: int) -> None:
+    """Set how far the bank's clock is ahead of ours; what lies in between happens."""
+    store.begin(tx)
+    before = store.bank_now(tx)
+    store.set_ahead(tx, ahead)
+    bank.expire_passed_consents(tx, before, store.bank_now(tx))
+    advance(tx)
+
+
+def tidy(tx: Tx) -> None:
+    bank.purge(tx)
+    tx.run(
+        "DELETE FROM sandbox_payments WHERE created_at <= ? AND (status = 'settled' OR status = 'failed' OR status = 'rejected')"
+        " AND next_at IS NULL",
+        tx.now - 90 * DAY,
+    )

@@ -1,0 +1,261 @@
+"""What happens at the sandbox bank to connections and accounts. Every change queues what the bank tells of it.
+
+Functions on a transaction; the hosted pages, the port and the commands all call these.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, ProviderRefused, Snapshot
+from kontobahn.clock import DAY, SECOND
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+from kontobahn.sandbox_bank import deliveries, store
+from kontobahn.sandbox_bank.banks import SLOW, Bank, iban
+from kontobahn.sandbox_bank.history import history
+from kontobahn.sandbox_bank.people import MESSAGES, Person, accounts_of
+from kontobahn.sandbox_bank.store import Account, Connection
+from kontobahn.sandbox_bank.texts import Booking, Party, transfer
+
+BACKDATED_DAYS = 12
+# How long what the bank destroyed is kept, for deliveries that are late.
+ENDED_KEPT = 30 * DAY
+
+
+# --- Connecting
+
+
+def connect(
+    tx: Tx, bank: Bank, person: Person, scopes: str, positions: set[int], pending_token: str | None
+) -> Connection:
+    """A person has consented: the accounts with all that is on them, and the news of it."""
+    store.begin(tx)
+    now = store.bank_now(tx)
+    row = Connection(
+        ref=f"con_{new_id().replace('-', '')}", bank_code=bank.code, user_name=person.name, status="open", scopes=scopes,
+        consent_expires_at=_consent_end(bank, person, now), next_refresh_possible_at=now + bank.refresh_after, refreshes=0,
+        answer_at=None, answer_token=None, next_error_class=None, next_error_message=None, created_at=now, ended_at=None,
+    )  # fmt: skip
+    store.insert_connection(tx, row)
+    today, first_number = store.bank_day(tx), _next_account_number(tx)
+    for position, plan in enumerate(accounts_of(person, bank)):
+        has_iban = plan.nature not in ("card", "credit_card")
+        account = Account(
+            connection_ref=row.ref, ref=f"acc_{first_number + position:010d}", position=position, name=plan.name,
+            nature=plan.nature, iban=iban(bank, first_number + position) if has_iban else None, holder_name=plan.holder_name,
+            currency_code="EUR", balance_minor=plan.opening_minor, is_chosen=int(position in positions), bookings=0,
+        )  # fmt: skip
+        store.insert_account(tx, account)
+        store.book(tx, account, history(person, bank, plan, today))
+    _answer(tx, row, pending_token)
+    return row
+
+
+def renew(tx: Tx, row: Connection, scopes: str, positions: set[int], pending_token: str | None) -> Connection:
+    """A person has consented anew: the connection stays the same one."""
+    store.begin(tx)
+    now = store.bank_now(tx)
+    row = store.change_connection(
+        tx, row, scopes=scopes or row.scopes, consent_expires_at=_consent_end(row.bank, row.person, now),
+        next_refresh_possible_at=now + row.bank.refresh_after, next_error_class=None, next_error_message=None,
+    )  # fmt: skip
+    store.choose_accounts(tx, row.ref, positions)
+    _answer(tx, row, pending_token)
+    return row
+
+
+def _consent_end(bank: Bank, person: Person, now: int) -> int:
+    return now + (bank.consent_life if person.consent_seconds is None else person.consent_seconds * SECOND)
+
+
+def _next_account_number(tx: Tx) -> int:
+    row = tx.one("SELECT MAX(ref) FROM sandbox_accounts")
+    return int(row[0].removeprefix("acc_")) + 1 if row and row[0] else 1_000_001
+
+
+# --- Telling
+
+
+def _answer(tx: Tx, row: Connection, pending_token: str | None) -> None:
+    """Say that there is something to fetch: now, or when a slow bank gets round to it."""
+    if row.person.is_slow:
+        store.change_connection(tx, row, answer_at=store.bank_now(tx) + SLOW, answer_token=pending_token)
+        _tell(tx, row.ref, "fetching", pending_token)
+    else:
+        _tell(tx, row.ref, "finish", pending_token)
+
+
+def _tell(tx: Tx, ref: str, stage: str, pending_token: str | None = None) -> None:
+    data = {"connection_ref": ref, "pending_token": pending_token, "stage": stage}
+    deliveries.queue(tx, ref, data)
+
+
+def tell_news(tx: Tx, row: Connection) -> None:
+    """The bank has something new, and says so unasked."""
+    store.begin(tx)
+    _tell(tx, row.ref, "finish")
+
+
+def tell_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | None, pending_token: str | None) -> None:
+    store.begin(tx)
+    deliveries.queue(
+        tx,
+        ref or pending_token or "",
+        {
+            "connection_ref": ref,
+            "pending_token": pending_token,
+            "stage": "error",
+            "error_class": error_class,
+            "error_message": message or MESSAGES.get(error_class, error_class),
+        },
+    )
+
+
+def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
+    """What the bank shows now. Its times are told in ours: a bank whose clock is ahead still expires when it says."""
+    row = store.connection(tx, ref)
+    if row is None:
+        raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
+    scopes, ahead, today = row.scopes.split(), store.ahead(tx), store.bank_day(tx)
+    chosen = [account for account in store.accounts(tx, ref) if account.is_chosen]
+    facts = [
+        AccountFacts(
+            provider_ref=account.ref,
+            name=account.name,
+            nature=account.nature,
+            balance_minor=account.balance_minor,
+            currency_code=account.currency_code,
+            iban=account.iban,
+            holder_name=account.holder_name if not scopes or "holder_info" in scopes else None,
+        )
+        for account in chosen
+    ]
+    told = [booking for account in chosen for booking in store.told(tx, account, today)]
+    bank = row.bank
+    connection = BankConnectionFacts(
+        provider_ref=ref,
+        provider_code=bank.code,
+        provider_name=bank.name,
+        country_code=bank.country_code,
+        logo_url=base_url + bank.logo_path,
+        templates=bank.templates,
+        consent_expires_at=row.consent_expires_at - ahead,
+        next_refresh_possible_at=row.next_refresh_possible_at - ahead,
+        automatic_refresh=bank.api == "partner",
+    )
+    return Snapshot(connection, facts, told if not scopes or "transactions" in scopes else [])
+
+
+# --- Refreshing
+
+
+def refresh(tx: Tx, ref: str) -> None:
+    """Somebody asks for news: an answer, a failure, or both of them never."""
+    store.begin(tx)
+    row = store.connection(tx, ref)
+    if row is None or row.status != "open":
+        raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
+    now, person = store.bank_now(tx), row.person
+    row = store.change_connection(
+        tx, row, refreshes=row.refreshes + 1, next_refresh_possible_at=now + row.bank.refresh_after
+    )
+    error_class, message = row.next_error_class, row.next_error_message or ""
+    if error_class is not None:
+        row = store.change_connection(tx, row, next_error_class=None, next_error_message=None)
+    elif row.consent_expires_at <= now:
+        error_class = "AispConsentExpired"
+    else:
+        error_class = person.refresh_error or (person.first_refresh_error if row.refreshes == 1 else None)
+    if error_class is not None:
+        tell_failure(tx, error_class, message, ref=ref, pending_token=None)
+        return
+    if person.on_refresh == "destroy":
+        destroy(tx, row)
+        return
+    _make_news(tx, row)
+    _answer(tx, row, None)
+
+
+def _make_news(tx: Tx, row: Connection) -> None:
+    accounts, today = store.accounts(tx, row.ref), store.bank_day(tx)
+    account = accounts[0]
+    match row.person.on_refresh:
+        case "post_pending":
+            for one in accounts:
+                store.post_pending(tx, one, today)
+        case "backdated":
+            party = Party("Spätzahler KG", 900 + row.refreshes, "sales")
+            day = today - timedelta(days=BACKDATED_DAYS)
+            text = f"Nachtrag RE-{day.year}-{row.refreshes} valutarisch zurueckdatiert"
+            store.book(
+                tx, account, [transfer(row.bank, day, 4_711 + row.refreshes, party, text, holder=account.holder_name)]
+            )
+        case "duplicate":
+            booking = store.latest_posted(tx, account)
+            if booking is not None:
+                store.book(tx, account, [booking])
+
+
+def answer_slow(tx: Tx, now: int) -> None:
+    """What was asked of a slow bank a while ago."""
+    for row in store.to_answer(tx, now):
+        store.change_connection(tx, row, answer_at=None, answer_token=None)
+        _tell(tx, row.ref, "finish", row.answer_token)
+
+
+# --- By command
+
+
+def book(tx: Tx, account: Account, booking: Booking, *, quietly: bool = False) -> None:
+    store.begin(tx)
+    store.book(tx, account, [booking])
+    row = store.connection(tx, account.connection_ref)
+    if not quietly and row is not None and row.status == "open":
+        _tell(tx, row.ref, "finish")
+
+
+def post_pending(tx: Tx, row: Connection) -> int:
+    store.begin(tx)
+    posted = sum(store.post_pending(tx, account, store.bank_day(tx)) for account in store.accounts(tx, row.ref))
+    _tell(tx, row.ref, "finish")
+    return posted
+
+
+def expire_consent(tx: Tx, row: Connection) -> None:
+    store.begin(tx)
+    store.change_connection(tx, row, consent_expires_at=store.bank_now(tx))
+    tell_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+
+
+def fail_next_refresh(tx: Tx, row: Connection, error_class: str, message: str | None) -> None:
+    store.begin(tx)
+    store.change_connection(tx, row, next_error_class=error_class, next_error_message=message)
+
+
+def destroy(tx: Tx, row: Connection) -> None:
+    """The bank ends it. What it showed is kept a while, for deliveries on their way."""
+    store.begin(tx)
+    store.change_connection(tx, row, status="destroyed", ended_at=tx.now, answer_at=None, answer_token=None)
+    _tell(tx, row.ref, "destroy")
+
+
+def remove(tx: Tx, ref: str) -> None:
+    """We end it: there is nobody left to tell."""
+    store.begin(tx)
+    deliveries.drop(tx, ref)
+    store.delete_connection(tx, ref)
+
+
+def expire_passed_consents(tx: Tx, before: int, now: int) -> None:
+    """A jump of the bank's clock has left the end of these consents behind."""
+    for row in store.connections(tx):
+        if before < row.consent_expires_at <= now:
+            tell_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+
+
+def purge(tx: Tx) -> None:
+    for (ref,) in tx.all("SELECT ref FROM sandbox_connections WHERE ended_at <= ?", tx.now - ENDED_KEPT):
+        store.delete_connection(tx, ref)
+    deliveries.purge(tx)
+    tx.run("DELETE FROM sandbox_flows WHERE expires_at <= ?", tx.now - DAY)

@@ -1,0 +1,107 @@
+"""Who signs in at the sandbox, and what the bank does then: a table by user name, and the accounts each of them has."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kontobahn.banking.model import Nature
+from kontobahn.sandbox_bank.banks import Bank
+
+Refresh = Literal["news", "post_pending", "backdated", "duplicate", "destroy"]
+
+
+class Person(NamedTuple):
+    name: str
+    about: str
+    # The same for the page of the login.
+    german: str
+    # What the login fails with.
+    login_error: str | None = None
+    # What every refresh, or the first one only, fails with.
+    refresh_error: str | None = None
+    first_refresh_error: str | None = None
+    on_refresh: Refresh = "news"
+    tan: bool = True
+    is_slow: bool = False
+    # Seconds that the consent lasts; otherwise as long as the bank gives it.
+    consent_seconds: int | None = None
+    bookings: Literal["some", "none", "many"] = "some"
+
+
+PEOPLE = {
+    person.name: person
+    for person in (
+        Person("demo", "works: a current account, savings, a card, four months of bookings",
+               "gewöhnlicher Zugang: Girokonto, Tagesgeld, Karte, einige Monate Umsätze"),
+        Person("sandbox", "the same as demo",
+               "dasselbe wie demo"),
+        Person("notan", "the same, without a TAN",
+               "wie demo, aber ohne TAN", tan=False),
+        Person("empty", "one account without bookings",
+               "ein Konto ohne Umsätze", bookings="none"),
+        Person("many", "one account with 5,000 bookings",
+               "ein Konto mit 5.000 Umsätzen", bookings="many"),
+        Person("wrong", "the login is refused: InvalidCredentials",
+               "die Bank nimmt die Zugangsdaten nicht an", login_error="InvalidCredentials"),
+        Person("technical", "the login fails: ProviderError",
+               "die Bank hat eine technische Störung", login_error="ProviderError"),
+        Person("flaky", "the first refresh fails with ProviderError, the next works",
+               "die erste Aktualisierung scheitert technisch, die nächste gelingt",
+               first_refresh_error="ProviderError"),
+        Person("expired", "the consent lasts one minute",
+               "die Einwilligung läuft nach einer Minute ab", consent_seconds=60),
+        Person("revoked", "every refresh fails with AispConsentRevoked",
+               "die Einwilligung ist bei der nächsten Aktualisierung widerrufen",
+               refresh_error="AispConsentRevoked"),
+        Person("disabled", "every refresh fails with ProviderDisabled",
+               "die Bank ist bei der nächsten Aktualisierung abgeschaltet", refresh_error="ProviderDisabled"),
+        Person("slow", "answers 20 seconds after it was asked",
+               "die Bank antwortet erst nach 20 Sekunden", is_slow=True),
+        Person("pending", "pending bookings, posted by the next refresh",
+               "vorgemerkte Umsätze, die bei der nächsten Aktualisierung gebucht sind",
+               on_refresh="post_pending"),
+        Person("backdated", "every refresh brings a booking dated twelve days back",
+               "jede Aktualisierung bringt einen Umsatz, der zwölf Tage zurückliegt", on_refresh="backdated"),
+        Person("duplicate", "every refresh tells the last booking a second time",
+               "jede Aktualisierung meldet einen Umsatz ein zweites Mal", on_refresh="duplicate"),
+        Person("destroy", "the bank destroys the connection at the next refresh",
+               "die Bank löscht die Verbindung bei der nächsten Aktualisierung", on_refresh="destroy"),
+    )
+}  # fmt: skip
+# Wrong for everybody; anything else is right.
+WRONG_PASSWORD, WRONG_TAN = "wrong", "000000"
+MOST_WRONG_ENTRIES = 3
+MESSAGES = {
+    "InvalidCredentials": "The bank does not accept the user name or the password.",
+    "InvalidInteractiveCredentials": "The TAN was wrong three times.",
+    "ProviderError": "The bank has a technical problem.",
+    "ProviderDisabled": "The bank is switched off.",
+    "AispConsentExpired": "The consent given at the bank has expired.",
+    "AispConsentRevoked": "The consent was revoked at the bank.",
+    "Cancelled": "The person cancelled at the bank.",
+}
+
+
+class AccountPlan(NamedTuple):
+    name: str
+    nature: Nature
+    holder_name: str
+    opening_minor: int
+
+
+def accounts_of(person: Person, bank: Bank) -> tuple[AccountPlan, ...]:
+    holder = "Beispiel & Söhne GmbH"
+    match bank.kind:
+        case "card":
+            return (AccountPlan("Firmenkreditkarte", "credit_card", "Dana Demo", 0),)
+        case "wallet":
+            return (AccountPlan("Guthaben", "ewallet", "Dana Demo", 85_000),)
+        case "broker":
+            return (AccountPlan("Verrechnungskonto", "investment", holder, 1_250_000),)
+    if person.bookings != "some":
+        return (AccountPlan("Geschäftskonto", "checking", holder, 250_000 if person.bookings == "none" else 9_000_000),)
+    return (
+        AccountPlan("Geschäftskonto", "checking", holder, 2_450_000),
+        AccountPlan("Tagesgeld", "savings", holder, 4_000_000),
+        AccountPlan("Firmenkarte", "card", holder, 0),
+    )
