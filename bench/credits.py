@@ -114,7 +114,7 @@ def on_sqlite(pace: Pace, place: Path) -> list[Row]:
             pace.seconds, threads, lambda _: plain.reserve_and_confirm(beside_id)
         )
 
-    with_seam, one_thread, sixteen = measure.interleave(
+    with_ours, one_thread, sixteen = measure.interleave(
         pace.rounds, lambda: pairs_a_second(ours, [ours_id] * CALLERS, pace.seconds), plainly(1), plainly(CALLERS)
     )
     refuse_discrepancies(ours)
@@ -127,13 +127,13 @@ def on_sqlite(pace: Pace, place: Path) -> list[Row]:
         reverse=True,
     )
     (faster_name, faster), (other_name, other) = alternatives
-    ours_shown = measure.spread(with_seam, "/s")
+    ours_shown = measure.spread(with_ours, "/s")
     return [
         measure.at_least(
-            question + faster_name, ours_shown, measure.spread(faster, "/s"), measure.median_ratio(with_seam, faster), 5
+            question + faster_name, ours_shown, measure.spread(faster, "/s"), measure.median_ratio(with_ours, faster), 5
         ),
         measure.for_information(
-            question + other_name, ours_shown, measure.spread(other, "/s"), measure.median_ratio(with_seam, other)
+            question + other_name, ours_shown, measure.spread(other, "/s"), measure.median_ratio(with_ours, other)
         ),
     ]
 
@@ -162,16 +162,16 @@ def _compare_on_postgres(
     def plainly(thread: int) -> None:
         plain.reserve_and_confirm(thread, beside[thread % len(beside)])
 
-    with_seam, plainly_done = measure.interleave(
+    with_ours, plainly_done = measure.interleave(
         pace.rounds,
         lambda: pairs_a_second(db, callers, pace.seconds),
         lambda: measure.operations_a_second(pace.seconds, CALLERS, plainly),
     )
     return measure.at_least(
         f"2 PostgreSQL, {CALLERS} callers on {name}: reserve+confirm, beside psycopg in threads",
-        measure.spread(with_seam, "/s"),
+        measure.spread(with_ours, "/s"),
         measure.spread(plainly_done, "/s"),
-        measure.median_ratio(with_seam, plainly_done),
+        measure.median_ratio(with_ours, plainly_done),
         1,
     )
 

@@ -24,7 +24,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.metrics import Metrics
-from kontobahn.outbound import Door, Rule
+from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.settings import Settings, load
 from kontobahn.vault import open_vault
 from kontobahn.webhooks import endpoint, outbox
@@ -137,7 +137,7 @@ async def ours(
     """Events written, then delivered: healthy deliveries a second, from the first attempt to the last outcome written down."""
     for first in range(start, start + events, 500):
         await db.write(emit_round, ids, first, min(500, start + events - first))
-    door = Door(Rule.of_setting(settings.webhook_allow))
+    door = OutboundClient(Rule.of_setting(settings.webhook_allow))
     deliverer = Deliverer(db, open_vault(settings), door, settings, SystemClock(), Metrics())
     began = time.perf_counter()
     deliverer.start()

@@ -139,9 +139,9 @@ class Bank:
         self.provider = ScriptedBank()
         self._deliveries = 0
         context = service.application.context
-        banking: Banking = context.parts["banking"]
+        banking = context.part(Banking)
         banking.providers["scripted"] = self.provider
-        context.parts["banking"] = banking._replace(connect_provider="scripted")  # type: ignore[index]
+        context.parts[Banking] = banking._replace(connect_provider="scripted")  # type: ignore[index]
 
     def deliver(self, delivery_id: str | None = None, signature: str = SIGNATURE, **report: Any) -> Any:
         self._deliveries += 1

@@ -126,7 +126,7 @@ class Service:
     @property
     def ledger_providers(self) -> dict[str, LedgerProvider]:
         """The accounting providers of the running application, by name; one more may be put in."""
-        ledger: Ledger = self.application.api._seam.context.parts["ledger"]
+        ledger = self.application.api._dependencies.context.part(Ledger)
         return ledger.providers
 
     def balance(self, organization: Organization) -> credits.Balance:

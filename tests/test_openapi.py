@@ -25,8 +25,9 @@ from kontobahn.api.call import Call, Platform
 from kontobahn.api.declare import Endpoint, get, post, put
 from kontobahn.api.docs import docs_routes
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.wire import Answer, Body, Query, Uuid, encode
+from kontobahn.api.wire import Answer, Body, Query, Uuid
 from kontobahn.app import all_endpoints
+from kontobahn.json_text import encode
 from kontobahn.settings import Settings, load
 
 REAL = all_endpoints()

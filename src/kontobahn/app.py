@@ -19,7 +19,7 @@ from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, Routes, collect
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.server import Api, Receive, Scope, Seam
+from kontobahn.api.server import Api, ApiDependencies, Receive, Scope
 from kontobahn.api.usage import Usage
 from kontobahn.auth import routes as auth_routes
 from kontobahn.banking import connect, payment_routes, payments, sync
@@ -31,7 +31,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.events import routes as events_routes
-from kontobahn.events.routes import EventsPart
+from kontobahn.events.routes import Events
 from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
@@ -41,7 +41,7 @@ from kontobahn.mobility import documents
 from kontobahn.mobility import routes as mobility_routes
 from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
-from kontobahn.outbound import Door, Rule
+from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.settings import Settings, load
@@ -61,33 +61,35 @@ def all_endpoints() -> list[Endpoint]:
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs stand on: every area's providers behind their ports."""
     banks: dict[str, BankProvider] = {
-        "files": FilesProvider(),
-        sandbox.NAME: SandboxProvider(db, vault, settings, clock, WayToOurselves()),
+        FilesProvider.name: FilesProvider(),
+        sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
-    parts: dict[str, Any] = {
-        "ledger": Ledger({"books": BooksProvider(db)}),
-        "banking": Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
-        "mobility": Mobility({OwnTickets.name: OwnTickets()}),
-        "events": EventsPart(open_door(settings), Watch(db)),
-    }
-    return Context(db, vault, settings, clock, parts, (_remove_bank_connections,))
+    parts = (
+        Ledger({"books": BooksProvider(db)}),
+        Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
+        Mobility({OwnTickets.name: OwnTickets()}),
+        Events(open_outbound_client(settings), Watch(db)),
+    )
+    return Context(
+        db, vault, settings, clock, {type(part): part for part in parts}, user_removals=(_remove_bank_connections,)
+    )
 
 
-class WayToOurselves:
+class LoopbackClient:
     """How the sandbox bank reaches our door: an address of the operator's own, so any may be."""
 
     def __init__(self) -> None:
-        self._door = Door(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
+        self._outbound = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
 
     async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
-        return (await self._door.send("POST", url, headers=headers, body=body)).status
+        return (await self._outbound.send("POST", url, headers=headers, body=body)).status
 
     async def close(self) -> None:
-        await self._door.close()
+        await self._outbound.close()
 
 
 def sandbox_bank(context: Context) -> SandboxProvider:
-    banking: Banking = context.parts["banking"]
+    banking = context.part(Banking)
     provider = banking.providers[sandbox.NAME]
     assert isinstance(provider, SandboxProvider)
     return provider
@@ -107,10 +109,10 @@ class Application:
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
-        self.door, self.watch = context.parts["events"]
+        self.outbound, self.watch = context.part(Events)
         self.gate = Gate(self.db, self.vault, self.clock)
         self.api = Api(
-            Seam(
+            ApiDependencies(
                 context=context,
                 clock=self.clock,
                 gate=self.gate,
@@ -123,7 +125,7 @@ class Application:
             )
         )
         self.jobs = JobRunner(self.db, scheduled_jobs(context)) if settings.run_jobs else None
-        self.deliverer = Deliverer(self.db, self.vault, self.door, settings, self.clock, self.metrics)
+        self.deliverer = Deliverer(self.db, self.vault, self.outbound, settings, self.clock, self.metrics)
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
@@ -163,7 +165,7 @@ class Application:
             await self.jobs.stop()
         await self.sandbox.pump.stop()
         await self.deliverer.stop()
-        await self.door.close()
+        await self.outbound.close()
         if self._flusher:
             self._flusher.cancel()
             with suppress(asyncio.CancelledError):
@@ -243,9 +245,9 @@ def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: 
         audit.record(tx, organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
 
 
-def open_door(settings: Settings) -> Door:
+def open_outbound_client(settings: Settings) -> OutboundClient:
     """The way out, for everything that reaches the network."""
-    return Door(Rule.of_setting(settings.webhook_allow), user_agent=f"Kontobahn/{__version__}")
+    return OutboundClient(Rule.of_setting(settings.webhook_allow), user_agent=f"Kontobahn/{__version__}")
 
 
 def scheduled_jobs(context: Context) -> list[Job]:

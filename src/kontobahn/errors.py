@@ -44,7 +44,7 @@ class KontobahnError(Exception):
 class Refusal(KontobahnError):
     """The caller asked for something that will not be done."""
 
-    def for_now(self) -> Self:
+    def retryable(self) -> Self:
         """The same call may succeed later: not kept for repeats under its idempotency key."""
         self.is_final = False
         return self

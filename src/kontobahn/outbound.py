@@ -1,6 +1,6 @@
 """The only door to the network: which addresses may be reached, and how long and how much we listen to them.
 
-`Door.send` checks the URL, resolves the name itself, lets nothing through but public addresses, connects to the very address
+`OutboundClient.send` checks the URL, resolves the name itself, lets nothing through but public addresses, connects to the very address
 it has checked, follows no redirect, takes no proxy from the environment and stops reading at a limit. What a caller may see of a
 failure is one sentence without addresses.
 """
@@ -231,7 +231,7 @@ class Reply(NamedTuple):
     content: bytes
 
 
-class Door:
+class OutboundClient:
     """One client with its connections; kept open for as long as its owner runs."""
 
     def __init__(

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from kontobahn.api.wire import encode
 from kontobahn.errors import BadRequest, NotFound
+from kontobahn.json_text import encode
 from kontobahn.ledger import kassenbuch
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.errors import BEREICHE

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kontobahn.api.declare import Routes, collect
-from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, encode
+from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder
 from kontobahn.errors import BadRequest
+from kontobahn.json_text import encode
 from tests.unit import sample_endpoints
 
 

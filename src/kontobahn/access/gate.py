@@ -41,7 +41,7 @@ class Gate:
         if known is None or known[0] < time.monotonic():
             if not is_well_formed(token, prefix):
                 raise Unauthorized(f"This is not {kind}: it is mistyped or cut off (its checksum does not match).")
-            outcome = await self._db.glance(_look_up, authenticate, self._vault.token_hash(token))
+            outcome = await self._db.read_inline(_look_up, authenticate, self._vault.token_hash(token))
             known = time.monotonic() + REMEMBERED_SECONDS, outcome
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()

@@ -44,7 +44,6 @@ class Principal(NamedTuple):
             raise self.missing("Organisation")
         return (organization_id,)
 
-
-def in_scope(count: int) -> str:
-    """The SQL of a scope: ``organization_id IN (?, ?)``."""
-    return "organization_id = ?" if count == 1 else f"organization_id IN ({', '.join('?' * count)})"
+    def organization(self, organization_id: str | None) -> str:
+        """The organisation asked for, or the caller's own."""
+        return self.organizations(organization_id or self.organization_id)[0]

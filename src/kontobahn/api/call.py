@@ -19,11 +19,11 @@ from kontobahn.access.users import UserRemoval
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
-from kontobahn.api.wire import encode
 from kontobahn.clock import Clock
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
+from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -44,10 +44,16 @@ class Context(NamedTuple):
     vault: Vault
     settings: Settings
     clock: Clock
-    # What an area brought to the application, by its name: its providers behind their ports.
-    parts: Mapping[str, Any]
+    # What each area brought to the application (its providers behind their ports), by its type; see `part`.
+    parts: Mapping[type, object]
     # What areas do in the transaction that deletes a user.
     user_removals: tuple[UserRemoval, ...] = ()
+
+    def part(self, kind: type[T]) -> T:
+        """An area's part of the application: ``context.part(Ledger)``."""
+        found = self.parts[kind]
+        assert isinstance(found, kind)
+        return found
 
 
 class Call:
@@ -95,9 +101,9 @@ class Call:
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
-    async def glance(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A read of a few rows by their key."""
-        return await self.context.db.glance(fn, *args, **kwargs)
+        return await self.context.db.read_inline(fn, *args, **kwargs)
 
     def charge(self) -> Charge:
         return Charge(self)

@@ -15,7 +15,8 @@ from markupsafe import Markup, escape
 
 from kontobahn import money
 from kontobahn.api.schemas import NO_NUL, Schema, resolve
-from kontobahn.api.wire import encode, words_of
+from kontobahn.api.wire import words_of
+from kontobahn.json_text import encode
 
 URL_VARIABLE = "$API_URL"
 _CALLERS = {(): "Anybody", ("apiKey",): "API key", ("apiKey", "session"): "API key or signed-in person"}

@@ -17,7 +17,8 @@ from kontobahn.api.declare import Endpoint
 from kontobahn.api.examples import example
 from kontobahn.api.idempotency import LONGEST_KEY
 from kontobahn.api.schemas import Schemas, without_null
-from kontobahn.api.wire import Answer, encode
+from kontobahn.api.wire import Answer
+from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 
 INTERFACE_VERSION = "2.0.0"

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from kontobahn.api.idempotency import StoredAnswer
-from kontobahn.api.wire import encode
 from kontobahn.errors import KontobahnError, MethodNotAllowed, TooLarge, TooManyRequests, Unauthorized, Unavailable
+from kontobahn.json_text import encode
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]

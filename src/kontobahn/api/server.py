@@ -24,7 +24,7 @@ from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Download, Query, RawBody, encode, plain_words
+from kontobahn.api.wire import Download, Query, RawBody, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
@@ -39,6 +39,7 @@ from kontobahn.errors import (
     Unavailable,
 )  # fmt: skip
 from kontobahn.ids import new_request_id
+from kontobahn.json_text import encode
 from kontobahn.limits import Group, Hit, Windows
 from kontobahn.metrics import Metrics
 
@@ -53,7 +54,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _KEPT_REFUSALS = (403, 404, 409)
 
 
-class Seam(NamedTuple):
+class ApiDependencies(NamedTuple):
     """What the server is put together from."""
 
     context: Context
@@ -114,10 +115,12 @@ def _request_id(given: bytes | None) -> str:
 class Api:
     """The ASGI application below /v2."""
 
-    def __init__(self, seam: Seam) -> None:
-        self._seam = seam
-        self._settings = seam.context.settings
-        self._prices = {item.name: self._settings.prices.get(item.name, item.cost) for item in seam.routes.endpoints}
+    def __init__(self, dependencies: ApiDependencies) -> None:
+        self._dependencies = dependencies
+        self._settings = dependencies.context.settings
+        self._prices = {
+            item.name: self._settings.prices.get(item.name, item.cost) for item in dependencies.routes.endpoints
+        }
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -126,7 +129,7 @@ class Api:
         self._running += 1
         self._idle.clear()
         try:
-            exchange = Exchange(scope, self._seam.addresses)
+            exchange = Exchange(scope, self._dependencies.addresses)
             answer, headers = await self._answer(exchange, receive)
             self._note(exchange, answer.status)
             if answer.media_type:
@@ -171,7 +174,7 @@ class Api:
 
     async def _handle(self, exchange: Exchange, receive: Receive) -> StoredAnswer:
         scope = exchange.scope
-        found = self._seam.routes.find(scope["path"])
+        found = self._dependencies.routes.find(scope["path"])
         endpoint = exchange.endpoint = found[0].get(scope["method"]) if found else None
         refusal = await self._identify(exchange)
         await self._count(exchange)
@@ -195,7 +198,7 @@ class Api:
             if body is not None:
                 arguments["body"] = body
         call = Call(
-            self._seam.context,
+            self._dependencies.context,
             endpoint,
             exchange.principal,
             exchange.request_id,
@@ -251,9 +254,9 @@ class Api:
         wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
         try:
             if key is not None:
-                exchange.principal = await self._seam.gate.by_key(key.strip())
+                exchange.principal = await self._dependencies.gate.by_key(key.strip())
             elif wants_session and bearer is not None and bearer[:7].lower() == "bearer ":
-                exchange.principal = await self._seam.gate.by_session(bearer[7:].strip())
+                exchange.principal = await self._dependencies.gate.by_session(bearer[7:].strip())
             else:
                 return _missing_key(wants_session)
         except Unauthorized as refusal:
@@ -267,10 +270,10 @@ class Api:
     async def _count(self, exchange: Exchange) -> None:
         if exchange.hit is not None:
             return
-        group = self._seam.groups[limits.group_of(exchange.scope["path"])]
+        group = self._dependencies.groups[limits.group_of(exchange.scope["path"])]
         by_key = group.name == limits.API and exchange.principal is not None
         identity = f"key:{exchange.principal.key_id}" if by_key and exchange.principal else f"ip:{exchange.ip}"
-        exchange.hit = hit = await self._seam.windows.hit(group, identity)
+        exchange.hit = hit = await self._dependencies.windows.hit(group, identity)
         exchange.policy = group.policy
         if not hit.allowed:
             raise TooManyRequests(
@@ -287,15 +290,15 @@ class Api:
         purpose = exchange.header(b"x-request-purpose") or getattr(query, "zweck", None) or ""
         if purpose.strip().lower() != "dropdown":
             return price
-        group = self._seam.groups[limits.DROPDOWN]
-        hit = await self._seam.windows.hit(group, f"key:{exchange.principal.key_id}")
+        group = self._dependencies.groups[limits.DROPDOWN]
+        hit = await self._dependencies.windows.hit(group, f"key:{exchange.principal.key_id}")
         return 0 if hit.allowed else price
 
     async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
         raw_key = exchange.header(b"idempotency-key")
         if raw_key is None or endpoint.method not in ("POST", "PUT") or endpoint.takes_raw_body:
             return None
-        scope, context = exchange.scope, self._seam.context
+        scope, context = exchange.scope, self._dependencies.context
         call.claim = idempotency.make_claim(
             scope=exchange.principal.organization_id if exchange.principal else f"{idempotency.PUBLIC}/{exchange.ip}",
             raw_key=raw_key,
@@ -340,12 +343,12 @@ class Api:
         name = exchange.endpoint.name if exchange.endpoint else "unknown"
         charged = exchange.call.charged if exchange.call else 0
         seconds = time.perf_counter() - exchange.started
-        self._seam.metrics.note(name, status, seconds, charged)
+        self._dependencies.metrics.note(name, status, seconds, charged)
         if exchange.call is not None and exchange.principal is not None:
             principal = exchange.principal
-            self._seam.usage.note(
+            self._dependencies.usage.note(
                 principal.organization_id, name, principal.key_id, exchange.call.quelle,
-                failed=status >= 400, credits=charged, at=self._seam.clock.now(),
+                failed=status >= 400, credits=charged, at=self._dependencies.clock.now(),
             )  # fmt: skip
         wanted = self._settings.log_requests
         if wanted == "all" or (wanted == "failed" and status >= 500):

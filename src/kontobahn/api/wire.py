@@ -9,6 +9,7 @@ import ast
 import difflib
 import re
 from collections.abc import Mapping
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 from urllib.parse import unquote_plus
@@ -40,6 +41,7 @@ Uuid = Annotated[
     str, form("a UUID", r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", extra_json_schema={"format": "uuid"})
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
+Timestamp = Annotated[datetime, Meta(tz=True)]
 
 _AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
@@ -67,6 +69,14 @@ class ListQuery(Query, kw_only=True):
     organization_id: (
         Annotated[Uuid, Meta(description="Agency keys: list this organisation only; otherwise all in the key's scope.")]
         | None
+    ) = None
+
+
+class OrganizationQuery(Query, kw_only=True):
+    """Something that an organisation has one of; an agency may ask for a client's."""
+
+    organization_id: (
+        Annotated[Uuid, Meta(description="Agency keys: whose it is; the key's own organisation when left out.")] | None
     ) = None
 
 
@@ -109,9 +119,6 @@ def _money_fields(cls: type[Body]) -> tuple[str, ...]:
         hints = get_type_hints(cls)
         cls._money = tuple(name for name in cls.__struct_fields__ if hints[name] in (Decimal, Decimal | None))
     return cls._money or ()
-
-
-encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class QueryDecoder:
@@ -185,6 +192,11 @@ class BodyDecoder:
             raise BadRequest("The request body is nested too deeply.") from None
         _refuse_nul(decoded, body)
         return decoded
+
+
+def check_date_range(from_date: date | None, to_date: date | None) -> None:
+    if from_date is not None and to_date is not None and from_date > to_date:
+        raise BadRequest("The query parameter `from_date` must not be after `to_date`.", field="from_date")
 
 
 def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -11,7 +10,7 @@ from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.sessions import Session
 from kontobahn.access.users import User
-from kontobahn.api.wire import Answer, Body, Text, Uuid, form
+from kontobahn.api.wire import Answer, Body, Text, Timestamp, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
 
 # Blanks by their numbers: \s is not the same set in Python and in JavaScript, and the pattern is published.
@@ -28,7 +27,6 @@ Email = Annotated[
 ]
 Password = Annotated[str, Meta(min_length=12, max_length=200, description="At least 12 characters.")]
 Token = Annotated[str, Meta(min_length=1, max_length=100)]
-Moment = Annotated[datetime, Meta(tz=True)]
 InvitationStatus = Literal["pending", "accepted", "revoked", "expired"]
 
 
@@ -58,14 +56,14 @@ class UserView(Answer):
     email: str
     name: str
     role: Role
-    created_at: Moment
+    created_at: Timestamp
 
 
 class SessionView(Answer):
     id: Uuid
     user_id: Uuid
-    created_at: Moment
-    expires_at: Moment
+    created_at: Timestamp
+    expires_at: Timestamp
     ip: str
     current: bool
 
@@ -73,7 +71,7 @@ class SessionView(Answer):
 class NewSessionView(Answer):
     id: Uuid
     token: str
-    expires_at: Moment
+    expires_at: Timestamp
     user: UserView
 
 
@@ -84,9 +82,9 @@ class InvitationView(Answer):
     role: Role
     status: Annotated[InvitationStatus, Meta(examples=["pending"])]
     invited_by: Uuid | None
-    created_at: Moment
-    expires_at: Moment
-    settled_at: Annotated[Moment | None, Meta(examples=[None])]
+    created_at: Timestamp
+    expires_at: Timestamp
+    settled_at: Annotated[Timestamp | None, Meta(examples=[None])]
 
 
 class NewInvitationView(InvitationView):

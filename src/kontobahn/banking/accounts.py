@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.banking import numbers
 from kontobahn.banking.model import AccountExtra, AccountsQuery, BankAccount, Nature, TransactionsCount
 from kontobahn.banking.provider import AccountFacts

@@ -9,7 +9,6 @@ import secrets
 from typing import NamedTuple
 
 from kontobahn.access.principal import Principal
-from kontobahn.api.wire import encode
 from kontobahn.banking import accounts, announce, connections
 from kontobahn.banking.connections import Connection
 from kontobahn.banking.ingest import Counts, Intake
@@ -17,6 +16,7 @@ from kontobahn.banking.model import Api, Connect
 from kontobahn.banking.provider import ConnectionFailed, Snapshot, TransactionFacts
 from kontobahn.clock import DAY, MINUTE
 from kontobahn.db import Tx
+from kontobahn.json_text import encode_text
 
 # An unfinished connect flow's row is removed after 15 minutes.
 UNFINISHED = 15 * MINUTE
@@ -90,7 +90,7 @@ def make_flow(
     now: int, organization_id: str, provider: str, api: Api, owner_user_id: str | None, expires_at: int, token: str,
     body: Connect, connection_id: str | None = None,
 ) -> Flow:  # fmt: skip
-    fields = None if body.custom_fields is None else encode(body.custom_fields).decode()
+    fields = None if body.custom_fields is None else encode_text(body.custom_fields)
     return Flow(
         organization_id, token, provider, api, owner_user_id, connection_id, body.return_to, fields, now, expires_at
     )

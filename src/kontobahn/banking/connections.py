@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.banking import accounts, announce, numbers
 from kontobahn.banking.model import Api, BankConnection, ConnectionStatus
 from kontobahn.banking.provider import BankConnectionFacts

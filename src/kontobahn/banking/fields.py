@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from kontobahn.api.wire import encode
 from kontobahn.errors import BadRequest
+from kontobahn.json_text import encode
 
 # Choice 7: custom_fields to 4 KiB.
 CUSTOM_FIELDS_BYTES = 4096
@@ -32,8 +31,3 @@ def check_return_to(url: str | None) -> None:
         is_right = False
     if not is_right:
         raise BadRequest("The field `return_to` must be an http or https address.", field="return_to")
-
-
-def check_days(from_date: date | None, to_date: date | None) -> None:
-    if from_date is not None and to_date is not None and from_date > to_date:
-        raise BadRequest("The query parameter `from_date` must not be after `to_date`.", field="from_date")

@@ -70,7 +70,7 @@ def purge(tx: Tx) -> int:
 
 async def apply_delivery(context: Context, provider_name: str, delivery_id: str) -> bool:
     """Apply a stored delivery, unless somebody else does; what goes wrong is kept for the next attempt."""
-    banking: Banking = context.parts["banking"]
+    banking = context.part(Banking)
     provider = banking.providers.get(provider_name)
     claimed = await context.db.write(_claim, provider_name, delivery_id)
     if claimed is None or provider is None:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.api.wire import encode
 from kontobahn.banking import numbers, payments
 from kontobahn.banking.accounts import Account
 from kontobahn.banking.model import DescriptionParsed, Transaction, TransactionExtra
@@ -22,6 +21,7 @@ from kontobahn.banking.provider import TransactionFacts
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats import purpose
+from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
 
 # How far the day of a booking may move between two tellings of it.
@@ -247,7 +247,7 @@ class Intake:
             )
             rows.append((
                 account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref, mark,
-                facts.statement, end_to_end_id, payment, change + offset, change + offset, encode(row).decode(),
+                facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(row),
             ))  # fmt: skip
             self._taken.add(number)
             self._count(facts.status, 1)
@@ -284,7 +284,7 @@ class Intake:
         change = numbers.take(tx, account.organization_id, "change")
         tx.run(
             _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref, mark,
-            facts.statement or known.statement, end_to_end_id, payment, change, encode(after).decode(), account.id, known.id,
+            facts.statement or known.statement, end_to_end_id, payment, change, encode_text(after), account.id, known.id,
         )  # fmt: skip
         self._count(known.status, -1)
         self._count(facts.status, 1)

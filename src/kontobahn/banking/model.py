@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, form
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, form
 
 Api = Literal["partner", "openbanking"]
 ConnectionStatus = Literal["active", "inactive", "disabled", "pending", "pending_connect"]
@@ -24,7 +24,6 @@ Nature = Literal[
 Mode = Literal["normal", "fee", "transfer"]
 TransactionStatus = Literal["posted", "pending"]
 Scope = Literal["accounts", "holder_info", "transactions"]
-Moment = Annotated[datetime, Meta(tz=True)]
 Day = date
 NumericId = Annotated[str, form("a number", r"^[0-9]{1,18}$", examples=["1000000000001"])]
 ConnectionId = Annotated[str, Meta(min_length=1, max_length=64, examples=["1000000000001"])]
@@ -128,12 +127,12 @@ class BankConnection(Answer):
     status: ConnectionStatus
     owner_user_id: str | None
     automatic_refresh: bool
-    next_refresh_possible_at: Moment
-    created_at: Moment
-    updated_at: Moment
+    next_refresh_possible_at: Timestamp
+    created_at: Timestamp
+    updated_at: Timestamp
     display_name: str | None
     logo_url: str
-    consent_expires_at: Moment
+    consent_expires_at: Timestamp
     error_class: str | None
     error_message: str | None
 
@@ -184,7 +183,7 @@ class ConnectAnswer(Answer):
     """Not wrapped in `data`."""
 
     connect_url: str
-    expires_at: Moment
+    expires_at: Timestamp
     owner_user_id: str | None
     pending_token: str
 
@@ -207,8 +206,8 @@ class BankAccount(Answer):
     nature: Nature
     balance: Decimal
     currency_code: str
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
     extra: AccountExtra
 
 
@@ -265,8 +264,8 @@ class Transaction(Answer, gc=False):
     description_parsed: DescriptionParsed
     category: str
     extra: TransactionExtra
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
 
 
 class TransactionAnswer(Answer):
@@ -342,8 +341,8 @@ class Payment(Answer):
     end_to_end_id: str
     description: str
     reference: str | None
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
     custom_fields: dict[str, Any] | UnsetType = UNSET
 
 
@@ -351,7 +350,7 @@ class CreatedPayment(Payment, kw_only=True):
     payment_id: str
     # Null while the bank has not answered, and when it refused at once.
     payment_url: str | None
-    expires_at: Moment | None
+    expires_at: Timestamp | None
 
 
 class PaymentAnswer(Answer):
@@ -365,7 +364,7 @@ class CreatedPaymentAnswer(Answer):
 class PaymentEvent(Answer):
     """What somebody reported on a payment, and what came of it."""
 
-    at: Moment
+    at: Timestamp
     source: str
     status: PaymentStatus | None
     raw_provider_status: str | None

@@ -15,7 +15,6 @@ import msgspec
 
 from kontobahn import credits
 from kontobahn.api.call import Call
-from kontobahn.api.wire import encode
 from kontobahn.banking import accounts, announce, connections, numbers, payments
 from kontobahn.banking.accounts import Account
 from kontobahn.banking.connections import Connection
@@ -28,6 +27,7 @@ from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.pain import sepa
+from kontobahn.json_text import encode_text
 from kontobahn.money import to_minor
 
 MOST_DAYS_AHEAD = 365
@@ -130,7 +130,7 @@ def intend(
         currency_code=body.currency_code, creditor_name=body.creditor_name, creditor_iban=checked.creditor_iban,
         debtor_iban=account.iban or "", end_to_end_id=_end_to_end_id(number), description=body.description,
         reference=body.reference, order_details=_details(body),
-        custom_fields=None if body.custom_fields is None else encode(body.custom_fields).decode(),
+        custom_fields=None if body.custom_fields is None else encode_text(body.custom_fields),
         customer_ip_address=checked.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold_id, debit_settles=int(providers[connection.provider].debit_settles),
         idempotency_key=call.claim.key if call.claim else None, next_poll_at=tx.now + payments.POLL_AFTER[0], polls=0,
@@ -195,7 +195,7 @@ def _details(body: NewPayment) -> str:
         details["date"] = body.date.isoformat()
     if body.return_to is not None:
         details["return_to"] = body.return_to
-    return encode(details).decode()
+    return encode_text(details)
 
 
 def _held(field: str, rule: Callable[..., object], *given: object) -> object:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kontobahn import log
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
-from kontobahn.api.wire import Download, Query
+from kontobahn.api.wire import Download, Query, check_date_range
 from kontobahn.banking import orders, payments, sync
-from kontobahn.banking.fields import check_days
 from kontobahn.banking.model import (
     Api,
     CreatedPayment,
@@ -36,7 +35,7 @@ async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
 
     For a running sync use `sort=id`, and the last id you have seen as `from_id`.
     """
-    check_days(query.from_date, query.to_date)
+    check_date_range(query.from_date, query.to_date)
     rows = await call.read(payments.listing, call.principal, query)
     return PaymentsAnswer(data=[payments.wire(row) for row in rows])
 
@@ -48,7 +47,7 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     Send the payer to `payment_url` to authorise it. The credits are reserved now, charged when the payment is `settled` and
     given back when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
     """
-    banking: Banking = call.context.parts["banking"]
+    banking = call.context.part(Banking)
     checked = orders.check(body, call.ip, berlin_date(call.context.clock.now()))
     row, is_new = await call.context.db.write(orders.intend, call, checked, query.api, banking.providers)
     if is_new:
@@ -79,7 +78,7 @@ async def get_payment(call: Call, id: NumericId) -> PaymentAnswer:
 
     503 where the bank cannot be asked: the list of payments has what is known.
     """
-    row = await call.glance(payments.find, call.principal, id)
+    row = await call.read_inline(payments.find, call.principal, id)
     return PaymentAnswer(data=payments.wire(await sync.ask_now(call.context, row)))
 
 
@@ -95,7 +94,7 @@ async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer
 @get("/v2/banking/payments/{id}/order", errors=(403, 404, 409), media_types=("application/xml",))
 async def get_payment_order(call: Call, id: NumericId) -> Download:
     """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
-    row = await call.glance(payments.find, call.principal, id)
+    row = await call.read_inline(payments.find, call.principal, id)
     provider = sync.provider_of(call.context, row.provider)
     order = await call.read(orders.as_order, row, call.context.settings.base_url)
     content = provider.order_file(order, row.created_at)

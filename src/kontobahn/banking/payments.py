@@ -13,7 +13,8 @@ import msgspec
 
 from kontobahn import credits, log
 from kontobahn.access import audit
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.banking import announce
 from kontobahn.banking.accounts import Account
 from kontobahn.banking.model import EVERYTHING, Payment, PaymentEvent, PaymentsQuery, PaymentStatus, Template

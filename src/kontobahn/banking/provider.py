@@ -14,6 +14,8 @@ from kontobahn.banking.model import Api, Mode, Nature, PaymentStatus, Template, 
 from kontobahn.errors import Unavailable
 
 RefreshType = Literal["automatic", "manual"]
+# The provider of accounts that are kept by statement files: what imports write belongs to it.
+FILES = "files"
 
 
 class ProviderDown(Unavailable):

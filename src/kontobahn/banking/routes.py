@@ -5,11 +5,11 @@ from __future__ import annotations
 from kontobahn.access import audit
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
-from kontobahn.api.wire import ListQuery, RawBody
+from kontobahn.api.wire import ListQuery, RawBody, check_date_range
 from kontobahn.banking import accounts, connect, connections, inbound, sync, transactions
 from kontobahn.banking.connect import Flow
 from kontobahn.banking.connections import Connection
-from kontobahn.banking.fields import check_custom_fields, check_days, check_return_to
+from kontobahn.banking.fields import check_custom_fields, check_return_to
 from kontobahn.banking.model import (
     AccountAnswer,
     AccountsAnswer,
@@ -53,7 +53,7 @@ _ERRORS = (403, 404)
 @get("/v2/banking/connections", errors=_ERRORS)
 async def list_bank_connections(call: Call, query: ListQuery) -> ConnectionsAnswer:
     """List the bank connections, those not finished yet among them."""
-    rows = await call.glance(connections.listing, call.principal.organizations(query.organization_id))
+    rows = await call.read_inline(connections.listing, call.principal.organizations(query.organization_id))
     return ConnectionsAnswer(data=[connections.wire(row) for row in rows])
 
 
@@ -63,7 +63,7 @@ async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
 
     The pending token of a connect flow is taken for an id as well: first it is the placeholder, then the connection made from it.
     """
-    return ConnectionAnswer(data=connections.wire(await call.glance(connections.find, call.principal, id)))
+    return ConnectionAnswer(data=connections.wire(await call.read_inline(connections.find, call.principal, id)))
 
 
 @post("/v2/banking/connect", errors=(403, 404, 409))
@@ -75,14 +75,14 @@ async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAn
     """
     check_return_to(body.return_to)
     check_custom_fields(body.custom_fields)
-    banking: Banking = call.context.parts["banking"]
+    banking = call.context.part(Banking)
     name = banking.connect_provider
     if not name:
         raise Conflict("No provider for bank connections is set up in this installation. Statements can be imported.")
     token = connect.new_token()
     request = ConnectRequest(token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to)
     start = await _start(sync.provider_of(call.context, name), request)
-    owner = await call.glance(connect.owner_of, call.principal, body.email)
+    owner = await call.read_inline(connect.owner_of, call.principal, body.email)
     flow = connect.make_flow(
         call.context.clock.now(), call.principal.organization_id, name, query.api, owner, start.expires_at, token, body
     )
@@ -101,13 +101,13 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
     The connection keeps its id, its accounts and its transactions.
     """
     check_return_to(body.return_to)
-    row = await call.glance(connections.find, call.principal, id)
+    row = await call.read_inline(connections.find, call.principal, id)
     if row.status == "pending_connect":
         raise Conflict("The connection is not finished yet: go on with its connect flow.")
     token = connect.new_token()
     request = ConnectRequest(token, row.api, row.provider_code, (), body.return_to, row.provider_ref)
     start = await _start(sync.provider_of(call.context, row.provider), request)
-    owner = await call.glance(connect.owner_of, call.principal, None)
+    owner = await call.read_inline(connect.owner_of, call.principal, None)
     flow = connect.make_flow(
         call.context.clock.now(), row.organization_id, row.provider, row.api, row.owner_user_id or owner,
         start.expires_at, token, Connect(return_to=body.return_to), row.id,
@@ -146,7 +146,7 @@ async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAns
 
     `refresh_complete` or `connection_error` tells when it is done. Not before `next_refresh_possible_at`.
     """
-    row = await call.glance(connections.find, call.principal, id)
+    row = await call.read_inline(connections.find, call.principal, id)
     return ConnectionAnswer(data=connections.wire(await sync.refresh(call.context, row)))
 
 
@@ -174,7 +174,7 @@ def _remove(tx: Tx, call: Call, connection_id: str) -> RemovedAnswer:
 @get("/v2/banking/accounts", errors=_ERRORS)
 async def list_bank_accounts(call: Call, query: AccountsQuery) -> AccountsAnswer:
     """List bank accounts: all of the organisation, or those of one connection."""
-    return AccountsAnswer(data=[accounts.wire(row) for row in await call.glance(_accounts, call, query)])
+    return AccountsAnswer(data=[accounts.wire(row) for row in await call.read_inline(_accounts, call, query)])
 
 
 def _accounts(tx: Tx, call: Call, query: AccountsQuery) -> list[accounts.Account]:
@@ -189,7 +189,7 @@ def _accounts(tx: Tx, call: Call, query: AccountsQuery) -> list[accounts.Account
 @get("/v2/banking/accounts/{id}", errors=_ERRORS)
 async def get_bank_account(call: Call, id: NumericId) -> AccountAnswer:
     """Read one bank account."""
-    return AccountAnswer(data=accounts.wire(await call.glance(accounts.find, call.principal, id)))
+    return AccountAnswer(data=accounts.wire(await call.read_inline(accounts.find, call.principal, id)))
 
 
 # --- Transactions
@@ -202,9 +202,9 @@ async def list_transactions(call: Call, query: TransactionsQuery) -> Transaction
     For a running sync use `sort=id`, and the last id you have seen as `from_id`: ids rise in the order in which transactions
     arrive here, so that a back-dated late arrival is never missed. What changes later is told by the feed of changes.
     """
-    check_days(query.from_date, query.to_date)
+    check_date_range(query.from_date, query.to_date)
     async with call.charge():
-        data = await call.glance(transactions.short_listing, call.principal, query)
+        data = await call.read_inline(transactions.short_listing, call.principal, query)
         if data is None:
             data = await call.read(transactions.listing, call.principal, query)
     return TransactionsAnswer(data=data)  # type: ignore[arg-type]
@@ -237,7 +237,7 @@ async def receive_webhook(call: Call, provider: str, body: RawBody) -> Received:
 
     It is stored before it is applied, and applied once; a repeat is answered as the first one was.
     """
-    banking: Banking = call.context.parts["banking"]
+    banking = call.context.part(Banking)
     sender = banking.providers.get(provider)
     if sender is None:
         raise NotFound("There is no such provider.")

@@ -29,7 +29,7 @@ AT_ONCE = 100
 
 
 def provider_of(context: Context, name: str) -> BankProvider:
-    banking: Banking = context.parts["banking"]
+    banking = context.part(Banking)
     provider = banking.providers.get(name)
     if provider is None:
         raise SetupError(f"The banking provider “{name}” is not set up in this installation.")

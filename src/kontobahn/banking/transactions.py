@@ -43,7 +43,7 @@ def scope(tx: Tx, principal: Principal, connection_id: str | None, account_id: s
 
 
 def short_listing(tx: Tx, principal: Principal, query: TransactionsQuery) -> msgspec.Raw | None:
-    """The list where it is short for certain, to be read at a glance; None where it may be long."""
+    """The list where it is short for certain, to be read inline; None if it may be long."""
     chosen = scope(tx, principal, query.connection_id, query.account_id)
     held = sum(account.posted + account.pending for account in chosen)
     # A limit helps where the order's own index finds the rows; another filter may have to pass over many.

@@ -17,7 +17,7 @@ import typer
 from kontobahn.cli.common import DataOption, JsonOption, read_settings
 from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import SetupError, Unavailable
-from kontobahn.outbound import Door, Refused, Reply, Rule, Unreached
+from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
 
 WAIT_SECONDS = 20
@@ -54,7 +54,7 @@ class Page(msgspec.Struct):
 
 
 class Source(NamedTuple):
-    door: Door
+    door: OutboundClient
     url: str
     key: str
 
@@ -94,7 +94,7 @@ def listen(
 
     async def main() -> int:
         """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
-        door = Door(Rule(anywhere=True), user_agent="Kontobahn listen")
+        door = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn listen")
         source = Source(door, url.rstrip("/"), key)
         seen = failed = 0
         try:
@@ -124,7 +124,9 @@ def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, s
     return url or facts.get("base_url") or "http://127.0.0.1:8080", key
 
 
-async def _forward(door: Door, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool) -> bool:
+async def _forward(
+    door: OutboundClient, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool
+) -> bool:
     headers = signed_headers(event.id, int(time.time()), event.body, [signing_key])
     started, status, reason = time.perf_counter(), None, None
     try:

@@ -19,6 +19,7 @@ from kontobahn.cli.common import DataOption, JsonOption, installation, read_sett
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate as apply_migrations
+from kontobahn.events.routes import Events
 from kontobahn.jobs import JobRunner
 from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings
@@ -70,8 +71,8 @@ def jobs(data: DataOption = None) -> None:
         async def main() -> None:
             context = make_context(here.settings, here.db, here.vault, SystemClock())
             runner = JobRunner(here.db, scheduled_jobs(context))
-            door = context.parts["events"].door
-            deliverer = Deliverer(here.db, here.vault, door, here.settings, SystemClock(), Metrics())
+            outbound = context.part(Events).outbound
+            deliverer = Deliverer(here.db, here.vault, outbound, here.settings, SystemClock(), Metrics())
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -83,7 +84,7 @@ def jobs(data: DataOption = None) -> None:
             await runner.stop()
             await pump.stop()
             await deliverer.stop()
-            await door.close()
+            await outbound.close()
 
         asyncio.run(main())
 

@@ -1,4 +1,4 @@
-"""The storage seam. A unit of work is a plain function that takes the transaction first:
+"""Where everything is stored. A unit of work is a plain function that takes the transaction first:
 
     await db.read(fn, *args)     a consistent snapshot
     await db.write(fn, *args)    one transaction, all or nothing, re-run on a conflict
@@ -8,6 +8,22 @@ runs on SQLite and on PostgreSQL; SQL is written once, in the common subset of b
 Nothing here knows what is stored.
 """
 
-from kontobahn.db.database import Database, Row, Tx, open_database
+from __future__ import annotations
+
+from kontobahn.clock import Clock
+from kontobahn.db.database import Database, Row, Tx
+from kontobahn.settings import Settings
 
 __all__ = ["Database", "Row", "Tx", "open_database"]
+
+
+def open_database(settings: Settings, clock: Clock) -> Database:
+    """The database of these settings, as it is; `migrate` brings it up to date."""
+    if settings.on_postgres:
+        from kontobahn.db.postgres import PostgresEngine
+
+        return Database(PostgresEngine(settings.database_url, clock, connections=settings.database_connections))
+    from kontobahn.db.sqlite import SqliteEngine
+
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Database(SqliteEngine(settings.sqlite_path, clock))

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from kontobahn.clock import Clock
-from kontobahn.settings import Settings
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -79,7 +76,7 @@ class Engine(Protocol):
 
     def submit(self, unit: Unit, *, write: bool) -> None: ...
 
-    def glance(self, unit: Unit) -> None:
+    def read_inline(self, unit: Unit) -> None:
         """Like a submitted read, for one so short that handing it to another thread may cost more than itself."""
 
     def close(self) -> None: ...
@@ -164,10 +161,10 @@ class Database:
     async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._on_loop(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
 
-    async def glance(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A read of a few rows by their key. SQLite does it here and now; on PostgreSQL it is a read like any other."""
         promise = _LoopPromise(asyncio.get_running_loop())
-        self.engine.glance(Unit(fn, args, kwargs, promise))
+        self.engine.read_inline(Unit(fn, args, kwargs, promise))
         return await promise.future  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -198,15 +195,3 @@ class Database:
         promise = _ThreadPromise()
         self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
         return promise.future.result()
-
-
-def open_database(settings: Settings, clock: Clock) -> Database:
-    """The database of these settings, as it is; `migrate` brings it up to date."""
-    if settings.on_postgres:
-        from kontobahn.db.postgres import PostgresEngine
-
-        return Database(PostgresEngine(settings.database_url, clock, connections=settings.database_connections))
-    from kontobahn.db.sqlite import SqliteEngine
-
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Database(SqliteEngine(settings.sqlite_path, clock))

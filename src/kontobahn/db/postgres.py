@@ -177,7 +177,7 @@ class PostgresEngine:
             return
         self._units.put((unit, write))
 
-    def glance(self, unit: Unit) -> None:
+    def read_inline(self, unit: Unit) -> None:
         self.submit(unit, write=False)
 
     def close(self) -> None:

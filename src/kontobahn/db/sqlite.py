@@ -83,7 +83,7 @@ class SqliteEngine:
             return
         (self._writes if write else self._reads).put(unit)
 
-    def glance(self, unit: Unit) -> None:
+    def read_inline(self, unit: Unit) -> None:
         """Read on the caller's own thread: two thread switches cost several times what a look at a few rows does."""
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))

@@ -103,7 +103,7 @@ class _Payer:
             account_id=self._account_id, amount=from_minor(amount_minor), creditor_name=creditor, creditor_iban=_CREDITOR_IBAN,
             description=text, date=today + timedelta(days=days) if days else None,
         )  # fmt: skip
-        banking: Banking = self._context.parts["banking"]
+        banking = self._context.part(Banking)
         row, _ = orders.intend(tx, self._call, orders.check(body, _CALLER_IP, today), None, banking.providers)
         made = paying.create(tx, orders.as_order(tx, row, self._context.settings.base_url))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post, put
+from kontobahn.api.wire import OrganizationQuery, check_date_range
 from kontobahn.clock import start_of_day, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
@@ -21,7 +22,6 @@ from kontobahn.events.wire import (
     EventList,
     EventsQuery,
     NewWebhookUrl,
-    OrganizationQuery,
     WebhookSecret,
     WebhookSecretAnswer,
     WebhookUrlAnswer,
@@ -29,7 +29,7 @@ from kontobahn.events.wire import (
     webhook_url_view,
 )
 from kontobahn.ids import new_id
-from kontobahn.outbound import Door, Refused
+from kontobahn.outbound import OutboundClient, Refused
 from kontobahn.webhooks import endpoint, events, outbox
 from kontobahn.webhooks.watch import Watch
 
@@ -39,21 +39,11 @@ _LOOK_AGAIN_SECONDS = 1.0
 _ERRORS = (403, 404)
 
 
-class EventsPart(NamedTuple):
-    """What these calls need of the application."""
+class Events(NamedTuple):
+    """The event log's part of the application."""
 
-    door: Door
+    outbound: OutboundClient
     watch: Watch
-
-
-def _part(call: Call) -> EventsPart:
-    part: EventsPart = call.context.parts["events"]
-    return part
-
-
-def _organization(call: Call, query: OrganizationQuery) -> str:
-    """The one asked for; otherwise the caller's own, which stands first in its scope."""
-    return call.principal.organizations(query.organization_id)[0]
 
 
 @put("/v2/banking/webhook-url", errors=_ERRORS)
@@ -63,10 +53,10 @@ async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhook
     It must be a public https address. The answer holds the signing secret, once, when this call made one. Setting a URL that was
     paused or gone resumes it.
     """
-    organization_id = _organization(call, query)
+    organization_id = call.principal.organization(query.organization_id)
     if body.webhook_url is not None:
         try:
-            await _part(call).door.check(body.webhook_url)
+            await call.context.part(Events).outbound.check(body.webhook_url)
         except Refused as refusal:
             raise BadRequest(f"The field `webhook_url` is refused. {refusal}", field="webhook_url") from None
     return await call.commit(_set_webhook_url, call, organization_id, body.webhook_url)
@@ -84,7 +74,9 @@ async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAns
 
     `status` is there only when it was stopped: `paused` after days of failure, `gone` after a 410.
     """
-    return WebhookUrlAnswer(data=webhook_url_view(await call.glance(endpoint.find, _organization(call, query))))
+    return WebhookUrlAnswer(
+        data=webhook_url_view(await call.read_inline(endpoint.find, call.principal.organization(query.organization_id)))
+    )
 
 
 @post("/v2/banking/webhook-url/secret", errors=(*_ERRORS, 409))
@@ -93,7 +85,7 @@ async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> Webhook
 
     For a day deliveries carry a signature by the old secret too, so a receiver can change over without missing one.
     """
-    return await call.commit(_rotate_secret, call, _organization(call, query))
+    return await call.commit(_rotate_secret, call, call.principal.organization(query.organization_id))
 
 
 def _rotate_secret(tx: Tx, call: Call, organization_id: str) -> WebhookSecretAnswer:
@@ -111,7 +103,7 @@ async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
 
     Its name is `webhook_test`. Read how it went under its id.
     """
-    return await call.commit(_send_test_event, call, _organization(call, query))
+    return await call.commit(_send_test_event, call, call.principal.organization(query.organization_id))
 
 
 def _send_test_event(tx: Tx, call: Call, organization_id: str) -> EventAnswer:
@@ -130,12 +122,11 @@ async def list_events(call: Call, query: EventsQuery) -> EventList:
     Events are kept for 30 days, whether a URL is set or not. Ask again with `next_cursor` until `data` is empty; with `wait`, such
     a call returns when the next event is there.
     """
-    if query.from_date and query.to_date and query.from_date > query.to_date:
-        raise BadRequest("The query parameter `from_date` lies after `to_date`.", field="from_date")
+    check_date_range(query.from_date, query.to_date)
     if query.wait and query.sort != "id":
         raise BadRequest("The query parameter `wait` goes with `sort=id` only.", field="wait")
-    organization_id = _organization(call, query)
-    watch, deadline = _part(call).watch, time.monotonic() + query.wait
+    organization_id = call.principal.organization(query.organization_id)
+    watch, deadline = call.context.part(Events).watch, time.monotonic() + query.wait
     while True:
         ticket = watch.ticket()
         found = await call.read(_list_events, organization_id, query)

@@ -8,14 +8,13 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.wire import Answer, Body, Query, Uuid, form
+from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp, form
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.webhooks.endpoint import Endpoint
 from kontobahn.webhooks.events import DeliveryState, Entry
 
 LONGEST_WAIT_SECONDS = 25
 MOST_EVENTS = 1000
-Moment = Annotated[datetime, Meta(tz=True)]
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"}, examples=["https://receiver.example/events"])]
 EventId = Annotated[str, Meta(min_length=1, max_length=100, examples=["evt_0193b2a000007000800000000000abcd"])]
 Secret = Annotated[
@@ -25,12 +24,6 @@ Secret = Annotated[
         examples=["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
     ),
 ]
-
-
-class OrganizationQuery(Query, kw_only=True):
-    organization_id: (
-        Annotated[Uuid, Meta(description="Agency keys: whose it is; the key's own organisation when left out.")] | None
-    ) = None
 
 
 class EventsQuery(OrganizationQuery, kw_only=True):
@@ -84,12 +77,12 @@ class NewWebhookUrl(Body):
 
 class WebhookUrl(Answer):
     webhook_url: Uri | None
-    updated_at: Moment | None
+    updated_at: Timestamp | None
     secret: Secret | UnsetType = UNSET
     status: Annotated[Literal["paused", "gone"], Meta(description="Only where nothing is sent there.")] | UnsetType = (
         UNSET
     )
-    stopped_at: Moment | UnsetType = UNSET
+    stopped_at: Timestamp | UnsetType = UNSET
 
 
 class WebhookUrlAnswer(Answer):
@@ -98,7 +91,7 @@ class WebhookUrlAnswer(Answer):
 
 class WebhookSecret(Answer):
     secret: Secret
-    previous_valid_until: Annotated[Moment, Meta(description="Until then deliveries carry both signatures.")]
+    previous_valid_until: Annotated[Timestamp, Meta(description="Until then deliveries carry both signatures.")]
 
 
 class WebhookSecretAnswer(Answer):
@@ -106,7 +99,7 @@ class WebhookSecretAnswer(Answer):
 
 
 class DeliveryAttempt(Answer):
-    at: Moment
+    at: Timestamp
     milliseconds: int
     status: int | None
     reason: Annotated[str | None, Meta(examples=["The receiver answered 500."])]
@@ -114,8 +107,8 @@ class DeliveryAttempt(Answer):
 
 class Delivery(Answer):
     state: DeliveryState
-    next_attempt_at: Moment | None
-    settled_at: Moment | None
+    next_attempt_at: Timestamp | None
+    settled_at: Timestamp | None
     attempts: list[DeliveryAttempt]
 
 
@@ -124,7 +117,7 @@ class Event(Answer):
     event: Annotated[str, Meta(examples=["payment_progress"])]
     subject: Annotated[str, Meta(examples=["payment:17"])]
     data: Annotated[dict[str, Any], Meta(examples=[{"payment_id": "17", "status": "initiated_info_required"}])]
-    received_at: Moment
+    received_at: Timestamp
     delivery: Delivery
 
 

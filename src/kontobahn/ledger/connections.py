@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.api.call import Call
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
@@ -136,12 +137,12 @@ async def open_mandant(call: Call, connection_id: str, client_id: str | None = N
 
 async def open_as_provider(call: Call, connection_id: str, client_id: str | None) -> Mandant:
     """The same, with ProviderError where the connection has ended or the provider does not open it."""
-    connection = await call.glance(find, call.principal, connection_id)
+    connection = await call.read_inline(find, call.principal, connection_id)
     if connection.status in _REASONS:
         raise ProviderError(401, f"the connection is {_REASONS[connection.status]}", type=connection.status)
     if connection.status == "pending":
-        raise Conflict("The connection is not finished yet: sign in at the accounting provider first.").for_now()
-    ledger: Ledger = call.context.parts["ledger"]
+        raise Conflict("The connection is not finished yet: sign in at the accounting provider first.").retryable()
+    ledger = call.context.part(Ledger)
     provider = ledger.providers.get(connection.provider)
     if provider is None:
         raise SetupError(f"The ledger provider “{connection.provider}” is not set up in this installation.")

@@ -45,7 +45,7 @@ def connection_invalid(reconnect_url: str, reason: str) -> Conflict:
         f"The connection to the accounting provider is {reason}. Renew it in the dashboard.",
         code="ledger_connection_invalid",
         reconnectUrl=reconnect_url,
-    ).for_now()
+    ).retryable()
 
 
 def export_service_missing(needed: str, active: list[str]) -> Forbidden:
@@ -54,7 +54,7 @@ def export_service_missing(needed: str, active: list[str]) -> Forbidden:
         code="ledger_export_service_missing",
         message="Book the service at the provider, or choose another client with clientId.",
         activeSubscriptions=active,
-    ).for_now()
+    ).retryable()
 
 
 def endpoint_not_authorized(bereich: str) -> Forbidden:
@@ -62,14 +62,14 @@ def endpoint_not_authorized(bereich: str) -> Forbidden:
         f"The signed-in user lacks the provider's right for “{bereich}”.",
         code="ledger_endpoint_not_authorized",
         message="Reconnecting does not help: the advisor or the client's owner must grant the right at the provider.",
-    ).for_now()
+    ).retryable()
 
 
 def provider_refused(error: ProviderError) -> Forbidden:
     """The provider said no, and whether for want of a service or of a right cannot be told."""
     return Forbidden(
         "The accounting provider refuses this call for the signed-in user.", details=_details(error)
-    ).for_now()
+    ).retryable()
 
 
 def is_rejection(error: ProviderError) -> bool:
@@ -85,7 +85,7 @@ def provider_rejected(error: ProviderError) -> Refusal:
         message=error.message,
         operator=_for_operator(error),
         details=_details(error),
-    ).for_now()
+    ).retryable()
 
 
 def provider_unavailable(error: ProviderError) -> Unavailable:

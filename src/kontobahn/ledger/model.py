@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
 from kontobahn.api.call import Platform
-from kontobahn.api.wire import Answer, Body, Query, Uuid, form
+from kontobahn.api.wire import Answer, Body, Query, Timestamp, Uuid, form
 
 # Choice 11: the full set of ledger connection statuses.
 ConnectionStatus = Literal["pending", "connected", "expired", "revoked", "error"]
@@ -17,7 +17,6 @@ SollHaben = Literal["SOLL", "HABEN"]
 Ordnertyp = Literal["EINGANGSRECHNUNG", "AUSGANGSRECHNUNG"]
 Faelligkeitsart = Literal["NACH_TAGE", "ALS_ZEITRAUM"]
 ProbeStatus = Literal["ok", "permission", "expired", "error", "unknown"]
-Moment = Annotated[datetime, Meta(tz=True)]
 # Choice 9: advisor number and client number.
 ClientId = Annotated[
     str,
@@ -90,8 +89,8 @@ class LedgerConnection(Answer):
     id: Uuid
     bezeichnung: str | None
     status: ConnectionStatus
-    verbunden_seit: Moment | None
-    erstellt_am: Moment
+    verbunden_seit: Timestamp | None
+    erstellt_am: Timestamp
 
 
 class LedgerConnections(Answer):
@@ -144,7 +143,7 @@ class Buchungszeile(Answer):
     buSchluessel: str | None
     umsatz: Decimal
     belegfeld1: str
-    belegdatum: Moment
+    belegdatum: Timestamp
 
 
 class Buchung(Answer):
@@ -298,7 +297,7 @@ class NeuerKassenbucheintrag(Body, kw_only=True):
     waehrung: Literal["EUR"]
     kassenname: Annotated[str, Meta(min_length=1, max_length=100)]
     betrag: Annotated[Decimal, Meta(description="The sum of the lines.", examples=[-11.9])]
-    transaktionsdatum: Moment
+    transaktionsdatum: Timestamp
     belegzeilen: Annotated[list[NeueBelegzeile], Meta(min_length=1, max_length=MOST_LINES)]
     belegbilder: Annotated[list[NeuesBelegbild], Meta(max_length=MOST_IMAGES)] = []
 
@@ -314,7 +313,7 @@ class Kostenstelle(Answer):
 
 class Belegzeile(Answer):
     gegenkonto: str
-    erstellungsdatum: Moment
+    erstellungsdatum: Timestamp
     waehrung: str
     belegtext: str
     belegnummer: str | None
@@ -334,7 +333,7 @@ class Belegbild(Answer):
 class Meldung(Answer):
     dateiname: str | None
     nachricht: str
-    zeitstempel: Moment
+    zeitstempel: Timestamp
     typ: Literal["INFO", "WARNUNG", "FEHLER"]
 
 
@@ -344,11 +343,11 @@ class KassenbuchErgebnis(Answer):
 
 
 class Kassenbucheintrag(Answer, kw_only=True):
-    erstellungsdatum: Moment
+    erstellungsdatum: Timestamp
     waehrung: str
     kassenname: str
     betrag: Decimal
-    transaktionsdatum: Moment
+    transaktionsdatum: Timestamp
     belegzeilen: list[Belegzeile]
     belegbilder: list[Belegbild]
     ledgerAntwort: KassenbuchErgebnis | None
@@ -427,7 +426,7 @@ class PersonenkontoEintrag(Answer, kw_only=True):
     nummer: str | None
     firmenname: str | None
     ustId: str | None
-    aktualisiertAm: Moment | None
+    aktualisiertAm: Timestamp | None
     projektId: str | None
     bankkonten: list[Bankkonto]
     emailAdressen: list[Email]
@@ -440,7 +439,7 @@ class PersonenkontoDaten(Answer):
     id: str | None
     kontonummernLaenge: int
     kontenrahmen: str
-    erstelltAm: Moment
+    erstelltAm: Timestamp
     geschaeftsjahrStartDatum: date
     eintraege: list[PersonenkontoEintrag]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from msgspec import Raw
 
-from kontobahn.api.wire import encode
+from kontobahn.json_text import encode_text
 from kontobahn.ledger.konto import FIRST_CREDITOR, is_debitor
 from kontobahn.ledger.model import Opos, OposKonto
 from kontobahn.money import amount_text, to_wire
@@ -97,7 +97,7 @@ def _item_text(item: Item) -> str:
 
 
 def quoted(text: str) -> str:
-    return encode(text).decode()
+    return encode_text(text)
 
 
 def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:

@@ -60,7 +60,7 @@ async def list_duo_connections(call: Call, query: ListQuery) -> LedgerConnection
 
 async def _connections(call: Call, query: ListQuery) -> LedgerConnections:
     organizations = call.principal.organizations(query.organization_id)
-    return LedgerConnections(connections=await call.glance(connections.listing, organizations))
+    return LedgerConnections(connections=await call.read_inline(connections.listing, organizations))
 
 
 # --- Cash book and folders

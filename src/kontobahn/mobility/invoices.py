@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.clock import berlin_date, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict

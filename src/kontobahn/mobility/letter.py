@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from kontobahn.formats.cii.writer import payment_terms
+from kontobahn.formats.iban import in_groups
 from kontobahn.mobility import giro
 from kontobahn.mobility.facts import Facts, Line, first_day, last_day
 
@@ -106,7 +107,7 @@ def _seller(facts: Facts) -> dict[str, Any]:
             f"USt-IdNr. {seller.vat_id}" if seller.vat_id else None,
             f"Steuernummer {seller.tax_number}" if seller.tax_number else None,
         ],
-        [seller.bank_name, f"IBAN {_in_fours(seller.iban or '')}", f"BIC {seller.bic}" if seller.bic else None],
+        [seller.bank_name, f"IBAN {in_groups(seller.iban or '')}", f"BIC {seller.bic}" if seller.bic else None],
     ]
     return {
         "name": seller.name,
@@ -219,7 +220,7 @@ def _payment(facts: Facts) -> list[list[str]] | None:
     rows = [
         ["Empfänger", seller.name or ""],
         ["Betrag", euro(facts.amount_in_cents)],
-        ["IBAN", _in_fours(seller.iban or "")],
+        ["IBAN", in_groups(seller.iban or "")],
         ["Zweck", _purpose(facts)],
     ]
     if seller.bic:
@@ -245,7 +246,3 @@ def _month(month: str) -> str:
 
 def _day(day: date) -> str:
     return f"{day:%d.%m.%Y}"
-
-
-def _in_fours(iban: str) -> str:
-    return " ".join(iban[start : start + 4] for start in range(0, len(iban), 4))

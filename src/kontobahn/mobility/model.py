@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, Uuid, form
+from kontobahn.api.wire import Answer, Body, ListQuery, Timestamp, Uuid, form
 
 TicketStatus = Literal["open", "invoiced", "cancelled", "credited"]
 # Choice 31: the rates there are in Germany; 0 needs a reason, which is the seller's.
@@ -17,7 +17,6 @@ MOST_TICKETS = 10_000
 LARGEST_PRICE_IN_CENTS = 99_999_999
 LONGEST_MONTHS = 24
 
-Moment = Annotated[datetime, Meta(tz=True)]
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
 _BLANK = r" \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 # `$` alone would let a line feed at the end pass.
@@ -54,12 +53,6 @@ Month = Annotated[
 Cents = Annotated[int, Meta(ge=0, le=LARGEST_PRICE_IN_CENTS)]
 
 
-class OrganizationQuery(Query, kw_only=True):
-    organization_id: (
-        Annotated[Uuid, Meta(description="Agency keys: for this organisation; otherwise the key's own.")] | None
-    ) = None
-
-
 class InvoicesQuery(ListQuery, kw_only=True):
     customer_id: Annotated[Uuid, Meta(description="Only this customer's.")] | None = None
     from_date: Annotated[date, Meta(description="Invoiced on this day or later.")] | None = None
@@ -78,8 +71,8 @@ class MobilityCustomer(Answer):
     mobility_customer_id: str | None
     name: str
     address_lines: AddressLines
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
 
 
 class NewCustomer(Body):
@@ -127,8 +120,8 @@ class MobilityTicket(Answer):
     status: TicketStatus
     invoice_id: Uuid | None
     credit_invoice_id: Uuid | None
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
 
 
 class MobilityCustomerWithTickets(MobilityCustomer):
@@ -149,8 +142,8 @@ class MobilityInvoice(Answer):
     invoice_pdf_url: Annotated[str, Meta(extra_json_schema={"format": "uri"})] | None
     amount_in_cents: int
     ticket_count: int
-    invoiced_at: Moment
-    created_at: Moment
+    invoiced_at: Timestamp
+    created_at: Timestamp
 
 
 class InvoiceLine(Answer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post, put
-from kontobahn.api.wire import Download, ListQuery, Uuid
+from kontobahn.api.wire import Download, ListQuery, OrganizationQuery, Uuid
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, SetupError
 from kontobahn.mobility import customers, documents, examples, invoices, seller, tickets
@@ -19,7 +19,6 @@ from kontobahn.mobility.model import (
     MobilityTicket,
     NewCustomer,
     NewTickets,
-    OrganizationQuery,
     Seller,
     SellerAnswer,
 )
@@ -46,7 +45,7 @@ async def create_customer(call: Call, query: OrganizationQuery, body: NewCustome
     `email` or `buyer_reference` (a Leitweg-ID) is where electronic invoices go; without either, the XML of an invoice is EN 16931
     but no XRechnung.
     """
-    return await call.commit(customers.create, _organization(call, query), body)
+    return await call.commit(customers.create, call.principal.organization(query.organization_id), body)
 
 
 @get("/v2/mobility/customers/{id}", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
@@ -139,7 +138,7 @@ async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
     Seller's data that are missing: 409 with their names in `missing`. `amount_in_cents` is the total including VAT, negative when
     more is credited than charged; the document then is a correction.
     """
-    customer = await call.glance(customers.find, call.principal, id)
+    customer = await call.read_inline(customers.find, call.principal, id)
     reports = await _platform(call, customer)
     invoice = await call.commit(invoices.issue, customer, reports, call.context.settings.base_url)
     await documents.make_soon(call.context.db, invoice.organization_id, invoice.id)
@@ -147,7 +146,7 @@ async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
 
 
 async def _platform(call: Call, customer: Customer) -> list[TicketReport]:
-    mobility: Mobility = call.context.parts["mobility"]
+    mobility = call.context.part(Mobility)
     platform = mobility.platforms.get(customer.provider)
     if platform is None:
         raise SetupError(f"The ticket platform “{customer.provider}” is not set up in this installation.")
@@ -187,7 +186,7 @@ async def get_invoice_xml(call: Call, id: Uuid) -> Download:
 
 
 async def _document(call: Call, invoice_id: str, kind: Kind) -> Download:
-    organization_id = await call.glance(invoices.organization_of, call.principal, invoice_id)
+    organization_id = await call.read_inline(invoices.organization_of, call.principal, invoice_id)
     document = await documents.fetch(call.context.db, organization_id, invoice_id.lower(), kind)
     return Download(document.content, MEDIA_TYPES[kind], document.file_name)
 
@@ -199,7 +198,7 @@ async def _document(call: Call, invoice_id: str, kind: Kind) -> Download:
 @get("/v2/mobility/seller", errors=_ERRORS, example=examples.SELLER)
 async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
     """Read how the organisation stands on its invoices, and what is still missing."""
-    return await call.read(seller.show, _organization(call, query))
+    return await call.read(seller.show, call.principal.organization(query.organization_id))
 
 
 @put(
@@ -214,9 +213,6 @@ async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> Sel
 
     A field that is left out is gone, not kept. Invoices that were issued stay as they are.
     """
-    return await call.commit(seller.save, _organization(call, query), seller.check(body), call.actor)
-
-
-def _organization(call: Call, query: OrganizationQuery) -> str:
-    """The one asked for, or the key's own."""
-    return call.principal.organizations(query.organization_id or call.principal.organization_id)[0]
+    return await call.commit(
+        seller.save, call.principal.organization(query.organization_id), seller.check(body), call.actor
+    )

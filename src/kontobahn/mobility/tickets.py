@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import in_scope
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.ids import new_id

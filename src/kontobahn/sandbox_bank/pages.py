@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable
+from kontobahn.formats.iban import in_groups
 from kontobahn.money import amount_text
 from kontobahn.sandbox_bank import flows, paying, store
 from kontobahn.sandbox_bank.banks import BANKS, logo, offered
@@ -156,8 +157,8 @@ class HostedPages:
         connection = await self._db.read(store.connection, row.connection_ref)
         values = {
             "payment": row, "bank": connection.bank if connection else None, "problem": problem,
-            "amount": _german(row.amount_minor), "creditor_iban": _in_fours(row.creditor_iban),
-            "debtor_iban": _in_fours(row.debtor_iban),
+            "amount": _german(row.amount_minor), "creditor_iban": in_groups(row.creditor_iban),
+            "debtor_iban": in_groups(row.debtor_iban),
             "execute_on": f"{date.fromisoformat(row.execute_on):%d.%m.%Y}" if row.execute_on else None,
             "hint": connection.user_name if connection else "",
             "user_name": form.text("user_name") if form else "", "wrong_tan": WRONG_TAN,
@@ -323,10 +324,6 @@ def _german(cents: int) -> str:
     """1234567 → 12.345,67"""
     whole, _, fraction = amount_text(cents).partition(".")
     return f"{int(whole):,}".replace(",", ".") + "," + fraction
-
-
-def _in_fours(iban: str) -> str:
-    return " ".join(iban[start : start + 4] for start in range(0, len(iban), 4))
 
 
 @cache

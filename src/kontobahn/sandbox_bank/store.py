@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.api.wire import encode
 from kontobahn.banking.model import Nature
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
+from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
 from kontobahn.sandbox_bank.banks import BANKS, Bank
 from kontobahn.sandbox_bank.people import PEOPLE, Person
@@ -191,7 +191,7 @@ def book(tx: Tx, row: Account, bookings: Iterable[Booking]) -> Account:
             extra["account_balance_snapshot"] = str(from_minor(balance))
         rows.append((
             row.ref, number, f"b{new_id().replace('-', '')}", booking.made_on.isoformat(), booking.amount_minor, booking.status,
-            booking.description, booking.mode, booking.category, booking.end_to_end_id, encode(extra).decode(),
+            booking.description, booking.mode, booking.category, booking.end_to_end_id, encode_text(extra),
         ))  # fmt: skip
     tx.many(_INSERT_BOOKING, rows)
     tx.run(

@@ -19,7 +19,7 @@ from kontobahn.clock import SECOND, Clock
 from kontobahn.db import Database
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.metrics import Metrics
-from kontobahn.outbound import Door, Refused, Reply, Unreached
+from kontobahn.outbound import OutboundClient, Refused, Reply, Unreached
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
@@ -40,7 +40,7 @@ STOP_SECONDS = 5.0
 
 class Deliverer:
     def __init__(
-        self, db: Database, vault: Vault, door: Door, settings: Settings, clock: Clock, metrics: Metrics
+        self, db: Database, vault: Vault, door: OutboundClient, settings: Settings, clock: Clock, metrics: Metrics
     ) -> None:
         self._db = db
         self._keys = Keys(vault)

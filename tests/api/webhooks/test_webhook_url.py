@@ -14,7 +14,7 @@ HOOK = "https://receiver.example/hook"
 
 @pytest.fixture(autouse=True)
 def _names(service: Service) -> None:
-    service.application.door.resolver = FakeNames(
+    service.application.outbound.resolver = FakeNames(
         receiver_example=["93.184.216.34", "2606:4700::1111"],
         mixed_example=["93.184.216.34", "10.0.0.1"],
         inside_example=["127.0.0.1"],

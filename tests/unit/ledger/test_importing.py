@@ -17,7 +17,7 @@ from kontobahn.ledger.books.importing import ImportRefused, Report, import_file
 from kontobahn.ledger.connections import find_for_operator
 from tests.harness import Service
 from tests.ledger_builder import Books
-from tests.unit.extf.files import Columns, satz, text_of
+from tests.unit.formats.extf.files import Columns, satz, text_of
 
 GOOD = [satz(f"{number},00;S;;;;;10001;8400;;1503;RE-{number};;;Rechnung") for number in range(1, 6)]
 TWIN = satz("7,00;S;;;;;1000;8400;;1503;;;;Barverkauf")

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from kontobahn.access import organizations
-from kontobahn.api.wire import encode
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.ids import new_id
+from kontobahn.json_text import encode
 from kontobahn.ledger import connections
 from kontobahn.ledger.books import answers, posting, reading, store, verify
 from kontobahn.ledger.books.posting import Satz

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.outbound import Door, Refused, Reply, Rule, Unreached
+from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
 
 NAME = "receiver.example"
@@ -25,7 +25,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def through(door: Door, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
+def through(door: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
     """What each call gave, one after the other, on one event loop; an exception is a result like any other."""
 
     async def main() -> list[Any]:
@@ -41,7 +41,7 @@ def through(door: Door, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[
     return asyncio.run(main())
 
 
-def post(door: Door, url: str, **options: Any) -> Any:
+def post(door: OutboundClient, url: str, **options: Any) -> Any:
     return through(door, lambda: door.send("POST", url, body=b"{}", **options))[0]
 
 
@@ -52,7 +52,7 @@ def named(receiver: Receiver, host: str = NAME) -> Rule:
 def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
         names = FakeNames(receiver_example=["127.0.0.1"])
-        door = Door(named(receiver), resolver=names, tls=authority.client())
+        door = OutboundClient(named(receiver), resolver=names, tls=authority.client())
         reply = post(door, f"https://{NAME}:{receiver.port}/a?b=%20c")
         assert isinstance(reply, Reply)
         assert reply.status == 204
@@ -64,7 +64,9 @@ def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: 
 
 def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
     with receiving(tls=authority.server("other.example")) as receiver:
-        door = Door(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]), tls=authority.client())
+        door = OutboundClient(
+            named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]), tls=authority.client()
+        )
         failure = post(door, f"https://{NAME}:{receiver.port}/")
         assert isinstance(failure, Unreached)
         assert failure.kind == "tls"
@@ -73,7 +75,7 @@ def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None
 
 def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
-        door = Door(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
+        door = OutboundClient(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
         assert post(door, f"https://{NAME}:{receiver.port}/").kind == "tls"
         assert receiver.deliveries == []
 
@@ -84,7 +86,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) 
      ["64:ff9b::7f00:1"], ["169.254.169.254"], ["fe80::1%1"]],
 )  # fmt: skip
 def test_a_name_with_one_answer_that_is_not_public_gets_no_connection(answers: list[str]) -> None:
-    door = Door(Rule(), resolver=FakeNames(receiver_example=answers))
+    door = OutboundClient(Rule(), resolver=FakeNames(receiver_example=answers))
     saved, sent = through(door, lambda: door.check(f"https://{NAME}/"), lambda: door.send("POST", f"https://{NAME}/"))
     for refusal in (saved, sent):
         assert isinstance(refusal, Refused)
@@ -123,7 +125,7 @@ def trap() -> Iterator[list[Any]]:
 def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connection() -> None:
     with trap() as caught:
         names = FakeNames(receiver_example=[["93.184.216.34"], ["127.0.0.77"]])
-        door = Door(Rule(), resolver=names)
+        door = OutboundClient(Rule(), resolver=names)
         url = f"https://{NAME}:8443/"
         saved, sent = through(door, lambda: door.check(url), lambda: door.send("POST", url))
         assert saved is None
@@ -135,7 +137,7 @@ def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connect
 def test_the_trap_catches_what_is_let_through() -> None:
     """So that the test before it can fail."""
     with trap() as caught:
-        door = Door(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
+        door = OutboundClient(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
         assert isinstance(post(door, f"https://{NAME}:8443/", seconds=0.5), Unreached)
     assert len(caught) == 1
 
@@ -144,7 +146,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
     with receiving() as inside:
         redirect = Answer(302, {"location": f"http://127.0.0.1:{inside.port}/secret"})
         with receiving(lambda _: redirect) as receiver:
-            reply = post(Door(named(receiver, "localhost")), receiver.url)
+            reply = post(OutboundClient(named(receiver, "localhost")), receiver.url)
             assert reply.status == 302
         assert inside.connections == 0
 
@@ -153,26 +155,26 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
     with receiving() as proxy, receiving() as receiver:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        assert post(Door(named(receiver, "localhost")), receiver.url).status == 204
+        assert post(OutboundClient(named(receiver, "localhost")), receiver.url).status == 204
         assert proxy.connections == 0
 
 
 def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
     with receiving(lambda _: Answer(200, body=b"x" * 5_000_000)) as receiver:
-        reply = post(Door(named(receiver, "localhost")), receiver.url, most_bytes=4096)
+        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, most_bytes=4096)
         assert (reply.status, len(reply.content)) == (200, 4096)
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"\0" * 3_000_000)
     with receiving(lambda _: Answer(200, {"content-encoding": "gzip"}, bomb)) as receiver:
-        reply = post(Door(named(receiver, "localhost")), receiver.url, most_bytes=100_000)
+        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, most_bytes=100_000)
         assert reply.content == bomb
 
 
 def test_a_connection_is_kept_for_the_next_request() -> None:
     with receiving(lambda _: Answer(200, body=b"thanks")) as receiver:
-        door = Door(named(receiver, "localhost"))
+        door = OutboundClient(named(receiver, "localhost"))
         replies = through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 5)
         assert [reply.status for reply in replies] == [200] * 5
         assert receiver.connections == 1
@@ -180,7 +182,7 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
 
 def test_cookies_are_not_kept() -> None:
     with receiving(lambda _: Answer(200, {"set-cookie": "a=b; path=/"})) as receiver:
-        door = Door(named(receiver, "localhost"))
+        door = OutboundClient(named(receiver, "localhost"))
         through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 2)
         assert "cookie" not in receiver.deliveries[1].headers
 
@@ -214,7 +216,7 @@ def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(ans
     listener, port = _raw_server(answer, 0.02)
     with listener:
         began = time.monotonic()
-        failure = post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=0.4)
+        failure = post(OutboundClient(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=0.4)
         assert isinstance(failure, Unreached)
         assert failure.kind == "timeout"
         assert time.monotonic() - began < 1.5
@@ -226,7 +228,7 @@ def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(ans
 def test_nonsense_is_a_failure_in_our_words(answer: bytes) -> None:
     listener, port = _raw_server(answer, 0)
     with listener:
-        failure = post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=3)
+        failure = post(OutboundClient(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=3)
         assert isinstance(failure, Unreached)
         assert "127.0.0.1" not in str(failure)
         assert "localhost" not in str(failure)
@@ -236,19 +238,19 @@ def test_a_closed_port_and_an_unknown_name_are_told_apart() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        assert post(Door(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/").kind == "connect"
-    assert post(Door(Rule(), resolver=FakeNames()), "https://nowhere.example/").kind == "dns"
+        assert post(OutboundClient(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/").kind == "connect"
+    assert post(OutboundClient(Rule(), resolver=FakeNames()), "https://nowhere.example/").kind == "dns"
 
 
 def test_a_name_that_cannot_be_resolved_can_be_saved() -> None:
     """A name server that is down must not keep anybody from setting a URL; every connection checks again."""
-    door = Door(Rule(), resolver=FakeNames())
+    door = OutboundClient(Rule(), resolver=FakeNames())
     assert through(door, lambda: door.check("https://not-yet.example/")) == [None]
 
 
 def test_an_address_is_checked_without_asking_for_a_name(tmp_path: Path) -> None:
     names = FakeNames()
-    door = Door(Rule(), resolver=names)
+    door = OutboundClient(Rule(), resolver=names)
     found = through(door, lambda: door.check("https://127.0.0.1/"), lambda: door.send("POST", "https://[::1]/"))
     assert [type(item) for item in found] == [Refused, Refused]
     assert names.asked == []

@@ -18,8 +18,7 @@ from kontobahn.banking.accounts import Account
 from kontobahn.banking.imports.chain import Place, Placed, find_place
 from kontobahn.banking.ingest import Intake
 from kontobahn.banking.iso20022 import AFTER_AUTHORISATION
-from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
-from kontobahn.banking.providers.files.adapter import NAME
+from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
 from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementError, StatusReport
@@ -127,7 +126,7 @@ class Taker:
         """One connection a bank: that of the account's bank code."""
         number = IBAN(iban)
         ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
-        known = connections.by_provider_ref(self._tx, NAME, ref)
+        known = connections.by_provider_ref(self._tx, FILES, ref)
         if known is not None:
             return known.id
         name = bank_name or number.bank_name or f"Bank {number.bank_code}"
@@ -144,7 +143,7 @@ class Taker:
             display_name=name,
         )
         row = connections.create(
-            self._tx, self._organization_id, provider=NAME, api="partner", owner_user_id=None, facts=facts
+            self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts
         )
         return row.id
 

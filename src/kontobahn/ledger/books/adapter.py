@@ -38,7 +38,7 @@ class BooksProvider:
         self._db = db
 
     async def open(self, connection: Connection, client_id: str | None) -> ClientBooks:
-        return OpenBooks(self._db, await self._db.glance(store.find_client, connection, client_id))
+        return OpenBooks(self._db, await self._db.read_inline(store.find_client, connection, client_id))
 
 
 class OpenBooks:

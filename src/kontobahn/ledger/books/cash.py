@@ -149,7 +149,7 @@ def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
     if jahr is None:
         raise Conflict(
             f"The client has no fiscal year for {day}: it is opened in the books first.", field="transaktionsdatum"
-        ).for_now()
+        ).retryable()
     return day.isoformat(), jahr
 
 

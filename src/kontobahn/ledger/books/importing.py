@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import ExtfDatei, Zeilenfehler
+from kontobahn.json_text import encode_text
 from kontobahn.ledger.books import persons, posting, reading, store
 from kontobahn.ledger.books.mending import PartialRows
 from kontobahn.ledger.books.posting import Poster, Satz
@@ -186,7 +186,7 @@ def _take_persons(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilen
             store.label_accounts(tx, client, [(person.konto + zeros, extf.bezeichnung(person))])
             taken += 1
         else:
-            row = encode(person).decode()
+            row = encode_text(person)
             persons.store(tx, client, person.konto + zeros, _as_record(client, datei, person), extf=row)
             taken += 1
     return taken

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from kontobahn.api.wire import encode
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ids import new_id
+from kontobahn.json_text import encode_text
 from kontobahn.ledger.books.store import Client, label_accounts, years
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.konto import is_personenkonto, technical
@@ -92,7 +92,7 @@ def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, extf: st
 
     A record that came with a file keeps the file's row too, so that an export gives back every column of it.
     """
-    record = encode(person).decode()
+    record = encode_text(person)
     old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
     if old is None:
         tx.run(

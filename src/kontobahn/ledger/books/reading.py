@@ -8,9 +8,9 @@ from typing import cast
 import msgspec
 
 from kontobahn import money
-from kontobahn.api.wire import encode
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
+from kontobahn.json_text import encode_text
 from kontobahn.ledger import opos
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.store import Client, year_of_start
@@ -251,7 +251,7 @@ def save_zahlungsbedingung(tx: Tx, client: Client, bedingung: Zahlungsbedingung)
     tx.run(
         "INSERT INTO books_payment_terms (mandant, nummer, wire) VALUES (?, ?, ?)"
         " ON CONFLICT (mandant, nummer) DO UPDATE SET wire = excluded.wire",
-        client.mandant, int(bedingung.id), encode(bedingung).decode(),
+        client.mandant, int(bedingung.id), encode_text(bedingung),
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kontobahn.api.wire import encode
 from kontobahn.db import Tx
+from kontobahn.json_text import encode_text
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.model import Meldung
 from kontobahn.ledger.provider import Urheber
@@ -17,5 +17,5 @@ def save_task(
     tx.run(
         "INSERT INTO books_tasks (mandant, id, kind, status, meldungen, request_id, quelle, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        client.mandant, task, kind, status, encode(meldungen).decode(), urheber.request_id, urheber.quelle, tx.now,
+        client.mandant, task, kind, status, encode_text(meldungen), urheber.request_id, urheber.quelle, tx.now,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from kontobahn.banking.provider import (
+    FILES,
     BadSignature,
     ConnectRequest,
     ConnectStart,
@@ -20,12 +21,11 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import berlin_date, to_datetime
 from kontobahn.formats.pain.pain001 import Address, Debtor, Transfer, write_pain001
 
-NAME = "files"
 _BY_FILES = "This account is kept by files: take its statements in with `kontobahn import statements`"
 
 
 class FilesProvider:
-    name = NAME
+    name = FILES
     # A bank says nothing of an uploaded order but by a status report, which many never hand out: its debit must do.
     debit_settles = True
 

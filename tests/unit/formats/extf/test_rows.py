@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kontobahn.formats.extf import Buchungssatz, ExtfError, Zeilenfehler, open_extf
 from kontobahn.formats.extf.encoding import Tally
 from kontobahn.formats.extf.values import Memo
-from tests.unit.extf.files import read, refusal, satz, text_of
+from tests.unit.formats.extf.files import read, refusal, satz, text_of
 
 GOOD = satz()
 

@@ -34,7 +34,7 @@ from kontobahn.formats.extf import (
     write_personenkonten,
     write_zahlungsbedingungen,
 )
-from tests.unit.extf.files import kopf_2024
+from tests.unit.formats.extf.files import kopf_2024
 
 MARKS = {"cp1252": b"", "utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 CHARACTERS = st.one_of(st.sampled_from("äöüßÄÖÜ€\";,'– abcXYZ019"), st.characters(exclude_categories=("Cs", "Cc")))

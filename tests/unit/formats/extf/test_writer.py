@@ -35,7 +35,7 @@ from kontobahn.formats.extf import (
     write_personenkonten,
     write_zahlungsbedingungen,
 )
-from tests.unit.extf.files import kopf_2024
+from tests.unit.formats.extf.files import kopf_2024
 
 SATZ = Buchungssatz(
     zeile=0, umsatz=11900, soll=True, waehrung="EUR", kurs="", basis_umsatz=None, konto="10001", gegenkonto="8400",

@@ -6,7 +6,7 @@ import pytest
 
 from kontobahn.formats.statements import Amount, PaymentStatus, Reason, StatusReport
 from tests.statement_builder import pain002
-from tests.unit.banking.statements.reading import read_all
+from tests.unit.formats.statements.reading import read_all
 
 
 def report(data: bytes) -> StatusReport:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kontobahn.formats.extf import Buchungssatz, Zeilenfehler, betrag
-from tests.unit.extf.files import read, read_satz, refusal, satz, text_of
+from tests.unit.formats.extf.files import read, read_satz, refusal, satz, text_of
 
 UMSATZ, KENNZEICHEN = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen"
 KONTO, GEGENKONTO = "Konto", "Gegenkonto (ohne BU-Schlüssel)"

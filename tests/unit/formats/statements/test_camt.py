@@ -9,7 +9,7 @@ import pytest
 from kontobahn.formats.statements import Amount, Balance, Entry, Party
 from kontobahn.formats.statements.model import NOBODY
 from tests.statement_builder import BIC, DAY, IBAN, OTHER_IBAN, Booking, Sheet, camt, camt_entry, follow_up
-from tests.unit.banking.statements.reading import closings, entries, entry, opening, read_all, refused
+from tests.unit.formats.statements.reading import closings, entries, entry, opening, read_all, refused
 
 
 def test_a_statement_says_what_it_is_about() -> None:

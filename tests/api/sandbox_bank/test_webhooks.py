@@ -81,7 +81,7 @@ def test_a_repeat_is_answered_and_applied_once(service: Service, visitor: Visito
     assert visitor.shown(owner, connection["id"])["error_class"] == "ProviderError"
 
 
-class Door:
+class OutboundClient:
     """Stands between the bank and us: answers what it is told to, else lets through."""
 
     def __init__(self, service: Service) -> None:
@@ -106,7 +106,7 @@ class Door:
 def test_deliveries_are_tried_again_and_keep_their_order(service: Service, visitor: Visitor) -> None:
     owner = service.organization()
     visitor.connect(owner)
-    row, door = visitor.connection(), Door(service)
+    row, door = visitor.connection(), OutboundClient(service)
 
     def two_failures(tx: Tx) -> None:
         for error_class in ("ProviderError", "ConnectionLost"):
@@ -130,7 +130,7 @@ def test_a_delivery_that_never_gets_through_is_given_up_and_can_be_made_again(
 ) -> None:
     owner = service.organization()
     visitor.connect(owner)
-    row, door = visitor.connection(), Door(service)
+    row, door = visitor.connection(), OutboundClient(service)
     door.answers = [503] * len(deliveries.RETRY_AFTER)
     visitor.at_bank(lambda tx: bank.tell_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
     for wait in deliveries.RETRY_AFTER:

@@ -27,7 +27,7 @@ from tests.statement_builder import (
     mt940,
     pain002,
 )
-from tests.unit.banking.statements.reading import closings, entries, read_all, refused
+from tests.unit.formats.statements.reading import closings, entries, read_all, refused
 
 SHEET = Sheet([Booking(-1_234), Booking(5), Booking(7)])
 GOOD = camt(SHEET)

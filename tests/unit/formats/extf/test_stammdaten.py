@@ -19,7 +19,7 @@ from kontobahn.formats.extf import (
     Zeitraum,
     bezeichnung,
 )
-from tests.unit.extf.files import Columns, read, refusal, text_of, with_columns
+from tests.unit.formats.extf.files import Columns, read, refusal, text_of, with_columns
 
 
 def person_row(changed: Columns) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from kontobahn.formats.statements import Opening, StatementState, follows, state_after
 from tests.statement_builder import DAY, Booking, Sheet, camt, follow_up, mt940
-from tests.unit.banking.statements.reading import closings, opening
+from tests.unit.formats.statements.reading import closings, opening
 
 FIRST = Sheet([Booking(5)])
 SECOND = follow_up(FIRST, Booking(6))

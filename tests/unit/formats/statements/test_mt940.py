@@ -9,7 +9,7 @@ import pytest
 from kontobahn.formats.mt940.entry import read_information, read_line
 from kontobahn.formats.statements import Amount, Balance, Entry, Party
 from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, follow_up, mt940
-from tests.unit.banking.statements.reading import closings, entries, entry, opening, read_all, refused
+from tests.unit.formats.statements.reading import closings, entries, entry, opening, read_all, refused
 
 
 def statement(*movements: str, opening: str = "C260301EUR100,00", closing: str = "C260302EUR100,00") -> bytes:

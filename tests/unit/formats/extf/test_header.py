@@ -16,7 +16,7 @@ from kontobahn.formats.extf import (
     Kontobeschriftung,
     open_extf,
 )
-from tests.unit.extf.files import kopf_line, read, satz, text_of, with_columns
+from tests.unit.formats.extf.files import kopf_line, read, satz, text_of, with_columns
 
 
 def test_the_header_says_whose_books_these_are() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kontobahn.formats.statements import Closing, Entry, Opening, Party, StatementError
 from kontobahn.formats.statements.model import NOBODY
 from tests.statement_builder import BIC, DAY, OTHER_IBAN, Booking, Sheet, camt, follow_up, mt940
-from tests.unit.banking.statements.reading import read_all
+from tests.unit.formats.statements.reading import read_all
 
 WORDS = (
     "Rechnung",

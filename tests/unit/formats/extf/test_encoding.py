@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kontobahn.formats.extf import Buchungssatz, ExtfDatei, ExtfError, Zeilenfehler, open_extf
-from tests.unit.extf.files import read, satz, text_of
+from tests.unit.formats.extf.files import read, satz, text_of
 
 TEXT = text_of(satz(changed={14: '"Müller & Söhne – 5 €"'}))
 ENCODINGS = {
