@@ -98,6 +98,11 @@ class Call:
         name = self._principal.actor if self._principal else "anybody"
         return Actor(name, self.request_id, self.ip)
 
+    @property
+    def cause(self) -> Cause:
+        """What the statement of credits says of this call; for every reservation, also one that outlives the call."""
+        return Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
+
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
@@ -138,13 +143,12 @@ class Call:
         if not self.price:
             return None
         # Choice 33: an agency pays for what it does for its clients.
-        cause = Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
         return await self.context.db.write(
             credits.reserve,
             self.principal.organization_id,
             self.price,
             hold_seconds=self.context.settings.call_hold_seconds,
-            cause=cause,
+            cause=self.cause,
         )
 
     async def _give_back(self, hold: credits.Hold) -> None:

@@ -23,7 +23,6 @@ from kontobahn.banking.model import Api, NewPayment
 from kontobahn.banking.payments import PaymentRow
 from kontobahn.banking.provider import BankProvider, PaymentOrder
 from kontobahn.clock import DAY, SECOND
-from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.pain import sepa
@@ -119,8 +118,7 @@ def intend(
     number = numbers.take(tx, organization_id, "payment")
     hold_id = None
     if call.price:
-        cause = Cause(call.request_id, call.endpoint.name, call.principal.key_id, call.quelle)
-        hold_id = credits.reserve(tx, payer, call.price, hold_seconds=HOLD_SECONDS, cause=cause).id
+        hold_id = credits.reserve(tx, payer, call.price, hold_seconds=HOLD_SECONDS, cause=call.cause).id
     body = checked.body
     row = PaymentRow(
         organization_id=organization_id, id=number, provider=connection.provider, provider_ref=None,
