@@ -22,6 +22,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.formats import cii
 from kontobahn.mobility import documents, letter, pdf
+from kontobahn.mobility.electronic import to_cii
 from kontobahn.settings import load
 from tests.journeys.process import ServerProcess, serving
 
@@ -123,7 +124,7 @@ def _compilation(server: ServerProcess, data: Path, invoice_id: str) -> Any:
     db = open_database(load({}, data=str(data)), SystemClock())
     facts, issued_at = db.read_now(documents._load, server.facts["organization_id"], invoice_id)
     db.close()
-    (xml,) = cii.write(facts, "en16931")
+    (xml,) = cii.write(to_cii(facts), "en16931")
     inputs = {
         "data": msgspec.json.encode(letter.compose(facts)).decode(),
         "code": letter.giro_code(facts) or "",

@@ -18,6 +18,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.formats import cii
 from kontobahn.mobility import invoices, pdf
+from kontobahn.mobility.electronic import to_cii
 from kontobahn.mobility.facts import Facts
 
 Kind = Literal["pdf", "xml"]
@@ -39,8 +40,9 @@ def _typesetters() -> ThreadPoolExecutor:
 
 def render(facts: Facts, issued_at: int) -> list[Document]:
     """Both documents. The same facts give the same bytes."""
-    profile = cii.profile_of(facts)
-    embedded, alone = cii.write(facts, "en16931", profile)
+    invoice = to_cii(facts)
+    profile = cii.profile_of(invoice)
+    embedded, alone = cii.write(invoice, "en16931", profile)
     name = facts.number.replace("/", "-")
     return [
         Document("pdf", f"{name}.pdf", pdf.make(facts, embedded, issued_at // SECOND)),

@@ -5,7 +5,6 @@ Amounts are cents with the sign of what the customer owes: a credited ticket is 
 
 from __future__ import annotations
 
-import re
 from calendar import monthrange
 from datetime import date
 from typing import Any, NamedTuple
@@ -13,11 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from kontobahn.formats.cii.invoice import CREDIT_NOTE
 from kontobahn.mobility.model import Seller
-
-INVOICE, CORRECTION = 380, 381
-# The address of a German authority's post: coarse part, perhaps a fine one, two check digits.
-_LEITWEG_ID = re.compile(r"^[0-9]{2,12}(-[A-Za-z0-9]{1,30})?-[0-9]{2}$")
 
 
 class Buyer(Struct, frozen=True, kw_only=True):
@@ -34,17 +30,6 @@ class Buyer(Struct, frozen=True, kw_only=True):
     @property
     def reference(self) -> str:
         return self.buyer_reference or self.customer_number
-
-    @property
-    def electronic_address(self) -> tuple[str, str] | None:
-        """Scheme and address under which the buyer takes electronic invoices, where one is known."""
-        if self.buyer_reference and _LEITWEG_ID.match(self.buyer_reference):
-            return "0204", self.buyer_reference
-        if self.email:
-            return "EM", self.email
-        if self.vat_id and self.vat_id.startswith("DE"):
-            return "9930", self.vat_id
-        return None
 
 
 class Line(NamedTuple):
@@ -104,7 +89,7 @@ class Facts(NamedTuple):
 
     @property
     def is_correction(self) -> bool:
-        return self.type_code == CORRECTION
+        return self.type_code == CREDIT_NOTE
 
     @property
     def period(self) -> tuple[date, date]:

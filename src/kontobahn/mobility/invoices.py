@@ -19,10 +19,12 @@ from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
+from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.ids import new_id
 from kontobahn.mobility import customers, numbers, seller, tickets, vat
 from kontobahn.mobility.customers import Customer
-from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum, needed_of_seller, stored_seller
+from kontobahn.mobility.electronic import to_cii
+from kontobahn.mobility.facts import Buyer, Facts, Line, Sum, needed_of_seller, stored_seller
 from kontobahn.mobility.model import (
     InvoiceLine,
     InvoicesQuery,
@@ -95,7 +97,7 @@ def _draft(tx: Tx, customer: Customer, charged: list[Ticket], credited: list[Tic
     total = sum(amounts)
     return Facts(
         number="",
-        type_code=CORRECTION if total < 0 else INVOICE,
+        type_code=CREDIT_NOTE if total < 0 else INVOICE,
         issued_on=today,
         due_on=today + timedelta(days=selling.payment_days) if total > 0 else None,
         seller=selling,
@@ -147,7 +149,8 @@ def _refuse_incomplete(facts: Facts) -> None:
         )
     # One line of each rate shows all that the rules look at, and a thousand of them would only take longer.
     shown = [next(line for line in facts.lines if line.vat_rate == item.vat_rate) for item in facts.sums]
-    (xml,) = cii.write(facts._replace(number="DRAFT", lines=shown), profile := cii.profile_of(facts))
+    draft = to_cii(facts._replace(number="DRAFT", lines=shown))
+    (xml,) = cii.write(draft, profile := cii.profile_of(draft))
     broken = national.violations(xml) if profile == "xrechnung" else []
     if broken:
         reasons = "; ".join(f"{item.sentence} ({item.rule})" for item in broken)

@@ -8,7 +8,6 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from kontobahn.formats.cii.writer import payment_terms
 from kontobahn.formats.iban import in_groups
 from kontobahn.mobility import giro
 from kontobahn.mobility.facts import Facts, Line, first_day, last_day
@@ -71,6 +70,14 @@ def compose(facts: Facts) -> dict[str, Any]:
         "details": None if one_by_one else _details(facts),
     }  # fmt: skip
     return {key: _printable_throughout(value) for key, value in said.items()}
+
+
+def payment_terms(facts: Facts) -> str:
+    if facts.is_correction:
+        return "Der Betrag wird Ihnen erstattet."
+    if facts.due_on is None:
+        return "Es ist nichts zu zahlen."
+    return f"Zahlbar ohne Abzug bis zum {facts.due_on:%d.%m.%Y}."
 
 
 def giro_code(facts: Facts) -> str | None:

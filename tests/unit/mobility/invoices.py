@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.mobility import seller as sellers
 from kontobahn.mobility import vat
-from kontobahn.mobility.facts import CORRECTION, INVOICE, Buyer, Facts, Line, Sum
+from kontobahn.mobility.facts import Buyer, Facts, Line, Sum
 from kontobahn.mobility.model import Seller
 from tests.mobility_builder import SELLER
 
@@ -47,7 +48,7 @@ def make(*lines: dict[str, Any], by: Seller | None = None, to: Buyer = BUYER, nu
         sums.append(Sum(rate, parts.net, parts.vat, parts.rounding, sum(prices)))
     total = sum(item["amount_in_cents"] for item in lines)
     return Facts(
-        number, CORRECTION if total < 0 else INVOICE, DAY, DAY + timedelta(days=14) if total > 0 else None, by or seller(), to,
+        number, CREDIT_NOTE if total < 0 else INVOICE, DAY, DAY + timedelta(days=14) if total > 0 else None, by or seller(), to,
         [Line(position=place + 1, net_in_cents=nets[place], **item) for place, item in enumerate(lines)], sums,
     )  # fmt: skip
 

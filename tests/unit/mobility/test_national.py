@@ -11,12 +11,13 @@ import pytest
 from kontobahn.errors import Conflict
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
+from kontobahn.mobility.electronic import to_cii
 from kontobahn.mobility.facts import stored_seller
 from kontobahn.mobility.invoices import _refuse_incomplete
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import line, make, seller
 
-(GOOD,) = cii.write(make(line(), line(3_500, 19)), "xrechnung")
+(GOOD,) = cii.write(to_cii(make(line(), line(3_500, 19))), "xrechnung")
 Break = Callable[[str], str]
 
 

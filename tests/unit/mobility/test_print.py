@@ -11,6 +11,7 @@ from pypdf import PdfReader
 
 from kontobahn.formats import cii
 from kontobahn.mobility import giro, letter, pdf
+from kontobahn.mobility.electronic import to_cii
 from kontobahn.mobility.facts import Facts
 from tests.unit.mobility.invoices import BUYER, line, make, seller
 
@@ -18,7 +19,7 @@ AT = 1_772_442_000
 
 
 def printed(facts: Facts) -> list[str]:
-    (xml,) = cii.write(facts, "en16931")
+    (xml,) = cii.write(to_cii(facts), "en16931")
     reader = PdfReader(io.BytesIO(pdf.make(facts, xml, AT)))
     return [page.extract_text().replace("\u00a0", " ") for page in reader.pages]
 
@@ -37,7 +38,7 @@ def test_what_cannot_be_printed_is_a_question_mark_there_and_itself_in_the_xml()
     text = "".join(printed(facts))
     assert "?????" in text
     assert "Łódź ?????" in text, "put together where that helps"
-    assert "東京メトロ 🚇" in cii.write(facts, "en16931")[0].decode()
+    assert "東京メトロ 🚇" in cii.write(to_cii(facts), "en16931")[0].decode()
 
 
 def test_text_is_never_taken_for_markup() -> None:

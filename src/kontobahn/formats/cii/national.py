@@ -1,7 +1,7 @@
-"""Germany's own rules for an XRechnung (BR-DE-…), each under its number, and those of Peppol that XRechnung 3.0 took over. Pure.
+"""Germany's own rules for an XRechnung (BR-DE-…), by number, and the Peppol rules that XRechnung 3.0 adopted. Pure.
 
-They look at the finished XML, as the receiver's validator does. Rules about cards and direct debits are here too, although our
-invoices use neither: a rule that is not looked at is one that may be broken.
+They check the finished XML, as the receiver's validator does. Rules about cards and direct debits are included although the
+invoices we issue use neither: a rule that is not checked may be broken unnoticed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Violation(NamedTuple):
 
 
 class Xml:
-    """An invoice in CII, asked by path."""
+    """An invoice in CII, queried by path."""
 
     def __init__(self, content: bytes) -> None:
         self.root = ElementTree.fromstring(content)
@@ -52,7 +52,7 @@ class Xml:
     def text(self, path: str) -> str:
         return next(iter(self.texts(path)), "")
 
-    def means(self, codes: set[str]) -> bool:
+    def is_paid_by(self, codes: set[str]) -> bool:
         return bool(codes & set(self.texts(f"{_MEANS}/ram:TypeCode")))
 
 
@@ -68,11 +68,12 @@ def rule(number: str, sentence: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _must_be_there(number: str, sentence: str, path: str) -> None:
+def _require_text(number: str, sentence: str, path: str) -> None:
     RULES[number] = (sentence, lambda xml: bool(xml.texts(path)))
 
 
 def violations(content: bytes) -> list[Violation]:
+    """Returns the rules that this XML breaks, in the order of their numbers."""
     return list(_violations(Xml(content)))
 
 
@@ -92,8 +93,8 @@ def _seller_contact(xml: Xml) -> bool:
     return bool(xml.all(_CONTACT))
 
 
-_must_be_there("BR-DE-3", "the seller's city (BT-37) is missing", f"{_SELLER}/ram:PostalTradeAddress/ram:CityName")
-_must_be_there(
+_require_text("BR-DE-3", "the seller's city (BT-37) is missing", f"{_SELLER}/ram:PostalTradeAddress/ram:CityName")
+_require_text(
     "BR-DE-4", "the seller's postal code (BT-38) is missing", f"{_SELLER}/ram:PostalTradeAddress/ram:PostcodeCode"
 )
 
@@ -105,10 +106,10 @@ def _contact_point(xml: Xml) -> bool:
 
 _PHONE = f"{_CONTACT}/ram:TelephoneUniversalCommunication/ram:CompleteNumber"
 _MAIL = f"{_CONTACT}/ram:EmailURIUniversalCommunication/ram:URIID"
-_must_be_there("BR-DE-6", "the phone number of the seller's contact (BT-42) is missing", _PHONE)
-_must_be_there("BR-DE-7", "the e-mail address of the seller's contact (BT-43) is missing", _MAIL)
-_must_be_there("BR-DE-8", "the buyer's city (BT-52) is missing", f"{_BUYER}/ram:PostalTradeAddress/ram:CityName")
-_must_be_there(
+_require_text("BR-DE-6", "the phone number of the seller's contact (BT-42) is missing", _PHONE)
+_require_text("BR-DE-7", "the e-mail address of the seller's contact (BT-43) is missing", _MAIL)
+_require_text("BR-DE-8", "the buyer's city (BT-52) is missing", f"{_BUYER}/ram:PostalTradeAddress/ram:CityName")
+_require_text(
     "BR-DE-9", "the buyer's postal code (BT-53) is missing", f"{_BUYER}/ram:PostalTradeAddress/ram:PostcodeCode"
 )
 
@@ -129,7 +130,7 @@ def _vat_rates(xml: Xml) -> bool:
     return len(xml.texts(f"{_SETTLEMENT}/ram:ApplicableTradeTax/ram:RateApplicablePercent")) == len(breakdowns)
 
 
-_must_be_there("BR-DE-15", "the buyer reference (BT-10) is missing", f"{_AGREEMENT}/ram:BuyerReference")
+_require_text("BR-DE-15", "the buyer reference (BT-10) is missing", f"{_AGREEMENT}/ram:BuyerReference")
 
 
 @rule("BR-DE-16", "the seller has neither a VAT id (BT-31) nor a tax number (BT-32)")
@@ -144,12 +145,12 @@ def _tax_registration(xml: Xml) -> bool:
     return is_registered or bool(xml.all(f"{_AGREEMENT}/ram:SellerTaxRepresentativeTradeParty"))
 
 
-@rule("BR-DE-17", "the type code (BT-3) is not one that XRechnung takes")
+@rule("BR-DE-17", "the type code (BT-3) is not one that XRechnung allows")
 def _type_code(xml: Xml) -> bool:
     return xml.text("rsm:ExchangedDocument/ram:TypeCode") in _TYPE_CODES
 
 
-@rule("BR-DE-18", "a line of the payment terms (BT-20) looks like a discount for early payment and is none")
+@rule("BR-DE-18", "a line of the payment terms (BT-20) looks like a discount for early payment but is not a valid one")
 def _discounts(xml: Xml) -> bool:
     for terms in xml.all(f"{_SETTLEMENT}/ram:SpecifiedTradePaymentTerms/ram:Description"):
         text = terms.text or ""
@@ -161,12 +162,14 @@ def _discounts(xml: Xml) -> bool:
 
 @rule("BR-DE-19", "the account for a SEPA transfer (BT-84) is not a valid IBAN")
 def _creditor_iban(xml: Xml) -> bool:
-    return not xml.means({"58"}) or _is_iban(xml.text(f"{_MEANS}/ram:PayeePartyCreditorFinancialAccount/ram:IBANID"))
+    return not xml.is_paid_by({"58"}) or _is_iban(
+        xml.text(f"{_MEANS}/ram:PayeePartyCreditorFinancialAccount/ram:IBANID")
+    )
 
 
 @rule("BR-DE-20", "the account for a SEPA direct debit (BT-91) is not a valid IBAN")
 def _debtor_iban(xml: Xml) -> bool:
-    return not xml.means(_DEBITS) or _is_iban(xml.text(_DEBTOR_IBAN))
+    return not xml.is_paid_by(_DEBITS) or _is_iban(xml.text(_DEBTOR_IBAN))
 
 
 @rule("BR-DE-21", "the specification (BT-24) is not XRechnung")
@@ -184,32 +187,32 @@ def _attachment_names(xml: Xml) -> bool:
 
 @rule("BR-DE-23-a", "a credit transfer has no account (BG-17)")
 def _transfer_account(xml: Xml) -> bool:
-    return not xml.means(_TRANSFERS) or bool(xml.all(f"{_MEANS}/ram:PayeePartyCreditorFinancialAccount"))
+    return not xml.is_paid_by(_TRANSFERS) or bool(xml.all(f"{_MEANS}/ram:PayeePartyCreditorFinancialAccount"))
 
 
 @rule("BR-DE-23-b", "a credit transfer has a card or a direct debit beside it (BG-18, BG-19)")
 def _transfer_alone(xml: Xml) -> bool:
-    return not xml.means(_TRANSFERS) or not (_has_card(xml) or _has_debit(xml))
+    return not xml.is_paid_by(_TRANSFERS) or not (_has_card(xml) or _has_debit(xml))
 
 
 @rule("BR-DE-24-a", "a card payment has no card (BG-18)")
 def _card(xml: Xml) -> bool:
-    return not xml.means(_CARDS) or _has_card(xml)
+    return not xml.is_paid_by(_CARDS) or _has_card(xml)
 
 
 @rule("BR-DE-24-b", "a card payment has a transfer or a direct debit beside it (BG-17, BG-19)")
 def _card_alone(xml: Xml) -> bool:
-    return not xml.means(_CARDS) or not (_has_account(xml) or _has_debit(xml))
+    return not xml.is_paid_by(_CARDS) or not (_has_account(xml) or _has_debit(xml))
 
 
 @rule("BR-DE-25-a", "a direct debit has no mandate (BG-19)")
 def _debit(xml: Xml) -> bool:
-    return not xml.means(_DEBITS) or _has_debit(xml)
+    return not xml.is_paid_by(_DEBITS) or _has_debit(xml)
 
 
 @rule("BR-DE-25-b", "a direct debit has a transfer or a card beside it (BG-17, BG-18)")
 def _debit_alone(xml: Xml) -> bool:
-    return not xml.means(_DEBITS) or not (_has_account(xml) or _has_card(xml))
+    return not xml.is_paid_by(_DEBITS) or not (_has_account(xml) or _has_card(xml))
 
 
 @rule("BR-DE-26", "a corrected invoice (384) names no preceding invoice (BG-3)")
@@ -223,7 +226,7 @@ def _phone(xml: Xml) -> bool:
     return len(re.findall("[0-9]", xml.text(_PHONE))) >= 3
 
 
-@rule("BR-DE-28", "the e-mail address of the seller's contact (BT-43) is none")
+@rule("BR-DE-28", "the e-mail address of the seller's contact (BT-43) is not valid")
 def _email(xml: Xml) -> bool:
     return _EMAIL.fullmatch(xml.text(_MAIL)) is not None
 
@@ -248,15 +251,15 @@ def _delivery(xml: Xml) -> bool:
     )  # fmt: skip
 
 
-_must_be_there(
+_require_text(
     "PEPPOL-EN16931-R001", "the business process (BT-23) is missing",
     "rsm:ExchangedDocumentContext/ram:BusinessProcessSpecifiedDocumentContextParameter/ram:ID",
 )  # fmt: skip
-_must_be_there(
+_require_text(
     "PEPPOL-EN16931-R010", "the buyer's electronic address (BT-49) is missing",
     f"{_BUYER}/ram:URIUniversalCommunication/ram:URIID",
 )  # fmt: skip
-_must_be_there(
+_require_text(
     "PEPPOL-EN16931-R020", "the seller's electronic address (BT-34) is missing",
     f"{_SELLER}/ram:URIUniversalCommunication/ram:URIID",
 )  # fmt: skip

@@ -1,17 +1,28 @@
-"""An invoice as EN 16931 XML in CII syntax: once as Factur-X (the file inside the PDF), once as XRechnung. Pure.
+"""An invoice as EN 16931 XML in CII syntax, declared as Factur-X (the file inside a PDF) or as XRechnung. Pure.
 
-The terms of the standard (BT-…) stand where they are written. Amounts of a correction are turned round: there a positive sum is
-what the customer gets back.
+The terms of the standard (BT-…) stand where they are written. Amounts are written as the invoice has them.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import date
+from decimal import Decimal
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from kontobahn.mobility.facts import Facts, Line, Sum, first_day, last_day
+from kontobahn.formats.cii.invoice import (
+    Address,
+    Contact,
+    Invoice,
+    Line,
+    Party,
+    Payment,
+    Period,
+    PrecedingInvoice,
+    Totals,
+    VatBreakdown,
+)
 from kontobahn.money import amount_text
 
 Profile = Literal["en16931", "xrechnung"]
@@ -26,20 +37,18 @@ NAMESPACES = {
     "qdt": "urn:un:unece:uncefact:data:standard:QualifiedDataType:100",
     "udt": "urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100",
 }
-SEPA_TRANSFER, NO_INSTRUMENT = "58", "1"
-ONE = "C62"
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def profile_of(facts: Facts) -> Profile:
-    """XRechnung demands an electronic address of the buyer; where none is known, the XML is what EN 16931 asks for."""
-    return "xrechnung" if facts.buyer.electronic_address else "en16931"
+def profile_of(invoice: Invoice) -> Profile:
+    """XRechnung demands an electronic address of the buyer; if none is known, the XML is what EN 16931 asks for."""
+    return "xrechnung" if invoice.buyer.electronic_address else "en16931"
 
 
-def write(facts: Facts, *profiles: Profile) -> list[bytes]:
-    """The XML for each profile; they differ in what they say they are."""
+def write(invoice: Invoice, *profiles: Profile) -> list[bytes]:
+    """Returns the XML for each profile. They differ only in the profile they declare."""
     declarations = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
-    document, transaction = _document(facts), _transaction(facts)
+    document, transaction = _document(invoice), _transaction(invoice)
     return [
         (
             f'<?xml version="1.0" encoding="UTF-8"?>\n<rsm:CrossIndustryInvoice{declarations}>{_context(profile)}{document}'
@@ -54,11 +63,11 @@ def _text(value: str) -> str:
 
 
 def _element(name: str, value: str | None, **attributes: str) -> str:
-    """A text element, or nothing where there is nothing to say: empty elements are not allowed."""
+    """A text element, or nothing if there is no text: empty elements are not allowed."""
     if not value:
         return ""
-    given = "".join(f" {key}={quoteattr(text)}" for key, text in attributes.items())
-    return f"<ram:{name}{given}>{_text(value)}</ram:{name}>"
+    written = "".join(f" {key}={quoteattr(text)}" for key, text in attributes.items())
+    return f"<ram:{name}{written}>{_text(value)}</ram:{name}>"
 
 
 def _group(name: str, *content: str) -> str:
@@ -70,8 +79,14 @@ def _day(day: date) -> str:
     return f'<udt:DateTimeString format="102">{day:%Y%m%d}</udt:DateTimeString>'
 
 
-def _period(first: date, last: date) -> str:
-    return _group("BillingSpecifiedPeriod", _group("StartDateTime", _day(first)), _group("EndDateTime", _day(last)))
+def _period(period: Period | None) -> str:
+    if period is None:
+        return ""
+    return _group(
+        "BillingSpecifiedPeriod",
+        _group("StartDateTime", _day(period.first)),  # BT-73, BT-134
+        _group("EndDateTime", _day(period.last)),  # BT-74, BT-135
+    )
 
 
 def _context(profile: Profile) -> str:
@@ -80,194 +95,170 @@ def _context(profile: Profile) -> str:
     return f"<rsm:ExchangedDocumentContext>{inner}</rsm:ExchangedDocumentContext>"
 
 
-def _document(facts: Facts) -> str:
-    inner = _element("ID", facts.number)  # BT-1
-    inner += _element("TypeCode", str(facts.type_code))  # BT-3
-    inner += _group("IssueDateTime", _day(facts.issued_on))  # BT-2
-    if facts.is_correction:
-        inner += _group("IncludedNote", _element("Content", "Rechnungskorrektur: Der Betrag wird erstattet."))  # BT-22
+def _document(invoice: Invoice) -> str:
+    inner = _element("ID", invoice.number)  # BT-1
+    inner += _element("TypeCode", str(invoice.type_code))  # BT-3
+    inner += _group("IssueDateTime", _day(invoice.issued_on))  # BT-2
+    inner += _group("IncludedNote", _element("Content", invoice.note))  # BT-22
     return f"<rsm:ExchangedDocument>{inner}</rsm:ExchangedDocument>"
 
 
-def _transaction(facts: Facts) -> str:
-    sign = -1 if facts.is_correction else 1
-    inner = "".join(_line(line, sign) for line in facts.lines)
-    inner += _group("ApplicableHeaderTradeAgreement", _element("BuyerReference", facts.buyer.reference),  # BT-10
-                    _seller(facts), _buyer(facts))  # fmt: skip
-    delivered = _group("OccurrenceDateTime", _day(facts.period[1]))  # BT-72
-    inner += _group("ApplicableHeaderTradeDelivery", _group("ActualDeliverySupplyChainEvent", delivered))
-    inner += _settlement(facts, sign)
+def _transaction(invoice: Invoice) -> str:
+    inner = "".join(map(_line, invoice.lines))
+    inner += _group(
+        "ApplicableHeaderTradeAgreement",
+        _element("BuyerReference", invoice.buyer_reference),  # BT-10
+        _party("SellerTradeParty", invoice.seller),
+        _party("BuyerTradeParty", invoice.buyer),
+    )
+    delivered = _group("OccurrenceDateTime", _day(invoice.delivered_on)) if invoice.delivered_on else ""  # BT-72
+    # The element must be there, even if it is empty.
+    inner += f"<ram:ApplicableHeaderTradeDelivery>{_group('ActualDeliverySupplyChainEvent', delivered)}</ram:ApplicableHeaderTradeDelivery>"
+    inner += _settlement(invoice)
     return f"<rsm:SupplyChainTradeTransaction>{inner}</rsm:SupplyChainTradeTransaction>"
 
 
-def _line(line: Line, sign: int) -> str:
-    net = sign * line.net_in_cents
-    # A price is never negative: what is taken back is a quantity of -1.
-    quantity = "-1" if sign * line.amount_in_cents < 0 else "1"
-    share = line.employer_share_in_cents
+def _line(line: Line) -> str:
     return _group(
         "IncludedSupplyChainTradeLineItem",
         _group(
             "AssociatedDocumentLineDocument",
-            _element("LineID", str(line.position)),  # BT-126
-            _group("IncludedNote", _element("Content", _note(line))),  # BT-127
+            _element("LineID", line.id),  # BT-126
+            _group("IncludedNote", _element("Content", line.note)),  # BT-127
         ),
-        _group(
-            "SpecifiedTradeProduct",
-            _element("Name", line.product),  # BT-153
-            _characteristic("Personalreferenz", line.holder_reference),  # BT-160, BT-161
-            _characteristic("Ticketnummer", line.reference),
-            _characteristic("Arbeitgeberanteil", None if share is None else f"{amount_text(share)} EUR"),
-        ),
+        _group("SpecifiedTradeProduct", _element("Name", line.name), *map(_attribute, line.attributes)),  # BT-153
         _group(
             "SpecifiedLineTradeAgreement",
-            _group("NetPriceProductTradePrice", _element("ChargeAmount", amount_text(abs(net)))),  # BT-146
+            _group("NetPriceProductTradePrice", _element("ChargeAmount", f"{line.net_price:f}")),  # BT-146
         ),
-        _group("SpecifiedLineTradeDelivery", _element("BilledQuantity", quantity, unitCode=ONE)),  # BT-129, BT-130
+        _group(
+            "SpecifiedLineTradeDelivery",
+            _element("BilledQuantity", f"{line.quantity:f}", unitCode=line.unit_code),  # BT-129, BT-130
+        ),
         _group(
             "SpecifiedLineTradeSettlement",
-            _group("ApplicableTradeTax", *_tax(line.vat_rate)),  # BT-151, BT-152
-            _period(first_day(line.valid_from), last_day(line.valid_to)),  # BT-134, BT-135
+            _group("ApplicableTradeTax", *_tax(line.vat_category, line.vat_rate)),  # BT-151, BT-152
+            _period(line.period),
             _group(
-                "SpecifiedTradeSettlementLineMonetarySummation", _element("LineTotalAmount", amount_text(net))
-            ),  # BT-131
+                "SpecifiedTradeSettlementLineMonetarySummation",
+                _element("LineTotalAmount", amount_text(line.net_minor)),  # BT-131
+            ),
         ),
     )
 
 
-def _note(line: Line) -> str | None:
-    if line.credited_number is not None and line.credited_on is not None:
-        day = date.fromisoformat(line.credited_on)
-        return f"Storniert, berechnet mit {line.credited_number} vom {day:%d.%m.%Y}"
-    if line.discount_in_cents:
-        price, discount = amount_text(line.price_in_cents), amount_text(line.discount_in_cents)
-        return f"Preis {price} EUR abzüglich Rabatt {discount} EUR, inkl. USt"
-    return None
+def _attribute(attribute: tuple[str, str]) -> str:
+    name, value = attribute
+    return _group(
+        "ApplicableProductCharacteristic",
+        _element("Description", name),  # BT-160
+        _element("Value", value),  # BT-161
+    )
 
 
-def _characteristic(name: str, value: str | None) -> str:
-    if not value:
+def _tax(category: str, rate: Decimal) -> tuple[str, str, str]:
+    return (
+        _element("TypeCode", "VAT"),
+        _element("CategoryCode", category),
+        _element("RateApplicablePercent", f"{rate:f}"),
+    )
+
+
+def _party(name: str, party: Party) -> str:
+    scheme, address = party.electronic_address or ("", None)
+    return _group(
+        name,
+        _element("ID", party.id),  # BT-29, BT-46
+        _element("Name", party.name),  # BT-27, BT-44
+        _element("Description", party.legal_information),  # BT-33
+        _contact(party.contact),
+        _address(party.address),
+        _group("URIUniversalCommunication", _element("URIID", address, schemeID=scheme)),  # BT-34, BT-49
+        _group("SpecifiedTaxRegistration", _element("ID", party.vat_id, schemeID="VA")),  # BT-31, BT-48
+        _group("SpecifiedTaxRegistration", _element("ID", party.tax_number, schemeID="FC")),  # BT-32
+    )
+
+
+def _contact(contact: Contact | None) -> str:
+    if contact is None:
         return ""
-    return _group("ApplicableProductCharacteristic", _element("Description", name), _element("Value", value))
-
-
-def _tax(rate: int) -> tuple[str, str, str]:
-    category = "S" if rate else "E"
-    return _element("TypeCode", "VAT"), _element("CategoryCode", category), _element("RateApplicablePercent", str(rate))
-
-
-def _seller(facts: Facts) -> str:
-    seller = facts.seller
-    legal = [text for text in (seller.register_entry, seller.managing_directors) if text]
     return _group(
-        "SellerTradeParty",
-        _element("Name", seller.name),  # BT-27
-        _element("Description", ", ".join(legal)),  # BT-33
-        _group(
-            "DefinedTradeContact",
-            _element("PersonName", seller.contact_name),  # BT-41
-            _group("TelephoneUniversalCommunication", _element("CompleteNumber", seller.contact_phone)),  # BT-42
-            _group("EmailURIUniversalCommunication", _element("URIID", seller.contact_email)),  # BT-43
-        ),
-        _address(seller.street, seller.postal_code, seller.city, seller.country_code),  # BT-35, BT-37, BT-38, BT-40
-        _group("URIUniversalCommunication", _element("URIID", seller.contact_email, schemeID="EM")),  # BT-34
-        _group("SpecifiedTaxRegistration", _element("ID", seller.vat_id, schemeID="VA")),  # BT-31
-        _group("SpecifiedTaxRegistration", _element("ID", seller.tax_number, schemeID="FC")),  # BT-32
+        "DefinedTradeContact",
+        _element("PersonName", contact.name),  # BT-41, BT-56
+        _group("TelephoneUniversalCommunication", _element("CompleteNumber", contact.phone)),  # BT-42, BT-57
+        _group("EmailURIUniversalCommunication", _element("URIID", contact.email)),  # BT-43, BT-58
     )
 
 
-def _buyer(facts: Facts) -> str:
-    buyer = facts.buyer
-    scheme, address = buyer.electronic_address or ("", None)
-    return _group(
-        "BuyerTradeParty",
-        _element("ID", buyer.customer_number),  # BT-46
-        _element("Name", buyer.name),  # BT-44
-        _address(buyer.street, buyer.postal_code, buyer.city, buyer.country_code),  # BT-50, BT-52, BT-53, BT-55
-        _group("URIUniversalCommunication", _element("URIID", address, schemeID=scheme)),  # BT-49
-        _group("SpecifiedTaxRegistration", _element("ID", buyer.vat_id, schemeID="VA")),  # BT-48
-    )
-
-
-def _address(street: str | None, postal_code: str | None, city: str | None, country: str) -> str:
+def _address(address: Address) -> str:
     return _group(
         "PostalTradeAddress",
-        _element("PostcodeCode", postal_code),
-        _element("LineOne", street),
-        _element("CityName", city),
-        _element("CountryID", country),
+        _element("PostcodeCode", address.postal_code),  # BT-38, BT-53
+        _element("LineOne", address.street),  # BT-35, BT-50
+        _element("CityName", address.city),  # BT-37, BT-52
+        _element("CountryID", address.country_code),  # BT-40, BT-55
     )
 
 
-def _settlement(facts: Facts, sign: int) -> str:
+def _settlement(invoice: Invoice) -> str:
+    payment = invoice.payment
     return _group(
         "ApplicableHeaderTradeSettlement",
-        _element("PaymentReference", facts.number),  # BT-83
-        _element("InvoiceCurrencyCode", "EUR"),  # BT-5
-        _payment_means(facts),
-        *(_vat_breakdown(facts, item, sign) for item in facts.sums),
-        _period(*facts.period),  # BT-73, BT-74
+        _element("PaymentReference", payment.reference),  # BT-83
+        _element("InvoiceCurrencyCode", invoice.currency),  # BT-5
+        _payment_means(payment),
+        *map(_vat_breakdown, invoice.vat_breakdown),
+        _period(invoice.period),
         _group(
             "SpecifiedTradePaymentTerms",
-            _element("Description", payment_terms(facts)),  # BT-20
-            _group("DueDateDateTime", _day(facts.due_on)) if facts.due_on else "",  # BT-9
+            _element("Description", payment.terms),  # BT-20
+            _group("DueDateDateTime", _day(payment.due_on)) if payment.due_on else "",  # BT-9
         ),
-        _totals(facts, sign),
-        *(
-            _group(
-                "InvoiceReferencedDocument",
-                _element("IssuerAssignedID", number),  # BT-25
-                _group(
-                    "FormattedIssueDateTime",
-                    f'<qdt:DateTimeString format="102">{day:%Y%m%d}</qdt:DateTimeString>',  # BT-26
-                ),
-            )
-            for number, day in facts.credited
-        ),
+        _totals(invoice.totals, invoice.currency),
+        *map(_preceding, invoice.preceding),
     )
 
 
-def payment_terms(facts: Facts) -> str:
-    if facts.is_correction:
-        return "Der Betrag wird Ihnen erstattet."
-    if facts.due_on is None:
-        return "Es ist nichts zu zahlen."
-    return f"Zahlbar ohne Abzug bis zum {facts.due_on:%d.%m.%Y}."
+def _payment_means(payment: Payment) -> str:
+    means = [_element("TypeCode", payment.means_code)]  # BT-81
+    if payment.transfer is not None:
+        iban, account_name, bic = payment.transfer
+        means += [
+            _group("PayeePartyCreditorFinancialAccount", _element("IBANID", iban), _element("AccountName", account_name)),
+            _group("PayeeSpecifiedCreditorFinancialInstitution", _element("BICID", bic)),  # BT-84, BT-85, BT-86
+        ]  # fmt: skip
+    return _group("SpecifiedTradeSettlementPaymentMeans", *means)
 
 
-def _payment_means(facts: Facts) -> str:
-    seller = facts.seller
-    if facts.due_on is None:
-        return _group("SpecifiedTradeSettlementPaymentMeans", _element("TypeCode", NO_INSTRUMENT))  # BT-81
-    return _group(
-        "SpecifiedTradeSettlementPaymentMeans",
-        _element("TypeCode", SEPA_TRANSFER),  # BT-81
-        _group("PayeePartyCreditorFinancialAccount", _element("IBANID", seller.iban), _element("AccountName", seller.name)),
-        _group("PayeeSpecifiedCreditorFinancialInstitution", _element("BICID", seller.bic)),  # BT-84, BT-85, BT-86
-    )  # fmt: skip
-
-
-def _vat_breakdown(facts: Facts, item: Sum, sign: int) -> str:
-    kind, category, rate = _tax(item.vat_rate)
+def _vat_breakdown(item: VatBreakdown) -> str:
+    kind, category, rate = _tax(item.category, item.rate)
     return _group(
         "ApplicableTradeTax",
-        _element("CalculatedAmount", amount_text(sign * item.vat_in_cents)),  # BT-117
+        _element("CalculatedAmount", amount_text(item.vat_minor)),  # BT-117
         kind,
-        _element("ExemptionReason", None if item.vat_rate else facts.seller.vat_exemption_reason),  # BT-120
-        _element("BasisAmount", amount_text(sign * item.net_in_cents)),  # BT-116
+        _element("ExemptionReason", item.exemption_reason),  # BT-120
+        _element("BasisAmount", amount_text(item.net_minor)),  # BT-116
         category,  # BT-118
         rate,  # BT-119
     )
 
 
-def _totals(facts: Facts, sign: int) -> str:
-    net, vat, rounding = sign * facts.net_in_cents, sign * facts.vat_in_cents, sign * facts.rounding_in_cents
+def _totals(totals: Totals, currency: str) -> str:
     return _group(
         "SpecifiedTradeSettlementHeaderMonetarySummation",
-        _element("LineTotalAmount", amount_text(net)),  # BT-106
-        _element("TaxBasisTotalAmount", amount_text(net)),  # BT-109
-        _element("TaxTotalAmount", amount_text(vat), currencyID="EUR"),  # BT-110
-        _element("RoundingAmount", amount_text(rounding)) if rounding else "",  # BT-114
-        _element("GrandTotalAmount", amount_text(net + vat)),  # BT-112
-        _element("DuePayableAmount", amount_text(net + vat + rounding)),  # BT-115
+        _element("LineTotalAmount", amount_text(totals.lines_minor)),  # BT-106
+        _element("TaxBasisTotalAmount", amount_text(totals.net_minor)),  # BT-109
+        _element("TaxTotalAmount", amount_text(totals.vat_minor), currencyID=currency),  # BT-110
+        _element("RoundingAmount", amount_text(totals.rounding_minor)) if totals.rounding_minor else "",  # BT-114
+        _element("GrandTotalAmount", amount_text(totals.gross_minor)),  # BT-112
+        _element("DuePayableAmount", amount_text(totals.due_minor)),  # BT-115
+    )
+
+
+def _preceding(preceding: PrecedingInvoice) -> str:
+    day = f'<qdt:DateTimeString format="102">{preceding.issued_on:%Y%m%d}</qdt:DateTimeString>'
+    return _group(
+        "InvoiceReferencedDocument",
+        _element("IssuerAssignedID", preceding.number),  # BT-25
+        _group("FormattedIssueDateTime", day),  # BT-26
     )
