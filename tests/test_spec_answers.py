@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from tests.harness import Service, ServiceFactory
-from tests.test_spec import FREE, SPEC, on_sqlite, table
+from tests.spec_pages import FREE, SPEC, on_sqlite, table
 
 
 def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:

@@ -21,7 +21,9 @@ from kontobahn.api.network import ClientAddress
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.server import Api, ApiDependencies, Receive, Scope
 from kontobahn.api.usage import Usage
-from kontobahn.auth import routes as auth_routes
+from kontobahn.auth import invitations as auth_invitations
+from kontobahn.auth import sessions as auth_sessions
+from kontobahn.auth import users as auth_users
 from kontobahn.banking import connect, payment_routes, payments, sync
 from kontobahn.banking import routes as banking_routes
 from kontobahn.banking.provider import Banking, BankProvider
@@ -30,8 +32,8 @@ from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
-from kontobahn.events import routes as events_routes
-from kontobahn.events.routes import Events
+from kontobahn.events import Events, event_log, webhook_url
+from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
@@ -48,14 +50,19 @@ from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
 from kontobahn.webhooks import outbox
 from kontobahn.webhooks.deliver import Deliverer
-from kontobahn.webhooks.watch import Watch
 
 USAGE_FLUSH_SECONDS = 5
 Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
 def all_endpoints() -> list[Endpoint]:
-    return collect(auth_routes, ledger_routes, banking_routes, payment_routes, events_routes, mobility_routes)
+    return collect(
+        *(auth_sessions, auth_invitations, auth_users),
+        ledger_routes,
+        *(banking_routes, payment_routes),
+        *(webhook_url, event_log),
+        mobility_routes,
+    )
 
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:

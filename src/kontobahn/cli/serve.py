@@ -19,7 +19,7 @@ from kontobahn.cli.common import DataOption, JsonOption, installation, read_sett
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate as apply_migrations
-from kontobahn.events.routes import Events
+from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
 from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings

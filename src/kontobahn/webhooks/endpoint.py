@@ -51,7 +51,7 @@ def set_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: 
 
     Setting it, even to what it was, resumes a URL that was stopped.
     """
-    outbox.hold_log(tx, organization_id)
+    outbox.lock_event_log(tx, organization_id)
     before = find(tx, organization_id)
     if url is None:
         outbox.cancel_pending(tx, organization_id)
@@ -79,7 +79,7 @@ def rotate_secret(
     tx: Tx, vault: Vault, organization_id: str, *, overlap_hours: int, actor: Actor
 ) -> tuple[Endpoint, str]:
     """A new secret; the present one signs too for the overlap, the one before it no more."""
-    outbox.hold_log(tx, organization_id)
+    outbox.lock_event_log(tx, organization_id)
     if find(tx, organization_id).url is None:
         raise Conflict("There is no webhook URL, and so no secret: set one with PUT /v2/banking/webhook-url.")
     secret = new_secret()

@@ -50,7 +50,7 @@ def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str,
     return event_id
 
 
-def hold_log(tx: Tx, organization_id: str) -> None:
+def lock_event_log(tx: Tx, organization_id: str) -> None:
     """No event of the organisation is written beside this transaction: for those who change where events go."""
     tx.run(
         "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 0)"

@@ -13,7 +13,8 @@ import pytest
 
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
-from kontobahn.webhooks import endpoint, events, outbox
+from kontobahn.events.entries import Entry, Filter, walk
+from kontobahn.webhooks import endpoint, outbox
 from tests.harness import ACTOR, Organization, Service
 
 
@@ -21,8 +22,8 @@ def emit(service: Service, owner: Organization, subject: str = "payment:1", **da
     return service.db.write_now(outbox.emit, owner.id, "payment_update", subject, data)
 
 
-def log(service: Service, owner: Organization, cursor: int = 0) -> list[events.Entry]:
-    return service.db.read_now(events.walk, owner.id, events.Filter(), cursor=cursor, newest_first=False, limit=10_000)
+def log(service: Service, owner: Organization, cursor: int = 0) -> list[Entry]:
+    return service.db.read_now(walk, owner.id, Filter(), cursor=cursor, newest_first=False, limit=10_000)
 
 
 def _everything(tx: Tx, table: str) -> list[Any]:

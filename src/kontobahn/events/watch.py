@@ -1,4 +1,4 @@
-"""Lets those who follow the log of events wait for the next one instead of asking again and again."""
+"""Lets those who follow the event log wait for the next event instead of polling."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ class Watch:
     def start(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def heard() -> None:
+        def wake() -> None:
             with suppress(RuntimeError):  # the loop has gone
-                loop.call_soon_threadsafe(self._turn)
+                loop.call_soon_threadsafe(self._release_waiting)
 
-        self._end_listening = self._db.listen(CHANNEL, heard)
+        self._end_listening = self._db.listen(CHANNEL, wake)
         self._is_open = True
 
     def close(self) -> None:
-        """Send everybody who waits home: the process is about to stop."""
+        """Release everybody who waits: the process is about to stop."""
         if self._is_open:
             self._is_open = False
             self._end_listening()
-            self._turn()
+            self._release_waiting()
 
     @property
     def is_open(self) -> bool:
         return self._is_open
 
     def ticket(self) -> asyncio.Event:
-        """Set when the next event is written in this process; take it before looking into the log."""
+        """Returns what is set when this process writes its next event. Take it before reading the log."""
         return self._next
 
-    def _turn(self) -> None:
+    def _release_waiting(self) -> None:
         passed, self._next = self._next, asyncio.Event()
         passed.set()

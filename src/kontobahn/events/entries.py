@@ -1,4 +1,4 @@
-"""The log of events as it is read: by id, or walked by number, each with how its delivery went."""
+"""Reads the event log: an entry by id, or many in the order of their numbers, each with how its delivery went."""
 
 from __future__ import annotations
 
@@ -83,31 +83,32 @@ def walk(
 def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
     """Deliver an event once more, or a waiting one now."""
     entry = find(tx, principal, event_id)
-    outbox.hold_log(tx, entry.organization_id)
-    here = endpoint.find(tx, entry.organization_id)
-    if here.state != "active":
+    outbox.lock_event_log(tx, entry.organization_id)
+    receiver = endpoint.find(tx, entry.organization_id)
+    if receiver.state != "active":
         why = {
             "none": "There is no webhook URL",
             "paused": "The webhook URL is paused",
             "gone": "The webhook URL is gone",
         }
-        raise Conflict(f"{why[here.state]}: set it with PUT /v2/banking/webhook-url, then resend.")
+        raise Conflict(f"{why[receiver.state]}: set it with PUT /v2/banking/webhook-url, then resend.")
     outbox.deliver_later(tx, entry.organization_id, entry.sequence, entry.subject)
     return find(tx, principal, event_id)
 
 
 def _with_attempts(tx: Tx, rows: list[Row]) -> list[Entry]:
     """The rows of one organisation, each with its attempts."""
-    attempts: dict[int, list[Attempt]] = {}
-    sequences = [row[1] for row in rows]
+    found = [Entry._make((*row, [])) for row in rows]
+    attempts = {entry.sequence: entry.attempts for entry in found}
+    sequences = list(attempts)
     for start in range(0, len(sequences), _CHUNK):
         chunk = sequences[start : start + _CHUNK]
-        # Always as many marks, so that it is one statement to prepare and not one for each length.
+        # Always the same number of marks, so that there is one statement to prepare and not one for each length.
         chunk += chunk[-1:] * (_CHUNK - len(chunk))
         for sequence, *columns in tx.all(
             "SELECT sequence, number, at, milliseconds, status, reason FROM webhook_attempts WHERE organization_id = ?"
             f" AND sequence IN ({', '.join('?' * _CHUNK)}) ORDER BY sequence, number",
-            rows[0][0], *chunk,
+            found[0].organization_id, *chunk,
         ):  # fmt: skip
-            attempts.setdefault(sequence, []).append(Attempt(*columns))
-    return [Entry._make((*row, attempts.get(row[1], []))) for row in rows]
+            attempts[sequence].append(Attempt(*columns))
+    return found

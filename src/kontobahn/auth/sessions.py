@@ -1,0 +1,100 @@
+"""Signing in and out over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from msgspec import Meta
+
+from kontobahn.access import sessions, users
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.access.sessions import Session
+from kontobahn.access.users import User
+from kontobahn.api.call import Call
+from kontobahn.api.declare import delete, get, post
+from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
+from kontobahn.auth.users import Email, Removal, RemovalAnswer, UserView, user_view
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import Unauthorized
+from kontobahn.vault import Vault
+
+
+class SignIn(Body):
+    email: Email
+    password: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class SessionView(Answer):
+    id: Uuid
+    user_id: Uuid
+    created_at: Timestamp
+    expires_at: Timestamp
+    ip: str
+    current: bool
+
+
+class NewSessionView(Answer):
+    id: Uuid
+    token: str
+    expires_at: Timestamp
+    user: UserView
+
+
+class SessionAnswer(Answer):
+    data: NewSessionView
+
+
+class SessionList(Answer):
+    data: list[SessionView]
+
+
+@post("/v2/auth/sessions", caller="anybody", errors=(401,))
+async def sign_in(call: Call, body: SignIn) -> SessionAnswer:
+    """Sign in with e-mail address and password.
+
+    Send the token as `Authorization: Bearer <token>` to the other calls below /v2/auth/.
+    """
+    known = await call.read(users.by_email, body.email)
+    user, stored = known if known else (None, None)
+    if not await asyncio.to_thread(users.password_matches, stored, body.password) or user is None:
+        raise Unauthorized("The e-mail address or the password is wrong.")
+    actor = call.actor._replace(name=f"user:{user.id}")
+    return await call.commit(_create_session, call.context.vault, user, call.context.settings.session_hours, actor)
+
+
+def _create_session(tx: Tx, vault: Vault, user: User, hours: int, actor: Actor) -> SessionAnswer:
+    new = sessions.create(tx, vault, user, hours=hours, actor=actor)
+    return SessionAnswer(
+        data=NewSessionView(
+            id=new.session.id, token=new.secret, expires_at=to_datetime(new.session.expires_at), user=user_view(user)
+        )
+    )
+
+
+@get("/v2/auth/sessions", caller="key or session")
+async def list_sessions(call: Call) -> SessionList:
+    """List one's own running sessions."""
+    principal = call.principal
+    found = await call.read(sessions.of_user, principal.organization_id, principal.user_id or "")
+    return SessionList(data=[_session_view(session, principal) for session in found])
+
+
+@delete("/v2/auth/sessions/{id}", caller="key or session", errors=(403, 404))
+async def end_session(call: Call, id: Uuid) -> RemovalAnswer:
+    """End one of one's own sessions."""
+    await call.context.db.write(sessions.end, call.principal, id, call.actor)
+    return RemovalAnswer(data=Removal(id=id, removed=True))
+
+
+def _session_view(session: Session, principal: Principal) -> SessionView:
+    return SessionView(
+        id=session.id,
+        user_id=session.user_id,
+        created_at=to_datetime(session.created_at),
+        expires_at=to_datetime(session.expires_at),
+        ip=session.ip,
+        current=session.id == principal.session_id,
+    )

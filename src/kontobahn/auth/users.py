@@ -1,0 +1,99 @@
+"""The organisation's users over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from kontobahn.access import users
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, Role
+from kontobahn.access.users import User
+from kontobahn.api.call import Call
+from kontobahn.api.declare import delete, get, put
+from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+
+# Blanks by their code points: \s is not the same set in Python and in JavaScript, and the pattern is published.
+_NO_BLANK = r"[^@\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]+"
+Email = Annotated[
+    str,
+    form(
+        "an e-mail address",
+        f"^{_NO_BLANK}@{_NO_BLANK}$",
+        min_length=3,
+        max_length=254,
+        examples=["erika@muster.example"],
+    ),
+]
+
+
+class ChangeRole(Body):
+    role: Role
+
+
+class UserView(Answer):
+    id: Uuid
+    organization_id: Uuid
+    email: str
+    name: str
+    role: Role
+    created_at: Timestamp
+
+
+class UserAnswer(Answer):
+    data: UserView
+
+
+class UserList(Answer):
+    data: list[UserView]
+
+
+class Removal(Answer):
+    id: Uuid
+    removed: bool
+
+
+class RemovalAnswer(Answer):
+    data: Removal
+
+
+@get("/v2/auth/users", caller="key or session")
+async def list_users(call: Call) -> UserList:
+    """List the organisation's users."""
+    found = await call.read(users.listing, call.principal.organization_id)
+    return UserList(data=[user_view(user) for user in found])
+
+
+@put("/v2/auth/users/{id}", caller="key or session", role="admin", errors=(403, 404, 409))
+async def change_role(call: Call, id: Uuid, body: ChangeRole) -> UserAnswer:
+    """Change a user's role.
+
+    Only an owner makes or unmakes owners, and the last owner stays one.
+    """
+    return await call.commit(_change_role, call.principal, id, body.role, call.actor)
+
+
+def _change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: Actor) -> UserAnswer:
+    return UserAnswer(data=user_view(users.change_role(tx, principal, user_id, role, actor)))
+
+
+@delete("/v2/auth/users/{id}", caller="key or session", role="admin", errors=(403, 404, 409))
+async def delete_user(call: Call, id: Uuid) -> RemovalAnswer:
+    """Delete a user.
+
+    The person's sessions end at once. API keys belong to the organisation and stay valid: revoke those the person knew.
+    """
+    await call.context.db.write(users.delete, call.principal, id, call.actor, call.context.user_removals)
+    return RemovalAnswer(data=Removal(id=id, removed=True))
+
+
+def user_view(user: User) -> UserView:
+    return UserView(
+        id=user.id,
+        organization_id=user.organization_id,
+        email=user.email,
+        name=user.name,
+        role=user.role,
+        created_at=to_datetime(user.created_at),
+    )

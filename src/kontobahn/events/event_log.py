@@ -1,0 +1,190 @@
+"""The event log over HTTP: walked, read by id, delivered once more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta
+
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.wire import Answer, OrganizationQuery, Timestamp, check_date_range, form
+from kontobahn.clock import optional_datetime, start_of_day, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.events import Events, entries
+from kontobahn.events.entries import DeliveryState, Entry
+
+MAX_WAIT_SECONDS = 25
+MAX_EVENTS = 1000
+# Another process may have written the event, and nobody in this one was notified.
+_POLL_SECONDS = 1.0
+_ERRORS = (403, 404)
+EventId = Annotated[str, Meta(min_length=1, max_length=100, examples=["evt_0193b2a000007000800000000000abcd"])]
+
+
+class EventsQuery(OrganizationQuery, kw_only=True):
+    event: Annotated[str, Meta(min_length=1, max_length=100, examples=["payment_update"])] | None = None
+    subject: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=200,
+                description="What it is about, for example `payment:17` or `connection:5`.",
+                examples=["payment:17"],
+            ),
+        ]
+        | None
+    ) = None
+    delivery: Annotated[DeliveryState, Meta(description="How its delivery stands.")] | None = None
+    from_date: Annotated[date, Meta(description="First day, by `received_at`.")] | None = None
+    to_date: Annotated[date, Meta(description="Last day, by `received_at`.")] | None = None
+    sort: Annotated[
+        Literal["id", "newest"], Meta(description="`id`: in the order of their commits; `newest`: the latest first.")
+    ] = "id"
+    cursor: (
+        Annotated[
+            str,
+            form("a `next_cursor`", r"^[0-9]{1,18}$", description="The `next_cursor` before.", examples=["42"]),
+        ]
+        | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = 100
+    wait: Annotated[
+        int,
+        Meta(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for an event where there is none yet."),
+    ] = 0
+
+
+class DeliveryAttempt(Answer):
+    at: Timestamp
+    milliseconds: int
+    status: int | None
+    reason: Annotated[str | None, Meta(examples=["The receiver answered 500."])]
+
+
+class Delivery(Answer):
+    state: DeliveryState
+    next_attempt_at: Timestamp | None
+    settled_at: Timestamp | None
+    attempts: list[DeliveryAttempt]
+
+
+class Event(Answer):
+    id: EventId
+    event: Annotated[str, Meta(examples=["payment_progress"])]
+    subject: Annotated[str, Meta(examples=["payment:17"])]
+    data: Annotated[dict[str, Any], Meta(examples=[{"payment_id": "17", "status": "initiated_info_required"}])]
+    received_at: Timestamp
+    delivery: Delivery
+
+
+class EventAnswer(Answer):
+    data: Event
+
+
+class EventList(Answer):
+    data: list[Event]
+    next_cursor: Annotated[str, Meta(description="Where to go on.", examples=["42"])]
+
+
+class Envelope(msgspec.Struct):
+    """An event's body, its parts as they were written."""
+
+    event: msgspec.Raw
+    data: msgspec.Raw
+    received_at: msgspec.Raw
+
+
+@get("/v2/banking/events", errors=_ERRORS)
+async def list_events(call: Call, query: EventsQuery) -> EventList:
+    """Walk the log of events, each with how its delivery went.
+
+    Events are kept for 30 days, whether a URL is set or not. Ask again with `next_cursor` until `data` is empty; with `wait`, such
+    a call returns when the next event is there.
+    """
+    check_date_range(query.from_date, query.to_date)
+    if query.wait and query.sort != "id":
+        raise BadRequest("The query parameter `wait` goes with `sort=id` only.", field="wait")
+    organization_id = call.principal.organization(query.organization_id)
+    watch, deadline = call.context.part(Events).watch, time.monotonic() + query.wait
+    while True:
+        ticket = watch.ticket()
+        found = await call.read(_list_events, organization_id, query)
+        left = deadline - time.monotonic()
+        if found.data or left <= 0 or not watch.is_open:
+            return found
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ticket.wait(), min(left, _POLL_SECONDS))
+
+
+def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> EventList:
+    wanted = entries.Filter(
+        event=query.event,
+        subject=query.subject,
+        state=query.delivery,
+        since=start_of_day(query.from_date) if query.from_date else None,
+        # A day in Berlin may have 23 or 25 hours: what counts is where the next one begins.
+        until=start_of_day(query.to_date + timedelta(days=1)) if query.to_date else None,
+    )
+    found = entries.walk(
+        tx,
+        organization_id,
+        wanted,
+        cursor=int(query.cursor) if query.cursor else None,
+        newest_first=query.sort == "newest",
+        limit=query.limit,
+    )
+    next_cursor = str(found[-1].sequence) if found else query.cursor or "0"
+    return EventList(data=[event_view(entry) for entry in found], next_cursor=next_cursor)
+
+
+@get("/v2/banking/events/{id}", errors=_ERRORS)
+async def get_event(call: Call, id: EventId) -> EventAnswer:
+    """Read one event, with every attempt to deliver it."""
+    return EventAnswer(data=event_view(await call.read(entries.find, call.principal, id)))
+
+
+@post("/v2/banking/events/{id}/resend", statuses=(202,), errors=(*_ERRORS, 409))
+async def resend_event(call: Call, id: EventId) -> EventAnswer:
+    """Deliver an event once more, under the same id.
+
+    One that still waits is tried now. Its tries begin anew.
+    """
+    return await call.commit(_resend, call.principal, id)
+
+
+def _resend(tx: Tx, principal: Principal, event_id: str) -> EventAnswer:
+    return EventAnswer(data=event_view(entries.resend(tx, principal, event_id)))
+
+
+def event_view(entry: Entry) -> Event:
+    envelope = msgspec.json.decode(entry.body, type=Envelope)
+    return Event(
+        id=entry.id,
+        event=cast(str, envelope.event),
+        subject=entry.subject,
+        data=cast(dict[str, Any], envelope.data),
+        received_at=cast(datetime, envelope.received_at),
+        delivery=Delivery(
+            state=entry.state,
+            next_attempt_at=optional_datetime(entry.due_at) if entry.state == "pending" else None,
+            settled_at=optional_datetime(entry.settled_at),
+            attempts=[
+                DeliveryAttempt(
+                    at=to_datetime(attempt.at),
+                    milliseconds=attempt.milliseconds,
+                    status=attempt.status,
+                    reason=attempt.reason,
+                )
+                for attempt in entry.attempts
+            ],
+        ),
+    )

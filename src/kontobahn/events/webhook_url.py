@@ -1,0 +1,150 @@
+"""The URL that an organisation's events are sent to, its signing secret and a test event, over HTTP."""
+
+# Choice 34: what goes to this URL is about banking; the ledger and mobility areas emit nothing.
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post, put
+from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp
+from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict
+from kontobahn.events import Events, entries
+from kontobahn.events.event_log import EventAnswer, event_view
+from kontobahn.ids import new_id
+from kontobahn.outbound import Refused
+from kontobahn.vault import Vault
+from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks.endpoint import Endpoint
+
+TEST_EVENT = "webhook_test"
+_ERRORS = (403, 404)
+Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"}, examples=["https://receiver.example/events"])]
+Secret = Annotated[
+    str,
+    Meta(
+        description="The signing secret; shown here and never again.",
+        examples=["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
+    ),
+]
+
+
+class NewWebhookUrl(Body):
+    webhook_url: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=2000,
+                description="A public https address; null clears it.",
+                examples=["https://receiver.example/events"],
+            ),
+        ]
+        | None
+    )
+
+
+class WebhookUrl(Answer):
+    webhook_url: Uri | None
+    updated_at: Timestamp | None
+    secret: Secret | UnsetType = UNSET
+    status: Annotated[Literal["paused", "gone"], Meta(description="Only where nothing is sent there.")] | UnsetType = (
+        UNSET
+    )
+    stopped_at: Timestamp | UnsetType = UNSET
+
+
+class WebhookUrlAnswer(Answer):
+    data: WebhookUrl
+
+
+class WebhookSecret(Answer):
+    secret: Secret
+    previous_valid_until: Annotated[Timestamp, Meta(description="Until then deliveries carry both signatures.")]
+
+
+class WebhookSecretAnswer(Answer):
+    data: WebhookSecret
+
+
+@put("/v2/banking/webhook-url", errors=_ERRORS)
+async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhookUrl) -> WebhookUrlAnswer:
+    """Set the URL that events are sent to, or clear it with null.
+
+    It must be a public https address. The answer holds the signing secret, once, when this call made one. Setting a URL that was
+    paused or gone resumes it.
+    """
+    organization_id = call.principal.organization(query.organization_id)
+    if body.webhook_url is not None:
+        try:
+            await call.context.part(Events).outbound.check(body.webhook_url)
+        except Refused as refusal:
+            raise BadRequest(f"The field `webhook_url` is refused. {refusal}", field="webhook_url") from None
+    return await call.commit(_set_webhook_url, call.context.vault, organization_id, body.webhook_url, call.actor)
+
+
+def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> WebhookUrlAnswer:
+    return WebhookUrlAnswer(data=_webhook_url_view(*endpoint.set_url(tx, vault, organization_id, url, actor)))
+
+
+@get("/v2/banking/webhook-url", errors=_ERRORS)
+async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAnswer:
+    """Read the URL that events are sent to.
+
+    `status` is there only when it was stopped: `paused` after days of failure, `gone` after a 410.
+    """
+    organization_id = call.principal.organization(query.organization_id)
+    return WebhookUrlAnswer(data=_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
+
+
+@post("/v2/banking/webhook-url/secret", errors=(*_ERRORS, 409))
+async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> WebhookSecretAnswer:
+    """Make a new signing secret.
+
+    For a day deliveries carry a signature by the old secret too, so a receiver can change over without missing one.
+    """
+    organization_id = call.principal.organization(query.organization_id)
+    hours = call.context.settings.webhook_secret_overlap_hours
+    return await call.commit(_rotate_secret, call.context.vault, organization_id, hours, call.actor)
+
+
+def _rotate_secret(tx: Tx, vault: Vault, organization_id: str, overlap_hours: int, actor: Actor) -> WebhookSecretAnswer:
+    rotated, secret = endpoint.rotate_secret(tx, vault, organization_id, overlap_hours=overlap_hours, actor=actor)
+    assert rotated.previous_until is not None
+    valid_until = to_datetime(rotated.previous_until)
+    return WebhookSecretAnswer(data=WebhookSecret(secret=secret, previous_valid_until=valid_until))
+
+
+@post("/v2/banking/webhook-url/test", errors=(*_ERRORS, 409))
+async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
+    """Send a test event to the URL.
+
+    Its name is `webhook_test`. Read how it went under its id.
+    """
+    return await call.commit(_send_test_event, call.principal, call.principal.organization(query.organization_id))
+
+
+def _send_test_event(tx: Tx, principal: Principal, organization_id: str) -> EventAnswer:
+    if endpoint.find(tx, organization_id).state != "active":
+        raise Conflict("There is no webhook URL in use: set it with PUT /v2/banking/webhook-url.")
+    # A subject of its own: a test must not wait behind one that failed.
+    data = {"message": "This is a test of your webhook URL. Nothing has happened."}
+    event_id = outbox.emit(tx, organization_id, TEST_EVENT, f"test:{new_id()}", data)
+    return EventAnswer(data=event_view(entries.find(tx, principal, event_id)))
+
+
+def _webhook_url_view(endpoint: Endpoint, secret: str | None = None) -> WebhookUrl:
+    view = WebhookUrl(webhook_url=endpoint.url, updated_at=optional_datetime(endpoint.updated_at))
+    if secret is not None:
+        view.secret = secret
+    if endpoint.state in ("paused", "gone") and endpoint.stopped_at is not None:
+        view.status = endpoint.state
+        view.stopped_at = to_datetime(endpoint.stopped_at)
+    return view

@@ -1,0 +1,221 @@
+"""The tables of docs/spec/resources.md and states.md against the structs that the endpoints take and answer with.
+
+Structs are found by walking the endpoints' types, so it does not matter in which module one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+import pytest
+from msgspec import inspect as shape
+
+from kontobahn.api import openapi
+from kontobahn.api.wire import Body
+from kontobahn.banking import payments
+from kontobahn.webhooks.endpoint import State as EndpointState
+from tests.spec_pages import ENDPOINTS, ROOT, SPEC, table
+
+Struct = type[msgspec.Struct]
+
+
+def _reached(kind: shape.Type) -> Iterator[Struct]:
+    """The structs in a type, and in the fields of these."""
+    if isinstance(kind, shape.StructType):
+        yield kind.cls
+        inner = [field.type for field in kind.fields]
+    else:
+        parts = (getattr(kind, name, None) for name in ("type", "item_type", "value_type"))
+        inner = [part for part in parts if isinstance(part, shape.Type)]
+        inner += getattr(kind, "types", ())
+    for part in inner:
+        yield from _reached(part)
+
+
+def _wire_of(prefix: str) -> set[Struct]:
+    """The structs that requests and answers below a path are made of."""
+    endpoints = [endpoint for endpoint in ENDPOINTS.values() if endpoint.path.startswith(prefix)]
+    sides: list[Any] = [side for endpoint in endpoints for side in (endpoint.body, endpoint.answer)]
+    roots = [side for side in sides if isinstance(side, type) and issubclass(side, msgspec.Struct)]
+    return {struct for root in roots for struct in _reached(shape.type_info(root))}
+
+
+_BY_NAME = {struct.__name__: struct for struct in _wire_of("/v2/")}
+
+
+BUILT_RESOURCES: dict[str, Struct] = {
+    "Platform": _BY_NAME["Platform"],
+    "Ledger connection": _BY_NAME["LedgerConnection"],
+    "Permissions": _BY_NAME["Rechte"],
+    "Permission probe entry": _BY_NAME["ProbeEintrag"],
+    "Cash book": _BY_NAME["Kassenbuch"],
+    "Invoice folder": _BY_NAME["Rechnungsordner"],
+    "Document type": _BY_NAME["Belegtyp"],
+    "Cash book entry, as sent": _BY_NAME["NeuerKassenbucheintrag"],
+    "Cash book entry, as answered": _BY_NAME["Kassenbucheintrag"],
+    "Cash book result": _BY_NAME["KassenbuchErgebnis"],
+    "Person account result": _BY_NAME["PersonenkontoErgebnis"],
+    "Person account, as sent": _BY_NAME["Personenkonto"],
+    "Person account, as answered": _BY_NAME["PersonenkontoDaten"],
+    "E-mail address": _BY_NAME["Email"],
+    "Phone number": _BY_NAME["Telefon"],
+    "Bank details": _BY_NAME["Bankkonto"],
+    "Contact": _BY_NAME["Kontaktperson"],
+    "Address": _BY_NAME["Adresse"],
+    "Payment term": _BY_NAME["Zahlungsbedingung"],
+    "Balance": _BY_NAME["Saldo"],
+    "Trial balance row": _BY_NAME["SusaZeile"],
+    "Account line": _BY_NAME["Kontozeile"],
+    "Booking": _BY_NAME["Buchung"],
+    "Open items": _BY_NAME["Opos"],
+    "Bank connection": _BY_NAME["BankConnection"],
+    "Connect answer": _BY_NAME["ConnectAnswer"],
+    "Bank account": _BY_NAME["BankAccount"],
+    "Transaction": _BY_NAME["Transaction"],
+    "Transaction change": _BY_NAME["Change"],
+    "Payment": _BY_NAME["Payment"],
+    "Payment report": _BY_NAME["PaymentEvent"],
+    "Mobility customer": _BY_NAME["MobilityCustomer"],
+    "Mobility customer, as sent": _BY_NAME["NewCustomer"],
+    "Mobility customer with tickets": _BY_NAME["MobilityCustomerWithTickets"],
+    "Mobility ticket": _BY_NAME["MobilityTicket"],
+    "Mobility ticket, as sent": _BY_NAME["NewTicket"],
+    "Mobility collective invoice": _BY_NAME["MobilityInvoice"],
+    "Mobility collective invoice with lines": _BY_NAME["MobilityInvoiceWithLines"],
+    "Seller, as sent": _BY_NAME["Seller"],
+    "Seller's data": _BY_NAME["SellerAnswer"],
+    "User": _BY_NAME["UserView"],
+    "Session": _BY_NAME["SessionView"],
+    "New session": _BY_NAME["NewSessionView"],
+    "Invitation": _BY_NAME["InvitationView"],
+    "Removed": _BY_NAME["Removal"],
+    "Webhook URL": _BY_NAME["WebhookUrl"],
+    "Webhook secret": _BY_NAME["WebhookSecret"],
+    "Event": _BY_NAME["Event"],
+}
+_NAME_OF = {struct: name.lower() for name, struct in BUILT_RESOURCES.items()}
+_WORD_OF: dict[type[shape.Type], str] = {
+    shape.StrType: "string", shape.LiteralType: "string", shape.IntType: "integer", shape.DecimalType: "number",
+    shape.BoolType: "boolean", shape.DateTimeType: "date-time", shape.DateType: "date", shape.DictType: "object",
+}  # fmt: skip
+
+
+class Documented(NamedTuple):
+    """What the table of a resource must say of a field."""
+
+    field: str
+    type: str
+    required: bool
+    # Values and lengths that the note must name.
+    words: tuple[str, ...]
+
+
+def rows_of(struct: Struct, prefix: str = "") -> Iterator[Documented]:
+    """Every field, and after it the fields of an object or of an array's items where these are no resource of their own."""
+    for field in fields_of(struct):
+        kind, or_null = _kind(field.type)
+        name, word, inner = prefix + field.encode_name, _word(kind), kind
+        if isinstance(kind, shape.ListType):
+            inner, _ = _kind(kind.item_type)
+            word = f"array of {_word(inner)}".removesuffix(" of object")
+            name += "[]"
+        yield Documented(name.removesuffix("[]"), word + or_null, field.required, _words(kind))
+        if isinstance(inner, shape.StructType) and inner.cls not in _NAME_OF:
+            yield from rows_of(inner.cls, name + ".")
+
+
+def fields_of(struct: Struct) -> tuple[shape.Field, ...]:
+    found = shape.type_info(struct)
+    assert isinstance(found, shape.StructType)
+    return found.fields
+
+
+def _kind(declared: shape.Type) -> tuple[shape.Type, str]:
+    """What a field holds, and ` or null` where it may hold nothing."""
+    options = [_plain(option) for option in getattr(_plain(declared), "types", [declared])]
+    (kind,) = (option for option in options if not isinstance(option, shape.NoneType | shape.CustomType))
+    return kind, " or null" if any(isinstance(option, shape.NoneType) for option in options) else ""
+
+
+def _plain(kind: shape.Type) -> shape.Type:
+    return kind.type if isinstance(kind, shape.Metadata) else kind
+
+
+def _word(kind: shape.Type) -> str:
+    if isinstance(kind, shape.LiteralType) and isinstance(kind.values[0], int):
+        return "integer"
+    return _NAME_OF.get(kind.cls, "object") if isinstance(kind, shape.StructType) else _WORD_OF.get(type(kind), "")
+
+
+def _words(kind: shape.Type) -> tuple[str, ...]:
+    if isinstance(kind, shape.LiteralType):
+        return tuple(f"`{value}`" for value in kind.values)
+    longest = getattr(kind, "max_length", None)
+    return () if longest is None else (f"{longest:,}",)
+
+
+@pytest.mark.parametrize("name", BUILT_RESOURCES)
+def test_a_resource_has_the_documented_fields(name: str) -> None:
+    struct = BUILT_RESOURCES[name]
+    rows = table(SPEC / "resources.md", name)
+    expected = list(rows_of(struct))
+    assert [row["Field"] for row in rows] == [field.field for field in expected]
+    for row, field in zip(rows, expected, strict=True):
+        assert re.sub(r" \(\w+\)", "", row["Type"]) == field.type, field.field
+        if issubclass(struct, Body):
+            assert row["Note"].startswith("required") == field.required, field.field
+        if "states.md" not in row["Note"]:
+            assert [word for word in field.words if word not in f"`{row['Note']}`"] == [], field.field
+
+
+def test_no_two_structs_of_the_wire_share_a_name() -> None:
+    """OpenAPI would have to tell them apart by their modules."""
+    assert len(_BY_NAME) == len(_wire_of("/v2/"))
+
+
+def test_every_struct_of_the_ledger_s_wire_is_documented() -> None:
+    """Each is a resource, stands in one, or wraps one under `data` or `connections`."""
+    documented = {struct for resource in BUILT_RESOURCES.values() for struct in _reached(shape.type_info(resource))}
+    for struct in _wire_of("/v2/ledger-") - documented:
+        fields = set(struct.__struct_fields__)
+        assert fields & {"data", "connections"}, struct
+        assert fields <= {"data", "connections", "ledgerAntwort", "platform"}, struct
+
+
+def test_the_ledger_error_has_the_documented_fields() -> None:
+    rows = table(SPEC / "errors.md", "Ledger errors")
+    # The other two stand in every error, whatever its area.
+    expected = [row for row in rows_of(openapi.LedgerError) if row.field not in ("field", "request_id")]
+    found = [(row["Field"], re.sub(r" \(\w+\)", "", row["Type"])) for row in rows]
+    assert found == [(field.field, field.type) for field in expected]
+
+
+def test_states_are_those_of_the_code() -> None:
+    schema = (ROOT / "src/kontobahn/db/migrations/0001_platform.sql").read_text("utf-8")
+    holds = schema[schema.index("CREATE TABLE credit_holds") :]
+    in_database = re.search(r"state TEXT NOT NULL CHECK \(([^)]*)\)", holds)
+    assert in_database is not None
+
+    def documented(heading: str) -> set[str]:
+        return {row["State"] for row in table(SPEC / "states.md", heading)}
+
+    def declared(struct: str, field: str) -> set[str]:
+        (kind,) = (item.type for item in fields_of(_BY_NAME[struct]) if item.name == field)
+        literal, _ = _kind(kind)
+        assert isinstance(literal, shape.LiteralType)
+        return {str(value) for value in literal.values}
+
+    assert documented("Ledger connection") == declared("LedgerConnection", "status")
+    assert documented("Mobility ticket") == declared("MobilityTicket", "status")
+    assert documented("Invitation") == declared("InvitationView", "status")
+    assert documented("Bank connection") == declared("BankConnection", "status")
+    assert documented("Payment") == declared("Payment", "status")
+    assert documented("Transaction") == declared("Transaction", "status")
+    assert documented("Delivery of an event") == declared("Delivery", "state")
+    assert documented("Webhook URL") == set(get_args(EndpointState))
+    assert documented("Credit reservation") == set(re.findall(r"'(\w+)'", in_database[1]))
+    finals = {row["State"] for row in table(SPEC / "states.md", "Payment") if row["Final"] == "yes"}
+    assert finals == payments.FINAL
