@@ -105,13 +105,13 @@ def _post(tx: Tx, connection_id: str, count: int, open_items: int) -> None:
 
 
 def write_extf(path: Path, count: int, open_items: int) -> None:
-    kopf = extf.make_kopf(
+    header = extf.make_header(
         extf.BUCHUNGSSTAPEL, erzeugt_am=datetime(2025, 12, 31), berater=1234, mandant=1, wj_beginn=START, sachkontenlaenge=4,
         datum_von=START, datum_bis=date(2025, 12, 31), skr="03",
     )  # fmt: skip
     extf.write_buchungsstapel(
         path,
-        kopf,
+        header,
         (
             extf.Buchungssatz(
                 0, item.cents, True, "EUR", "", None, item.konto, item.gegenkonto, "", item.datum, item.beleg, "", 0, item.text,

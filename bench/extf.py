@@ -87,12 +87,19 @@ def _import_seconds(place: Path, file: Path, count: int) -> float:
     db = open_database(load({}, data=str(installation.data)), SystemClock())
     try:
         started = time.perf_counter()
-        with open_extf(file) as datei:
+        with open_extf(file) as opened:
 
             def unit(tx: Tx) -> Report:
                 connection = find_for_operator(tx, installation.connection_id)
                 return import_file(
-                    tx, connection, None, datei, file.name, rows_sha256="bench", partial=False, progress=lambda *_: None
+                    tx,
+                    connection,
+                    None,
+                    opened,
+                    file.name,
+                    rows_sha256="bench",
+                    partial=False,
+                    progress=lambda *_: None,
                 )
 
             report = db.write_now(unit)

@@ -13,7 +13,7 @@ import pytest
 from kontobahn.formats import extf
 from tests.journeys.process import answer, kontobahn, serving
 
-KOPF = extf.make_kopf(
+HEADER = extf.make_header(
     extf.BUCHUNGSSTAPEL, erzeugt_am=datetime(2024, 12, 31, 12), berater=1234, mandant=1, wj_beginn=date(2024, 1, 1),
     sachkontenlaenge=4, datum_von=date(2024, 1, 1), datum_bis=date(2024, 12, 31), skr="03",
 )  # fmt: skip
@@ -36,7 +36,7 @@ def connection(tmp_path: Path, settings: dict[str, Any]) -> str:
 
 def satz(umsatz: int, konto: str, gegenkonto: str, datum: str, beleg: str, **more: Any) -> extf.Buchungssatz:
     values: dict[str, Any] = {
-        "zeile": 0, "umsatz": umsatz, "soll": True, "waehrung": "EUR", "kurs": "", "basis_umsatz": None, "konto": konto,
+        "line": 0, "umsatz": umsatz, "soll": True, "waehrung": "EUR", "kurs": "", "basis_umsatz": None, "konto": konto,
         "gegenkonto": gegenkonto, "bu_schluessel": "", "belegdatum": datum, "belegfeld1": beleg, "belegfeld2": "", "skonto": 0,
         "buchungstext": "Büromöbel „Größe L“", "kost1": "", "kost2": "", "generalumkehr": False, "weitere": "",
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_batch_is_taken_once_and_comes_out_as_it_went_in(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
     file = tmp_path / "EXTF_in.csv"
-    extf.write_buchungsstapel(file, KOPF, bookings())
+    extf.write_buchungsstapel(file, HEADER, bookings())
     taken = answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
     assert [(item["taken"], item["refused"], item["error"]) for item in taken] == [(5, [], None)]
     again = kontobahn(
@@ -77,7 +77,7 @@ def test_a_batch_is_taken_once_and_comes_out_as_it_went_in(
     )["files"]  # fmt: skip
     assert len(written) == 1
     with extf.open_extf(written[0]) as back:
-        assert [item._replace(zeile=0) for item in back.buchungssaetze()] == list(bookings())
+        assert [item._replace(line=0) for item in back.buchungssaetze()] == list(bookings())
     findings = answer("doctor", "--books", data=tmp_path, **settings)
     assert [item["state"] for item in findings if item["area"] == "books"] == ["ok"]
     with serving(tmp_path, **settings) as server:
@@ -90,7 +90,7 @@ def test_every_refused_row_is_named_and_nothing_taken(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
     file = tmp_path / "EXTF_bad.csv"
-    extf.write_buchungsstapel(file, KOPF, bookings())
+    extf.write_buchungsstapel(file, HEADER, bookings())
     lines = file.read_bytes().decode("cp1252").split("\r\n")
     fields = lines[2].split(";")
     lines[3] = ";".join(["12,345", *lines[3].split(";")[1:]])
@@ -136,7 +136,7 @@ def test_a_file_of_other_books_is_refused(
     tmp_path: Path, connection: str, settings: dict[str, Any], change: dict[str, Any], sentence: str
 ) -> None:
     file = tmp_path / "EXTF_other.csv"
-    extf.write_buchungsstapel(file, KOPF._replace(**change), [])
+    extf.write_buchungsstapel(file, HEADER._replace(**change), [])
     refused = kontobahn(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
     )
@@ -147,7 +147,7 @@ def test_master_data_comes_in_and_person_accounts_go_out(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
     person = extf.Personenkonto(
-        zeile=0, konto="10001", name="", vorname="", firmenname="Käufer & Söhne GmbH", name_ohne_angabe="", adressattyp="2",
+        line=0, konto="10001", name="", vorname="", firmenname="Käufer & Söhne GmbH", name_ohne_angabe="", adressattyp="2",
         anrede="Firma", ust_id="DE136695976",
         adressen=(extf.Adresse("Hauptstraße 1", "", "10115", "Berlin", "DE", ""),), telefon="030 1", email="a@b.example", fax="",
         bankverbindungen=(extf.Bankverbindung(1, "DE02120300000000202051", "BYLADEM1001", "Bank", True),), zahlungsbedingung=20,
@@ -158,9 +158,9 @@ def test_master_data_comes_in_and_person_accounts_go_out(
     )
     label = extf.Kontobeschriftung(0, "8400", "Erlöse Laden", "de-DE")
     files = [tmp_path / f"EXTF_{number}.csv" for number in range(3)]
-    extf.write_personenkonten(files[0], _kopf(extf.PERSONENKONTEN), [person])
-    extf.write_zahlungsbedingungen(files[1], _kopf(extf.ZAHLUNGSBEDINGUNGEN), [term])
-    extf.write_kontenbeschriftungen(files[2], _kopf(extf.KONTENBESCHRIFTUNGEN), [label])
+    extf.write_personenkonten(files[0], _header(extf.PERSONENKONTEN), [person])
+    extf.write_zahlungsbedingungen(files[1], _header(extf.ZAHLUNGSBEDINGUNGEN), [term])
+    extf.write_kontenbeschriftungen(files[2], _header(extf.KONTENBESCHRIFTUNGEN), [label])
     taken = answer("import", "extf", *map(str, files), "--connection", connection, data=tmp_path, **settings)
     assert [item["taken"] for item in taken] == [1, 1, 1]
     written = answer(
@@ -176,7 +176,7 @@ def test_master_data_comes_in_and_person_accounts_go_out(
         **settings,
     )["files"]
     with extf.open_extf(written[0]) as back:
-        assert [item._replace(zeile=0) for item in back.personenkonten()] == [person]
+        assert [item._replace(line=0) for item in back.personenkonten()] == [person]
     with serving(tmp_path, **settings) as server:
         query = {"connectionId": connection, "geschaeftsjahrStartDatum": "2024-01-01"}
         konten = server.get("/v2/ledger-rewe-read/konten", params=query).json()["data"]
@@ -195,9 +195,9 @@ def _percent(text: str) -> Any:
     return Decimal(text)
 
 
-def _kopf(kategorie: extf.Kategorie) -> extf.Kopf:
-    return extf.make_kopf(
-        kategorie,
+def _header(category: extf.Category) -> extf.Header:
+    return extf.make_header(
+        category,
         erzeugt_am=datetime(2024, 12, 31),
         berater=1234,
         mandant=1,

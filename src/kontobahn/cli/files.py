@@ -75,11 +75,11 @@ def _import_one(
     }
     try:
         rows_sha256 = hash_rows(file)
-        with open_extf(file) as datei, progress_bar(file.name) as progress:
+        with open_extf(file) as opened, progress_bar(file.name) as progress:
 
             def unit(tx: Tx) -> Report:
                 return import_file(
-                    tx, find_for_operator(tx, connection_id), client, datei, file.name,
+                    tx, find_for_operator(tx, connection_id), client, opened, file.name,
                     rows_sha256=rows_sha256, partial=partial, progress=progress, another=another,
                 )  # fmt: skip
 
@@ -89,7 +89,7 @@ def _import_one(
         outcome["error"] = str(refusal)
     except (ExtfError, Refusal) as error:
         return {**outcome, "error": str(error)}
-    rows = [{"zeile": row.zeile, "spalte": row.spalte, "grund": row.grund} for row in report.refused]
+    rows = [{"zeile": row.line, "spalte": row.column, "grund": row.reason} for row in report.refused]
     return {
         **outcome,
         "kategorie": report.kategorie,

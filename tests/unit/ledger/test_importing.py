@@ -30,13 +30,13 @@ def books(service: Service) -> Books:
     return Books(service, service.organization(), years=("2024-01-01",))
 
 
-def take(books: Books, *rows: str, kopf: Columns | None = None, **options: Any) -> Report:
-    content = text_of(*rows, kopf=kopf).encode("cp1252")
+def take(books: Books, *rows: str, header: Columns | None = None, **options: Any) -> Report:
+    content = text_of(*rows, header=header).encode("cp1252")
 
     def unit(tx: Tx) -> Report:
-        with open_extf(io.BytesIO(content)) as datei:
+        with open_extf(io.BytesIO(content)) as file:
             return import_file(
-                tx, find_for_operator(tx, books.connection_id), books.client.client_id, datei, "file.csv",
+                tx, find_for_operator(tx, books.connection_id), books.client.client_id, file, "file.csv",
                 **{"rows_sha256": new_id(), "partial": False, "progress": lambda *_: None, **options},
             )  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_a_file_with_the_mended_rows_alone_is_taken(books: Books) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "kopf"),
+    ("rows", "header"),
     [
         ([*GOOD[1:], MENDED], None),
         ([GOOD[0], TWIN], None),
@@ -88,23 +88,23 @@ def test_a_file_with_the_mended_rows_alone_is_taken(books: Books) -> None:
     ],
 )
 def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings(
-    books: Books, rows: list[str], kopf: Columns | None
+    books: Books, rows: list[str], header: Columns | None
 ) -> None:
     take(books, *GOOD, BAD, partial=True)
     for partial in (False, True):
         with books.unchanged(), pytest.raises(Conflict, match=r"of the 5 rows .* file\.csv .* --another"):
-            take(books, *rows, kopf=kopf, partial=partial)
-    assert take(books, *rows, kopf=kopf, another=True).taken == len(rows)
+            take(books, *rows, header=header, partial=partial)
+    assert take(books, *rows, header=header, another=True).taken == len(rows)
     assert len(booked(books)) == 5 + len(rows)
 
 
 def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Books) -> None:
     other: Columns = {17: '"Anderer Stapel"'}
     take(books, *GOOD, BAD, partial=True)
-    take(books, GOOD[0], TWIN, BAD, kopf=other, partial=True, another=True)
+    take(books, GOOD[0], TWIN, BAD, header=other, partial=True, another=True)
     whole = take(books, *GOOD, MENDED)
     assert (whole.taken, whole.known) == (1, 5)
-    assert take(books, GOOD[0], TWIN, MENDED, kopf=other).known == 2
+    assert take(books, GOOD[0], TWIN, MENDED, header=other).known == 2
 
 
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
@@ -134,16 +134,16 @@ def open_year(books: Books, start: str, ende: str | None) -> None:
 
 def test_a_year_within_another_is_refused_with_how_to_make_that_one_short(books: Books) -> None:
     with books.unchanged(), pytest.raises(Conflict, match=r"overlap .* --start 2024-01-01 --end 2024-06-30"):
-        take(books, satz(changed={10: "1508"}), kopf=JULY)
+        take(books, satz(changed={10: "1508"}), header=JULY)
     open_year(books, "2024-01-01", "2024-06-30")
-    assert take(books, satz(changed={10: "1508"}), kopf=JULY).taken == 1
+    assert take(books, satz(changed={10: "1508"}), header=JULY).taken == 1
     assert take(books, satz(changed={10: "3006"})).taken == 1
     assert years(books) == [("2024-01-01", "2024-06-30"), ("2024-07-01", "2025-06-30")]
     with books.unchanged(), pytest.raises(ImportRefused) as refused:
         take(books, satz(changed={10: "0107"}))
     (row,) = refused.value.report.refused
-    assert (row.zeile, row.spalte) == (3, "Belegdatum")
-    assert "ends on 2024-06-30" in row.grund
+    assert (row.line, row.column) == (3, "Belegdatum")
+    assert "ends on 2024-06-30" in row.reason
 
 
 def test_a_year_before_another_ends_where_that_one_begins(service: Service) -> None:

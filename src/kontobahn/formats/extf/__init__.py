@@ -1,26 +1,26 @@
 """DATEV-format files (EXTF): read row by row, and written so that they can be read again.
 
-    with open_extf(path) as datei:
-        for satz in datei.buchungssaetze():
-            if isinstance(satz, Zeilenfehler): ...
+    with open_extf(path) as file:
+        for record in file.buchungssaetze():
+            if isinstance(record, RowError): ...
 
-Pure: no database, no HTTP. What is not one of the names below is not for others.
+Pure: no database, no HTTP. Other packages import only the names below.
 """
 
-from kontobahn.formats.extf.buchungsstapel import Buchungssatz, betrag
+from kontobahn.formats.extf.buchungsstapel import Buchungssatz
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,
+    Category,
     ExtfError,
-    Kategorie,
-    Zeilenfehler,
+    RowError,
 )
-from kontobahn.formats.extf.header import Kopf, make_kopf
+from kontobahn.formats.extf.header import Header, make_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
-from kontobahn.formats.extf.personenkonten import Adresse, Bankverbindung, Personenkonto, bezeichnung
-from kontobahn.formats.extf.reader import Datensatz, ExtfDatei, open_extf
+from kontobahn.formats.extf.personenkonten import Adresse, Bankverbindung, Personenkonto, display_name
+from kontobahn.formats.extf.reader import ExtfFile, Record, open_extf
 from kontobahn.formats.extf.writer import (
     file_name,
     write_buchungsstapel,
@@ -40,20 +40,19 @@ __all__ = [
     "Adresse",
     "Bankverbindung",
     "Buchungssatz",
-    "Datensatz",
-    "ExtfDatei",
+    "Category",
     "ExtfError",
-    "Kategorie",
+    "ExtfFile",
+    "Header",
     "Kontobeschriftung",
-    "Kopf",
     "Personenkonto",
+    "Record",
+    "RowError",
     "Zahlungsbedingung",
-    "Zeilenfehler",
     "Zeitraum",
-    "betrag",
-    "bezeichnung",
+    "display_name",
     "file_name",
-    "make_kopf",
+    "make_header",
     "open_extf",
     "write_buchungsstapel",
     "write_kontenbeschriftungen",

@@ -1,12 +1,11 @@
-"""How the bytes of a file are text: the encoding by byte order mark, and one look at the whole file before it is read.
+"""From bytes to text: the encoding by byte order mark, and one pass over the whole file before it is read.
 
-All that makes a file unreadable in its bytes is found here, at the beginning, so that no import stops half-way for it.
+Everything that makes the bytes unreadable is found in that pass, so that no import stops half-way.
 """
 
 from __future__ import annotations
 
 import codecs
-import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -15,48 +14,45 @@ from kontobahn.formats.extf.format import ExtfError
 _BLOCK_BYTES = 256 * 1024
 # As many rows as stay in the processor's cache with all their fields; larger blocks took a fifth more time.
 _BLOCK_OF_LINES_BYTES = 32 * 1024
-LONGEST_LINE = 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# What is neither a control character nor another character in code page 1252 than in Latin-1.
+# Bytes that are no control characters and mean the same in code page 1252 and in Latin-1.
 _ORDINARY = bytes((*range(0x20, 0x7F), *range(0xA0, 0x100)))
 _HIGH = bytes(range(0x80, 0x100))
 _UNDEFINED = bytes((0x81, 0x8D, 0x8F, 0x90, 0x9D))
 _NOT_UNDEFINED = bytes(set(range(256)) - set(_UNDEFINED))
 
 
-class Befund(NamedTuple):
-    """What a look at the bytes has found. ``is_clean``: no control characters but those that end a line."""
+class Inspection(NamedTuple):
+    """What the first pass found. ``is_clean``: no control characters but those that end a line."""
 
-    kodierung: str
+    encoding: str
     codec: str
     mark_bytes: int
     total_bytes: int
-    sha256: str
     is_clean: bool
 
 
-def examine(stream: BinaryIO) -> Befund:
-    """Read the whole file once; ExtfError names the line and the byte that cannot be text."""
-    digest = hashlib.sha256()
+def inspect(stream: BinaryIO) -> Inspection:
+    """Reads the whole file once. Raises ExtfError with the line and the byte that cannot be decoded."""
     block = stream.read(_BLOCK_BYTES)
     if not block:
         raise ExtfError("The file is empty.")
-    mark, kodierung = next(((mark, name) for mark, name in _MARKS if block.startswith(mark)), (b"", "cp1252"))
-    look = _Marked(kodierung) if mark else _Unmarked()
-    look.at(block[len(mark) :])
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if block.startswith(mark)), (b"", "cp1252"))
+    decoding = _Marked(encoding) if mark else _Unmarked()
+    decoding.feed(block[len(mark) :])
     total = 0
     while block:
-        digest.update(block)
         total += len(block)
         block = stream.read(_BLOCK_BYTES)
-        look.at(block)
-    look.finish()
-    return Befund(kodierung, look.codec, len(mark), total, digest.hexdigest(), look.tally.is_clean)
+        decoding.feed(block)
+    decoding.finish()
+    return Inspection(encoding, decoding.codec, len(mark), total, decoding.tally.is_clean)
 
 
 class Tally:
-    """Lines and control characters in what is ASCII, UTF-8 or code page 1252: the same bytes in all three."""
+    """Counts lines and control characters, which are the same bytes in ASCII, UTF-8 and code page 1252."""
 
     def __init__(self) -> None:
         self.line = 1
@@ -70,8 +66,8 @@ class Tally:
         """No control characters but line feeds, each perhaps after a carriage return."""
         return not self._has_controls and self._returns == self._pairs
 
-    def at(self, data: bytes) -> bytes:
-        """Count, and return the bytes that are not ordinary, of which there are few."""
+    def feed(self, data: bytes) -> bytes:
+        """Counts, and returns the few bytes that are not ordinary."""
         rare = data.translate(None, _ORDINARY)
         feeds, returns = rare.count(b"\n"), rare.count(b"\r")
         others = rare.translate(None, b"\r\n")
@@ -83,49 +79,49 @@ class Tally:
             self._ended_in_return = data.endswith(b"\r")
         self.line += feeds
         self.length = len(data) - data.rfind(b"\n") - 1 + (0 if feeds else self.length)
-        # The reader holds a line in memory, so it must end some time.
-        if self.length > LONGEST_LINE:
-            raise ExtfError(f"Line {self.line} is longer than {LONGEST_LINE} bytes.")
+        # The reader holds a whole line in memory.
+        if self.length > MAX_LINE_BYTES:
+            raise ExtfError(f"Line {self.line} is longer than {MAX_LINE_BYTES} bytes.")
         return others
 
 
 class _Marked:
-    """A file that says its encoding: every byte must follow it."""
+    """A file with a byte order mark: every byte must be valid in that encoding."""
 
-    def __init__(self, kodierung: str) -> None:
-        self.codec = kodierung
+    def __init__(self, encoding: str) -> None:
+        self.codec = encoding
         self.tally = Tally()
-        self._decoder = codecs.getincrementaldecoder(kodierung)()
+        self._decoder = codecs.getincrementaldecoder(encoding)()
 
-    def at(self, block: bytes, *, final: bool = False) -> None:
+    def feed(self, block: bytes, *, final: bool = False) -> None:
         data = self._decoder.getstate()[0] + block
         try:
             text = self._decoder.decode(block, final)
         except UnicodeDecodeError as error:
             line = self.tally.line + data[: error.start].decode(self.codec, "replace").count("\n")
             raise _undecodable(data[error.start], line, self.codec.upper()) from error
-        self.tally.at(block if self.codec == "utf-8" else text.encode())
+        self.tally.feed(block if self.codec == "utf-8" else text.encode())
 
     def finish(self) -> None:
-        self.at(b"", final=True)
+        self.feed(b"", final=True)
 
 
 class _Unmarked:
-    """A file without a mark is code page 1252, unless its bytes show that it was meant to be UTF-8."""
+    """A file without a mark is code page 1252; one whose bytes are clearly UTF-8 is refused."""
 
     def __init__(self) -> None:
-        # Latin-1 is the same for all but a few characters, and decoded fifty times as fast.
+        # Latin-1 differs in a few characters only, and decodes fifty times as fast.
         self.codec = "latin-1"
         self.tally = Tally()
         self._utf8: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
         self._undefined: ExtfError | None = None
         self._is_ascii = True
 
-    def at(self, block: bytes) -> None:
+    def feed(self, block: bytes) -> None:
         self._try_utf8(block)
         self._is_ascii = self._is_ascii and block.isascii()
         line = self.tally.line
-        others = self.tally.at(block)
+        others = self.tally.feed(block)
         if not others.isascii():
             self.codec = "cp1252"
             undefined = others.translate(None, _NOT_UNDEFINED)
@@ -151,18 +147,18 @@ class _Unmarked:
             raise self._undefined
 
 
-def _undecodable(byte: int, line: int, kodierung: str) -> ExtfError:
+def _undecodable(byte: int, line: int, encoding: str) -> ExtfError:
     return ExtfError(
-        f"Line {line} has the byte 0x{byte:02X}, which is not {kodierung}; "
+        f"Line {line} has the byte 0x{byte:02X}, which is not {encoding}; "
         "a file must be written in one encoding throughout."
     )
 
 
-def lines_of(stream: BinaryIO, befund: Befund) -> Iterator[tuple[list[str], int]]:
-    """The lines of the file in blocks, without their line feeds, and how many bytes have been read so far."""
-    stream.seek(befund.mark_bytes)
-    decoder = codecs.getincrementaldecoder(befund.codec)()
-    rest, position = "", befund.mark_bytes
+def lines_of(stream: BinaryIO, inspection: Inspection) -> Iterator[tuple[list[str], int]]:
+    """Yields the lines of the file in blocks, without their line feeds, and the number of bytes read so far."""
+    stream.seek(inspection.mark_bytes)
+    decoder = codecs.getincrementaldecoder(inspection.codec)()
+    rest, position = "", inspection.mark_bytes
     while block := stream.read(_BLOCK_OF_LINES_BYTES):
         position += len(block)
         *lines, rest = (rest + decoder.decode(block)).split("\n")

@@ -1,6 +1,6 @@
-"""The frame of a DATEV-format file: its categories, their versions and columns, and what goes wrong with a file or a row.
+"""The frame of a DATEV-format file: its categories, their versions and columns, and the errors of a file or a row.
 
-What the columns of a category mean is said in that category's module.
+What the columns of a category mean is defined in that category's module.
 """
 
 from __future__ import annotations
@@ -17,76 +17,88 @@ class ExtfError(Exception):
         super().__init__(_shortened(message))
 
 
-class Zeilenfehler(NamedTuple):
-    """A row that was refused, and why. ``spalte`` is empty where the row as a whole is wrong."""
+class RowError(NamedTuple):
+    """A refused row and the reason. ``column`` is its title, empty if the row as a whole is wrong."""
 
-    zeile: int
-    spalte: str
-    grund: str
+    line: int
+    column: str
+    reason: str
 
-
-class Abgelehnt(Exception):
-    """A value that is refused; the parser of the row, which knows the column, makes a Zeilenfehler of it."""
-
-    def __init__(self, grund: str, spalte: int = 0) -> None:
-        super().__init__(_shortened(grund))
-        self.spalte = spalte
+    @classmethod
+    def of(cls, category: Category, line: int, error: InvalidValue, column: int) -> RowError:
+        """`column` is the one that was being read, if the error names none."""
+        return cls(line, category.titles[column if error.column is None else error.column], str(error))
 
 
-def _shortened(sentence: str) -> str:
-    """A sentence names the value that it is about, and that may be a whole page."""
-    return sentence if len(sentence) <= 300 else f"{sentence[:150]} … {sentence[-140:]}"
+class InvalidValue(Exception):
+    """A refused value; the parser of the row turns it into a RowError.
+
+    ``column`` is an index into the fields of the row, None if it is the column the parser is reading.
+    """
+
+    def __init__(self, reason: str, column: int | None = None) -> None:
+        super().__init__(_shortened(reason))
+        self.column = column
 
 
-class Kategorie(NamedTuple):
-    """A kind of file. ``gedeutet`` are the columns that we understand; the others are carried along as they are."""
+def _shortened(message: str) -> str:
+    """A message quotes the offending value, which may be very long."""
+    return message if len(message) <= 300 else f"{message[:150]} … {message[-140:]}"
 
-    nummer: int
+
+class Category(NamedTuple):
+    """A kind of file. Columns are numbered from 1, as in DATEV's documentation.
+
+    ``understood`` are the columns that we give a meaning to; the others are kept as they are. ``numeric`` are those that
+    are written without quotes.
+    """
+
+    number: int
     name: str
     version: int
-    fewest_columns: dict[int, int]
-    titel: tuple[str, ...]
-    zahlen: frozenset[int]
-    gedeutet: frozenset[int]
+    min_columns: dict[int, int]
+    titles: tuple[str, ...]
+    numeric: frozenset[int]
+    understood: frozenset[int]
 
     @property
-    def weitere(self) -> tuple[int, ...]:
-        return tuple(number for number in range(1, len(self.titel) + 1) if number not in self.gedeutet)
+    def not_understood(self) -> tuple[int, ...]:
+        return tuple(number for number in range(1, len(self.titles) + 1) if number not in self.understood)
 
 
 # Other programs write the older versions of a Buchungsstapel, and leave out columns at the end of a version.
 _BUCHUNGSSTAPEL_VERSIONS = {**dict.fromkeys(range(7, 13), 14), 13: 125}
-_BANKEN = range(41, 96, 11)
+_BANKS = range(41, 96, 11)
 
-BUCHUNGSSTAPEL = Kategorie(
-    21, "Buchungsstapel", 13, _BUCHUNGSSTAPEL_VERSIONS, columns.BUCHUNGSSTAPEL, columns.BUCHUNGSSTAPEL_ZAHLEN,
+BUCHUNGSSTAPEL = Category(
+    21, "Buchungsstapel", 13, _BUCHUNGSSTAPEL_VERSIONS, columns.BUCHUNGSSTAPEL, columns.BUCHUNGSSTAPEL_NUMERIC,
     frozenset({*range(1, 15), 37, 38, 118}),
 )  # fmt: skip
-PERSONENKONTEN = Kategorie(
-    16, "Debitoren/Kreditoren", 5, {5: 243}, columns.PERSONENKONTEN, columns.PERSONENKONTEN_ZAHLEN,
+PERSONENKONTEN = Category(
+    16, "Debitoren/Kreditoren", 5, {5: 243}, columns.PERSONENKONTEN, columns.PERSONENKONTEN_NUMERIC,
     frozenset({1, 2, *range(4, 12), *range(16, 21), 22, 29, 33, 37, 109, *range(154, 159), 160})
-    | {bank + field for bank in _BANKEN for field in (1, 4, 6, 8)},
+    | {bank + field for bank in _BANKS for field in (1, 4, 6, 8)},
 )  # fmt: skip
-KONTENBESCHRIFTUNGEN = Kategorie(
-    20, "Kontenbeschriftungen", 3, {2: 3, 3: 4}, columns.KONTENBESCHRIFTUNGEN, columns.KONTENBESCHRIFTUNGEN_ZAHLEN,
+KONTENBESCHRIFTUNGEN = Category(
+    20, "Kontenbeschriftungen", 3, {2: 3, 3: 4}, columns.KONTENBESCHRIFTUNGEN, columns.KONTENBESCHRIFTUNGEN_NUMERIC,
     frozenset(range(1, 5)),
 )  # fmt: skip
-ZAHLUNGSBEDINGUNGEN = Kategorie(
-    46, "Zahlungsbedingungen", 2, {2: 31}, columns.ZAHLUNGSBEDINGUNGEN, columns.ZAHLUNGSBEDINGUNGEN_ZAHLEN,
+ZAHLUNGSBEDINGUNGEN = Category(
+    46, "Zahlungsbedingungen", 2, {2: 31}, columns.ZAHLUNGSBEDINGUNGEN, columns.ZAHLUNGSBEDINGUNGEN_NUMERIC,
     frozenset({*range(1, 30), 31}),
 )  # fmt: skip
-KATEGORIEN = {
-    kategorie.nummer: kategorie
-    for kategorie in (PERSONENKONTEN, KONTENBESCHRIFTUNGEN, BUCHUNGSSTAPEL, ZAHLUNGSBEDINGUNGEN)
+CATEGORIES = {
+    category.number: category
+    for category in (PERSONENKONTEN, KONTENBESCHRIFTUNGEN, BUCHUNGSSTAPEL, ZAHLUNGSBEDINGUNGEN)
 }
 
 
-def check_titel(kategorie: Kategorie, version: int, titel: list[str]) -> None:
-    """The titles must be ours from the first column on; only those that we give a meaning to are compared."""
-    fewest, most = kategorie.fewest_columns[version], len(kategorie.titel)
-    if not fewest <= len(titel) <= most:
-        wanted = str(most) if fewest == most else f"{fewest} to {most}"
-        raise ExtfError(f"Line 2 has {len(titel)} column titles; {kategorie.name} version {version} has {wanted}.")
-    for number, (found, wanted) in enumerate(zip(titel, kategorie.titel, strict=False), 1):
-        if number in kategorie.gedeutet and columns.plain(found) != columns.plain(wanted):
+def check_titles(category: Category, version: int, titles: list[str]) -> None:
+    """Raises ExtfError if the titles are not the category's; only columns that we understand are compared."""
+    minimum, maximum = category.min_columns[version], len(category.titles)
+    if not minimum <= len(titles) <= maximum:
+        wanted = str(maximum) if minimum == maximum else f"{minimum} to {maximum}"
+        raise ExtfError(f"Line 2 has {len(titles)} column titles; {category.name} version {version} has {wanted}.")
+    for number, (found, wanted) in enumerate(zip(titles, category.titles, strict=False), 1):
+        if number in category.understood and columns.plain(found) != columns.plain(wanted):
             raise ExtfError(f"Line 2, column {number} is titled '{found}', not '{wanted}'.")

@@ -5,45 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN, Abgelehnt, Zeilenfehler
-from kontobahn.formats.extf.header import Kopf
-from kontobahn.formats.extf.values import check_lengths, kontonummer, quote
+from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN, InvalidValue, RowError
+from kontobahn.formats.extf.header import Header
+from kontobahn.formats.extf.values import check_lengths, kontonummer_parser, quote
 
-_SHORT, _LONG = 40, 300
-_LONGEST = {2: _SHORT, 3: 5, 4: _LONG}
+_KONTO, _SHORT, _LANGUAGE, _LONG = range(len(KONTENBESCHRIFTUNGEN.titles))
+_MAX_SHORT = 40
+_MAX_LENGTHS = {_SHORT: _MAX_SHORT, _LANGUAGE: 5, _LONG: 300}
 
 
 class Kontobeschriftung(NamedTuple):
-    """``beschriftung`` is the long one where there is one; ``sprache`` is like de-DE."""
+    """``beschriftung`` is the long one if there is one; ``sprache`` is like de-DE."""
 
-    zeile: int
+    line: int
     konto: str
     beschriftung: str
     sprache: str
 
 
-def parser(kopf: Kopf) -> Callable[[int, list[str]], Kontobeschriftung | Zeilenfehler]:
-    parse_konto = kontonummer(kopf.sachkontenlaenge)
+def parser(header: Header) -> Callable[[int, list[str]], Kontobeschriftung | RowError]:
+    parse_konto = kontonummer_parser(header.sachkontenlaenge)
 
-    def parse(zeile: int, felder: list[str]) -> Kontobeschriftung | Zeilenfehler:
+    def parse(line: int, fields: list[str]) -> Kontobeschriftung | RowError:
         try:
-            konto = parse_konto(felder[0])
-            check_lengths(felder, _LONGEST)
-            beschriftung = felder[3] or felder[1]
+            konto = parse_konto(fields[_KONTO])
+            check_lengths(fields, _MAX_LENGTHS)
+            beschriftung = fields[_LONG] or fields[_SHORT]
             if not beschriftung:
-                raise Abgelehnt(f"The name of the account '{konto}' is missing.", 2)
-            return Kontobeschriftung(zeile, konto, beschriftung, felder[2])
-        except Abgelehnt as refusal:
-            return Zeilenfehler(zeile, KONTENBESCHRIFTUNGEN.titel[(refusal.spalte or 1) - 1], str(refusal))
+                raise InvalidValue(f"The name of the account '{konto}' is missing.", _SHORT)
+            return Kontobeschriftung(line, konto, beschriftung, fields[_LANGUAGE])
+        except InvalidValue as error:
+            return RowError.of(KONTENBESCHRIFTUNGEN, line, error, _KONTO)
 
     return parse
 
 
-def formatter(_kopf: Kopf) -> Callable[[Kontobeschriftung], str]:
-    def write(konto: Kontobeschriftung) -> str:
-        text = konto.beschriftung
+def formatter(_header: Header) -> Callable[[Kontobeschriftung], str]:
+    def write(record: Kontobeschriftung) -> str:
+        text = record.beschriftung
         return ";".join((
-            konto.konto, quote(text[:_SHORT]), quote(konto.sprache), quote(text if len(text) > _SHORT else ""),
+            record.konto, quote(text[:_MAX_SHORT]), quote(record.sprache), quote(text if len(text) > _MAX_SHORT else ""),
         ))  # fmt: skip
 
     return write

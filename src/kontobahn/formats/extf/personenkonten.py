@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import PERSONENKONTEN, Abgelehnt, Zeilenfehler
-from kontobahn.formats.extf.header import Kopf
-from kontobahn.formats.extf.values import check_lengths, felder_of, kontonummer, quote, weitere_reader, whole_number
+from kontobahn.formats.extf.format import PERSONENKONTEN, InvalidValue, RowError
+from kontobahn.formats.extf.header import Header
+from kontobahn.formats.extf.values import (
+    check_lengths,
+    kontonummer_parser,
+    parse_number,
+    quote,
+    row_maker,
+    weitere_reader,
+)
 
 
 class Adresse(NamedTuple):
-    """The address for letters or, where ``rechnung`` is true, that for invoices: at most one of each."""
+    """The address for letters or, if ``rechnung`` is true, for invoices: at most one of each."""
 
     strasse: str
     postfach: str
@@ -23,7 +30,7 @@ class Adresse(NamedTuple):
 
 
 class Bankverbindung(NamedTuple):
-    """``nummer`` is its place in the file, 1 to 5, to which further columns refer; ``name`` is that of the bank."""
+    """``nummer`` is its position in the file, 1 to 5, to which other columns refer; ``name`` is that of the bank."""
 
     nummer: int
     iban: str
@@ -33,13 +40,13 @@ class Bankverbindung(NamedTuple):
 
 
 class Personenkonto(NamedTuple):
-    """A person has ``name`` and ``vorname``, a company its ``firmenname``, and what is neither ``name_ohne_angabe``.
+    """A person has ``name`` and ``vorname``, a company ``firmenname``, anything else ``name_ohne_angabe``.
 
     ``adressattyp`` is 0 for neither, 1 for a person, 2 for a company, or empty; ``zahlungsbedingung`` is 0 for none.
     ``weitere`` keeps every column that has no field here, as a JSON object by number.
     """
 
-    zeile: int
+    line: int
     konto: str
     name: str
     vorname: str
@@ -58,100 +65,138 @@ class Personenkonto(NamedTuple):
     weitere: str
 
 
-def bezeichnung(person: Personenkonto) -> str:
-    """The name to show."""
+def display_name(person: Personenkonto) -> str:
     full_name = f"{person.vorname} {person.name}".strip()
     return person.firmenname or full_name or person.name_ohne_angabe or person.kurzbezeichnung
 
 
-_ADRESSE = ((16, 36), (17, 10), (18, 10), (19, 30), (20, 2), (22, 36))
-_TO_RECHNUNG = 138
-_BANKEN = {nummer: 41 + 11 * (nummer - 1) for nummer in range(1, 6)}
-_LONGEST = {
-    **{2: 50, 4: 30, 5: 30, 6: 50, 8: 15, 9: 2, 10: 13, 11: 30, 29: 60, 33: 60, 37: 60},
-    **{number + shift: length for shift in (0, _TO_RECHNUNG) for number, length in _ADRESSE},
-    **{first + field: length for first in _BANKEN.values() for field, length in ((1, 30), (4, 34), (6, 11))},
+# Columns by their titles: indices into the fields of a row.
+_at = PERSONENKONTEN.titles.index
+_KONTO, _ADRESSATTYP, _ZAHLUNGSBEDINGUNG = _at("Konto"), _at("Adressattyp"), _at("Zahlungsbedingung")
+_EU_LAND, _UST_ID = _at("EU-Land"), _at("EU-UStID")
+_TEXTS = {
+    "firmenname": _at("Name (Adressattyp Unternehmen)"), "name": _at("Name (Adressattyp natürl. Person)"),
+    "vorname": _at("Vorname (Adressattyp natürl. Person)"), "name_ohne_angabe": _at("Name (Adressattyp keine Angabe)"),
+    "kurzbezeichnung": _at("Kurzbezeichnung"), "anrede": _at("Anrede"), "telefon": _at("Telefon"),
+    "email": _at("E-Mail"), "fax": _at("Fax"),
+}  # fmt: skip
+_ADRESSE = {
+    "strasse": "Straße", "postfach": "Postfach", "plz": "Postleitzahl", "ort": "Ort", "land": "Land",
+    "adresszusatz": "Adresszusatz",
+}  # fmt: skip
+# The columns of the address for letters (False) and of that for invoices (True).
+_ADRESSEN = {
+    False: {name: _at(title) for name, title in _ADRESSE.items()},
+    True: {name: _at(f"{title} (Rechnungsadresse)") for name, title in _ADRESSE.items()},
 }
 
 
-def parser(kopf: Kopf) -> Callable[[int, list[str]], Personenkonto | Zeilenfehler]:
-    """A reader of rows that have all columns of the newest version."""
-    parse_konto = kontonummer(kopf.sachkontenlaenge)
-    weitere_of = weitere_reader(PERSONENKONTEN, range(1, len(PERSONENKONTEN.titel) + 1))
+class _BankColumns(NamedTuple):
+    name: int
+    iban: int
+    bic: int
+    haupt: int
 
-    def parse(zeile: int, felder: list[str]) -> Personenkonto | Zeilenfehler:
+
+_BANKS = {
+    number: _BankColumns(
+        name=_at(f"Bankbezeichnung {number}"), iban=_at(f"IBAN-Nr. {number}"), bic=_at(f"SWIFT-Code {number}"),
+        haupt=_at(f"Kennz. Hauptbankverb. {number}"),
+    )
+    for number in range(1, 6)
+}  # fmt: skip
+_MAX_OF_TEXTS = {
+    "firmenname": 50, "name": 30, "vorname": 30, "name_ohne_angabe": 50, "kurzbezeichnung": 15, "anrede": 30,
+    "telefon": 60, "email": 60, "fax": 60,
+}  # fmt: skip
+_MAX_OF_ADRESSE = {"strasse": 36, "postfach": 10, "plz": 10, "ort": 30, "land": 2, "adresszusatz": 36}
+_MAX_LENGTHS = {
+    **dict(sorted([(_EU_LAND, 2), (_UST_ID, 13), *((_TEXTS[name], length) for name, length in _MAX_OF_TEXTS.items())])),
+    **{columns[name]: length for columns in _ADRESSEN.values() for name, length in _MAX_OF_ADRESSE.items()},
+    **{
+        column: length
+        for bank in _BANKS.values()
+        for column, length in ((bank.name, 30), (bank.iban, 34), (bank.bic, 11))
+    },
+}
+
+
+def parser(header: Header) -> Callable[[int, list[str]], Personenkonto | RowError]:
+    """Returns a parser of rows that have all columns of the newest version."""
+    parse_konto = kontonummer_parser(header.sachkontenlaenge)
+    read_weitere = weitere_reader(PERSONENKONTEN, range(1, len(PERSONENKONTEN.titles) + 1))
+
+    def parse(line: int, fields: list[str]) -> Personenkonto | RowError:
         try:
-            konto = parse_konto(felder[0])
-            if len(konto) == kopf.sachkontenlaenge:
-                raise Abgelehnt(f"'{felder[0]}' is not a Personenkonto of {kopf.sachkontenlaenge + 1} digits.")
-            check_lengths(felder, _LONGEST)
-            if felder[6] not in {"", "0", "1", "2"}:
-                raise Abgelehnt(f"'{felder[6]}' is none of 0, 1 and 2.", 7)
+            konto = parse_konto(fields[_KONTO])
+            if len(konto) == header.sachkontenlaenge:
+                raise InvalidValue(
+                    f"'{fields[_KONTO]}' is not a Personenkonto of {header.sachkontenlaenge + 1} digits."
+                )
+            check_lengths(fields, _MAX_LENGTHS)
+            adressattyp = fields[_ADRESSATTYP]
+            if adressattyp not in {"", "0", "1", "2"}:
+                raise InvalidValue(f"'{adressattyp}' is none of 0, 1 and 2.", _ADRESSATTYP)
             return Personenkonto(
-                zeile=zeile, konto=konto, name=felder[3], vorname=felder[4], firmenname=felder[1],
-                name_ohne_angabe=felder[5], adressattyp=felder[6], anrede=felder[10], ust_id=felder[8] + felder[9],
-                adressen=tuple(_adressen(felder)), telefon=felder[28], email=felder[32], fax=felder[36],
-                bankverbindungen=tuple(_bankverbindungen(felder)), zahlungsbedingung=_zahlungsbedingung(felder[108]),
-                kurzbezeichnung=felder[7], weitere=weitere_of(felder),
+                line=line, konto=konto, adressattyp=adressattyp, ust_id=fields[_EU_LAND] + fields[_UST_ID],
+                adressen=tuple(_adressen(fields)), bankverbindungen=tuple(_bankverbindungen(fields)),
+                zahlungsbedingung=_zahlungsbedingung(fields[_ZAHLUNGSBEDINGUNG]), weitere=read_weitere(fields),
+                **{name: fields[column] for name, column in _TEXTS.items()},
             )  # fmt: skip
-        except Abgelehnt as refusal:
-            return Zeilenfehler(zeile, PERSONENKONTEN.titel[(refusal.spalte or 1) - 1], str(refusal))
+        except InvalidValue as error:
+            return RowError.of(PERSONENKONTEN, line, error, _KONTO)
 
     return parse
 
 
-def _adressen(felder: list[str]) -> list[Adresse]:
+def _adressen(fields: list[str]) -> list[Adresse]:
     found = []
-    for rechnung in (False, True):
-        shift = _TO_RECHNUNG if rechnung else 0
-        texts = [felder[number + shift - 1] for number, _ in _ADRESSE]
-        if any(texts):
-            found.append(Adresse._make((*texts, rechnung)))
+    for rechnung, columns in _ADRESSEN.items():
+        texts = {name: fields[column] for name, column in columns.items()}
+        if any(texts.values()):
+            found.append(Adresse(**texts, rechnung=rechnung))
     return found
 
 
-def _bankverbindungen(felder: list[str]) -> list[Bankverbindung]:
+def _bankverbindungen(fields: list[str]) -> list[Bankverbindung]:
     found = []
-    for nummer, first in _BANKEN.items():
-        name, iban, bic, haupt = (felder[first + field - 1] for field in (1, 4, 6, 8))
+    for number, columns in _BANKS.items():
+        name, iban, bic, haupt = (fields[column] for column in columns)
         if haupt not in {"", "0", "1"}:
-            raise Abgelehnt(f"'{haupt}' is neither 0 nor 1.", first + 8)
+            raise InvalidValue(f"'{haupt}' is neither 0 nor 1.", columns.haupt)
         if name or iban or bic or haupt == "1":
-            found.append(Bankverbindung(nummer, iban, bic, name, haupt == "1"))
+            found.append(Bankverbindung(number, iban, bic, name, haupt == "1"))
     return found
 
 
 def _zahlungsbedingung(text: str) -> int:
     try:
-        return whole_number(text, 999)
-    except Abgelehnt as refusal:
-        raise Abgelehnt(str(refusal), 109) from refusal
+        return parse_number(text, 999)
+    except InvalidValue as error:
+        raise InvalidValue(str(error), _ZAHLUNGSBEDINGUNG) from error
 
 
-def formatter(_kopf: Kopf) -> Callable[[Personenkonto], str]:
-    """A writer of rows."""
-    new_row = felder_of(PERSONENKONTEN)
+def formatter(_header: Header) -> Callable[[Personenkonto], str]:
+    """Returns a writer of rows."""
+    new_row = row_maker(PERSONENKONTEN)
 
     def write(person: Personenkonto) -> str:
-        felder = new_row(person.weitere)
+        fields = new_row(person.weitere)
         land = person.ust_id[:2] if person.ust_id[:2].isalpha() else ""
-        texts = {
-            2: person.firmenname, 4: person.name, 5: person.vorname, 6: person.name_ohne_angabe, 7: person.adressattyp,
-            8: person.kurzbezeichnung, 9: land, 10: person.ust_id.removeprefix(land), 11: person.anrede,
-            29: person.telefon, 33: person.email, 37: person.fax,
-        }  # fmt: skip
+        texts = {_EU_LAND: land, _UST_ID: person.ust_id.removeprefix(land), _ADRESSATTYP: person.adressattyp}
+        texts |= {column: getattr(person, name) for name, column in _TEXTS.items()}
         for adresse in person.adressen:
-            shift = _TO_RECHNUNG if adresse.rechnung else 0
-            texts |= {number + shift: text for (number, _), text in zip(_ADRESSE, adresse[:6], strict=True)}
+            texts |= {column: getattr(adresse, name) for name, column in _ADRESSEN[adresse.rechnung].items()}
         for bank in person.bankverbindungen:
-            if bank.nummer not in _BANKEN:
-                raise Abgelehnt(f"'{bank.nummer}' is not the number of a bank account from 1 to 5.", _BANKEN[1] + 4)
-            first = _BANKEN[bank.nummer]
-            texts |= {first + 1: bank.name, first + 4: bank.iban, first + 6: bank.bic, first + 8: str(int(bank.haupt))}
-        for number, text in texts.items():
-            felder[number - 1] = quote(text)
-        felder[0] = person.konto
-        felder[108] = str(person.zahlungsbedingung or "")
-        return ";".join(felder)
+            if bank.nummer not in _BANKS:
+                raise InvalidValue(f"'{bank.nummer}' is not the number of a bank account from 1 to 5.", _BANKS[1].iban)
+            columns = _BANKS[bank.nummer]
+            texts |= {columns.name: bank.name, columns.iban: bank.iban, columns.bic: bank.bic}
+            texts[columns.haupt] = str(int(bank.haupt))
+        for column, text in texts.items():
+            fields[column] = quote(text)
+        fields[_KONTO] = person.konto
+        fields[_ZAHLUNGSBEDINGUNG] = str(person.zahlungsbedingung or "")
+        return ";".join(fields)
 
     return write

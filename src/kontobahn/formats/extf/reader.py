@@ -1,4 +1,4 @@
-"""Reads a DATEV-format file row by row, in bounded memory. A bad row is told, never skipped and never the end."""
+"""Reads a DATEV-format file row by row, in bounded memory. An invalid row is reported and does not end the reading."""
 
 from __future__ import annotations
 
@@ -9,75 +9,70 @@ from itertools import count
 from typing import Any, BinaryIO, cast
 
 from kontobahn.formats.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
-from kontobahn.formats.extf.buchungsstapel import HEAD_COLUMNS, Buchungssatz, Ende, read_ende
-from kontobahn.formats.extf.encoding import examine, lines_of
+from kontobahn.formats.extf.buchungsstapel import HEAD_COLUMNS, Buchungssatz, RowTail, read_tail
+from kontobahn.formats.extf.encoding import inspect, lines_of
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
-    KATEGORIEN,
+    CATEGORIES,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,
-    Abgelehnt,
+    Category,
     ExtfError,
-    Kategorie,
-    Zeilenfehler,
-    check_titel,
+    InvalidValue,
+    RowError,
+    check_titles,
 )
-from kontobahn.formats.extf.header import Kopf, parse_kopf
+from kontobahn.formats.extf.header import Header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.formats.extf.personenkonten import Personenkonto
-from kontobahn.formats.extf.rows import Ends, split_line, split_lines
+from kontobahn.formats.extf.rows import KnownTails, split_line, split_lines
 from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
 
-Datensatz = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
+Record = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
 Source = str | os.PathLike[str] | BinaryIO
 
 _Parse = Callable[..., Any]
-PARSERS: dict[int, Callable[[Kopf], _Parse]] = {
-    BUCHUNGSSTAPEL.nummer: buchungsstapel.parser,
-    PERSONENKONTEN.nummer: personenkonten.parser,
-    KONTENBESCHRIFTUNGEN.nummer: kontenbeschriftungen.parser,
-    ZAHLUNGSBEDINGUNGEN.nummer: zahlungsbedingungen.parser,
+PARSERS: dict[int, Callable[[Header], _Parse]] = {
+    BUCHUNGSSTAPEL.number: buchungsstapel.parser,
+    PERSONENKONTEN.number: personenkonten.parser,
+    KONTENBESCHRIFTUNGEN.number: kontenbeschriftungen.parser,
+    ZAHLUNGSBEDINGUNGEN.number: zahlungsbedingungen.parser,
 }
 
 
-def open_extf(source: Source) -> ExtfDatei:
-    """Open a file by its path, or a seekable binary stream; ExtfError where it cannot be read at all."""
+def open_extf(source: Source) -> ExtfFile:
+    """Opens a file by its path, or a seekable binary stream. Raises ExtfError if it cannot be read at all."""
     with ExitStack() as opened:
         if isinstance(source, str | os.PathLike):
             source = opened.enter_context(open(source, "rb"))
-        return ExtfDatei(source, opened)
+        return ExtfFile(source, opened)
 
 
-class ExtfDatei:
-    """An open file: its header, and by iteration its records, or a Zeilenfehler in the place of a refused row.
+class ExtfFile:
+    """An open file: its header, and by iteration its records, with a RowError in place of each refused row.
 
-    It may be iterated again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is how far that has come.
+    It may be iterated again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is the progress.
     """
 
     def __init__(self, stream: BinaryIO, opened: ExitStack) -> None:
         self._stream = stream
         stream.seek(0)
-        self._befund = examine(stream)
-        self.sha256 = self._befund.sha256
-        self.kodierung = self._befund.kodierung
-        self.total_bytes = self._befund.total_bytes
+        self._inspection = inspect(stream)
+        self.encoding = self._inspection.encoding
+        self.total_bytes = self._inspection.total_bytes
         self.bytes_read = 0
-        header, titel = self._first_lines()
-        self.kopf: Kopf = parse_kopf(header)
-        self.kategorie: Kategorie = KATEGORIEN[self.kopf.kategorie]
-        check_titel(self.kategorie, self.kopf.version, titel)
-        self._columns = len(titel)
-        self._missing = [""] * (len(self.kategorie.titel) - len(titel))
+        header_fields, titles = self._first_lines()
+        self.header: Header = parse_header(header_fields)
+        self.category: Category = CATEGORIES[self.header.category]
+        check_titles(self.category, self.header.version, titles)
+        self._columns = len(titles)
+        self._missing = [""] * (len(self.category.titles) - len(titles))
         self._opened = opened.pop_all()
-
-    @property
-    def client_id(self) -> str:
-        return self.kopf.client_id
 
     def _first_lines(self) -> tuple[list[str], list[str]]:
         lines: list[str] = []
-        for block, _ in lines_of(self._stream, self._befund):
+        for block, _ in lines_of(self._stream, self._inspection):
             lines += block
             if len(lines) > 1:
                 break
@@ -85,84 +80,85 @@ class ExtfDatei:
             raise ExtfError("The file is empty.")
         if "\0" in lines[0]:
             raise ExtfError("Line 1 holds NUL characters; a file in UTF-16 must have a byte order mark.")
-        felder = []
+        fields = []
         for number, line in enumerate(lines[:2], 1):
             try:
-                felder.append(split_line(line))
-            except Abgelehnt as refusal:
-                raise ExtfError(f"Line {number} cannot be read: {refusal}") from refusal
-        return felder[0] or [""], felder[1] if len(felder) > 1 else []
+                fields.append(split_line(line))
+            except InvalidValue as error:
+                raise ExtfError(f"Line {number} cannot be read: {error}") from error
+        return fields[0] or [""], fields[1] if len(fields) > 1 else []
 
-    def __iter__(self) -> Iterator[Datensatz | Zeilenfehler]:
-        parse = PARSERS[self.kategorie.nummer](self.kopf)
-        has_ends = self.kategorie is BUCHUNGSSTAPEL and self._columns > HEAD_COLUMNS
-        ends = Ends(HEAD_COLUMNS, read_ende) if has_ends and self._befund.is_clean else None
+    def __iter__(self) -> Iterator[Record | RowError]:
+        parse = PARSERS[self.category.number](self.header)
+        has_tails = self.category is BUCHUNGSSTAPEL and self._columns > HEAD_COLUMNS
+        tails = KnownTails(HEAD_COLUMNS, read_tail) if has_tails and self._inspection.is_clean else None
         first = 1
-        for lines, bytes_read in lines_of(self._stream, self._befund):
+        for lines, bytes_read in lines_of(self._stream, self._inspection):
             self.bytes_read = bytes_read
             # Header and titles have been read; they count as empty lines.
             for index in range(min(3 - first, len(lines))):
                 lines[index] = ""
-            yield from self._by_block(lines, first, parse, ends) if ends else self._one_by_one(lines, first, parse)
+            yield from self._by_block(lines, first, parse, tails) if tails else self._one_by_one(lines, first, parse)
             first += len(lines)
 
     def _by_block(
-        self, lines: list[str], first: int, parse: _Parse, ends: Ends[Ende]
-    ) -> Iterator[Datensatz | Zeilenfehler]:
-        heads, known = ends.cut_off(lines)
+        self, lines: list[str], first: int, parse: _Parse, tails: KnownTails[RowTail]
+    ) -> Iterator[Record | RowError]:
+        heads, known = tails.cut_off(lines)
         rows = split_lines(heads)
         if rows is None:
             yield from self._one_by_one(lines, first, parse)
             return
         unknown = []
-        for zeile, felder, ende in zip(count(first), rows, known, strict=False):
-            if ende is not None and len(felder) == HEAD_COLUMNS:
-                yield parse(zeile, felder, ende)
-            elif ende is None and len(felder) == self._columns:
-                felder.extend(self._missing)
-                unknown.append((lines[zeile - first], felder))
-                yield parse(zeile, felder)
-            elif felder or ende is not None:
-                yield from self._one_by_one([lines[zeile - first]], zeile, parse)
-        ends.learn(unknown)
+        for number, fields, tail in zip(count(first), rows, known, strict=False):
+            if tail is not None and len(fields) == HEAD_COLUMNS:
+                yield parse(number, fields, tail)
+            elif tail is None and len(fields) == self._columns:
+                fields.extend(self._missing)
+                unknown.append((lines[number - first], fields))
+                yield parse(number, fields)
+            elif fields or tail is not None:
+                yield from self._one_by_one([lines[number - first]], number, parse)
+        tails.learn(unknown)
 
-    def _one_by_one(self, lines: list[str], first: int, parse: _Parse) -> Iterator[Datensatz | Zeilenfehler]:
-        """Each on its own: a quote that is not closed takes no other line with it."""
-        for zeile, line in enumerate(lines, first):
+    def _one_by_one(self, lines: list[str], first: int, parse: _Parse) -> Iterator[Record | RowError]:
+        """Parses each line on its own, so that an unclosed quote affects no other line."""
+        for number, line in enumerate(lines, first):
             try:
-                felder = split_line(line)
-            except Abgelehnt as refusal:
-                titel = self.kategorie.titel
-                yield Zeilenfehler(
-                    zeile, titel[refusal.spalte - 1] if 0 < refusal.spalte <= len(titel) else "", str(refusal)
-                )
+                fields = split_line(line)
+            except InvalidValue as error:
+                yield RowError(number, self._title(error.column), str(error))
                 continue
-            if len(felder) == self._columns:
-                yield parse(zeile, felder + self._missing)
-            elif felder:
-                yield Zeilenfehler(zeile, "", f"The row has {len(felder)} columns; line 2 has {self._columns} titles.")
+            if len(fields) == self._columns:
+                yield parse(number, fields + self._missing)
+            elif fields:
+                yield RowError(number, "", f"The row has {len(fields)} columns; line 2 has {self._columns} titles.")
 
-    def buchungssaetze(self) -> Iterator[Buchungssatz | Zeilenfehler]:
-        return cast(Iterator[Buchungssatz | Zeilenfehler], self._records_of(BUCHUNGSSTAPEL))
+    def _title(self, column: int | None) -> str:
+        titles = self.category.titles
+        return titles[column] if column is not None and column < len(titles) else ""
 
-    def personenkonten(self) -> Iterator[Personenkonto | Zeilenfehler]:
-        return cast(Iterator[Personenkonto | Zeilenfehler], self._records_of(PERSONENKONTEN))
+    def buchungssaetze(self) -> Iterator[Buchungssatz | RowError]:
+        return cast(Iterator[Buchungssatz | RowError], self._records_of(BUCHUNGSSTAPEL))
 
-    def kontenbeschriftungen(self) -> Iterator[Kontobeschriftung | Zeilenfehler]:
-        return cast(Iterator[Kontobeschriftung | Zeilenfehler], self._records_of(KONTENBESCHRIFTUNGEN))
+    def personenkonten(self) -> Iterator[Personenkonto | RowError]:
+        return cast(Iterator[Personenkonto | RowError], self._records_of(PERSONENKONTEN))
 
-    def zahlungsbedingungen(self) -> Iterator[Zahlungsbedingung | Zeilenfehler]:
-        return cast(Iterator[Zahlungsbedingung | Zeilenfehler], self._records_of(ZAHLUNGSBEDINGUNGEN))
+    def kontenbeschriftungen(self) -> Iterator[Kontobeschriftung | RowError]:
+        return cast(Iterator[Kontobeschriftung | RowError], self._records_of(KONTENBESCHRIFTUNGEN))
 
-    def _records_of(self, kategorie: Kategorie) -> Iterator[Datensatz | Zeilenfehler]:
-        if self.kategorie is not kategorie:
-            raise ExtfError(f"The file holds {self.kategorie.name}, not {kategorie.name}.")
+    def zahlungsbedingungen(self) -> Iterator[Zahlungsbedingung | RowError]:
+        return cast(Iterator[Zahlungsbedingung | RowError], self._records_of(ZAHLUNGSBEDINGUNGEN))
+
+    def _records_of(self, category: Category) -> Iterator[Record | RowError]:
+        if self.category is not category:
+            raise ExtfError(f"The file holds {self.category.name}, not {category.name}.")
         return iter(self)
 
     def close(self) -> None:
         self._opened.close()
 
-    def __enter__(self) -> ExtfDatei:
+    def __enter__(self) -> ExtfFile:
         return self
 
     def __exit__(self, *_: object) -> None:

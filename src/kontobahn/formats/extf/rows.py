@@ -1,7 +1,7 @@
-"""Lines into fields, and which lines are refused before any field is looked at.
+"""Splits lines into fields, and refuses malformed lines.
 
-The rows of a Buchungsstapel have 87 columns after the last that most of them fill, and end alike or in a few ways. So an
-end that was seen before is cut off and not split again, which takes a quarter off the time of an import.
+The rows of a Buchungsstapel have 87 columns after the last one that most of them fill, and the tails of most rows are
+equal. A tail that was seen before is cut off and not split again, which takes a quarter off the time of an import.
 """
 
 from __future__ import annotations
@@ -11,58 +11,58 @@ import re
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kontobahn.formats.extf.format import Abgelehnt
+from kontobahn.formats.extf.format import InvalidValue
 
-_E = TypeVar("_E")
+_T = TypeVar("_T")
 
-_MOST_ENDS = 4_096
-_MOST_LENGTHS = 3
+_MAX_TAILS = 4_096
+_MAX_LENGTHS = 3
 _LEARNT_AT_ONCE = 4
 
 
-class Ends(Generic[_E]):
-    """Ends of lines that were seen, from a column on, with what was read from them. They have few different lengths."""
+class KnownTails(Generic[_T]):
+    """Tails of lines that were seen, from a column on, with what was read from them. They have few different lengths."""
 
-    def __init__(self, head_columns: int, read_end: Callable[[list[str]], _E]) -> None:
+    def __init__(self, head_columns: int, read_tail: Callable[[list[str]], _T]) -> None:
         self.head_columns = head_columns
-        self._read_end = read_end
-        self._known: dict[str, _E] = {}
+        self._read_tail = read_tail
+        self._known: dict[str, _T] = {}
         self._lengths: list[int] = []
 
-    def cut_off(self, lines: list[str]) -> tuple[list[str], list[_E | None]]:
-        """What remains of each line, and its end where that is known."""
+    def cut_off(self, lines: list[str]) -> tuple[list[str], list[_T | None]]:
+        """Returns the head of each line and what its tail says; the whole line and None if its tail is not known."""
         heads: list[str] = []
-        ends: list[_E | None] = []
+        tails: list[_T | None] = []
         known, lengths = self._known, self._lengths
         for line in lines:
             for length in lengths:
-                end = known.get(line[-length:])
-                if end is not None:
+                tail = known.get(line[-length:])
+                if tail is not None:
                     heads.append(line[:-length])
-                    ends.append(end)
+                    tails.append(tail)
                     break
             else:
                 heads.append(line)
-                ends.append(None)
-        return heads, ends
+                tails.append(None)
+        return heads, tails
 
     def learn(self, lines: list[tuple[str, list[str]]]) -> None:
-        """From some well-formed lines whose end was not known, with their fields."""
-        for line, felder in lines[:_LEARNT_AT_ONCE]:
+        """Remembers the tails of some of these well-formed lines, which come with their fields."""
+        for line, fields in lines[:_LEARNT_AT_ONCE]:
             try:
-                value = self._read_end(felder)
-            except Abgelehnt:
+                value = self._read_tail(fields)
+            except InvalidValue:
                 continue
-            if len(self._known) >= _MOST_ENDS:
+            if len(self._known) >= _MAX_TAILS:
                 self._known.clear()
-            end = line[_length_of(line, self.head_columns) :]
-            self._known[end] = value
-            # The latest comes first, so a length that is not met any more drops out.
-            self._lengths = [len(end), *(length for length in self._lengths if length != len(end))][:_MOST_LENGTHS]
+            tail = line[_head_length(line, self.head_columns) :]
+            self._known[tail] = value
+            # The latest comes first, so a length that no longer occurs drops out.
+            self._lengths = [len(tail), *(length for length in self._lengths if length != len(tail))][:_MAX_LENGTHS]
 
 
-def _length_of(line: str, columns: int) -> int:
-    """Where the first so many fields of a well-formed line end."""
+def _head_length(line: str, columns: int) -> int:
+    """Returns the length of the first `columns` fields of a well-formed line."""
     position = -1
     for _ in range(columns):
         position += 1
@@ -75,7 +75,7 @@ def _length_of(line: str, columns: int) -> int:
 
 
 def split_lines(lines: list[str]) -> list[list[str]] | None:
-    """The fields of each line, quickly; None where a line is malformed."""
+    """Returns the fields of each line, or None if any line is malformed."""
     try:
         rows = list(csv.reader(lines, delimiter=";", strict=True))
     except csv.Error:
@@ -88,16 +88,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def split_line(line: str) -> list[str]:
-    """The fields of one line; Abgelehnt where a quote is wrong or a text holds a control character."""
+    """Returns the fields of one line. Raises InvalidValue if a quote is misplaced or a text holds a control character."""
     line = line.removesuffix("\r")
     control = _CONTROL.search(line)
     try:
         row: list[str] = next(csv.reader([_CONTROL.sub("\0", line)], delimiter=";", strict=True))
     except csv.Error as error:
-        raise Abgelehnt(
+        raise InvalidValue(
             "A quoted text is not closed on this line, or something other than a semicolon follows it."
         ) from error
     if control:
-        spalte = next(number for number, feld in enumerate(row, 1) if "\0" in feld)
-        raise Abgelehnt(f"The text holds the control character 0x{ord(control[0]):02X}.", spalte)
+        column = next(index for index, field in enumerate(row) if "\0" in field)
+        raise InvalidValue(f"The text holds the control character 0x{ord(control[0]):02X}.", column)
     return row

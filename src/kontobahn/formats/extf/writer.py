@@ -1,6 +1,6 @@
-"""Writes DATEV-format files. Every row is read back before it leaves, so a file of ours is one that our reader takes.
+"""Writes DATEV-format files. Every row is parsed again before it is written, so our reader accepts our own files.
 
-Rows are collected in a temporary file, as UTF-8; only at the end it is known whether code page 1252 can hold them all.
+Rows are collected in a temporary file as UTF-8: only at the end is it known whether code page 1252 can hold them all.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kontobahn.formats.extf.buchungsstapel import Buchungssatz
 from kontobahn.formats.extf.encoding import Tally
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
-    KATEGORIEN,
+    CATEGORIES,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,
-    Abgelehnt,
+    Category,
     ExtfError,
-    Kategorie,
-    Zeilenfehler,
+    InvalidValue,
+    RowError,
 )
-from kontobahn.formats.extf.header import Kopf, format_kopf, parse_kopf
+from kontobahn.formats.extf.header import Header, format_header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.formats.extf.personenkonten import Personenkonto
 from kontobahn.formats.extf.rows import split_line, split_lines
@@ -40,67 +40,71 @@ _ROWS_AT_ONCE = 100
 _BYTES_IN_MEMORY = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _R = TypeVar("_R", Buchungssatz, Personenkonto, Kontobeschriftung, Zahlungsbedingung)
-_Parser = Callable[[int, list[str]], _R | Zeilenfehler]
+_Parser = Callable[[int, list[str]], _R | RowError]
 
 
-def write_buchungsstapel(target: Target, kopf: Kopf, saetze: Iterable[Buchungssatz]) -> int:
-    """Write postings to a path or a binary stream, and say how many; ExtfError names the record that cannot be written."""
-    return _write(target, kopf, BUCHUNGSSTAPEL, saetze, buchungsstapel.formatter(kopf), buchungsstapel.parser(kopf))
+def write_buchungsstapel(target: Target, header: Header, records: Iterable[Buchungssatz]) -> int:
+    """Writes postings to a path or a binary stream and returns their number. Raises ExtfError for one that cannot be written."""
+    return _write(
+        target, header, BUCHUNGSSTAPEL, records, buchungsstapel.formatter(header), buchungsstapel.parser(header)
+    )
 
 
-def write_personenkonten(target: Target, kopf: Kopf, personen: Iterable[Personenkonto]) -> int:
-    return _write(target, kopf, PERSONENKONTEN, personen, personenkonten.formatter(kopf), personenkonten.parser(kopf))
+def write_personenkonten(target: Target, header: Header, records: Iterable[Personenkonto]) -> int:
+    return _write(
+        target, header, PERSONENKONTEN, records, personenkonten.formatter(header), personenkonten.parser(header)
+    )
 
 
-def write_kontenbeschriftungen(target: Target, kopf: Kopf, konten: Iterable[Kontobeschriftung]) -> int:
-    formatter, parser = kontenbeschriftungen.formatter(kopf), kontenbeschriftungen.parser(kopf)
-    return _write(target, kopf, KONTENBESCHRIFTUNGEN, konten, formatter, parser)
+def write_kontenbeschriftungen(target: Target, header: Header, records: Iterable[Kontobeschriftung]) -> int:
+    formatter, parser = kontenbeschriftungen.formatter(header), kontenbeschriftungen.parser(header)
+    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, parser)
 
 
-def write_zahlungsbedingungen(target: Target, kopf: Kopf, bedingungen: Iterable[Zahlungsbedingung]) -> int:
-    formatter, parser = zahlungsbedingungen.formatter(kopf), zahlungsbedingungen.parser(kopf)
-    return _write(target, kopf, ZAHLUNGSBEDINGUNGEN, bedingungen, formatter, parser)
+def write_zahlungsbedingungen(target: Target, header: Header, records: Iterable[Zahlungsbedingung]) -> int:
+    formatter, parser = zahlungsbedingungen.formatter(header), zahlungsbedingungen.parser(header)
+    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, parser)
 
 
-def file_name(kopf: Kopf) -> str:
-    """EXTF_….csv, with what is in it, whose it is and of which time."""
-    name = re.sub(r"[^A-Za-z]+", "_", KATEGORIEN[kopf.kategorie].name)
-    time = f"{kopf.datum_von or kopf.wj_beginn:%Y%m%d}"
-    if kopf.datum_bis:
-        time += f"_{kopf.datum_bis:%Y%m%d}"
-    return f"EXTF_{name}_{kopf.berater}_{kopf.mandant}_{time}.csv"
+def file_name(header: Header) -> str:
+    """Returns EXTF_….csv with category, client and period."""
+    name = re.sub(r"[^A-Za-z]+", "_", CATEGORIES[header.category].name)
+    period = f"{header.datum_von or header.wj_beginn:%Y%m%d}"
+    if header.datum_bis:
+        period += f"_{header.datum_bis:%Y%m%d}"
+    return f"EXTF_{name}_{header.berater}_{header.mandant}_{period}.csv"
 
 
 def _write(
     target: Target,
-    kopf: Kopf,
-    kategorie: Kategorie,
+    header: Header,
+    category: Category,
     records: Iterable[_R],
     write_row: Callable[[_R], str],
     parse_row: _Parser[_R],
 ) -> int:
-    header = format_kopf(kopf, kategorie)
+    header_line = format_header(header, category)
     try:
-        parse_kopf(split_line(header))
-    except Abgelehnt as refusal:
-        raise ExtfError(f"The header cannot be written: {refusal}") from refusal
+        parse_header(split_line(header_line))
+    except InvalidValue as error:
+        raise ExtfError(f"The header cannot be written: {error}") from error
     count = 0
     with SpooledTemporaryFile(_BYTES_IN_MEMORY) as spool:
         text = _Text(spool)
-        text.add([header, ";".join(kategorie.titel)])
+        text.add([header_line, ";".join(category.titles)])
         remaining = iter(records)
         while batch := list(islice(remaining, _ROWS_AT_ONCE)):
-            text.add(_lines(kategorie, count, batch, write_row, parse_row))
+            text.add(_lines(category, count, batch, write_row, parse_row))
             count += len(batch)
         if isinstance(target, str | os.PathLike):
-            _put(text, Path(target))
+            _save(text, Path(target))
         else:
             text.copy_to(target)
     return count
 
 
-def _put(text: _Text, path: Path) -> None:
-    """All or nothing: under its name there is never half a file."""
+def _save(text: _Text, path: Path) -> None:
+    """All or nothing: there is never half a file under its name."""
     unfinished = path.with_name(path.name + ".part")
     try:
         with open(unfinished, "wb") as file:
@@ -111,7 +115,7 @@ def _put(text: _Text, path: Path) -> None:
 
 
 def _lines(
-    kategorie: Kategorie, before: int, batch: list[_R], write_row: Callable[[_R], str], parse_row: _Parser[_R]
+    category: Category, before: int, batch: list[_R], write_row: Callable[[_R], str], parse_row: _Parser[_R]
 ) -> list[str]:
     lines: list[str] = []
     checked = 0
@@ -119,37 +123,37 @@ def _lines(
         lines.extend(map(write_row, batch))
         rows = (split_lines(lines) if _is_clean(lines) else None) or map(split_line, lines)
         for record, row in zip(batch, rows, strict=True):
-            back = parse_row(record.zeile, row)
+            back = parse_row(record.line, row)
             if back != record:
-                _check_same(kategorie, record, back)
+                _check_same(category, record, back)
             checked += 1
-    except Abgelehnt as refusal:
+    except InvalidValue as error:
         number = before + (checked if len(lines) == len(batch) else len(lines)) + 1
-        spalte = f"{kategorie.titel[refusal.spalte - 1]}: " if refusal.spalte else ""
-        raise ExtfError(f"Record {number} cannot be written: {spalte}{refusal}") from refusal
+        column = "" if error.column is None else f"{category.titles[error.column]}: "
+        raise ExtfError(f"Record {number} cannot be written: {column}{error}") from error
     return lines
 
 
 def _is_clean(lines: list[str]) -> bool:
     tally = Tally()
     try:
-        tally.at("".join(lines).encode())
+        tally.feed("".join(lines).encode())
     except UnicodeEncodeError as error:
         raise ExtfError(f"A text holds half a character, U+{ord(error.object[error.start]):04X}.") from error
     return tally.is_clean and tally.line == 1
 
 
-def _check_same(kategorie: Kategorie, record: _R, back: _R | Zeilenfehler) -> None:
-    """The order of the further columns may differ; all else must come back as it was given."""
-    if isinstance(back, Zeilenfehler):
-        raise Abgelehnt(back.grund, kategorie.titel.index(back.spalte) + 1 if back.spalte else 0)
-    for name, given, read in zip(record._fields, record, back, strict=True):
-        if given != read and name != "weitere":
-            raise Abgelehnt(f"{name} {given!r} would be read back as {read!r}.")
+def _check_same(category: Category, record: _R, back: _R | RowError) -> None:
+    """Raises InvalidValue if the row reads back differently; only the order within ``weitere`` may change."""
+    if isinstance(back, RowError):
+        raise InvalidValue(back.reason, category.titles.index(back.column) if back.column else None)
+    for name, value, read in zip(record._fields, record, back, strict=True):
+        if value != read and name != "weitere":
+            raise InvalidValue(f"{name} {value!r} would be read back as {read!r}.")
 
 
 class _Text:
-    """The lines of a file that is being made, and which encodings it may have."""
+    """The lines of the file being written, and which encodings can hold them."""
 
     def __init__(self, spool: IO[bytes]) -> None:
         self._spool = spool
@@ -163,9 +167,9 @@ class _Text:
         self._spool.write(data)
         if not data.isascii():
             self._is_ascii = False
-            self._look_at_cp1252(text)
+            self._try_cp1252(text)
 
-    def _look_at_cp1252(self, text: str) -> None:
+    def _try_cp1252(self, text: str) -> None:
         try:
             data = text.encode("cp1252")
         except UnicodeEncodeError:

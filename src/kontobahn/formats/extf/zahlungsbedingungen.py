@@ -7,9 +7,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import ZAHLUNGSBEDINGUNGEN, Abgelehnt, Zeilenfehler
-from kontobahn.formats.extf.header import Kopf
-from kontobahn.formats.extf.values import check_lengths, quote, whole_number
+from kontobahn.formats.extf.format import ZAHLUNGSBEDINGUNGEN, InvalidValue, RowError
+from kontobahn.formats.extf.header import Header
+from kontobahn.formats.extf.values import check_lengths, parse_number, quote
 
 NACH_TAGEN, ALS_ZEITRAUM = 1, 2
 
@@ -17,7 +17,8 @@ NACH_TAGEN, ALS_ZEITRAUM = 1, 2
 class Zeitraum(NamedTuple):
     """For invoices up to a day of the month: the days on which discounts end and the rest is due; 0 is no day.
 
-    Months count from that of the invoice (0, then 1 for the next); a day of 31 is the last of the month.
+    Months count from that of the invoice (0, then 1 for the next); a day of 31 is the last one of the month. The fields
+    are in the order of the columns.
     """
 
     rechnung_bis: int
@@ -30,7 +31,7 @@ class Zeitraum(NamedTuple):
 
 
 class Zahlungsbedingung(NamedTuple):
-    zeile: int
+    line: int
     nummer: int
     bezeichnung: str
     faelligkeitstyp: int
@@ -43,75 +44,90 @@ class Zahlungsbedingung(NamedTuple):
     verwendung: int
 
 
-_FIRST_ZEITRAUM = 9
-_MOST_OF_ZEITRAUM = Zeitraum(31, 31, 9, 31, 9, 31, 9)
-_MOST = {1: 999, 3: 2, 5: 999, 7: 999, 8: 999, 31: 9} | {
-    _FIRST_ZEITRAUM + 7 * zeitraum + field: most
-    for zeitraum in range(3)
-    for field, most in enumerate(_MOST_OF_ZEITRAUM)
-}
+# Columns by their titles: indices into the fields of a row.
+_at = ZAHLUNGSBEDINGUNGEN.titles.index
+_NUMMER, _BEZEICHNUNG, _FAELLIGKEITSTYP = _at("Nummer"), _at("Bezeichnung"), _at("Fälligkeitstyp")
+_SKONTO1_PROZENT, _SKONTO1_TAGE = _at("Skonto 1%"), _at("Skonto 1 Tage")
+_SKONTO2_PROZENT, _SKONTO2_TAGE = _at("Skonto 2 %"), _at("Skonto 2 Tage")
+_FAELLIG_TAGE, _VERWENDUNG = _at("Fällig Tage"), _at("Verwendung")
+# The first column of each period; the others follow in the order of Zeitraum.
+_ZEITRAEUME = tuple(_at(f"Rechnung bis / Zeitraum {number}") for number in (1, 2, 3))
+_MAX_OF_ZEITRAUM = Zeitraum(31, 31, 9, 31, 9, 31, 9)
+_MAX = {
+    _NUMMER: 999, _FAELLIGKEITSTYP: 2, _SKONTO1_TAGE: 999, _SKONTO2_TAGE: 999, _FAELLIG_TAGE: 999, _VERWENDUNG: 9,
+    **{start + field: maximum for start in _ZEITRAEUME for field, maximum in enumerate(_MAX_OF_ZEITRAUM)},
+}  # fmt: skip
 
 
-def parser(_kopf: Kopf) -> Callable[[int, list[str]], Zahlungsbedingung | Zeilenfehler]:
-    def parse(zeile: int, felder: list[str]) -> Zahlungsbedingung | Zeilenfehler:
-        spalte = 1
-        zahlen: dict[int, int] = {}
+def parser(_header: Header) -> Callable[[int, list[str]], Zahlungsbedingung | RowError]:
+    def parse(line: int, fields: list[str]) -> Zahlungsbedingung | RowError:
+        column = _NUMMER
+        numbers: dict[int, int] = {}
         try:
-            for spalte, most in _MOST.items():
-                zahlen[spalte] = whole_number(felder[spalte - 1], most)
-            if not zahlen[1]:
-                raise Abgelehnt(f"'{felder[0]}' is not a number from 1 to 999.", 1)
-            if not zahlen[3]:
-                raise Abgelehnt(f"'{felder[2]}' is neither 1 (days) nor 2 (periods).", 3)
-            check_lengths(felder, {2: 40})
+            for column, maximum in _MAX.items():
+                numbers[column] = parse_number(fields[column], maximum)
+            if not numbers[_NUMMER]:
+                raise InvalidValue(f"'{fields[_NUMMER]}' is not a number from 1 to 999.", _NUMMER)
+            if not numbers[_FAELLIGKEITSTYP]:
+                raise InvalidValue(
+                    f"'{fields[_FAELLIGKEITSTYP]}' is neither 1 (days) nor 2 (periods).", _FAELLIGKEITSTYP
+                )
+            check_lengths(fields, {_BEZEICHNUNG: 40})
             return Zahlungsbedingung(
-                zeile, zahlen[1], felder[1], zahlen[3], _prozent(felder, 4), zahlen[5], _prozent(felder, 6), zahlen[7],
-                zahlen[8], _zeitraeume(zahlen), zahlen[31],
+                line=line, nummer=numbers[_NUMMER], bezeichnung=fields[_BEZEICHNUNG],
+                faelligkeitstyp=numbers[_FAELLIGKEITSTYP], skonto1_prozent=_prozent(fields, _SKONTO1_PROZENT),
+                skonto1_tage=numbers[_SKONTO1_TAGE], skonto2_prozent=_prozent(fields, _SKONTO2_PROZENT),
+                skonto2_tage=numbers[_SKONTO2_TAGE], faellig_tage=numbers[_FAELLIG_TAGE],
+                zeitraeume=_zeitraeume(numbers), verwendung=numbers[_VERWENDUNG],
             )  # fmt: skip
-        except Abgelehnt as refusal:
-            return Zeilenfehler(zeile, ZAHLUNGSBEDINGUNGEN.titel[(refusal.spalte or spalte) - 1], str(refusal))
+        except InvalidValue as error:
+            return RowError.of(ZAHLUNGSBEDINGUNGEN, line, error, column)
 
     return parse
 
 
-def _zeitraeume(zahlen: dict[int, int]) -> tuple[Zeitraum, ...]:
-    """Those that name a day; the months of an unused one are often written as 0."""
-    starts = range(_FIRST_ZEITRAUM, _FIRST_ZEITRAUM + 21, 7)
-    zeitraeume = (Zeitraum._make(zahlen[start + field] for field in range(7)) for start in starts)
+def _zeitraeume(numbers: dict[int, int]) -> tuple[Zeitraum, ...]:
+    """Returns those that name a day; the months of an unused one are often written as 0."""
+    found = (Zeitraum._make(numbers[start + field] for field in range(7)) for start in _ZEITRAEUME)
     return tuple(
         zeitraum
-        for zeitraum in zeitraeume
+        for zeitraum in found
         if zeitraum.rechnung_bis or zeitraum.skonto1_tag or zeitraum.skonto2_tag or zeitraum.faellig_tag
     )
 
 
-def _prozent(felder: list[str], spalte: int) -> Decimal:
-    """Two decimals without a comma, 300 being 3 %; with a comma it says itself what it means."""
-    text = felder[spalte - 1] or "0"
+def _prozent(fields: list[str], column: int) -> Decimal:
+    """Without a comma the number is in hundredths: 300 is 3 %, and so is 3,00."""
+    text = fields[column] or "0"
     if re.fullmatch(r"[0-9]{1,5}", text):
         prozent = Decimal(int(text)).scaleb(-2)
     elif re.fullmatch(r"[0-9]{1,3},[0-9]{1,2}", text):
         prozent = Decimal(text.replace(",", "."))
     else:
-        raise Abgelehnt(f"'{text}' is not a percentage in hundredths.", spalte)
+        raise InvalidValue(f"'{text}' is not a percentage in hundredths.", column)
     if prozent > 100:
-        raise Abgelehnt(f"'{text}' is more than 100 per cent.", spalte)
+        raise InvalidValue(f"'{text}' is more than 100 per cent.", column)
     return prozent.quantize(Decimal("0.01"))
 
 
-def formatter(_kopf: Kopf) -> Callable[[Zahlungsbedingung], str]:
-    def write(bedingung: Zahlungsbedingung) -> str:
-        if len(bedingung.zeitraeume) > 3:
-            raise Abgelehnt(f"'{len(bedingung.zeitraeume)}' periods are more than three.", _FIRST_ZEITRAUM)
-        felder = [
-            str(bedingung.nummer), quote(bedingung.bezeichnung), str(bedingung.faelligkeitstyp),
-            f"{bedingung.skonto1_prozent.scaleb(2):03.0f}", str(bedingung.skonto1_tage),
-            f"{bedingung.skonto2_prozent.scaleb(2):03.0f}", str(bedingung.skonto2_tage), str(bedingung.faellig_tage),
-        ]  # fmt: skip
-        for zeitraum in bedingung.zeitraeume:
-            days = (0, 1, 3, 5)
-            felder += [str(value or "") if field in days else str(value) for field, value in enumerate(zeitraum)]
-        felder += [""] * (29 - len(felder))
-        return ";".join((*felder, quote(""), str(bedingung.verwendung)))
+def formatter(_header: Header) -> Callable[[Zahlungsbedingung], str]:
+    def write(record: Zahlungsbedingung) -> str:
+        if len(record.zeitraeume) > len(_ZEITRAEUME):
+            raise InvalidValue(f"'{len(record.zeitraeume)}' periods are more than three.", _ZEITRAEUME[0])
+        fields = [""] * len(ZAHLUNGSBEDINGUNGEN.titles)
+        fields[_NUMMER] = str(record.nummer)
+        fields[_BEZEICHNUNG] = quote(record.bezeichnung)
+        fields[_FAELLIGKEITSTYP] = str(record.faelligkeitstyp)
+        fields[_SKONTO1_PROZENT] = f"{record.skonto1_prozent.scaleb(2):03.0f}"
+        fields[_SKONTO1_TAGE] = str(record.skonto1_tage)
+        fields[_SKONTO2_PROZENT] = f"{record.skonto2_prozent.scaleb(2):03.0f}"
+        fields[_SKONTO2_TAGE] = str(record.skonto2_tage)
+        fields[_FAELLIG_TAGE] = str(record.faellig_tage)
+        for start, zeitraum in zip(_ZEITRAEUME, record.zeitraeume, strict=False):
+            for index, (name, value) in enumerate(zeitraum._asdict().items(), start):
+                fields[index] = str(value) if name.endswith("_monat") else str(value or "")
+        fields[_at("Leerfeld")] = quote("")
+        fields[_VERWENDUNG] = str(record.verwendung)
+        return ";".join(fields)
 
     return write

@@ -13,7 +13,7 @@ from kontobahn.clock import berlin_datetime
 from kontobahn.db import Database, Tx
 from kontobahn.errors import SetupError
 from kontobahn.formats import extf
-from kontobahn.formats.extf import Buchungssatz, Kopf
+from kontobahn.formats.extf import Buchungssatz, Header
 from kontobahn.ledger.books import persons
 from kontobahn.ledger.books.posting import CLOSING_PERIOD
 from kontobahn.ledger.books.store import Client, Jahr
@@ -36,12 +36,12 @@ def export_bookings(db: Database, client: Client, jahr: Jahr, folder: Path, now:
         number = 0
         while (count := db.read_now(_count_after, client, jahr, after, is_closing=is_closing)) > 0:
             number += 1
-            kopf = _kopf(client, jahr, extf.BUCHUNGSSTAPEL, now, buchungstyp=2 if is_closing else 1)
+            header = _header(client, jahr, extf.BUCHUNGSSTAPEL, now, buchungstyp=2 if is_closing else 1)
             path = _new_file(
-                folder, kopf, extf.BUCHUNGSSTAPEL, number if count > MOST_ROWS_A_FILE or number > 1 else 0, is_closing
+                folder, header, extf.BUCHUNGSSTAPEL, number if count > MOST_ROWS_A_FILE or number > 1 else 0, is_closing
             )
             pages = _Pages(db, client, jahr, after, is_closing=is_closing)
-            extf.write_buchungsstapel(path, kopf, pages)
+            extf.write_buchungsstapel(path, header, pages)
             after = pages.last
             written.append(path)
     return written
@@ -100,9 +100,9 @@ def export_persons(db: Database, client: Client, jahr: Jahr, folder: Path, now: 
     rows = db.read_now(persons.listing, client)
     if not rows:
         return []
-    kopf = _kopf(client, jahr, extf.PERSONENKONTEN, now)
-    path = _new_file(folder, kopf, extf.PERSONENKONTEN, 0, False)
-    extf.write_personenkonten(path, kopf, (_as_person(record, row) for _, record, row in rows))
+    header = _header(client, jahr, extf.PERSONENKONTEN, now)
+    path = _new_file(folder, header, extf.PERSONENKONTEN, 0, False)
+    extf.write_personenkonten(path, header, (_as_person(record, row) for _, record, row in rows))
     return [path]
 
 
@@ -115,7 +115,7 @@ def _as_person(record: dict[str, Any], row: str) -> extf.Personenkonto:
     is_company = bool(record.get("firmenname"))
     kinds = {"COMPANY": "2", "CONTACT_PERSON": "1", "UNDEFINED": "0"}
     return extf.Personenkonto(
-        zeile=0,
+        line=0,
         konto=record["personenkontoNummer"],
         name="" if is_company else contact.get("nachname") or "",
         vorname="" if is_company else contact.get("vorname") or "",
@@ -156,18 +156,18 @@ def _addresses(addresses: list[dict[str, Any]]) -> tuple[extf.Adresse, ...]:
     return tuple(result)
 
 
-def _kopf(client: Client, jahr: Jahr, kategorie: extf.Kategorie, now: int, *, buchungstyp: int = 1) -> Kopf:
+def _header(client: Client, jahr: Jahr, category: extf.Category, now: int, *, buchungstyp: int = 1) -> Header:
     berater, mandant = client.client_id.split("-")
     created: datetime = berlin_datetime(now).replace(tzinfo=None)
-    return extf.make_kopf(
-        kategorie, erzeugt_am=created, berater=int(berater), mandant=int(mandant), wj_beginn=date.fromisoformat(jahr.start),
+    return extf.make_header(
+        category, erzeugt_am=created, berater=int(berater), mandant=int(mandant), wj_beginn=date.fromisoformat(jahr.start),
         sachkontenlaenge=client.konto_laenge, datum_von=date.fromisoformat(jahr.start), datum_bis=date.fromisoformat(jahr.ende),
         bezeichnung="Kontobahn", buchungstyp=buchungstyp, skr=client.kontenrahmen.removeprefix("SKR"),
     )  # fmt: skip
 
 
-def _new_file(folder: Path, kopf: Kopf, kategorie: extf.Kategorie, number: int, is_closing: bool) -> Path:
-    name = extf.file_name(kopf).removesuffix(".csv")
+def _new_file(folder: Path, header: Header, category: extf.Category, number: int, is_closing: bool) -> Path:
+    name = extf.file_name(header).removesuffix(".csv")
     suffix = ("_Abschluss" if is_closing else "") + (f"_{number}" if number else "")
     path = folder / f"{name}{suffix}.csv"
     if path.exists():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
-from kontobahn.formats.extf import ExtfDatei, Zeilenfehler
+from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.books import persons, posting, reading, store
 from kontobahn.ledger.books.mending import PartialRows
@@ -42,7 +43,7 @@ class Report(NamedTuple):
     kategorie: str
     client_id: str
     taken: int
-    refused: list[Zeilenfehler]
+    refused: list[RowError]
     # Rows that an earlier, partial import of the same file had taken.
     known: int = 0
 
@@ -61,7 +62,7 @@ def import_file(
     tx: Tx,
     connection: Connection,
     client_id: str | None,
-    datei: ExtfDatei,
+    file: ExtfFile,
     name: str,
     *,
     rows_sha256: str,
@@ -73,30 +74,30 @@ def import_file(
 
     `another` says that rows which a partial import took before are other bookings in this file.
     """
-    client = _client_of(tx, connection, client_id, datei)
-    kopf = datei.kopf
-    if kopf.sachkontenlaenge != client.konto_laenge:
+    client = _client_of(tx, connection, client_id, file)
+    header = file.header
+    if header.sachkontenlaenge != client.konto_laenge:
         raise Conflict(
-            f"The file has account numbers of {kopf.sachkontenlaenge} digits, the client {client.client_id} has {client.konto_laenge}."
+            f"The file has account numbers of {header.sachkontenlaenge} digits, the client {client.client_id} has {client.konto_laenge}."
         )
-    if kopf.skr and f"SKR{kopf.skr}" != client.kontenrahmen:
-        raise Conflict(f"The file is for SKR{kopf.skr}, the client {client.client_id} has {client.kontenrahmen}.")
-    jahr = store.ensure_year(tx, client, kopf.wj_beginn)
+    if header.skr and f"SKR{header.skr}" != client.kontenrahmen:
+        raise Conflict(f"The file is for SKR{header.skr}, the client {client.client_id} has {client.kontenrahmen}.")
+    jahr = store.ensure_year(tx, client, header.wj_beginn)
     batch = posting.open_batch(
-        tx, client, jahr, kind=f"extf {kopf.kategorie}", source=name, sha256=rows_sha256, bezeichnung=kopf.bezeichnung,
-        is_closing=kopf.buchungstyp == 2,
+        tx, client, jahr, kind=f"extf {header.category}", source=name, sha256=rows_sha256, bezeichnung=header.bezeichnung,
+        is_closing=header.buchungstyp == 2,
     )  # fmt: skip
-    refused: list[Zeilenfehler] = []
+    refused: list[RowError] = []
     known = 0
-    if kopf.kategorie == extf.BUCHUNGSSTAPEL.nummer:
-        before = PartialRows(tx, client, batch, kopf, is_partial=partial, is_another=another)
-        taken = _take_bookings(tx, client, batch, datei, refused, progress, before)
+    if header.category == extf.BUCHUNGSSTAPEL.number:
+        before = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
+        taken = _take_bookings(tx, client, batch, file, refused, progress, before)
         known = before.known
         if partial or not refused:
             before.finish(has_refused=bool(refused))
     else:
-        taken = _RECORDS[kopf.kategorie](tx, client, datei, refused)
-    report = Report(datei.kategorie.name, client.client_id, taken, refused, known)
+        taken = _RECORDS[header.category](tx, client, file, refused)
+    report = Report(file.category.name, client.client_id, taken, refused, known)
     if refused and not partial:
         raise ImportRefused(report._replace(taken=0, known=0))
     return report
@@ -112,16 +113,16 @@ def hash_rows(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _client_of(tx: Tx, connection: Connection, client_id: str | None, datei: ExtfDatei) -> Client:
+def _client_of(tx: Tx, connection: Connection, client_id: str | None, file: ExtfFile) -> Client:
     known = store.clients(tx, connection)
     for client in known:
-        if client.client_id == (client_id or datei.client_id):
+        if client.client_id == (client_id or file.header.client_id):
             return client
     names = ", ".join(client.client_id for client in known) or "none"
     if client_id is not None:
         raise Conflict(f"The connection has no client {client_id}, only {names}.")
     raise Conflict(
-        f"The file is of the client {datei.client_id}, and the connection has {names}. Say with --client whose books it goes into."
+        f"The file is of the client {file.header.client_id}, and the connection has {names}. Say with --client whose books it goes into."
     )
 
 
@@ -129,70 +130,79 @@ def _take_bookings(
     tx: Tx,
     client: Client,
     batch: posting.Batch,
-    datei: ExtfDatei,
-    refused: list[Zeilenfehler],
+    file: ExtfFile,
+    refused: list[RowError],
     progress: Progress,
     before: PartialRows,
 ) -> int:
     poster = Poster(tx, client, batch)
     last_day = batch.jahr.ende
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    for number, satz in enumerate(datei.buchungssaetze()):
+    for number, record in enumerate(file.buchungssaetze()):
         if number % REPORT_EVERY == 0:
-            progress(datei.bytes_read, datei.total_bytes)
-        if isinstance(satz, Zeilenfehler):
-            refused.append(satz)
+            progress(file.bytes_read, file.total_bytes)
+        if isinstance(record, RowError):
+            refused.append(record)
             continue
-        (zeile, umsatz, soll, waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2,
-         skonto, buchungstext, kost1, kost2, generalumkehr, weitere) = satz  # fmt: skip
-        booking = Satz(umsatz, soll, konto + zeros, gegenkonto + zeros, belegdatum, bu_schluessel, belegfeld1, buchungstext, waehrung,
-                       kurs, basis_umsatz, belegfeld2, skonto, kost1, kost2, generalumkehr, weitere)  # fmt: skip
-        if belegdatum > last_day:
-            refused.append(
-                Zeilenfehler(zeile, "Belegdatum", f"{belegdatum} lies after the fiscal year, which ends on {last_day}.")
-            )
+        satz = _as_satz(record, zeros)
+        if satz.belegdatum > last_day:
+            reason = f"{satz.belegdatum} lies after the fiscal year, which ends on {last_day}."
+            refused.append(RowError(record.line, "Belegdatum", reason))
             continue
-        if before.has(booking):
+        if before.has(satz):
             continue
         try:
-            poster.add(booking)
-            before.take(booking)
+            poster.add(satz)
+            before.take(satz)
         except KontierungError as error:
-            refused.append(Zeilenfehler(zeile, error.field, f"{error.field} {error.reason}."))
-    progress(datei.total_bytes, datei.total_bytes)
+            refused.append(RowError(record.line, error.field, f"{error.field} {error.reason}."))
+    progress(file.total_bytes, file.total_bytes)
     return poster.finish()
 
 
-def _take_labels(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
+# The fields of a Satz, taken by name from a row of the file; a million rows go through here.
+_fields_of_satz = itemgetter(*map(Buchungssatz._fields.index, Satz._fields))
+_KONTO, _GEGENKONTO = Satz._fields.index("konto"), Satz._fields.index("gegenkonto")
+
+
+def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
+    """The row with technical account numbers."""
+    values = [*_fields_of_satz(record)]
+    values[_KONTO] += zeros
+    values[_GEGENKONTO] += zeros
+    return tuple.__new__(Satz, values)
+
+
+def _take_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     labels = []
-    for zeile in datei.kontenbeschriftungen():
-        if isinstance(zeile, Zeilenfehler):
-            refused.append(zeile)
+    for record in file.kontenbeschriftungen():
+        if isinstance(record, RowError):
+            refused.append(record)
         else:
-            labels.append((zeile.konto + zeros, zeile.beschriftung))
+            labels.append((record.konto + zeros, record.beschriftung))
     store.label_accounts(tx, client, labels)
     return len(labels)
 
 
-def _take_persons(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
+def _take_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     taken = 0
-    for person in datei.personenkonten():
-        if isinstance(person, Zeilenfehler):
+    for person in file.personenkonten():
+        if isinstance(person, RowError):
             refused.append(person)
         elif len(person.konto) != client.konto_laenge + 1:
             # The format allows labels of ledger accounts here.
-            store.label_accounts(tx, client, [(person.konto + zeros, extf.bezeichnung(person))])
+            store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
             taken += 1
         else:
             row = encode_text(person)
-            persons.store(tx, client, person.konto + zeros, _as_record(client, datei, person), extf=row)
+            persons.store(tx, client, person.konto + zeros, _as_record(client, file, person), extf=row)
             taken += 1
     return taken
 
 
-def _as_record(client: Client, datei: ExtfDatei, person: extf.Personenkonto) -> Personenkonto:
+def _as_record(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Personenkonto:
     """The file's row as the API knows a person account."""
     kinds = {"1": "CONTACT_PERSON", "2": "COMPANY"}
     name = person.name or person.name_ohne_angabe
@@ -203,7 +213,7 @@ def _as_record(client: Client, datei: ExtfDatei, person: extf.Personenkonto) -> 
         kontaktTyp=kinds.get(person.adressattyp, "COMPANY" if person.firmenname else "UNDEFINED"),  # type: ignore[arg-type]
         kontenrahmen=client.kontenrahmen,  # type: ignore[arg-type]
         kontonummernLaenge=client.konto_laenge,
-        geschaeftsjahrStartDatum=datei.kopf.wj_beginn,
+        geschaeftsjahrStartDatum=file.header.wj_beginn,
         firmenname=person.firmenname or None,
         ustId=person.ust_id or None,
         emailAdressen=[Email(email=person.email)] if person.email else [],
@@ -230,10 +240,10 @@ def _as_record(client: Client, datei: ExtfDatei, person: extf.Personenkonto) -> 
     )
 
 
-def _take_terms(tx: Tx, client: Client, datei: ExtfDatei, refused: list[Zeilenfehler]) -> int:
+def _take_terms(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     taken = 0
-    for bedingung in datei.zahlungsbedingungen():
-        if isinstance(bedingung, Zeilenfehler):
+    for bedingung in file.zahlungsbedingungen():
+        if isinstance(bedingung, RowError):
             refused.append(bedingung)
         else:
             reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
@@ -279,8 +289,8 @@ def _deadline(tag: int, monat: int) -> str | None:
     return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
 
 
-_RECORDS: dict[int, Callable[[Tx, Client, ExtfDatei, list[Zeilenfehler]], int]] = {
-    extf.PERSONENKONTEN.nummer: _take_persons,
-    extf.KONTENBESCHRIFTUNGEN.nummer: _take_labels,
-    extf.ZAHLUNGSBEDINGUNGEN.nummer: _take_terms,
+_RECORDS: dict[int, Callable[[Tx, Client, ExtfFile, list[RowError]], int]] = {
+    extf.PERSONENKONTEN.number: _take_persons,
+    extf.KONTENBESCHRIFTUNGEN.number: _take_labels,
+    extf.ZAHLUNGSBEDINGUNGEN.number: _take_terms,
 }

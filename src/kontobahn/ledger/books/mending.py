@@ -10,7 +10,7 @@ import hashlib
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.formats.extf import Kopf
+from kontobahn.formats.extf import Header
 from kontobahn.ledger.books.posting import FLUSH_EVERY, Batch, Satz
 from kontobahn.ledger.books.store import Client
 
@@ -23,11 +23,13 @@ _ADD = (
 class PartialRows:
     """What earlier partial imports took, and where this one is partial too, what it takes."""
 
-    def __init__(self, tx: Tx, client: Client, batch: Batch, kopf: Kopf, *, is_partial: bool, is_another: bool) -> None:
+    def __init__(
+        self, tx: Tx, client: Client, batch: Batch, header: Header, *, is_partial: bool, is_another: bool
+    ) -> None:
         self._tx, self._mandant, self._batch = tx, client.mandant, batch.id
-        self._kopf = _digest((
-            kopf.kategorie, kopf.berater, kopf.mandant, kopf.wj_beginn, kopf.datum_von, kopf.datum_bis, kopf.bezeichnung,
-            kopf.buchungstyp,
+        self._header = _digest((
+            header.category, header.berater, header.mandant, header.wj_beginn, header.datum_von, header.datum_bis, header.bezeichnung,
+            header.buchungstyp,
         ))  # fmt: skip
         self._is_partial = is_partial
         # Of each batch: its header and how many rows it took; and how many of them this file has.
@@ -44,7 +46,7 @@ class PartialRows:
         for batch, digest, kopf, times in self._tx.all(
             "SELECT batch, digest, kopf, times FROM books_partial_rows WHERE mandant = ?"
             " ORDER BY CASE WHEN kopf = ? THEN 1 ELSE 0 END, batch",
-            self._mandant, self._kopf,
+            self._mandant, self._header,
         ):  # fmt: skip
             self._earlier[batch] = (kopf, self._earlier.get(batch, ("", 0))[1] + times)
             self._left.setdefault(digest, []).extend([batch] * times)
@@ -76,7 +78,7 @@ class PartialRows:
         """Conflict where the file holds some rows of an earlier one but is not that file mended."""
         for batch, found in self._found.items():
             kopf, rows = self._earlier[batch]
-            if kopf != self._kopf or found != rows:
+            if kopf != self._header or found != rows:
                 raise Conflict(
                     f"{found} of the {rows} rows that were taken with --partial from {self._source(batch)} are in this file"
                     " again, but it is not that file with only the refused rows mended. Nothing was taken. Import a file with the"
@@ -94,7 +96,7 @@ class PartialRows:
         return str(row[0]) if row else batch
 
     def _flush(self) -> None:
-        rows = [(self._mandant, self._batch, digest, self._kopf, times) for digest, times in self._taken.items()]
+        rows = [(self._mandant, self._batch, digest, self._header, times) for digest, times in self._taken.items()]
         self._tx.many(_ADD, rows)
         self._taken = {}
 

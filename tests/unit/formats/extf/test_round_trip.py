@@ -22,9 +22,9 @@ from kontobahn.formats.extf import (
     Adresse,
     Bankverbindung,
     Buchungssatz,
-    Kategorie,
+    Category,
+    Header,
     Kontobeschriftung,
-    Kopf,
     Personenkonto,
     Zahlungsbedingung,
     Zeitraum,
@@ -34,7 +34,7 @@ from kontobahn.formats.extf import (
     write_personenkonten,
     write_zahlungsbedingungen,
 )
-from tests.unit.formats.extf.files import kopf_2024
+from tests.unit.formats.extf.files import header_2024
 
 MARKS = {"cp1252": b"", "utf-8": codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
 CHARACTERS = st.one_of(st.sampled_from("äöüßÄÖÜ€\";,'– abcXYZ019"), st.characters(exclude_categories=("Cs", "Cc")))
@@ -44,8 +44,8 @@ def texts(longest: int, *, least: int = 0) -> st.SearchStrategy[str]:
     return st.text(CHARACTERS, min_size=least, max_size=longest)
 
 
-def weitere(kategorie: Kategorie) -> st.SearchStrategy[str]:
-    columns = st.dictionaries(st.sampled_from(kategorie.weitere), texts(20, least=1), max_size=5)
+def weitere(category: Category) -> st.SearchStrategy[str]:
+    columns = st.dictionaries(st.sampled_from(category.not_understood), texts(20, least=1), max_size=5)
     return columns.map(
         lambda filled: (
             msgspec.json.encode({str(number): filled[number] for number in sorted(filled)}).decode() if filled else ""
@@ -70,7 +70,7 @@ def buchungssaetze(draw: st.DrawFn) -> Buchungssatz:
     key = draw(KEYS)
     foreign = draw(st.booleans())
     return Buchungssatz(
-        zeile=0, umsatz=draw(CENTS), soll=draw(st.booleans()), waehrung="CHF" if foreign else "EUR",
+        line=0, umsatz=draw(CENTS), soll=draw(st.booleans()), waehrung="CHF" if foreign else "EUR",
         kurs=draw(st.sampled_from(["", "1,081000", "12"])),
         basis_umsatz=draw(CENTS) if foreign else draw(st.one_of(st.none(), CENTS)),
         konto=konto, gegenkonto=gegenkonto, bu_schluessel=key, belegdatum=draw(DAYS),
@@ -95,14 +95,14 @@ def bankverbindungen(draw: st.DrawFn) -> tuple[Bankverbindung, ...]:
 
 PERSONEN = st.builds(
     Personenkonto,
-    zeile=st.just(0), konto=digits("123456789", 4), name=texts(30), vorname=texts(30), firmenname=texts(50),
+    line=st.just(0), konto=digits("123456789", 4), name=texts(30), vorname=texts(30), firmenname=texts(50),
     name_ohne_angabe=texts(50), adressattyp=st.sampled_from(["", "0", "1", "2"]), anrede=texts(30),
     ust_id=st.one_of(texts(13), st.builds(str.__add__, st.sampled_from(["DE", "ATU", "EL"]), texts(12))),
     adressen=adressen(), telefon=texts(60), email=texts(60), fax=texts(60), bankverbindungen=bankverbindungen(),
     zahlungsbedingung=st.integers(0, 999), kurzbezeichnung=texts(15), weitere=weitere(PERSONENKONTEN),
 )  # fmt: skip
 KONTOBESCHRIFTUNGEN = st.builds(
-    Kontobeschriftung, zeile=st.just(0), konto=KONTEN, beschriftung=texts(300, least=1), sprache=texts(5)
+    Kontobeschriftung, line=st.just(0), konto=KONTEN, beschriftung=texts(300, least=1), sprache=texts(5)
 )
 TAG, MONAT, TAGE = st.integers(0, 31), st.integers(0, 9), st.integers(0, 999)
 ZEITRAEUME = st.builds(Zeitraum, TAG, TAG, MONAT, TAG, MONAT, TAG, MONAT).filter(
@@ -111,33 +111,33 @@ ZEITRAEUME = st.builds(Zeitraum, TAG, TAG, MONAT, TAG, MONAT, TAG, MONAT).filter
 PROZENT = st.integers(0, 10_000).map(lambda hundredths: Decimal(hundredths).scaleb(-2))
 BEDINGUNGEN = st.builds(
     Zahlungsbedingung,
-    zeile=st.just(0), nummer=st.integers(1, 999), bezeichnung=texts(40), faelligkeitstyp=st.integers(1, 2),
+    line=st.just(0), nummer=st.integers(1, 999), bezeichnung=texts(40), faelligkeitstyp=st.integers(1, 2),
     skonto1_prozent=PROZENT, skonto1_tage=TAGE, skonto2_prozent=PROZENT, skonto2_tage=TAGE, faellig_tage=TAGE,
     zeitraeume=st.lists(ZEITRAEUME, max_size=3).map(tuple), verwendung=st.integers(0, 9),
 )  # fmt: skip
 
 
-def check(write: Callable[[Any, Kopf, Any], int], kategorie: Kategorie, records: Sequence[Any]) -> None:
+def check(write: Callable[[Any, Header, Any], int], category: Category, records: Sequence[Any]) -> None:
     target = io.BytesIO()
-    assert write(target, kopf_2024(kategorie), records) == len(records)
-    with open_extf(target) as datei:
-        kodierung, kopf = datei.kodierung, datei.kopf
-        assert _without_lines(datei) == list(records)
-    assert kopf == kopf_2024(kategorie)
-    text = target.getvalue().decode("utf-8-sig" if kodierung == "utf-8" else kodierung)
+    assert write(target, header_2024(category), records) == len(records)
+    with open_extf(target) as file:
+        encoding, header = file.encoding, file.header
+        assert _without_lines(file) == list(records)
+    assert header == header_2024(category)
+    text = target.getvalue().decode("utf-8-sig" if encoding == "utf-8" else encoding)
     for name, mark in MARKS.items():
         if name != "cp1252":
             assert _without_lines(open_extf(io.BytesIO(mark + text.encode(name)))) == list(records)
 
 
-def _without_lines(datei: Any) -> list[Any]:
-    found = list(datei)
-    assert [record.zeile for record in found] == list(range(3, 3 + len(found)))
-    return [record._replace(zeile=0) for record in found]
+def _without_lines(file: Any) -> list[Any]:
+    found = list(file)
+    assert [record.line for record in found] == list(range(3, 3 + len(found)))
+    return [record._replace(line=0) for record in found]
 
 
 @pytest.mark.parametrize(
-    ("write", "kategorie", "records"),
+    ("write", "category", "records"),
     [
         (write_buchungsstapel, BUCHUNGSSTAPEL, buchungssaetze()),
         (write_personenkonten, PERSONENKONTEN, PERSONEN),
@@ -149,6 +149,6 @@ def _without_lines(datei: Any) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_records_come_back_as_they_were(
-    write: Callable[[Any, Kopf, Any], int], kategorie: Kategorie, records: st.SearchStrategy[Any], data: st.DataObject
+    write: Callable[[Any, Header, Any], int], category: Category, records: st.SearchStrategy[Any], data: st.DataObject
 ) -> None:
-    check(write, kategorie, data.draw(st.lists(records, max_size=4)))
+    check(write, category, data.draw(st.lists(records, max_size=4)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.formats.extf import Buchungssatz, ExtfError, Zeilenfehler, open_extf
+from kontobahn.formats.extf import Buchungssatz, ExtfError, RowError, open_extf
 from kontobahn.formats.extf.encoding import Tally
 from kontobahn.formats.extf.values import Memo
 from tests.unit.formats.extf.files import read, refusal, satz, text_of
@@ -20,9 +20,9 @@ GOOD = satz()
 
 def test_every_refused_row_is_told_by_its_line() -> None:
     found = read(text_of(GOOD, satz(changed={1: "x"}), GOOD, satz(changed={10: "9999"}), GOOD, "1;2;3", GOOD))
-    assert [row.zeile for row in found] == [3, 4, 5, 6, 7, 8, 9]
-    refused = [row for row in found if isinstance(row, Zeilenfehler)]
-    assert [(row.zeile, row.spalte) for row in refused] == [
+    assert [row.line for row in found] == [3, 4, 5, 6, 7, 8, 9]
+    refused = [row for row in found if isinstance(row, RowError)]
+    assert [(row.line, row.column) for row in refused] == [
         (4, "Umsatz (ohne Soll/Haben-Kz)"),
         (6, "Belegdatum"),
         (8, ""),
@@ -54,25 +54,25 @@ def test_a_row_of_nothing_but_its_end_is_refused() -> None:
 )
 def test_a_wrong_quote_takes_no_other_row_with_it(row: str) -> None:
     found = read(text_of(*[GOOD] * 150, row, *[GOOD] * 150))
-    assert [row.zeile for row in found] == list(range(3, 304))
-    assert [row.zeile for row in found if isinstance(row, Zeilenfehler)] == [153]
+    assert [row.line for row in found] == list(range(3, 304))
+    assert [row.line for row in found if isinstance(row, RowError)] == [153]
 
 
 def test_a_line_break_in_a_text_is_refused_in_both_lines() -> None:
     found = read(text_of(GOOD, satz(changed={14: '"two\r\nlines"'}), GOOD))
-    assert [type(row) for row in found] == [Buchungssatz, Zeilenfehler, Zeilenfehler, Buchungssatz]
-    assert [row.zeile for row in found] == [3, 4, 5, 6]
+    assert [type(row) for row in found] == [Buchungssatz, RowError, RowError, Buchungssatz]
+    assert [row.line for row in found] == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("control", ["\0", "\t", "\r", "\x1f", "\x7f"])
 def test_a_control_character_is_refused(control: str) -> None:
     found = read(text_of(GOOD, satz(changed={14: f'"a{control}b"'}), GOOD))
-    assert [type(row) for row in found] == [Buchungssatz, Zeilenfehler, Buchungssatz]
+    assert [type(row) for row in found] == [Buchungssatz, RowError, Buchungssatz]
     assert found[1] == (4, "Buchungstext", f"The text holds the control character 0x{ord(control):02X}.")
 
 
 def test_a_control_character_outside_of_quotes_is_refused() -> None:
-    assert refusal(satz(changed={20: "a\rb"})).spalte == "Beleglink"
+    assert refusal(satz(changed={20: "a\rb"})).column == "Beleglink"
 
 
 def test_quotes_and_semicolons_within_a_text_are_text() -> None:
@@ -114,11 +114,11 @@ def test_what_is_remembered_is_bounded() -> None:
 
 def test_a_line_end_across_two_blocks_is_one() -> None:
     whole, parted, broken = Tally(), Tally(), Tally()
-    whole.at(b"a\r\nb\r\n")
+    whole.feed(b"a\r\nb\r\n")
     for block in (b"a\r", b"", b"\nb\r", b"\n"):
-        parted.at(block)
+        parted.feed(block)
     for block in (b"a\r", b"b\r\n"):
-        broken.at(block)
+        broken.feed(block)
     assert (whole.line, whole.is_clean) == (parted.line, parted.is_clean) == (3, True)
     assert (broken.line, broken.is_clean) == (2, False)
 
@@ -128,8 +128,8 @@ def test_a_long_file_is_read_in_little_memory(tmp_path: Path) -> None:
     path.write_text(text_of(*(satz(changed={11: f"RE-{number}"}) for number in range(20_000))), "cp1252", newline="")
     tracemalloc.start()
     try:
-        with open_extf(path) as datei:
-            count = sum(isinstance(row, Buchungssatz) for row in datei.buchungssaetze())
+        with open_extf(path) as file:
+            count = sum(isinstance(row, Buchungssatz) for row in file.buchungssaetze())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -138,7 +138,7 @@ def test_a_long_file_is_read_in_little_memory(tmp_path: Path) -> None:
     assert peak < 2_500_000
 
 
-QUOTED = ";".join(f'"{feld}"' for feld in GOOD.split(";"))
+QUOTED = ";".join(f'"{field}"' for field in GOOD.split(";"))
 DAMAGES = st.lists(
     st.tuples(st.integers(0, len(QUOTED)), st.integers(0, 3), st.text('";,x1 \t', max_size=4)), min_size=1, max_size=6
 )
@@ -164,5 +164,5 @@ def test_no_damage_to_the_bytes_brings_the_reader_down(at: int, damage: bytes, e
     except ExtfError as error:
         reasons = [str(error)]
     else:
-        reasons = [row.grund for row in found if isinstance(row, Zeilenfehler)]
+        reasons = [row.reason for row in found if isinstance(row, RowError)]
     assert all(reason.endswith(".") for reason in reasons)

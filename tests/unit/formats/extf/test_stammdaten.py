@@ -17,7 +17,7 @@ from kontobahn.formats.extf import (
     Personenkonto,
     Zahlungsbedingung,
     Zeitraum,
-    bezeichnung,
+    display_name,
 )
 from tests.unit.formats.extf.files import Columns, read, refusal, text_of, with_columns
 
@@ -27,7 +27,7 @@ def person_row(changed: Columns) -> str:
 
 
 def read_person(changed: Columns) -> Personenkonto:
-    (found,) = read(text_of(person_row(changed), kategorie=PERSONENKONTEN))
+    (found,) = read(text_of(person_row(changed), category=PERSONENKONTEN))
     assert isinstance(found, Personenkonto), found
     return found
 
@@ -43,7 +43,7 @@ def test_every_column_of_a_company_that_has_a_meaning_is_read() -> None:
     found = read_person(columns)
     assert json.loads(found.weitere) == {"3": "Möbel", "15": "STR", "41": "12345678", "222": "M-1"}
     assert found._replace(weitere="") == Personenkonto(
-        zeile=3, konto="70001", name="", vorname="", firmenname='Grünholz GmbH & Co. "KG"', name_ohne_angabe="",
+        line=3, konto="70001", name="", vorname="", firmenname='Grünholz GmbH & Co. "KG"', name_ohne_angabe="",
         adressattyp="2", anrede="Firma", ust_id="DE123456789",
         adressen=(
             Adresse("Ringstraße 5", "1234", "04109", "Köln", "DE", "Hof 2"),
@@ -70,7 +70,7 @@ def test_every_column_of_a_company_that_has_a_meaning_is_read() -> None:
     ],
 )
 def test_a_person_a_company_and_what_is_neither_have_a_name(columns: Columns, name: str) -> None:
-    assert bezeichnung(read_person(columns)) == name
+    assert display_name(read_person(columns)) == name
 
 
 def test_an_account_with_nothing_but_its_number_is_taken() -> None:
@@ -79,15 +79,15 @@ def test_an_account_with_nothing_but_its_number_is_taken() -> None:
 
 
 def test_a_file_of_the_year_before_has_243_columns() -> None:
-    titel = ";".join(PERSONENKONTEN.titel[:243]).replace("IBAN-Nr. ", "IBAN ").replace("EU-UStID", "EU-USt-IdNr.")
+    titles = ";".join(PERSONENKONTEN.titles[:243]).replace("IBAN-Nr. ", "IBAN ").replace("EU-UStID", "EU-USt-IdNr.")
     row = with_columns("10001", {45: "DE02120300000000202051"}, 243)
-    (found,) = read(text_of(row, kategorie=PERSONENKONTEN, titel=titel))
+    (found,) = read(text_of(row, category=PERSONENKONTEN, titles=titles))
     assert isinstance(found, Personenkonto)
     assert found.bankverbindungen == (Bankverbindung(1, "DE02120300000000202051", "", "", haupt=False),)
 
 
 @pytest.mark.parametrize(
-    ("changed", "spalte"),
+    ("changed", "column"),
     [
         ({1: "1000"}, "Konto"),
         ({1: "01000"}, "Konto"),
@@ -103,10 +103,10 @@ def test_a_file_of_the_year_before_has_243_columns() -> None:
         ({109: "1000"}, "Zahlungsbedingung"),
     ],
 )
-def test_what_a_personenkonto_cannot_hold_is_refused(changed: Columns, spalte: str) -> None:
+def test_what_a_personenkonto_cannot_hold_is_refused(changed: Columns, column: str) -> None:
     found = refusal(person_row(changed), PERSONENKONTEN)
-    assert (found.zeile, found.spalte) == (3, spalte)
-    assert f"'{next(iter(changed.values()))}'" in found.grund or found.grund == "The account is missing."
+    assert (found.line, found.column) == (3, column)
+    assert f"'{next(iter(changed.values()))}'" in found.reason or found.reason == "The account is missing."
 
 
 def test_the_long_name_of_an_account_wins() -> None:
@@ -115,7 +115,7 @@ def test_the_long_name_of_an_account_wins() -> None:
         '1200;"Bank";"de-DE";""',
         "10001;Beck;;",
     )
-    assert read(text_of(*rows, kategorie=KONTENBESCHRIFTUNGEN)) == [
+    assert read(text_of(*rows, category=KONTENBESCHRIFTUNGEN)) == [
         Kontobeschriftung(3, "0085", "Grundstückswerte eigener bebauter Grundstücke", "de-DE"),
         Kontobeschriftung(4, "1200", "Bank", "de-DE"),
         Kontobeschriftung(5, "10001", "Beck", ""),
@@ -123,7 +123,7 @@ def test_the_long_name_of_an_account_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "spalte"),
+    ("row", "column"),
     [
         ("x;Bank;de-DE;", "Konto"),
         ("1200;;de-DE;", "Kontobeschriftung"),
@@ -132,8 +132,8 @@ def test_the_long_name_of_an_account_wins() -> None:
         ("1200;Bank;deutsch;", "SprachId"),
     ],
 )
-def test_a_wrong_name_of_an_account_is_refused(row: str, spalte: str) -> None:
-    assert refusal(row, KONTENBESCHRIFTUNGEN).spalte == spalte
+def test_a_wrong_name_of_an_account_is_refused(row: str, column: str) -> None:
+    assert refusal(row, KONTENBESCHRIFTUNGEN).column == column
 
 
 def bedingung_row(beginning: str, changed: Columns | None = None) -> str:
@@ -142,14 +142,14 @@ def bedingung_row(beginning: str, changed: Columns | None = None) -> str:
 
 def test_terms_by_days() -> None:
     row = bedingung_row('11;"3 % 7 Tage, 2 % 14 Tage";1;300;7;200;14;30', {11: "0", 13: "0", 31: "0"})
-    assert read(text_of(row, kategorie=ZAHLUNGSBEDINGUNGEN)) == [
+    assert read(text_of(row, category=ZAHLUNGSBEDINGUNGEN)) == [
         Zahlungsbedingung(3, 11, "3 % 7 Tage, 2 % 14 Tage", 1, Decimal("3.00"), 7, Decimal("2.00"), 14, 30, (), 0)
     ]
 
 
 def test_terms_by_periods_of_the_month() -> None:
     row = '15;"Zweimal im Monat";2;250;0;000;0;0;15;25;0;;0;31;0;31;10;1;;0;15;1;;;;;;;;"";1'
-    (found,) = read(text_of(row, kategorie=ZAHLUNGSBEDINGUNGEN))
+    (found,) = read(text_of(row, category=ZAHLUNGSBEDINGUNGEN))
     assert isinstance(found, Zahlungsbedingung)
     assert (found.skonto1_prozent, found.skonto2_prozent, found.verwendung) == (Decimal("2.50"), Decimal("0.00"), 1)
     assert found.zeitraeume == (Zeitraum(15, 25, 0, 0, 0, 31, 0), Zeitraum(31, 10, 1, 0, 0, 15, 1))
@@ -157,19 +157,19 @@ def test_terms_by_periods_of_the_month() -> None:
 
 def test_terms_that_are_odd_are_taken_nevertheless() -> None:
     row = bedingung_row("20;Seltsam;1;200;14;2200;7;5")
-    (found,) = read(text_of(row, kategorie=ZAHLUNGSBEDINGUNGEN))
+    (found,) = read(text_of(row, category=ZAHLUNGSBEDINGUNGEN))
     assert isinstance(found, Zahlungsbedingung)
     assert (found.skonto2_prozent, found.faellig_tage) == (Decimal("22.00"), 5)
 
 
 def test_a_percentage_with_a_comma_says_itself_what_it_means() -> None:
-    (found,) = read(text_of(bedingung_row("20;Komma;1;2,5;14"), kategorie=ZAHLUNGSBEDINGUNGEN))
+    (found,) = read(text_of(bedingung_row("20;Komma;1;2,5;14"), category=ZAHLUNGSBEDINGUNGEN))
     assert isinstance(found, Zahlungsbedingung)
     assert found.skonto1_prozent == Decimal("2.50")
 
 
 @pytest.mark.parametrize(
-    ("beginning", "spalte"),
+    ("beginning", "column"),
     [
         (";Leer;1", "Nummer"),
         ("1000;Zu groß;1", "Nummer"),
@@ -184,5 +184,5 @@ def test_a_percentage_with_a_comma_says_itself_what_it_means() -> None:
         ("20;Kein Monat;2;;;;;;31;10;10", "Skonto 1 Monat / Zeitraum 1"),
     ],
 )
-def test_terms_that_cannot_be_represented_are_refused(beginning: str, spalte: str) -> None:
-    assert refusal(bedingung_row(beginning), ZAHLUNGSBEDINGUNGEN).spalte == spalte
+def test_terms_that_cannot_be_represented_are_refused(beginning: str, column: str) -> None:
+    assert refusal(bedingung_row(beginning), ZAHLUNGSBEDINGUNGEN).column == column

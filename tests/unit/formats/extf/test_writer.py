@@ -23,8 +23,8 @@ from kontobahn.formats.extf import (
     Bankverbindung,
     Buchungssatz,
     ExtfError,
+    Header,
     Kontobeschriftung,
-    Kopf,
     Personenkonto,
     Zahlungsbedingung,
     Zeitraum,
@@ -35,24 +35,24 @@ from kontobahn.formats.extf import (
     write_personenkonten,
     write_zahlungsbedingungen,
 )
-from tests.unit.formats.extf.files import kopf_2024
+from tests.unit.formats.extf.files import header_2024
 
 SATZ = Buchungssatz(
-    zeile=0, umsatz=11900, soll=True, waehrung="EUR", kurs="", basis_umsatz=None, konto="10001", gegenkonto="8400",
+    line=0, umsatz=11900, soll=True, waehrung="EUR", kurs="", basis_umsatz=None, konto="10001", gegenkonto="8400",
     bu_schluessel="", belegdatum="2024-03-15", belegfeld1="RE-1", belegfeld2="", skonto=0, buchungstext='Büro; "A4"',
     kost1="", kost2="", generalumkehr=False, weitere='{"114":"0"}',
 )  # fmt: skip
 PERSON = Personenkonto(
-    zeile=0, konto="10001", name="Beck", vorname="Ada", firmenname="", name_ohne_angabe="", adressattyp="1", anrede="",
+    line=0, konto="10001", name="Beck", vorname="Ada", firmenname="", name_ohne_angabe="", adressattyp="1", anrede="",
     ust_id="", adressen=(), telefon="", email="", fax="", bankverbindungen=(), zahlungsbedingung=0, kurzbezeichnung="",
     weitere="",
 )  # fmt: skip
 BEDINGUNG = Zahlungsbedingung(0, 14, "14 Tage", 1, Decimal("0.00"), 0, Decimal("0.00"), 0, 14, (), 0)
 
 
-def written(*saetze: Buchungssatz, kopf: Kopf | None = None) -> bytes:
+def written(*saetze: Buchungssatz, header: Header | None = None) -> bytes:
     target = io.BytesIO()
-    assert write_buchungsstapel(target, kopf or kopf_2024(), saetze) == len(saetze)
+    assert write_buchungsstapel(target, header or header_2024(), saetze) == len(saetze)
     return target.getvalue()
 
 
@@ -62,7 +62,7 @@ def test_a_file_follows_the_rules_of_the_format() -> None:
         '"EXTF";700;21;"Buchungsstapel";13;20240607101112131;;"KB";"";"";4711;12;20240101;4;20240101;20241231;"Probe";"";1;;0;'
         '"EUR";;"";;;"03";;;"";""'
     )
-    assert lines[1].split(";") == list(BUCHUNGSSTAPEL.titel)
+    assert lines[1].split(";") == list(BUCHUNGSSTAPEL.titles)
     assert lines[2].startswith('119,00;"S";"";;;"";10001;8400;"";1503;"RE-1";"";;"Büro; ""A4""";;"";;;;"";"";')
     assert len(next(csv.reader([lines[2]], delimiter=";"))) == 125
     assert lines[3:] == [""]
@@ -95,14 +95,14 @@ def test_code_page_1252_is_left_only_where_it_does_not_suffice(text: str, mark: 
 def test_a_text_that_would_pass_for_utf8_is_written_as_utf8() -> None:
     konto = Kontobeschriftung(3, "1200", "Ã¼", "de-DE")
     target = io.BytesIO()
-    write_kontenbeschriftungen(target, kopf_2024(KONTENBESCHRIFTUNGEN), [konto])
+    write_kontenbeschriftungen(target, header_2024(KONTENBESCHRIFTUNGEN), [konto])
     assert target.getvalue().startswith(codecs.BOM_UTF8)
     assert list(open_extf(target)) == [konto]
 
 
 def test_a_long_file_is_recoded_across_its_blocks() -> None:
-    saetze = [SATZ._replace(zeile=3 + n, buchungstext="ü" * 60, belegfeld1=f"RE-{n}") for n in range(5_000)]
-    for texts in ([], [SATZ._replace(zeile=5_003, buchungstext="Ł")]):
+    saetze = [SATZ._replace(line=3 + n, buchungstext="ü" * 60, belegfeld1=f"RE-{n}") for n in range(5_000)]
+    for texts in ([], [SATZ._replace(line=5_003, buchungstext="Ł")]):
         assert list(open_extf(io.BytesIO(written(*saetze, *texts)))) == [*saetze, *texts]
 
 
@@ -115,9 +115,9 @@ def test_a_path_gets_a_whole_file_or_none(tmp_path: Path) -> None:
         raise RuntimeError("the database went away")
 
     with pytest.raises(RuntimeError):
-        write_buchungsstapel(path, kopf_2024(), saetze())
+        write_buchungsstapel(path, header_2024(), saetze())
     assert path.read_bytes() == b"before"
-    assert write_buchungsstapel(str(path), kopf_2024(), [SATZ]) == 1
+    assert write_buchungsstapel(str(path), header_2024(), [SATZ]) == 1
     assert path.read_bytes() == written(SATZ)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -173,7 +173,7 @@ def test_the_order_of_further_columns_does_not_matter() -> None:
 )
 def test_a_wrong_header_is_not_written(changed: dict[str, Any], reason: str) -> None:
     with pytest.raises(ExtfError) as refused:
-        written(SATZ, kopf=kopf_2024()._replace(**changed))
+        written(SATZ, header=header_2024()._replace(**changed))
     assert reason in str(refused.value)
 
 
@@ -185,7 +185,7 @@ def test_what_else_cannot_be_written_is_told() -> None:
         (BEDINGUNG._replace(zeitraeume=(Zeitraum(0, 0, 1, 0, 0, 0, 0),)), "zeitraeume"),
     ):
         with pytest.raises(ExtfError, match=reason):
-            write_zahlungsbedingungen(io.BytesIO(), kopf_2024(ZAHLUNGSBEDINGUNGEN), [bedingung])
+            write_zahlungsbedingungen(io.BytesIO(), header_2024(ZAHLUNGSBEDINGUNGEN), [bedingung])
     for person, reason in (
         (
             PERSON._replace(bankverbindungen=(Bankverbindung(6, "x", "", "", haupt=False),)),
@@ -195,7 +195,7 @@ def test_what_else_cannot_be_written_is_told() -> None:
         (PERSON._replace(ust_id="123456789012345"), "EU-UStID"),
     ):
         with pytest.raises(ExtfError, match=reason):
-            write_personenkonten(io.BytesIO(), kopf_2024(PERSONENKONTEN), [person])
+            write_personenkonten(io.BytesIO(), header_2024(PERSONENKONTEN), [person])
 
 
 @dataclass
@@ -211,14 +211,16 @@ class OneWay:
 
 def test_a_stream_that_cannot_go_back_is_good_enough() -> None:
     target: Any = OneWay()
-    write_buchungsstapel(target, kopf_2024(), [SATZ])
+    write_buchungsstapel(target, header_2024(), [SATZ])
     assert b"".join(target.blocks) == written(SATZ)
 
 
 def test_a_file_name_follows_the_pattern() -> None:
-    kopf = kopf_2024()._replace(berater=9_999_999, mandant=99_999)
-    assert file_name(kopf) == "EXTF_Buchungsstapel_9999999_99999_20240101_20241231.csv"
-    persons = kopf._replace(kategorie=PERSONENKONTEN.nummer, datum_von=None, datum_bis=None, wj_beginn=date(2024, 7, 1))
+    header = header_2024()._replace(berater=9_999_999, mandant=99_999)
+    assert file_name(header) == "EXTF_Buchungsstapel_9999999_99999_20240101_20241231.csv"
+    persons = header._replace(
+        category=PERSONENKONTEN.number, datum_von=None, datum_bis=None, wj_beginn=date(2024, 7, 1)
+    )
     assert file_name(persons) == "EXTF_Debitoren_Kreditoren_9999999_99999_20240701.csv"
-    for name in (file_name(kopf), file_name(persons)):
+    for name in (file_name(header), file_name(persons)):
         assert re.fullmatch(r"EXTF_.{0,51}.csv", name)
