@@ -21,8 +21,9 @@ from bench.measure import at_most, for_information, median_ratio, spread
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.formats import cii
-from kontobahn.mobility import documents, letter, pdf
-from kontobahn.mobility.electronic import to_cii
+from kontobahn.mobility.invoices import letter, pdf
+from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices.store import load as load_invoice
 from kontobahn.settings import load
 from tests.journeys.process import ServerProcess, serving
 
@@ -122,7 +123,7 @@ def _invoice(server: ServerProcess, customer_id: str) -> httpx.Response:
 def _compilation(server: ServerProcess, data: Path, invoice_id: str) -> Any:
     """Compiles that invoice's PDF and does nothing else: the data are ready, the compiler is warm."""
     db = open_database(load({}, data=str(data)), SystemClock())
-    facts, issued_at = db.read_now(documents._load, server.facts["organization_id"], invoice_id)
+    row, facts = db.read_now(load_invoice, server.facts["organization_id"], invoice_id)
     db.close()
     (xml,) = cii.write(to_cii(facts), "en16931")
     inputs = {
@@ -140,7 +141,11 @@ def _compilation(server: ServerProcess, data: Path, invoice_id: str) -> Any:
         changed = {**inputs, "data": inputs["data"].replace("PN-", f"P{count}-")}
         started = time.perf_counter()
         compiler.compile(
-            pdf._template(), sys_inputs=changed, format="pdf", pdf_standards=["a-3b"], timestamp=issued_at // 10**6
+            pdf._template(),
+            sys_inputs=changed,
+            format="pdf",
+            pdf_standards=["a-3b"],
+            timestamp=row.invoiced_at // 10**6,
         )
         return time.perf_counter() - started
 

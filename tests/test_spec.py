@@ -25,7 +25,7 @@ from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger import model as ledger
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.mobility import model as mobility
+from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.settings import PREFIX, Settings, describe
 from tests.harness import ServiceFactory
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, documented_endpoints, on_sqlite, table, tables
@@ -127,7 +127,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "webhook URL, length": outbound.LONGEST_URL,
         "events of one page": event_log.MAX_EVENTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
-        "tickets added by one call": mobility.MOST_TICKETS,
+        "tickets added by one call": ticket_routes.MAX_TICKETS,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])

@@ -39,10 +39,13 @@ from kontobahn.ledger import routes as ledger_routes
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
-from kontobahn.mobility import documents
-from kontobahn.mobility import routes as mobility_routes
+from kontobahn.mobility import customers as mobility_customers
+from kontobahn.mobility import seller as mobility_seller
+from kontobahn.mobility.invoices import documents
+from kontobahn.mobility.invoices import routes as invoice_routes
 from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
+from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
@@ -61,7 +64,7 @@ def all_endpoints() -> list[Endpoint]:
         ledger_routes,
         *(banking_routes, payment_routes),
         *(webhook_url, event_log),
-        mobility_routes,
+        *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )
 
 

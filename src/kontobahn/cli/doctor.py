@@ -18,7 +18,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, Unavailable
 from kontobahn.ledger.books import verify
-from kontobahn.mobility import verify as invoice_verify
+from kontobahn.mobility.invoices import verify as invoice_verify
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
 

@@ -23,10 +23,12 @@ from kontobahn.cli.common import (
 )
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Refusal
-from kontobahn.mobility import customers, importing, seller
-from kontobahn.mobility.importing import ImportRefused, Report
-from kontobahn.mobility.model import NewCustomer, Seller, SellerAnswer
+from kontobahn.mobility import customers, seller
+from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.providers.csv_file import CsvTickets
+from kontobahn.mobility.seller import Seller, SellerAnswer
+from kontobahn.mobility.tickets import merge
+from kontobahn.mobility.tickets.merge import ImportRefused, ImportReport
 
 sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
 buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
@@ -38,15 +40,15 @@ def import_tickets(
         Path, typer.Argument(exists=True, dir_okay=False, help="CSV file; its first row names the columns.")
     ],
     customer: Annotated[str, typer.Option("--customer", metavar="ID", help="The customer whose tickets they are.")],
-    partial: Annotated[bool, typer.Option("--partial", help="Take the file without its refused rows.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Import the file without its refused rows.")] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take tickets from a CSV file (UTF-8; semicolons, commas or tabs).
+    """Import tickets from a CSV file (UTF-8; semicolons, commas or tabs).
 
     Columns: product, holder_reference, valid_from (2026-03), price_in_cents, vat_rate; also valid_to, discount_in_cents,
-    employer_share_in_cents, reference. A file is taken whole or not at all, unless --partial is given; tickets that are there
-    already are passed over, so the same file twice bills nothing twice. Exit code 1 when a row was refused.
+    employer_share_in_cents, reference. A file is imported whole or not at all, unless --partial is given; tickets that are there
+    already are skipped, so importing the same file twice bills nothing twice. The exit code is 1 if a row was refused.
 
     Example: kontobahn import tickets tickets.csv --customer 0193…
     """
@@ -55,19 +57,21 @@ def import_tickets(
     if as_json:
         say(outcome, "", as_json=True)
     else:
-        _tell(outcome)
+        _print_outcome(outcome)
     if outcome["error"] or outcome["refused"]:
         raise typer.Exit(1)
 
 
 def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) -> dict[str, Any]:
     outcome: dict[str, Any] = {"file": str(file), "taken": 0, "unchanged": 0, "refused": [], "error": None}
-    here.db.read_now(customers.find_for_operator, customer_id)
+    customer = here.db.read_now(customers.find_for_operator, customer_id)
     try:
         content = CsvTickets(file).content()
 
-        def unit(tx: Tx) -> Report:
-            return importing.take(tx, customer_id, content.reports, content.refused, partial=partial)
+        def unit(tx: Tx) -> ImportReport:
+            return merge.import_tickets(
+                tx, customer.organization_id, customer.id, content.reports, content.refused, partial=partial
+            )
 
         report = here.db.write_now(unit)
     except ImportRefused as refusal:
@@ -79,7 +83,7 @@ def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) 
     return {**outcome, "taken": report.taken, "unchanged": report.unchanged, "refused": rows}
 
 
-def _tell(outcome: dict[str, Any]) -> None:
+def _print_outcome(outcome: dict[str, Any]) -> None:
     if outcome["refused"]:
         rows = [(row["line"], row["column"], row["reason"]) for row in outcome["refused"]]
         say_table(("line", "column", "reason"), rows, as_json=False, empty="")
@@ -102,23 +106,24 @@ def set_seller(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Set fields of the seller's data; those that are not named stay. An empty text takes a field away.
+    """Set fields of the seller's data; the others stay as they are. An empty text removes a field.
 
     Example: kontobahn seller set --name "Muster GmbH" --vat-id DE123456789 --iban DE02120300000000202051
     """
-    given = {key: value for key, value in locals().items() if key in Seller.__struct_fields__ and value is not None}
+    changes = {key: value for key, value in locals().items() if key in Seller.__struct_fields__ and value is not None}
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
-        answer = here.db.write_now(_changed, owner.id, given)
+        answer = here.db.write_now(_change, owner.id, changes)
     _show(answer, as_json=as_json)
 
 
-def _changed(tx: Tx, organization_id: str, given: dict[str, Any]) -> SellerAnswer:
-    known = msgspec.structs.asdict(seller.load(tx, organization_id))
-    known |= {name: None if value == "" else value for name, value in given.items()}
-    kept = {name: value for name, value in known.items() if value is not None}
+def _change(tx: Tx, organization_id: str, changes: dict[str, Any]) -> SellerAnswer:
+    fields = msgspec.structs.asdict(seller.load(tx, organization_id))
+    fields |= {name: None if value == "" else value for name, value in changes.items()}
     try:
-        record = seller.check(msgspec.convert(kept, Seller))
+        record = seller.check(
+            msgspec.convert({name: value for name, value in fields.items() if value is not None}, Seller)
+        )
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$")
         field = place.strip(".`").replace("_", "-")
@@ -128,7 +133,7 @@ def _changed(tx: Tx, organization_id: str, given: dict[str, Any]) -> SellerAnswe
 
 @sellers.command("show")
 def show_seller(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show the seller's data and what an invoice still needs."""
+    """Show the seller's data and what is still missing for an invoice."""
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
         answer = here.db.read_now(seller.show, owner.id)
@@ -140,8 +145,7 @@ def _show(answer: SellerAnswer, *, as_json: bool) -> None:
         say(answer, "", as_json=True)
         return
     say_table(("field", "value"), list(msgspec.structs.asdict(answer.seller).items()), as_json=False, empty="")
-    needed = f"\nAn invoice still needs: {', '.join(answer.missing)}." if answer.missing else "\nNothing is missing."
-    print(needed)
+    print(f"\nAn invoice still needs: {', '.join(answer.missing)}." if answer.missing else "\nNothing is missing.")
 
 
 @buyers.command("create")
@@ -158,14 +162,14 @@ def create_customer(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a customer and show its id.
+    """Create a customer and print its id.
 
     Example: kontobahn customers create --name "Muster GmbH" --street "Musterstraße 1" --postal-code 10115 --city Berlin
     """
-    given = {"name": name, "street": street, "postal_code": postal_code, "city": city, "email": email,
+    fields = {"name": name, "street": street, "postal_code": postal_code, "city": city, "email": email,
              "buyer_reference": buyer_reference}  # fmt: skip
     try:
-        new = msgspec.convert(given, NewCustomer)
+        new = msgspec.convert(fields, NewCustomer)
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at `$.")
         raise BadRequest(f"--{place.rstrip('`').replace('_', '-')} {plain_words(reason)}.") from None

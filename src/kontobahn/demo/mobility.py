@@ -1,6 +1,6 @@
-"""The demo's tickets: the demo organisation sells job tickets to a company with open ones, and to one without.
+"""The demo's tickets: the demo organisation sells job tickets to one company with open tickets, and to one without.
 
-The first customer's tickets are those of this month and the last: several products, both VAT rates, discounts, employer's shares
+The first customer's tickets are for this month and the last: several products, both VAT rates, discounts, employer's shares
 and an annual ticket.
 """
 
@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 from kontobahn.access.audit import Actor
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
-from kontobahn.mobility import customers, seller, tickets
-from kontobahn.mobility.model import NewCustomer, NewTicket, Seller
+from kontobahn.mobility import customers, seller
+from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.provider import TicketReport
+from kontobahn.mobility.seller import Seller
+from kontobahn.mobility.tickets.merge import merge
+from kontobahn.mobility.tickets.ticket import NewTicket
 
 _SEED = 20_260_301
 _EMPLOYEES = 34
@@ -66,9 +69,8 @@ def build_mobility(tx: Tx, organization_id: str) -> DemoMobility:
         NewCustomer(name="Stadtverwaltung Musterstadt", street="Rathausplatz 1", postal_code="12345", city="Musterstadt",
                     buyer_reference="04011000-12345-03"),
     )  # fmt: skip
-    customer = customers.find_for_operator(tx, factory.id)
-    outcome = tickets.merge(tx, customer, [TicketReport(new) for new in _tickets(tx)], repeats=False)
-    assert not outcome.refused
+    result = merge(tx, organization_id, factory.id, [TicketReport(new) for new in _tickets(tx)], repeats=False)
+    assert not result.refused
     return DemoMobility(factory.id, empty.id)
 
 
@@ -83,7 +85,7 @@ def _tickets(tx: Tx) -> list[NewTicket]:
         months = (last_month, this_month) if number <= 6 else (this_month,)
         for month in months:
             if rng.random() < 0.7:
-                # Discounted by 5 % because the employer bears at least a quarter of the price.
+                # Discounted by 5 %, as the employer bears at least a quarter of the price.
                 found.append(
                     NewTicket(product="Deutschlandticket Job", holder_reference=holder, valid_from=month, price_in_cents=6300,
                               discount_in_cents=315, employer_share_in_cents=rng.choice((1575, 3000, 5985)), vat_rate=7)

@@ -1,33 +1,75 @@
-"""Customers of transport tickets: kept, found, and shown as the contract has them."""
+"""Customers who buy transport tickets: over HTTP, in the database, and as the contract shows them. Their tickets are in `tickets/`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from kontobahn.access.principal import Principal
-from kontobahn.access.scope import in_scope
+from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post, put
+from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.ids import new_id
-from kontobahn.mobility import codes, numbers
-from kontobahn.mobility.facts import Buyer
-from kontobahn.mobility.model import AddressLines, MobilityCustomer, NewCustomer
+from kontobahn.mobility import examples, numbers
+from kontobahn.mobility.fields import City, Country, Email, Line70, PostalCode, Reference, Street, VatId, check_codes
+from kontobahn.mobility.tickets.ticket import MobilityTicket, list_tickets
 
 # The built-in platform; another one is named when it is connected.
 OWN_PLATFORM = "own"
 _FIRST_NUMBER = 10_001
-_COLUMNS = (
-    "organization_id, id, provider, customer_number, mobility_customer_id, name, street, postal_code, city, country_code, email,"
-    " buyer_reference, vat_id, created_at, updated_at"
-)
+_ERRORS = (403, 404)
+
+
+class AddressLines(Answer):
+    street: str
+    postal_code: str
+    city: str
+
+
+class MobilityCustomer(Answer):
+    id: Uuid
+    organization_id: Uuid
+    mobility_customer_id: str | None
+    name: str
+    address_lines: AddressLines
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class MobilityCustomerWithTickets(MobilityCustomer):
+    customer_number: str
+    country_code: str
+    email: str | None
+    buyer_reference: str | None
+    vat_id: str | None
+    tickets: list[MobilityTicket]
+
+
+class NewCustomer(Body):
+    # Choice 31: name, street, postal_code and city make a customer; the rest is ours.
+    name: Line70
+    street: Street
+    postal_code: PostalCode
+    city: City
+    country_code: Country = "DE"
+    mobility_customer_id: Reference | None = None
+    email: Email | None = None
+    buyer_reference: Annotated[Reference, Meta(description="Leitweg-ID, or the buyer's own reference.")] | None = None
+    vat_id: VatId | None = None
 
 
 class Customer(NamedTuple):
     organization_id: str
     id: str
     provider: str
-    number: int
+    customer_number: int
     mobility_customer_id: str | None
     name: str
     street: str
@@ -41,8 +83,9 @@ class Customer(NamedTuple):
     updated_at: int
 
     @property
-    def customer_number(self) -> str:
-        return f"K{self.number}"
+    def number_text(self) -> str:
+        """The customer number as it is shown and printed."""
+        return f"K{self.customer_number}"
 
     def view(self) -> MobilityCustomer:
         return MobilityCustomer(
@@ -55,49 +98,94 @@ class Customer(NamedTuple):
             updated_at=to_datetime(self.updated_at),
         )
 
-    def as_buyer(self) -> Buyer:
-        return Buyer(
-            customer_number=self.customer_number, name=self.name, street=self.street, postal_code=self.postal_code,
-            city=self.city, country_code=self.country_code, email=self.email, buyer_reference=self.buyer_reference,
-            vat_id=self.vat_id,
-        )  # fmt: skip
+
+CUSTOMERS = Table("mobility_customers", Customer)
 
 
-def listing(tx: Tx, organizations: tuple[str, ...]) -> list[MobilityCustomer]:
-    rows = tx.all(
-        f"SELECT {_COLUMNS} FROM mobility_customers WHERE {in_scope(len(organizations))} ORDER BY created_at, id",
-        *organizations,
+@get("/v2/mobility/customers", errors=_ERRORS, example=[examples.CUSTOMER])
+async def list_customers(call: Call, query: ListQuery) -> list[MobilityCustomer]:
+    """List the customers of transport tickets."""
+    return await call.read(_list, call.principal.organizations(query.organization_id))
+
+
+def _list(tx: Tx, organizations: tuple[str, ...]) -> list[MobilityCustomer]:
+    rows = CUSTOMERS.all(tx, f"{in_scope(len(organizations))} ORDER BY created_at, id", *organizations)
+    return [row.view() for row in rows]
+
+
+@post(
+    "/v2/mobility/customers",
+    errors=(403, 404, 409),
+    body_example=examples.NEW_CUSTOMER,
+    example=examples.CUSTOMER,
+)
+async def create_customer(call: Call, query: OrganizationQuery, body: NewCustomer) -> MobilityCustomer:
+    """Create a customer.
+
+    `email` or `buyer_reference` (a Leitweg-ID) is where electronic invoices go; without either, the XML of an invoice is EN 16931
+    but no XRechnung.
+    """
+    return await call.commit(create, call.principal.organization(query.organization_id), body)
+
+
+@get("/v2/mobility/customers/{id}", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
+async def get_customer(call: Call, id: Uuid) -> MobilityCustomerWithTickets:
+    """Read a customer with all tickets, the earliest first."""
+    return await call.read(_show, call.principal, id)
+
+
+def _show(tx: Tx, principal: Principal, customer_id: str) -> MobilityCustomerWithTickets:
+    customer = find(tx, principal, customer_id)
+    tickets = list_tickets(tx, customer.organization_id, customer.id)
+    return MobilityCustomerWithTickets(
+        **msgspec.structs.asdict(customer.view()),
+        customer_number=customer.number_text,
+        country_code=customer.country_code,
+        email=customer.email,
+        buyer_reference=customer.buyer_reference,
+        vat_id=customer.vat_id,
+        tickets=[ticket.view() for ticket in tickets],
     )
-    return [Customer(*row).view() for row in rows]
 
 
-def create(tx: Tx, organization_id: str, new: NewCustomer, *, provider: str = OWN_PLATFORM) -> MobilityCustomer:
-    codes.check(new.country_code, new.vat_id)
-    tx.lock("mobility_customers", organization_id)
-    _refuse_taken(tx, organization_id, new.mobility_customer_id, None)
-    number = _FIRST_NUMBER - 1 + numbers.take(tx, organization_id, "customers")
-    customer = Customer(
-        organization_id, new_id(), provider, number, new.mobility_customer_id, new.name, new.street, new.postal_code, new.city,
-        new.country_code, new.email, new.buyer_reference, new.vat_id, tx.now, tx.now,
-    )  # fmt: skip
-    marks = ", ".join("?" * len(customer))
-    tx.run(f"INSERT INTO mobility_customers ({_COLUMNS}) VALUES ({marks})", *customer)
-    return customer.view()
+@put(
+    "/v2/mobility/customers/{id}",
+    errors=(403, 404, 409),
+    body_example=examples.NEW_CUSTOMER,
+    example=examples.CUSTOMER,
+)
+async def update_customer(call: Call, id: Uuid, body: NewCustomer) -> MobilityCustomer:
+    """Replace what is known of a customer.
+
+    A field that is left out is gone, not kept. Invoices that were issued stay as they are.
+    """
+    return await call.commit(_update, call.principal, id, body)
 
 
-def update(tx: Tx, principal: Principal, customer_id: str, new: NewCustomer) -> MobilityCustomer:
-    """Replace what is known of a customer. Invoices keep what they were made with."""
+def _update(tx: Tx, principal: Principal, customer_id: str, new: NewCustomer) -> MobilityCustomer:
     known = find(tx, principal, customer_id)
-    codes.check(new.country_code, new.vat_id)
+    check_codes(new.country_code, new.vat_id)
     tx.lock("mobility_customers", known.organization_id)
     _refuse_taken(tx, known.organization_id, new.mobility_customer_id, known.id)
-    tx.run(
-        "UPDATE mobility_customers SET mobility_customer_id = ?, name = ?, street = ?, postal_code = ?, city = ?, country_code = ?,"
-        " email = ?, buyer_reference = ?, vat_id = ?, updated_at = ? WHERE organization_id = ? AND id = ?",
-        new.mobility_customer_id, new.name, new.street, new.postal_code, new.city, new.country_code, new.email,
-        new.buyer_reference, new.vat_id, tx.now, known.organization_id, known.id,
-    )  # fmt: skip
-    return find(tx, principal, customer_id).view()
+    return CUSTOMERS.update(tx, known, **msgspec.structs.asdict(new), updated_at=tx.now).view()
+
+
+def create(tx: Tx, organization_id: str, new: NewCustomer) -> MobilityCustomer:
+    """Creates a customer of the built-in platform under the next customer number."""
+    check_codes(new.country_code, new.vat_id)
+    tx.lock("mobility_customers", organization_id)
+    _refuse_taken(tx, organization_id, new.mobility_customer_id, None)
+    customer = Customer(
+        organization_id=organization_id,
+        id=new_id(),
+        provider=OWN_PLATFORM,
+        customer_number=_FIRST_NUMBER - 1 + numbers.take_next(tx, organization_id, "customers"),
+        created_at=tx.now,
+        updated_at=tx.now,
+        **msgspec.structs.asdict(new),
+    )
+    CUSTOMERS.insert(tx, customer)
+    return customer.view()
 
 
 def _refuse_taken(tx: Tx, organization_id: str, mobility_customer_id: str | None, own_id: str | None) -> None:
@@ -110,29 +198,19 @@ def _refuse_taken(tx: Tx, organization_id: str, mobility_customer_id: str | None
 
 
 def find(tx: Tx, principal: Principal, customer_id: str) -> Customer:
-    """A customer in the principal's scope."""
-    row = tx.one(
-        f"SELECT {_COLUMNS} FROM mobility_customers WHERE {in_scope(len(principal.scope))} AND id = ?",
-        *principal.scope, customer_id.lower(),
-    )  # fmt: skip
-    if row is None:
-        raise principal.missing("Customer")
-    return Customer(*row)
+    return find_in_scope(tx, CUSTOMERS, principal, "Customer", customer_id.lower())
 
 
 def reload(tx: Tx, customer: Customer) -> Customer:
-    """The customer as this transaction sees it; it may have been found before."""
-    row = tx.one(
-        f"SELECT {_COLUMNS} FROM mobility_customers WHERE organization_id = ? AND id = ?",
-        customer.organization_id, customer.id,
-    )  # fmt: skip
+    """Returns the customer as this transaction sees it; it may have been found in an earlier one."""
+    row = CUSTOMERS.one(tx, "organization_id = ? AND id = ?", customer.organization_id, customer.id)
     assert row is not None, "a customer is never deleted"
-    return Customer(*row)
+    return row
 
 
 def find_for_operator(tx: Tx, customer_id: str) -> Customer:
-    """A customer by its id alone, for the operator's command line."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM mobility_customers WHERE id = ?", customer_id.lower())
-    if row is None:
+    """Finds a customer by its id alone, for the operator's command line. Raises NotFound if there is none."""
+    customer = CUSTOMERS.one(tx, "id = ?", customer_id.lower())
+    if customer is None:
         raise NotFound(f"There is no mobility customer {customer_id}.")
-    return Customer(*row)
+    return customer

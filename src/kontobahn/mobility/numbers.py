@@ -1,12 +1,12 @@
-"""Numbers without gaps: a series of an organisation counts up in the transaction that uses the number, or not at all."""
+"""Numbers without gaps: a series of an organisation advances in the transaction that uses the number, or not at all."""
 
 from __future__ import annotations
 
 from kontobahn.db import Tx
 
 
-def take(tx: Tx, organization_id: str, series: str) -> int:
-    """The next number. Whoever comes after waits until this transaction has ended; if it fails, the number is still free."""
+def take_next(tx: Tx, organization_id: str, series: str) -> int:
+    """Returns the next number. Others wait until this transaction has ended; if it fails, the number stays free."""
     tx.run(
         "INSERT INTO mobility_numbers (organization_id, series, last_number) VALUES (?, ?, 0) ON CONFLICT DO NOTHING",
         organization_id, series,

@@ -1,7 +1,7 @@
-"""The port: what a ticket platform must offer. Our own store of tickets is one adapter of it, a CSV file another.
+"""The port: what a ticket platform must offer. Our own store of tickets is one adapter, a CSV file another.
 
-A platform says what it has sold and what was cancelled since; it does not invoice, number or charge. It may repeat itself: a
-ticket is known by its reference and billed once. A platform that cannot be reached raises Unavailable.
+A platform reports what it has sold and what was cancelled since; it does not invoice, number or charge. It may repeat itself: a
+ticket is identified by its reference and billed once. A platform that cannot be reached raises Unavailable.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from kontobahn.mobility.model import NewTicket
+from kontobahn.mobility.tickets.ticket import NewTicket
 
 
 class PlatformCustomer(NamedTuple):
@@ -25,7 +25,7 @@ class TicketReport(NamedTuple):
 
     ticket: NewTicket
     is_cancelled: bool = False
-    # Where it was read, for what is said of a row that is refused; 0 where there are no rows.
+    # The line it was read from, for messages about a refused row; 0 if there are no lines.
     line: int = 0
 
 
@@ -33,7 +33,10 @@ class TicketPlatform(Protocol):
     name: str
 
     async def tickets(self, customer: PlatformCustomer) -> Sequence[TicketReport]:
-        """Every ticket that may have to be billed or credited and is not in our store yet. None for a platform that tells at once."""
+        """Returns every ticket that may have to be billed or credited and is not in our store yet.
+
+        Empty for a platform that reports sales as they happen.
+        """
 
 
 class Mobility(NamedTuple):

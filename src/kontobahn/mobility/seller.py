@@ -1,39 +1,128 @@
-"""The seller's data: who an organisation is on its invoices, where it is paid, and how it numbers."""
+"""The seller's data: who an organisation is on its invoices, where it is paid, and how it numbers. One record for each organisation."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, put
+from kontobahn.api.wire import Answer, Body, OrganizationQuery, form
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
-from kontobahn.mobility import codes
-from kontobahn.mobility.facts import needed_of_seller, stored_seller
-from kontobahn.mobility.model import Seller, SellerAnswer
+from kontobahn.json_text import encode_text
+from kontobahn.mobility import examples
+from kontobahn.mobility.fields import (
+    START,
+    City,
+    Country,
+    Email,
+    Line70,
+    Line100,
+    Line200,
+    Phone,
+    PostalCode,
+    Street,
+    VatId,
+    check_codes,
+    one_line,
+)
+
+_ERRORS = (403, 404)
 
 
-def load(tx: Tx, organization_id: str) -> Seller:
-    """What is set so far; all of it may be missing."""
-    row = tx.one("SELECT record FROM mobility_sellers WHERE organization_id = ?", organization_id)
-    return stored_seller(row[0]) if row else Seller()
+class Seller(Body):
+    """The organisation as it stands on its invoices. What is left out is gone, not kept."""
+
+    name: Line70 | None = None
+    street: Street | None = None
+    postal_code: PostalCode | None = None
+    city: City | None = None
+    country_code: Country = "DE"
+    vat_id: VatId | None = None
+    tax_number: (
+        Annotated[str, form("a tax number", rf"{START}[0-9][0-9 /]{{5,18}}[0-9]$", examples=["37/123/45678"])] | None
+    ) = None
+    iban: Annotated[str, one_line, Meta(max_length=42, examples=["DE02120300000000202051"])] | None = None
+    bic: Annotated[str, one_line, Meta(max_length=14, examples=["BYLADEM1001"])] | None = None
+    bank_name: Line70 | None = None
+    contact_name: Line70 | None = None
+    contact_phone: Phone | None = None
+    contact_email: Email | None = None
+    website: Line100 | None = None
+    register_entry: Line100 | None = None
+    managing_directors: Line200 | None = None
+    vat_exemption_reason: Line200 | None = None
+    payment_days: Annotated[int, Meta(ge=0, le=365)] = 14
+    invoice_number_prefix: Annotated[
+        str,
+        form(
+            "up to 20 letters, digits and . / _ - with {year} in it where the year shall stand",
+            rf"{START}([A-Za-z0-9./_-]|\{{year\}}){{0,20}}$",
+            examples=["RE-{year}-"],
+        ),
+    ] = "RE-{year}-"
+    invoice_number_digits: Annotated[int, Meta(ge=1, le=10)] = 5
+
+    def missing_fields(self, vat_rates: set[int]) -> list[str]:
+        """Returns the fields without which no invoice can be made, in the order in which one would fill them in."""
+        needed: list[tuple[str, Any]] = [
+            ("name", self.name), ("street", self.street), ("postal_code", self.postal_code), ("city", self.city),
+            ("vat_id or tax_number", self.vat_id or self.tax_number), ("iban", self.iban),
+            ("contact_name", self.contact_name), ("contact_phone", self.contact_phone), ("contact_email", self.contact_email),
+        ]  # fmt: skip
+        if 0 in vat_rates:
+            needed.append(("vat_exemption_reason", self.vat_exemption_reason))
+        return [name for name, value in needed if not value]
+
+
+class SellerAnswer(Answer):
+    seller: Seller
+    missing: Annotated[list[str], Meta(description="Fields that an invoice needs and that are not set.")]
+
+
+# Choice 31: the seller's data are settings of the organisation.
+@get("/v2/mobility/seller", errors=_ERRORS, example=examples.SELLER)
+async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
+    """Read how the organisation stands on its invoices, and what is still missing."""
+    return await call.read(show, call.principal.organization(query.organization_id))
+
+
+@put(
+    "/v2/mobility/seller",
+    role="admin",
+    errors=_ERRORS,
+    body_example=examples.NEW_SELLER,
+    example=examples.SELLER,
+)
+async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> SellerAnswer:
+    """Set the organisation's name, address, tax numbers, bank account and invoice numbers, all at once.
+
+    A field that is left out is gone, not kept. Invoices that were issued stay as they are.
+    """
+    return await call.commit(save, call.principal.organization(query.organization_id), check(body), call.actor)
 
 
 def check(seller: Seller) -> Seller:
-    """The record with IBAN and BIC as they are stored; BadRequest where one cannot be. What is stored is not doubted again."""
-    codes.check(seller.country_code, seller.vat_id)
-    seller.iban = _checked("iban", seller.iban)
-    seller.bic = _checked("bic", seller.bic)
+    """Returns the record with IBAN and BIC in their stored form. Raises BadRequest if a code cannot exist.
+
+    Stored records are not re-validated.
+    """
+    check_codes(seller.country_code, seller.vat_id)
+    seller.iban = _check_code("iban", seller.iban)
+    seller.bic = _check_code("bic", seller.bic)
     return seller
 
 
-def _checked(field: Literal["iban", "bic"], text: str | None) -> str | None:
+def _check_code(field: Literal["iban", "bic"], text: str | None) -> str | None:
     if text is None:
         return None
-    # Its registry of all banks is read when it is needed, not when the service starts.
+    # Imported late: its registry of all banks is not needed when the service starts.
     from schwifty import BIC, IBAN
     from schwifty.exceptions import SchwiftyException
 
@@ -45,13 +134,12 @@ def _checked(field: Literal["iban", "bic"], text: str | None) -> str | None:
 
 
 def save(tx: Tx, organization_id: str, seller: Seller, actor: Actor) -> SellerAnswer:
-    """Replace all of it. Invoices keep what they were made with; the audit log keeps who changed what."""
+    """Replaces the whole record. Invoices keep what they were made with; the audit log records who changed what."""
     before = load(tx, organization_id)
-    record = msgspec.json.encode(seller).decode()
     tx.run(
         "INSERT INTO mobility_sellers (organization_id, record, created_at, updated_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (organization_id) DO UPDATE SET record = excluded.record, updated_at = excluded.updated_at",
-        organization_id, record, tx.now, tx.now,
+        organization_id, encode_text(seller), tx.now, tx.now,
     )  # fmt: skip
     changed = {
         name: getattr(seller, name)
@@ -59,12 +147,24 @@ def save(tx: Tx, organization_id: str, seller: Seller, actor: Actor) -> SellerAn
         if getattr(seller, name) != getattr(before, name)
     }
     audit.record(tx, organization_id, actor, "mobility.seller", organization_id, **changed)
-    return answer(seller)
+    return _view(seller)
 
 
 def show(tx: Tx, organization_id: str) -> SellerAnswer:
-    return answer(load(tx, organization_id))
+    return _view(load(tx, organization_id))
 
 
-def answer(seller: Seller) -> SellerAnswer:
-    return SellerAnswer(seller=seller, missing=needed_of_seller(seller, set()))
+def load(tx: Tx, organization_id: str) -> Seller:
+    """Returns what is set so far; every field may be missing."""
+    row = tx.one("SELECT record FROM mobility_sellers WHERE organization_id = ?", organization_id)
+    return decode(row[0]) if row else Seller()
+
+
+def decode(record: str) -> Seller:
+    """Returns a stored record. It was checked before: a stricter rule of today must not make an old invoice unreadable."""
+    stored = msgspec.json.decode(record, type=dict[str, Any])
+    return Seller(**{name: value for name, value in stored.items() if name in Seller.__struct_fields__})
+
+
+def _view(seller: Seller) -> SellerAnswer:
+    return SellerAnswer(seller=seller, missing=seller.missing_fields(set()))

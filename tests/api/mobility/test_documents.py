@@ -14,7 +14,10 @@ from facturx import get_xml_from_pdf
 from pypdf import PdfReader
 
 from kontobahn.formats.cii import national
-from kontobahn.mobility import documents, invoices
+from kontobahn.mobility import customers
+from kontobahn.mobility.invoices import documents
+from kontobahn.mobility.invoices.issue import issue
+from kontobahn.mobility.invoices.store import load
 from tests.harness import Service
 from tests.mobility_builder import Shop, broken_rules, ticket
 
@@ -92,9 +95,7 @@ def test_documents_are_made_later_when_the_process_died_before(service: Service)
         """What is in the database when the process dies right after the transaction."""
 
         def unit(tx: Any) -> str:
-            from kontobahn.mobility import customers
-
-            return invoices.issue(tx, customers.find_for_operator(tx, customer_id), [], service.base_url).id
+            return issue(tx, customers.find_for_operator(tx, customer_id), []).id
 
         return service.db.write_now(unit)
 
@@ -118,8 +119,8 @@ def test_two_who_make_a_document_at_once_see_the_same_one(service: Service) -> N
 
     service.run(both())
     assert shop.document(invoice, "pdf") == before
-    facts, issued_at = service.db.read_now(documents._load, shop.owner.id, invoice["id"])
-    assert documents.render(facts, issued_at)[0].content == before, "the same facts give the same bytes"
+    row, facts = service.db.read_now(load, shop.owner.id, invoice["id"])
+    assert documents.render(facts, row.invoiced_at)[0].content == before, "the same facts give the same bytes"
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

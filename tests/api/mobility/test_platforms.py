@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kontobahn.errors import Unavailable
-from kontobahn.mobility.model import NewTicket
 from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketPlatform, TicketReport
 from kontobahn.mobility.providers.csv_file import CsvTickets
 from kontobahn.mobility.providers.own import OwnTickets
+from kontobahn.mobility.tickets.ticket import NewTicket
 from tests.harness import Service
 from tests.mobility_builder import Shop, ticket
 

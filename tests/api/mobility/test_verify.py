@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kontobahn.db import Tx
-from kontobahn.mobility import verify
+from kontobahn.mobility.invoices import verify
 from tests.harness import Service
 from tests.mobility_builder import SELLER, Shop, ticket
 

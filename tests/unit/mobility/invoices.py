@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.mobility import seller as sellers
-from kontobahn.mobility import vat
-from kontobahn.mobility.facts import Buyer, Facts, Line, Sum
-from kontobahn.mobility.model import Seller
+from kontobahn.mobility.invoices import vat
+from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
+from kontobahn.mobility.seller import Seller
 from tests.mobility_builder import SELLER
 
 DAY = date(2026, 3, 2)

@@ -11,9 +11,9 @@ import pytest
 from kontobahn.errors import Conflict
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.mobility.electronic import to_cii
-from kontobahn.mobility.facts import stored_seller
-from kontobahn.mobility.invoices import _refuse_incomplete
+from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices.issue import refuse_incomplete
+from kontobahn.mobility.seller import decode
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import line, make, seller
 
@@ -125,11 +125,11 @@ def test_a_discount_as_the_rule_wants_it_is_none_to_complain_of() -> None:
 def test_an_invoice_that_breaks_one_is_refused_with_its_number() -> None:
     facts = make(line(), by=msgspec.structs.replace(seller(), contact_phone="+1"))
     with pytest.raises(Conflict, match="BR-DE-27") as refusal:
-        _refuse_incomplete(facts)
+        refuse_incomplete(facts)
     assert refusal.value.extra["missing"] == ["BR-DE-27"]
-    _refuse_incomplete(make(line()))
+    refuse_incomplete(make(line()))
 
 
 def test_an_old_invoice_stays_readable_whatever_the_rules_are_today() -> None:
-    old = stored_seller('{"name": "' + "x" * 200 + '", "iban": "old", "fax": "gone since"}')
+    old = decode('{"name": "' + "x" * 200 + '", "iban": "old", "fax": "gone since"}')
     assert (len(old.name or ""), old.iban, old.payment_days) == (200, "old", 14)

@@ -10,9 +10,9 @@ import pytest
 from pypdf import PdfReader
 
 from kontobahn.formats import cii
-from kontobahn.mobility import giro, letter, pdf
-from kontobahn.mobility.electronic import to_cii
-from kontobahn.mobility.facts import Facts
+from kontobahn.mobility.invoices import giro, letter, pdf
+from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices.facts import Facts
 from tests.unit.mobility.invoices import BUYER, line, make, seller
 
 AT = 1_772_442_000

@@ -17,9 +17,9 @@ from pypdf import PdfReader
 
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.mobility import documents, letter
-from kontobahn.mobility.electronic import to_cii
-from kontobahn.mobility.facts import Facts
+from kontobahn.mobility.invoices import documents, letter
+from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices.facts import Facts
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import random_invoices
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.mobility.vat import split
+from kontobahn.mobility.invoices.vat import split
 
 RATES = (0, 7, 19)
 

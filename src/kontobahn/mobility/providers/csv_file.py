@@ -19,11 +19,11 @@ import msgspec
 
 from kontobahn.api.wire import plain_words
 from kontobahn.errors import BadRequest, Conflict
-from kontobahn.mobility.model import LARGEST_PRICE_IN_CENTS, NewTicket
 from kontobahn.mobility.provider import PlatformCustomer, TicketReport
-from kontobahn.mobility.tickets import Refused
+from kontobahn.mobility.tickets.merge import RefusedTicket
+from kontobahn.mobility.tickets.ticket import MAX_PRICE_IN_CENTS, NewTicket
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 REQUIRED = ("product", "holder_reference", "valid_from", "price_in_cents", "vat_rate")
 COLUMNS = (*REQUIRED, "valid_to", "discount_in_cents", "employer_share_in_cents", "reference")
 _NUMBERS = ("price_in_cents", "vat_rate", "discount_in_cents", "employer_share_in_cents")
@@ -43,7 +43,7 @@ class TicketFile(NamedTuple):
     """What a file holds: tickets that can be read, and rows that cannot."""
 
     reports: list[TicketReport]
-    refused: list[Refused]
+    refused: list[RefusedTicket]
 
 
 class CsvTickets:
@@ -84,10 +84,10 @@ def read(content: bytes) -> TicketFile:
     columns = _columns(header)
     found = TicketFile([], [])
     for line, cells in rows:
-        if len(found.reports) + len(found.refused) >= MOST_ROWS:
-            raise BadRequest(f"The file has more than {MOST_ROWS:,} rows; split it.")
+        if len(found.reports) + len(found.refused) >= MAX_ROWS:
+            raise BadRequest(f"The file has more than {MAX_ROWS:,} rows; split it.")
         ticket = _ticket(line, columns, cells)
-        if isinstance(ticket, Refused):
+        if isinstance(ticket, RefusedTicket):
             found.refused.append(ticket)
         else:
             found.reports.append(TicketReport(ticket, line=line))
@@ -129,18 +129,18 @@ def _column(title: str) -> str:
     raise BadRequest(f"The file has a column “{title[:40]}” that nobody knows. {hint}")
 
 
-def _ticket(line: int, columns: list[str], cells: list[str]) -> NewTicket | Refused:
+def _ticket(line: int, columns: list[str], cells: list[str]) -> NewTicket | RefusedTicket:
     if len(cells) != len(columns):
-        return Refused(line, "", f"the row has {len(cells)} cells, the first row has {len(columns)}")
+        return RefusedTicket(line, "", f"the row has {len(cells)} cells, the first row has {len(columns)}")
     values: dict[str, Any] = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
     for name in REQUIRED:
         if name not in values:
-            return Refused(line, name, "is empty")
+            return RefusedTicket(line, name, "is empty")
     for name in _NUMBERS:
         if name in values:
             reason = _not_a_number(name, values[name])
             if reason is not None:
-                return Refused(line, name, reason)
+                return RefusedTicket(line, name, reason)
             values[name] = int(values[name])
     for name in ("valid_from", "valid_to"):
         if name in values:
@@ -150,8 +150,8 @@ def _ticket(line: int, columns: list[str], cells: list[str]) -> NewTicket | Refu
 
 def _not_a_number(name: str, text: str) -> str | None:
     if re.fullmatch(r"[0-9]{1,12}", text):
-        if name != "vat_rate" and int(text) > LARGEST_PRICE_IN_CENTS:
-            return f"{text} is more than {LARGEST_PRICE_IN_CENTS}"
+        if name != "vat_rate" and int(text) > MAX_PRICE_IN_CENTS:
+            return f"{text} is more than {MAX_PRICE_IN_CENTS}"
         return None
     if re.fullmatch(r"-[0-9]+", text):
         return f"{text} is less than 0"
@@ -159,7 +159,7 @@ def _not_a_number(name: str, text: str) -> str | None:
     return f"“{text[:20]}” is not {kind}"
 
 
-def _converted(line: int, values: dict[str, Any]) -> NewTicket | Refused:
+def _converted(line: int, values: dict[str, Any]) -> NewTicket | RefusedTicket:
     for field in msgspec.structs.fields(NewTicket):
         if field.name in values:
             try:
@@ -167,5 +167,5 @@ def _converted(line: int, values: dict[str, Any]) -> NewTicket | Refused:
             except msgspec.ValidationError as error:
                 said = f"“{str(values[field.name])[:40]}” "
                 reason = "is no rate; there are 0, 7 and 19" if field.name == "vat_rate" else plain_words(str(error))
-                return Refused(line, field.name, said + reason)
+                return RefusedTicket(line, field.name, said + reason)
     return NewTicket(**values)

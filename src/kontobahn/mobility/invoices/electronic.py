@@ -26,10 +26,10 @@ from kontobahn.formats.cii.invoice import (
     VatBreakdown,
     VatCategory,
 )
-from kontobahn.mobility import facts
-from kontobahn.mobility.facts import Buyer, Facts, Sum, first_day, last_day
-from kontobahn.mobility.letter import payment_terms
-from kontobahn.mobility.model import Seller
+from kontobahn.mobility.invoices import facts
+from kontobahn.mobility.invoices.facts import Buyer, Facts, Sum, first_day, last_day
+from kontobahn.mobility.invoices.letter import payment_terms
+from kontobahn.mobility.seller import Seller
 from kontobahn.money import amount_text, from_minor
 
 # A German authority's address for invoices: a coarse part, an optional fine one, two check digits.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kontobahn.mobility import letter
-from kontobahn.mobility.facts import Facts
+from kontobahn.mobility.invoices import letter
+from kontobahn.mobility.invoices.facts import Facts
 
 if TYPE_CHECKING:
     import typst
@@ -70,7 +70,7 @@ def _compiler() -> typst.Compiler:
 
 @cache
 def _template() -> bytes:
-    return resources.files("kontobahn.mobility").joinpath("templates/invoice.typ").read_bytes()
+    return resources.files("kontobahn.mobility.invoices").joinpath("templates/invoice.typ").read_bytes()
 
 
 def declare_factur_x(pdf: bytes) -> bytes:

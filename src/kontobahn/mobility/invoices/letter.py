@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from kontobahn.formats.iban import in_groups
-from kontobahn.mobility import giro
-from kontobahn.mobility.facts import Facts, Line, first_day, last_day
+from kontobahn.mobility.invoices import giro
+from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
 
 # Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.
 MOST_ON_FIRST_PAGE = 8

@@ -1,4 +1,4 @@
-"""All that an invoice says, frozen when it was issued. The PDF and both XMLs are made from this and from nothing else. Pure.
+"""Everything an invoice says, frozen when it was issued. The PDF and both XMLs are made from this and nothing else. No I/O.
 
 Amounts are cents with the sign of what the customer owes: a credited ticket is negative, and so is the total of a correction.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from calendar import monthrange
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE
-from kontobahn.mobility.model import Seller
+from kontobahn.mobility.seller import Seller
 
 
 class Buyer(Struct, frozen=True, kw_only=True):
@@ -46,13 +45,13 @@ class Line(NamedTuple):
     vat_rate: int
     amount_in_cents: int
     net_in_cents: int
-    # The invoice that a credited ticket stood on.
+    # The invoice by which a credited ticket was charged.
     credited_number: str | None
     credited_on: str | None
 
 
 class Sum(NamedTuple):
-    """What falls to one VAT rate."""
+    """The sums of one VAT rate."""
 
     vat_rate: int
     net_in_cents: int
@@ -93,26 +92,20 @@ class Facts(NamedTuple):
 
     @property
     def period(self) -> tuple[date, date]:
-        """The first and the last day of all tickets."""
+        """The first and the last day on which a ticket is valid."""
         return first_day(min(line.valid_from for line in self.lines)), last_day(
             max(line.valid_to for line in self.lines)
         )
 
     @property
     def credited(self) -> list[tuple[str, date]]:
-        """Number and day of every invoice that this one takes something back from."""
+        """Number and date of every invoice from which this one credits tickets."""
         found = {
             (line.credited_number, date.fromisoformat(line.credited_on))
             for line in self.lines
             if line.credited_number is not None and line.credited_on is not None
         }
         return sorted(found)
-
-
-def stored_seller(record: str) -> Seller:
-    """A record as it was stored. It was checked then: a stricter rule of today must not make an old invoice unreadable."""
-    given = msgspec.json.decode(record, type=dict[str, Any])
-    return Seller(**{name: value for name, value in given.items() if name in Seller.__struct_fields__})
 
 
 def first_day(month: str) -> date:
@@ -122,15 +115,3 @@ def first_day(month: str) -> date:
 def last_day(month: str) -> date:
     year, number = int(month[:4]), int(month[5:])
     return date(year, number, monthrange(year, number)[1])
-
-
-def needed_of_seller(seller: Seller, rates: set[int]) -> list[str]:
-    """Fields without which no invoice can be made, in the order in which one would fill them in."""
-    given: list[tuple[str, Any]] = [
-        ("name", seller.name), ("street", seller.street), ("postal_code", seller.postal_code), ("city", seller.city),
-        ("vat_id or tax_number", seller.vat_id or seller.tax_number), ("iban", seller.iban),
-        ("contact_name", seller.contact_name), ("contact_phone", seller.contact_phone), ("contact_email", seller.contact_email),
-    ]  # fmt: skip
-    if 0 in rates:
-        given.append(("vat_exemption_reason", seller.vat_exemption_reason))
-    return [name for name, value in given if not value]

@@ -1,7 +1,7 @@
 """The documents of an invoice: made once from its frozen facts, off the event loop, stored, and never changed.
 
-The invoice comes first: a process that dies before its documents are stored leaves a row in mobility_documents_due. The job, or
-whoever asks for the document, makes them then. Should two make them at once, the first stored ones stay.
+The invoice comes first: a process that dies before its documents are stored leaves a row in mobility_documents_due. Then the job
+or the first request for a document makes them. If two make them at once, those stored first stay.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from kontobahn.clock import SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.formats import cii
-from kontobahn.mobility import invoices, pdf
-from kontobahn.mobility.electronic import to_cii
-from kontobahn.mobility.facts import Facts
+from kontobahn.mobility.invoices import pdf
+from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices.facts import Facts
+from kontobahn.mobility.invoices.store import load
 
 Kind = Literal["pdf", "xml"]
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
-MOST_AT_ONCE = 100
+MAX_PER_RUN = 100
 
 
 class Document(NamedTuple):
@@ -33,13 +34,13 @@ class Document(NamedTuple):
 
 
 @cache
-def _typesetters() -> ThreadPoolExecutor:
-    """One thread: typesetting uses one core and lets the others alone, and Typst works outside Python's lock."""
+def _typesetter() -> ThreadPoolExecutor:
+    """One thread: typesetting then uses one core and leaves the others free. Typst works outside Python's lock."""
     return ThreadPoolExecutor(1, "typesetter")
 
 
 def render(facts: Facts, issued_at: int) -> list[Document]:
-    """Both documents. The same facts give the same bytes."""
+    """Returns both documents. The same facts give the same bytes."""
     invoice = to_cii(facts)
     profile = cii.profile_of(invoice)
     embedded, alone = cii.write(invoice, "en16931", profile)
@@ -51,13 +52,13 @@ def render(facts: Facts, issued_at: int) -> list[Document]:
 
 
 async def make(db: Database, organization_id: str, invoice_id: str) -> None:
-    facts, issued_at = await db.read(_load, organization_id, invoice_id)
-    made = await asyncio.get_running_loop().run_in_executor(_typesetters(), render, facts, issued_at)
+    row, facts = await db.read(load, organization_id, invoice_id)
+    made = await asyncio.get_running_loop().run_in_executor(_typesetter(), render, facts, row.invoiced_at)
     await db.write(_store, organization_id, invoice_id, made)
 
 
-async def make_soon(db: Database, organization_id: str, invoice_id: str) -> None:
-    """The same for a call whose invoice is issued already: it stands, whatever becomes of its documents now."""
+async def try_make(db: Database, organization_id: str, invoice_id: str) -> None:
+    """Makes the documents right after the invoice was issued. A failure is logged and left to the job: the invoice stands."""
     try:
         await make(db, organization_id, invoice_id)
     except KontobahnError as error:
@@ -67,7 +68,7 @@ async def make_soon(db: Database, organization_id: str, invoice_id: str) -> None
 
 
 async def fetch(db: Database, organization_id: str, invoice_id: str, kind: Kind) -> Document:
-    """The stored document; made now where it is not there yet."""
+    """Returns the stored document, making it first if it is not there yet."""
     found = await db.read(_find, organization_id, invoice_id, kind)
     if found is None:
         await make(db, organization_id, invoice_id)
@@ -77,7 +78,7 @@ async def fetch(db: Database, organization_id: str, invoice_id: str, kind: Kind)
 
 
 async def make_due(db: Database) -> None:
-    """The job: the documents that a dead process left behind. One that cannot be made keeps no other one waiting."""
+    """The job: makes the documents that are still due. One that cannot be made does not hold up the others."""
     failures = []
     for organization_id, invoice_id in await db.read(_due):
         try:
@@ -93,17 +94,9 @@ async def make_due(db: Database) -> None:
 
 def _due(tx: Tx) -> list[tuple[str, str]]:
     rows = tx.all(
-        "SELECT organization_id, invoice_id FROM mobility_documents_due ORDER BY invoice_id LIMIT ?", MOST_AT_ONCE
+        "SELECT organization_id, invoice_id FROM mobility_documents_due ORDER BY invoice_id LIMIT ?", MAX_PER_RUN
     )
     return [(organization_id, invoice_id) for organization_id, invoice_id in rows]
-
-
-def _load(tx: Tx, organization_id: str, invoice_id: str) -> tuple[Facts, int]:
-    row = tx.one(
-        "SELECT invoiced_at FROM mobility_invoices WHERE organization_id = ? AND id = ?", organization_id, invoice_id
-    )
-    assert row is not None
-    return invoices.load(tx, organization_id, invoice_id), row[0]
 
 
 def _store(tx: Tx, organization_id: str, invoice_id: str, made: list[Document]) -> None:

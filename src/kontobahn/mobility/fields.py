@@ -1,0 +1,66 @@
+"""Fields that several nouns share on the wire: one line of text, addresses, codes. What a pattern cannot check is checked here too."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from msgspec import Meta
+
+from kontobahn.api.wire import form
+from kontobahn.errors import BadRequest
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
+_BLANK = r" \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+# `$` alone would accept a line feed at the end.
+START = r"^(?!.*\n)"
+one_line = form("one line of text that does not begin with a blank", rf"{START}[^{_BLANK}{_CONTROL}][^{_CONTROL}]*$")
+Line70 = Annotated[str, one_line, Meta(max_length=70, examples=["Musterbetrieb GmbH"])]
+Line100 = Annotated[str, one_line, Meta(max_length=100, examples=["Deutschlandticket Job"])]
+Line200 = Annotated[str, one_line, Meta(max_length=200, examples=["Umsatzsteuerfrei nach § 4 UStG"])]
+Reference = Annotated[str, one_line, Meta(max_length=64, examples=["PN-10423"])]
+PostalCode = Annotated[str, one_line, Meta(max_length=12, examples=["10115"])]
+City = Annotated[str, one_line, Meta(max_length=70, examples=["Berlin"])]
+Street = Annotated[str, one_line, Meta(max_length=70, examples=["Musterstraße 1"])]
+Country = Annotated[str, form("a country code like DE", rf"{START}[A-Z]{{2}}$", examples=["DE"])]
+Email = Annotated[
+    str,
+    form(
+        "an e-mail address",
+        rf"{START}[^@{_BLANK}{_CONTROL}]{{2,64}}@([^@.{_BLANK}{_CONTROL}]+\.)+[^@.{_BLANK}{_CONTROL}]{{2,}}$",
+        max_length=120,
+        examples=["rechnung@musterbetrieb.example"],
+    ),
+]
+Phone = Annotated[
+    str, form("a phone number with at least three digits", rf"{START}[+0-9][0-9 ()/-]*([0-9][ ()/-]*){{3}}$", max_length=40,
+              examples=["+49 30 1234567"])
+]  # fmt: skip
+VatId = Annotated[
+    str, form("a VAT id like DE123456789", rf"{START}[A-Z]{{2}}[A-Z0-9]{{2,12}}$", examples=["DE123456789"])
+]
+
+# Prefixes of VAT ids that are not a country code: Greece and Northern Ireland.
+_OTHER_PREFIXES = ("EL", "XI")
+
+
+def check_codes(country_code: str, vat_id: str | None) -> None:
+    """Raises BadRequest, naming the field, if there is no such country or no such VAT id."""
+    if not _is_country(country_code):
+        raise BadRequest(
+            f"The field `country_code` is wrong: there is no country {country_code}.", field="country_code"
+        )
+    if vat_id is None:
+        return
+    prefix = vat_id[:2]
+    if prefix == "DE" and not re.fullmatch(r"DE[0-9]{9}", vat_id):
+        raise BadRequest("The field `vat_id` is wrong: a German one is DE and nine digits.", field="vat_id")
+    if not _is_country(prefix) and prefix not in _OTHER_PREFIXES:
+        raise BadRequest(f"The field `vat_id` is wrong: there is no country {prefix}.", field="vat_id")
+
+
+def _is_country(code: str) -> bool:
+    # Imported late: its list of countries is not needed when the service starts.
+    import pycountry
+
+    return pycountry.countries.get(alpha_2=code) is not None

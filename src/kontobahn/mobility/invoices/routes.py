@@ -1,0 +1,197 @@
+"""Collective invoices over HTTP: issued for a customer, listed, and read as JSON, PDF and XML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kontobahn.access.principal import Principal
+from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import SetupError
+from kontobahn.mobility import customers, examples
+from kontobahn.mobility.customers import Customer
+from kontobahn.mobility.invoices import documents
+from kontobahn.mobility.invoices.documents import MEDIA_TYPES, Kind
+from kontobahn.mobility.invoices.facts import Line
+from kontobahn.mobility.invoices.issue import issue
+from kontobahn.mobility.invoices.store import SUMMARIES, InvoiceRow, InvoiceSummary, load
+from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketReport
+from kontobahn.mobility.tickets.ticket import Month, VatRate
+
+_ERRORS = (403, 404)
+DocumentType = Literal["invoice", "correction"]
+Url = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+
+class InvoicesQuery(ListQuery, kw_only=True):
+    customer_id: Annotated[Uuid, Meta(description="Only this customer's.")] | None = None
+    from_date: Annotated[date, Meta(description="Invoiced on this day or later.")] | None = None
+    to_date: Annotated[date, Meta(description="Invoiced on this day or earlier.")] | None = None
+
+
+class MobilityInvoice(Answer):
+    id: Uuid
+    organization_id: Uuid
+    customer_id: Uuid
+    mobility_invoice_id: str
+    invoice_number: str | None
+    invoice_pdf_url: Url | None
+    amount_in_cents: int
+    ticket_count: int
+    invoiced_at: Timestamp
+    created_at: Timestamp
+
+
+class InvoiceLine(Answer):
+    position: int
+    ticket_id: Uuid
+    product: str
+    holder_reference: str
+    valid_from: Month
+    valid_to: Month
+    vat_rate: VatRate
+    net_in_cents: int
+    amount_in_cents: int
+    credited_invoice_number: str | None
+
+
+class VatSum(Answer):
+    vat_rate: VatRate
+    net_in_cents: int
+    vat_in_cents: int
+    rounding_in_cents: int
+    amount_in_cents: int
+
+
+class MobilityInvoiceWithLines(MobilityInvoice):
+    type: DocumentType
+    issued_on: date
+    due_on: date | None
+    net_in_cents: int
+    vat_in_cents: int
+    rounding_in_cents: int
+    vat_sums: list[VatSum]
+    lines: list[InvoiceLine]
+    invoice_xml_url: Url
+
+
+@post("/v2/mobility/customers/{id}/invoice", errors=(403, 404, 409, 503), moves_money=True, example=examples.INVOICE)
+async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
+    """Create a collective invoice for the customer.
+
+    It takes every ticket not yet invoiced and credits every cancelled one that was, in one transaction. Nothing of either: 409.
+    Seller's data that are missing: 409 with their names in `missing`. `amount_in_cents` is the total including VAT, negative when
+    more is credited than charged; the document then is a correction.
+    """
+    customer = await call.read_inline(customers.find, call.principal, id)
+    reports = await _ask_platform(call.context.part(Mobility), customer)
+    invoice = await call.commit(_issue, customer, reports, call.context.settings.base_url)
+    await documents.try_make(call.context.db, invoice.organization_id, invoice.id)
+    return invoice
+
+
+async def _ask_platform(mobility: Mobility, customer: Customer) -> Sequence[TicketReport]:
+    platform = mobility.platforms.get(customer.provider)
+    if platform is None:
+        raise SetupError(f"The ticket platform “{customer.provider}” is not set up in this installation.")
+    return await platform.tickets(
+        PlatformCustomer(customer.organization_id, customer.id, customer.mobility_customer_id)
+    )
+
+
+def _issue(tx: Tx, customer: Customer, reports: Sequence[TicketReport], base_url: str) -> MobilityInvoice:
+    return _view(issue(tx, customer, reports), base_url)
+
+
+@get("/v2/mobility/invoices", errors=_ERRORS, example=[examples.INVOICE])
+async def list_invoices(call: Call, query: InvoicesQuery) -> list[MobilityInvoice]:
+    """List the collective invoices, by customer and by day, the earliest first."""
+    return await call.read(_list, call.principal, query, call.context.settings.base_url)
+
+
+def _list(tx: Tx, principal: Principal, query: InvoicesQuery, base_url: str) -> list[MobilityInvoice]:
+    organizations = principal.organizations(query.organization_id)
+    where, values = in_scope(len(organizations)), [*organizations]
+    if query.customer_id is not None:
+        customer = customers.find(tx, principal, query.customer_id)
+        where, values = f"{where} AND customer_id = ?", [*values, customer.id]
+    if query.from_date is not None:
+        where, values = f"{where} AND issued_on >= ?", [*values, query.from_date.isoformat()]
+    if query.to_date is not None:
+        where, values = f"{where} AND issued_on <= ?", [*values, query.to_date.isoformat()]
+    return [_view(row, base_url) for row in SUMMARIES.all(tx, f"{where} ORDER BY issued_on, id", *values)]
+
+
+@get("/v2/mobility/invoices/{id}", errors=_ERRORS, example=examples.INVOICE_WITH_LINES)
+async def get_invoice(call: Call, id: Uuid) -> MobilityInvoiceWithLines:
+    """Read a collective invoice with its lines and its sums by VAT rate."""
+    return await call.read(_show, call.principal, id, call.context.settings.base_url)
+
+
+def _find(tx: Tx, principal: Principal, invoice_id: str) -> InvoiceSummary:
+    return find_in_scope(tx, SUMMARIES, principal, "Invoice", invoice_id.lower())
+
+
+def _show(tx: Tx, principal: Principal, invoice_id: str, base_url: str) -> MobilityInvoiceWithLines:
+    found = _find(tx, principal, invoice_id)
+    _, facts = load(tx, found.organization_id, found.id)
+    return MobilityInvoiceWithLines(
+        **msgspec.structs.asdict(_view(found, base_url)),
+        type="correction" if facts.is_correction else "invoice",
+        issued_on=facts.issued_on,
+        due_on=facts.due_on,
+        net_in_cents=facts.net_in_cents,
+        vat_in_cents=facts.vat_in_cents,
+        rounding_in_cents=facts.rounding_in_cents,
+        vat_sums=[VatSum(**item._asdict()) for item in facts.sums],
+        lines=[_view_line(line) for line in facts.lines],
+        invoice_xml_url=f"{base_url}/v2/mobility/invoices/{found.id}/xml",
+    )
+
+
+def _view(row: InvoiceRow | InvoiceSummary, base_url: str) -> MobilityInvoice:
+    return MobilityInvoice(
+        id=row.id,
+        organization_id=row.organization_id,
+        customer_id=row.customer_id,
+        mobility_invoice_id=row.mobility_invoice_id,
+        invoice_number=row.invoice_number,
+        # Choice 31: into this service, behind the key.
+        invoice_pdf_url=f"{base_url}/v2/mobility/invoices/{row.id}/pdf",
+        amount_in_cents=row.amount_in_cents,
+        ticket_count=row.ticket_count,
+        invoiced_at=to_datetime(row.invoiced_at),
+        created_at=to_datetime(row.created_at),
+    )
+
+
+def _view_line(line: Line) -> InvoiceLine:
+    shared = {name: getattr(line, name) for name in InvoiceLine.__struct_fields__ if name in Line._fields}
+    return InvoiceLine(credited_invoice_number=line.credited_number, **shared)
+
+
+@get("/v2/mobility/invoices/{id}/pdf", errors=_ERRORS, media_types=(MEDIA_TYPES["pdf"],))
+async def get_invoice_pdf(call: Call, id: Uuid) -> Download:
+    """Read the invoice as PDF/A-3 with the EN 16931 XML inside (ZUGFeRD, Factur-X)."""
+    return await _download(call, id, "pdf")
+
+
+@get("/v2/mobility/invoices/{id}/xml", errors=_ERRORS, media_types=(MEDIA_TYPES["xml"],))
+async def get_invoice_xml(call: Call, id: Uuid) -> Download:
+    """Read the invoice as XRechnung; as plain EN 16931 where the customer has no electronic address."""
+    return await _download(call, id, "xml")
+
+
+async def _download(call: Call, invoice_id: str, kind: Kind) -> Download:
+    invoice = await call.read_inline(_find, call.principal, invoice_id)
+    document = await documents.fetch(call.context.db, invoice.organization_id, invoice.id, kind)
+    return Download(document.content, MEDIA_TYPES[kind], document.file_name)

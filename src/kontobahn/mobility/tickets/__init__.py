@@ -1,0 +1,1 @@
+"""Transport tickets: entered by call, by file or by a platform, billed once, cancelled."""
