@@ -22,9 +22,10 @@ from bench import measure
 from bench.measure import Child, Row
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
-from kontobahn.banking import accounts, connections
-from kontobahn.banking.ingest import Intake
+from kontobahn.banking import accounts
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, TransactionFacts
+from kontobahn.banking.transactions.ingest import TransactionIngest
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -67,9 +68,9 @@ def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
     row = connections.create(tx, owner.id, provider="files", api="partner", owner_user_id=None, facts=bank)
     facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
     account = accounts.save(tx, owner.id, row.id, facts)
-    intake = Intake(tx, account)
-    intake.add(bookings(count))
-    intake.finish()
+    ingest = TransactionIngest(tx, account)
+    ingest.add(bookings(count))
+    ingest.finish()
     return key.secret, account.id
 
 

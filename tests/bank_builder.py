@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from kontobahn.banking import connect, connections
-from kontobahn.banking.connections import Connection
-from kontobahn.banking.ingest import Counts
-from kontobahn.banking.model import Api
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
     AccountFacts,
+    Api,
     BadSignature,
     BankConnectionFacts,
     Banking,
@@ -31,6 +31,7 @@ from kontobahn.banking.provider import (
     Snapshot,
     TransactionFacts,
 )  # fmt: skip
+from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
 from tests.harness import START, Organization, Service
@@ -160,14 +161,14 @@ class Bank:
     def connected(
         self, organization: Organization, *told: TransactionFacts, ref: str = "", api: Api = "partner",
         owner_user_id: str | None = None, accounts: list[AccountFacts] | None = None, **more: Any,
-    ) -> Connection:  # fmt: skip
+    ) -> ConnectionRow:  # fmt: skip
         """A connection as if its flow had been gone through, with an account and what the bank tells of it."""
         ref = ref or f"bank-{organization.id}"
         self.provider.snapshots[ref] = snapshot = Snapshot(
             self.connection_facts(ref, **more), accounts or [account_facts()], list(told)
         )
 
-        def make(tx: Tx) -> Connection:
+        def make(tx: Tx) -> ConnectionRow:
             row = connections.create(
                 tx,
                 organization.id,
@@ -176,20 +177,20 @@ class Bank:
                 owner_user_id=owner_user_id,
                 facts=snapshot.connection,
             )
-            connect.take_snapshot(tx, row, snapshot)
+            flows.ingest_snapshot(tx, row, snapshot)
             return row
 
         return self.service.db.write_now(make)
 
-    def tell(self, row: Connection, *told: TransactionFacts, accounts: list[AccountFacts] | None = None) -> Counts:
+    def tell(self, row: ConnectionRow, *told: TransactionFacts, accounts: list[AccountFacts] | None = None) -> Counts:
         """What the bank delivers for a connection, taken in at once."""
         snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(told))
         return self.service.db.write_now(_take, row, snapshot)
 
 
-def _take(tx: Tx, row: Connection, snapshot: Snapshot) -> Counts:
+def _take(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     connections.lock(tx, row.organization_id, row.id)
-    return connect.take_snapshot(tx, row, snapshot)
+    return flows.ingest_snapshot(tx, row, snapshot)
 
 
 def account_id(service: Service, organization: Organization, number: int = 0) -> str:

@@ -17,7 +17,8 @@ from kontobahn import errors, limits, outbound
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.server import BODY_SECONDS
-from kontobahn.banking import connect, fields
+from kontobahn.banking import fields
+from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
 from kontobahn.clock import MINUTE
 from kontobahn.events import event_log
 from kontobahn.ledger import errors as ledger_errors
@@ -123,7 +124,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "receipt images of one entry": ledger.MOST_IMAGES,
         "lines of one cash book entry": ledger.MOST_LINES,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
-        "unfinished connect flow": connect.UNFINISHED // MINUTE,
+        "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.LONGEST_URL,
         "events of one page": event_log.MAX_EVENTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,

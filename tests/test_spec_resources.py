@@ -15,7 +15,7 @@ from msgspec import inspect as shape
 
 from kontobahn.api import openapi
 from kontobahn.api.wire import Body
-from kontobahn.banking import payments
+from kontobahn.banking.payments.transitions import FINAL
 from kontobahn.webhooks.endpoint import State as EndpointState
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, table
 
@@ -218,4 +218,4 @@ def test_states_are_those_of_the_code() -> None:
     assert documented("Webhook URL") == set(get_args(EndpointState))
     assert documented("Credit reservation") == set(re.findall(r"'(\w+)'", in_database[1]))
     finals = {row["State"] for row in table(SPEC / "states.md", "Payment") if row["Final"] == "yes"}
-    assert finals == payments.FINAL
+    assert finals == FINAL

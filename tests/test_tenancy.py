@@ -17,7 +17,7 @@ import pytest
 from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
-from kontobahn.banking.connections import Connection
+from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.importer import Taker
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
@@ -145,7 +145,7 @@ _PERSON = {
 }  # fmt: skip
 
 
-def _bank(service: Service, owner: Organization) -> tuple[Bank, Connection]:
+def _bank(service: Service, owner: Organization) -> tuple[Bank, ConnectionRow]:
     bank = Bank(service)
     row = bank.connected(owner, facts(1), owner_user_id=None, next_refresh_possible_at=START)
     return bank, row

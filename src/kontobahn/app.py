@@ -24,10 +24,15 @@ from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
-from kontobahn.banking import connect, payment_routes, payments, sync
-from kontobahn.banking import routes as banking_routes
+from kontobahn.banking import accounts, inbound
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections import routes as connection_routes
+from kontobahn.banking.jobs import banking_jobs
+from kontobahn.banking.payments import routes as payment_routes
+from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
+from kontobahn.banking.transactions import feed, listing
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -62,7 +67,7 @@ def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users),
         ledger_routes,
-        *(banking_routes, payment_routes),
+        *(connection_routes, accounts, listing, feed, payment_routes, inbound),
         *(webhook_url, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )
@@ -236,7 +241,7 @@ class Application:
         return self._pages
 
     async def _connection_id(self, pending_token: str) -> str | None:
-        flow = await self.db.read(connect.find_flow, sandbox.NAME, pending_token)
+        flow = await self.db.read(flows.find, sandbox.NAME, pending_token)
         return flow.connection_id if flow else None
 
     async def _payment_id(self, provider_ref: str) -> str | None:
@@ -251,7 +256,7 @@ class Application:
 
 
 def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: Actor) -> None:
-    for row in connect.remove_of_user(tx, organization_id, user_id):
+    for row in flows.remove_of_user(tx, organization_id, user_id):
         audit.record(tx, organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
 
 
@@ -284,7 +289,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
         Job("purge what has expired", 300, purge),
-        *sync.banking_jobs(context),
+        *banking_jobs(context),
         Job("make due invoice documents", 30, make_due_documents),
     ]
 

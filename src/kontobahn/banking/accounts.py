@@ -1,20 +1,76 @@
-"""Bank accounts: how they are kept, found, and kept up to date from what the bank tells."""
+"""Bank accounts: what goes over the wire, their rows kept as the bank reports them, and the calls."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
 
 from kontobahn.access.principal import Principal
-from kontobahn.access.scope import in_scope
+from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get
+from kontobahn.api.wire import Answer, ListQuery, Timestamp
 from kontobahn.banking import numbers
-from kontobahn.banking.model import AccountExtra, AccountsQuery, BankAccount, Nature, TransactionsCount
-from kontobahn.banking.provider import AccountFacts
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.fields import ConnectionId, NumericId
+from kontobahn.banking.provider import AccountFacts, Api, Nature
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.money import to_wire
 
+# --- Over the wire
 
-class Account(NamedTuple):
+
+class AccountsQuery(ListQuery):
+    api: Annotated[Api, Meta(description="Only accounts at regulated banks, or only at the others.")] | None = None
+    connection_id: Annotated[ConnectionId, Meta(description="Only accounts of this connection.")] | None = None
+    # Choice 20: the name of the payment filter.
+    payments_supported: (
+        Annotated[
+            bool, Meta(description="Only accounts that can be the source of a payment, or only those that cannot.")
+        ]
+        | None
+    ) = None
+
+
+class TransactionsCount(Answer):
+    posted: int
+    pending: int
+
+
+class AccountExtra(Answer):
+    iban: str | None
+    holder_name: str | None
+    transactions_count: TransactionsCount
+
+
+class BankAccount(Answer):
+    can_hide: bool
+    id: str
+    name: str
+    nature: Nature
+    balance: Decimal
+    currency_code: str
+    created_at: Timestamp
+    updated_at: Timestamp
+    extra: AccountExtra
+
+
+class AccountAnswer(Answer):
+    data: BankAccount
+
+
+class AccountsAnswer(Answer):
+    data: list[BankAccount]
+
+
+# --- Rows
+
+
+class AccountRow(NamedTuple):
     organization_id: str
     id: int
     connection_id: str
@@ -32,83 +88,32 @@ class Account(NamedTuple):
     updated_at: int
 
 
-_COLUMNS = ", ".join(Account._fields)
+ACCOUNTS = Table("banking_accounts", AccountRow)
 
 
-def wire(row: Account) -> BankAccount:
-    return BankAccount(
-        can_hide=bool(row.can_hide),
-        id=str(row.id),
-        name=row.name,
-        nature=row.nature,
-        balance=to_wire(row.balance_minor),
-        currency_code=row.currency_code,
-        created_at=to_datetime(row.created_at),
-        updated_at=to_datetime(row.updated_at),
-        extra=AccountExtra(
-            iban=row.iban,
-            holder_name=row.holder_name,
-            transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
-        ),
-    )
+def find(tx: Tx, principal: Principal, account_id: str) -> AccountRow:
+    return find_in_scope(tx, ACCOUNTS, principal, "Account", int(account_id))
 
 
-def listing(
-    tx: Tx, organizations: tuple[str, ...], query: AccountsQuery, connection_id: str | None = None
-) -> list[Account]:
-    columns = ", ".join(f"a.{name}" for name in Account._fields)
-    where, params = [f"a.{in_scope(len(organizations))}"], list[object](organizations)
-    if connection_id is not None:
-        where.append("a.connection_id = ?")
-        params.append(connection_id)
-    if query.api is not None:
-        where.append("c.api = ?")
-        params.append(query.api)
-    if query.payments_supported is not None:
-        where.append("c.templates <> ''" if query.payments_supported else "c.templates = ''")
-    rows = tx.all(
-        f"SELECT {columns} FROM banking_accounts a JOIN banking_connections c"
-        " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
-        f" WHERE {' AND '.join(where)} ORDER BY a.id",
-        *params,
-    )
-    return [Account(*row) for row in rows]
+def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[AccountRow]:
+    return ACCOUNTS.all(tx, "organization_id = ? AND connection_id = ? ORDER BY id", organization_id, connection_id)
 
 
-def find(tx: Tx, principal: Principal, account_id: str) -> Account:
-    row = tx.one(
-        f"SELECT {_COLUMNS} FROM banking_accounts WHERE {in_scope(len(principal.scope))} AND id = ?",
-        *principal.scope, int(account_id),
-    )  # fmt: skip
-    if row is None:
-        raise principal.missing("Account")
-    return Account(*row)
+def of_organization(tx: Tx, organization_id: str) -> list[AccountRow]:
+    return ACCOUNTS.all(tx, "organization_id = ? ORDER BY id", organization_id)
 
 
-def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[Account]:
-    rows = tx.all(
-        f"SELECT {_COLUMNS} FROM banking_accounts WHERE organization_id = ? AND connection_id = ? ORDER BY id",
-        organization_id, connection_id,
-    )  # fmt: skip
-    return [Account(*row) for row in rows]
-
-
-def of_organization(tx: Tx, organization_id: str) -> list[Account]:
-    rows = tx.all(f"SELECT {_COLUMNS} FROM banking_accounts WHERE organization_id = ? ORDER BY id", organization_id)
-    return [Account(*row) for row in rows]
-
-
-def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> Account:
-    """Make the account, or bring it up to what the bank tells now."""
+def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
+    """Creates the account, or updates it to what the bank reports now."""
     row = tx.one(
         "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, iban = ?, holder_name = ?, updated_at = ?"
-        f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {_COLUMNS}",
+        f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {ACCOUNTS.columns}",
         facts.name, facts.nature, facts.balance_minor, facts.iban, facts.holder_name, tx.now,
         organization_id, connection_id, facts.provider_ref,
     )  # fmt: skip
     if row is not None:
-        return Account(*row)
-    account = Account(
+        return AccountRow._make(row)
+    account = AccountRow(
         organization_id=organization_id,
         id=numbers.take(tx, organization_id, "account"),
         connection_id=connection_id,
@@ -125,12 +130,12 @@ def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) 
         created_at=tx.now,
         updated_at=tx.now,
     )
-    tx.run(f"INSERT INTO banking_accounts ({_COLUMNS}) VALUES ({', '.join('?' * len(account))})", *account)
+    ACCOUNTS.insert(tx, account)
     return account
 
 
 def remove_of_connection(tx: Tx, organization_id: str, connection_id: str) -> None:
-    """The accounts with their transactions, which the change feed then tells as removed."""
+    """Removes the accounts with their transactions, which the change feed then reports as removed."""
     for account in of_connection(tx, organization_id, connection_id):
         counted = tx.one("SELECT COUNT(*) FROM banking_transactions WHERE account_id = ?", account.id)
         count = int(counted[0]) if counted else 0
@@ -147,4 +152,61 @@ def remove_of_connection(tx: Tx, organization_id: str, connection_id: str) -> No
         tx.run("DELETE FROM banking_statements WHERE account_id = ?", account.id)
     tx.run(
         "DELETE FROM banking_accounts WHERE organization_id = ? AND connection_id = ?", organization_id, connection_id
+    )
+
+
+# --- Calls
+
+
+@get("/v2/banking/accounts", errors=(403, 404))
+async def list_bank_accounts(call: Call, query: AccountsQuery) -> AccountsAnswer:
+    """List bank accounts: all of the organisation, or those of one connection."""
+    rows = await call.read_inline(listing, call.principal, query)
+    return AccountsAnswer(data=[_bank_account(row) for row in rows])
+
+
+# Choice 20: one account is read for free.
+@get("/v2/banking/accounts/{id}", errors=(403, 404))
+async def get_bank_account(call: Call, id: NumericId) -> AccountAnswer:
+    """Read one bank account."""
+    return AccountAnswer(data=_bank_account(await call.read_inline(find, call.principal, id)))
+
+
+def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[AccountRow]:
+    organizations = principal.organizations(query.organization_id)
+    where, params = list[str](), list[object]()
+    if query.connection_id is not None:
+        connection = connections.find(tx, principal, query.connection_id)
+        organizations = (connection.organization_id,)
+        where.append("a.connection_id = ?")
+        params.append(connection.id)
+    if query.api is not None:
+        where.append("c.api = ?")
+        params.append(query.api)
+    if query.payments_supported is not None:
+        where.append("c.templates <> ''" if query.payments_supported else "c.templates = ''")
+    rows = tx.all(
+        f"SELECT {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
+        " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
+        f" WHERE {' AND '.join([f'a.{in_scope(len(organizations))}', *where])} ORDER BY a.id",
+        *organizations, *params,
+    )  # fmt: skip
+    return [AccountRow._make(row) for row in rows]
+
+
+def _bank_account(row: AccountRow) -> BankAccount:
+    return BankAccount(
+        can_hide=bool(row.can_hide),
+        id=str(row.id),
+        name=row.name,
+        nature=row.nature,
+        balance=to_wire(row.balance_minor),
+        currency_code=row.currency_code,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        extra=AccountExtra(
+            iban=row.iban,
+            holder_name=row.holder_name,
+            transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
+        ),
     )

@@ -1,13 +1,19 @@
-"""Checks of fields that several calls of the area share; each refusal names the field."""
+"""Fields that several calls of the area share: their types on the wire, and checks that name the field they refuse."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from msgspec import Meta
+
+from kontobahn.api.wire import form
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode
 
+NumericId = Annotated[str, form("a number", r"^[0-9]{1,18}$", examples=["1000000000001"])]
+ConnectionId = Annotated[str, Meta(min_length=1, max_length=64, examples=["1000000000001"])]
+FromId = Annotated[str, form("a number", r"^[0-9]{1,18}$", description="Only what has a higher id: the last id seen.")]
 # Choice 7: custom_fields to 4 KiB.
 CUSTOM_FIELDS_BYTES = 4096
 
@@ -20,14 +26,14 @@ def check_custom_fields(fields: dict[str, Any] | None) -> None:
 
 
 def check_return_to(url: str | None) -> None:
-    """A person's browser is sent there: http or https, and no tricks."""
+    """Raises BadRequest if a browser must not be sent there: only plain http and https addresses are allowed."""
     if url is None:
         return
     try:
         parts = urlsplit(url)
-        is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
-        is_right = is_right and url.isprintable() and " " not in url and "\\" not in url
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
+        is_valid = is_valid and url.isprintable() and " " not in url and "\\" not in url
     except ValueError:
-        is_right = False
-    if not is_right:
+        is_valid = False
+    if not is_valid:
         raise BadRequest("The field `return_to` must be an http or https address.", field="return_to")

@@ -1,7 +1,7 @@
 """What providers send: checked over the raw body, stored, then applied, each delivery once.
 
 Applying may have to ask the provider first; that happens outside any transaction, and the effect with the mark “applied” in one.
-A delivery that cannot be applied yet is tried again by a job.
+A delivery that cannot be applied yet is retried by a job.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kontobahn import log
-from kontobahn.api.call import Context
-from kontobahn.banking import connect, payments
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import post
+from kontobahn.api.wire import Answer, RawBody
+from kontobahn.banking.connections import flows
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.apply import apply
 from kontobahn.banking.provider import (
+    BadSignature,
     Banking,
     BankProvider,
     ConnectionFailed,
@@ -24,16 +29,23 @@ from kontobahn.banking.provider import (
 )  # fmt: skip
 from kontobahn.clock import DAY, MINUTE, SECOND
 from kontobahn.db import Tx
-from kontobahn.errors import Unavailable
+from kontobahn.errors import NotFound, Unauthorized, Unavailable
 
-# How long one attempt may take before another process may take the delivery over.
-ATTEMPT = MINUTE
+# After this long without a result, another process may take the delivery over.
+ATTEMPT_TIMEOUT = MINUTE
 RETRY_AFTER = (2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE)
 KEPT = 30 * DAY
+BATCH = 100
+
+
+class Received(Answer):
+    """A provider's delivery was received."""
+
+    received: bool
 
 
 class NotYet(Exception):
-    """About something that is not known here yet; it may be a moment later."""
+    """The report is about something that is not known here yet, but may be soon."""
 
 
 class _Prepared(NamedTuple):
@@ -41,25 +53,45 @@ class _Prepared(NamedTuple):
     snapshot: Snapshot | None
 
 
-def store(tx: Tx, provider: str, delivery_id: str, body: bytes) -> bool:
-    """False where it was delivered before."""
+@post("/v2/banking/webhooks/{provider}", caller="anybody", statuses=(200,), errors=(401, 404))
+async def receive_webhook(call: Call, provider: str, body: RawBody) -> Received:
+    """Receive a delivery of a provider, signed over its raw body.
+
+    It is stored before it is applied, and applied once; a repeat is answered as the first one was.
+    """
+    sender = call.context.part(Banking).providers.get(provider)
+    if sender is None:
+        raise NotFound("There is no such provider.")
+    try:
+        delivery_id = sender.read_webhook(body.headers, body.content)
+    except BadSignature as error:
+        raise Unauthorized("The signature of this delivery is not right.", operator=str(error)) from None
+    await call.context.db.write(_store, provider, delivery_id, body.content)
+    await apply_delivery(call.context, provider, delivery_id)
+    return Received(received=True)
+
+
+def _store(tx: Tx, provider: str, delivery_id: str, body: bytes) -> None:
     # Choice 30: stored first, applied once.
-    return bool(
-        tx.run(
-            "INSERT INTO banking_inbox (provider, delivery_id, body, state, attempts, next_attempt_at, received_at)"
-            " VALUES (?, ?, ?, 'received', 0, ?, ?) ON CONFLICT DO NOTHING",
-            provider, delivery_id, body, tx.now, tx.now,
-        )
+    tx.run(
+        "INSERT INTO banking_inbox (provider, delivery_id, body, state, attempts, next_attempt_at, received_at)"
+        " VALUES (?, ?, ?, 'received', 0, ?, ?) ON CONFLICT DO NOTHING",
+        provider, delivery_id, body, tx.now, tx.now,
     )  # fmt: skip
 
 
-def due(tx: Tx, most: int = 100) -> list[tuple[str, str]]:
+async def apply_waiting(context: Context) -> None:
+    for provider, delivery_id in await context.db.read(_due):
+        await apply_delivery(context, provider, delivery_id)
+
+
+def _due(tx: Tx) -> list[tuple[str, str]]:
     return [
         (provider, delivery_id)
         for provider, delivery_id in tx.all(
             "SELECT provider, delivery_id FROM banking_inbox WHERE state = 'received' AND next_attempt_at <= ?"
             " ORDER BY next_attempt_at, received_at LIMIT ?",
-            tx.now, most,
+            tx.now, BATCH,
         )
     ]  # fmt: skip
 
@@ -69,7 +101,7 @@ def purge(tx: Tx) -> int:
 
 
 async def apply_delivery(context: Context, provider_name: str, delivery_id: str) -> bool:
-    """Apply a stored delivery, unless somebody else does; what goes wrong is kept for the next attempt."""
+    """Applies a stored delivery unless another process does; a failure is recorded for the next attempt."""
     banking = context.part(Banking)
     provider = banking.providers.get(provider_name)
     claimed = await context.db.write(_claim, provider_name, delivery_id)
@@ -81,7 +113,7 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
         await context.db.write(_apply, provider_name, delivery_id, prepared)
         return True
     except ProviderRefused as error:
-        # What it tells of is not there any more; asking again would not help.
+        # What it reports on no longer exists; retrying would not help.
         await context.db.write(_give_up, provider_name, delivery_id, str(error))
     except (NotYet, Unavailable) as error:
         await context.db.write(_postpone, provider_name, delivery_id, attempts, str(error))
@@ -92,7 +124,7 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
 
 
 async def _prepare(provider: BankProvider, report: Report) -> _Prepared:
-    # The delivery only says that there is news; what they are is asked.
+    # The delivery only says that there is new data; the data itself has to be fetched.
     snapshot = await provider.fetch(report.provider_ref) if isinstance(report, ConnectionFinished) else None
     return _Prepared(report, snapshot)
 
@@ -101,7 +133,7 @@ def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[bytes, int] | None:
     row = tx.one(
         "UPDATE banking_inbox SET attempts = attempts + 1, next_attempt_at = ?"
         " WHERE provider = ? AND delivery_id = ? AND state = 'received' AND next_attempt_at <= ? RETURNING body, attempts",
-        tx.now + ATTEMPT, provider, delivery_id, tx.now,
+        tx.now + ATTEMPT_TIMEOUT, provider, delivery_id, tx.now,
     )  # fmt: skip
     return None if row is None else (bytes(row[0]), row[1])
 
@@ -120,21 +152,21 @@ def _apply(tx: Tx, provider: str, delivery_id: str, prepared: list[_Prepared]) -
 
 
 def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
-    """Do what a report says; False where nobody here knows what it is about."""
+    """Applies a report. Returns False if it is about nothing known here."""
     match report:
         case ConnectionFinished():
             assert snapshot is not None
-            return connect.finished(tx, provider, snapshot, report.pending_token) is not None
+            return flows.apply_finished(tx, provider, snapshot, report.pending_token) is not None
         case ConnectionFailed():
-            return connect.failed(tx, provider, report)
+            return flows.apply_failed(tx, provider, report)
         case ConnectionGone():
-            return connect.gone(tx, provider, report.provider_ref)
+            return flows.apply_gone(tx, provider, report.provider_ref)
         case PaymentReported():
             payment = payments.by_provider_ref(tx, provider, report.provider_ref)
             if payment is None:
-                # The provider may be quicker than its own answer to the creation.
+                # The webhook may be faster than the provider's answer to the creation.
                 raise NotYet(f"There is no payment {report.provider_ref} of {provider} here.")
-            payments.apply(tx, payment.organization_id, payment.id, report.report, "webhook")
+            apply(tx, payment.organization_id, payment.id, report.report, "webhook")
             return True
 
 

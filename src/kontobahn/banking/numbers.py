@@ -1,6 +1,6 @@
 """Ids in commit order: taken from the organisation's counters inside the transaction that uses them.
 
-The UPDATE holds the counter's row until the commit, so that no lower number can become visible after a higher one.
+The UPDATE locks the counter's row until the commit, so no lower number can become visible after a higher one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SPAN = 1_000_000_000_000
 
 
 def take(tx: Tx, organization_id: str, kind: Kind, count: int = 1) -> int:
-    """The first of `count` numbers that nobody has; they follow one another."""
+    """Takes `count` consecutive numbers and returns the first."""
     column = f"last_{kind}"
     sql = f"UPDATE banking_counters SET {column} = {column} + ? WHERE organization_id = ? RETURNING number, {column}"
     row = tx.one(sql, count, organization_id)
@@ -24,7 +24,7 @@ def take(tx: Tx, organization_id: str, kind: Kind, count: int = 1) -> int:
         row = tx.one(sql, count, organization_id)
     assert row is not None
     number, last = row
-    # Changes are counted within the organisation only: their number is a cursor, not an id.
+    # Changes are numbered within the organisation only: the number is a cursor, not an id.
     return int(last - count + 1 if kind == "change" else number * SPAN + last - count + 1)
 
 

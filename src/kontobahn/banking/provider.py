@@ -1,7 +1,7 @@
-"""The port: what reaches banks must offer. The sandbox bank and statement files are adapters of it; an aggregator is another.
+"""The port: what anything that reaches banks must offer, and the words both sides use.
 
 A provider translates; it does not charge, serve or emit. What happens at the bank comes back as reports: from its webhooks,
-from asking it, or from a file. A report is a claim about the bank's state, and may come late, twice or in the wrong order.
+from polling it, or from a file. A report is a claim about the bank's state, and may arrive late, twice or out of order.
 """
 
 from __future__ import annotations
@@ -10,20 +10,31 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, NamedTuple, Protocol
 
-from kontobahn.banking.model import Api, Mode, Nature, PaymentStatus, Template, TransactionStatus
-from kontobahn.errors import Unavailable
+from kontobahn.errors import SetupError, Unavailable
 
+Api = Literal["partner", "openbanking"]
 RefreshType = Literal["automatic", "manual"]
-# The provider of accounts that are kept by statement files: what imports write belongs to it.
+Template = Literal["SEPA", "SEPA_INSTANT"]
+# Choice 21: the natures, modes and statuses that occur.
+Nature = Literal[
+    "account", "bonus", "card", "checking", "credit", "credit_card", "debit_card", "ewallet", "insurance", "investment",
+    "loan", "mortgage", "savings",
+]  # fmt: skip
+Mode = Literal["normal", "fee", "transfer"]
+TransactionStatus = Literal["posted", "pending"]
+PaymentStatus = Literal[
+    "initiated", "initiated_info_required", "authorizing", "authorized", "processing", "executed", "settled", "failed", "rejected"
+]  # fmt: skip
+# The provider of accounts that are kept by statement files; statement imports write its connections.
 FILES = "files"
 
 
 class ProviderDown(Unavailable):
-    """The provider did not answer, or nothing that makes sense. Whether it did what was asked is not known."""
+    """The provider did not answer, or not intelligibly. It is unknown whether it did what was asked."""
 
 
 class ProviderRefused(Exception):
-    """The provider answered, and the answer is no: what was asked was not done."""
+    """The provider refused: what was asked was not done."""
 
     def __init__(self, error_class: str, message: str, raw_status: str | None = None) -> None:
         super().__init__(message)
@@ -39,14 +50,14 @@ class BadSignature(Exception):
 
 
 class ConnectRequest(NamedTuple):
-    """Our side of a connect flow. The token comes back in the report of its end."""
+    """Our side of a connect flow. The report of how the flow ended carries the token."""
 
     pending_token: str
     api: Api
     provider_code: str | None
     scopes: tuple[str, ...]
     return_to: str | None
-    # Of a reconnect: which connection of the provider's.
+    # For a reconnect: the provider's id of the connection.
     provider_ref: str | None = None
 
 
@@ -81,7 +92,7 @@ class AccountFacts(NamedTuple):
 
 
 class TransactionFacts(NamedTuple):
-    """A booking as the bank tells it. What is not known is None; nothing is made up."""
+    """A booking as the bank reports it. What is unknown is None; nothing is made up."""
 
     account_ref: str
     made_on: date
@@ -89,20 +100,20 @@ class TransactionFacts(NamedTuple):
     currency_code: str
     description: str
     status: TransactionStatus = "posted"
-    # The bank's own id, where it has one.
+    # The bank's own id, if it has one.
     provider_ref: str | None = None
     mode: Mode = "normal"
     category: str = "uncategorized"
     end_to_end_id: str | None = None
-    # Fields that the bank sent apart from the text; they win over what the text says.
+    # Fields that the bank sent separately; they take precedence over those parsed from the description.
     parsed: Mapping[str, str | None] = {}
     extra: Mapping[str, Any] = {}
-    # The booked statement it stands in.
+    # The booked statement that contains it.
     statement: str | None = None
 
 
 class Snapshot(NamedTuple):
-    """What the bank tells of a connection now: accounts, and the transactions of some recent stretch."""
+    """What the bank reports of a connection now: accounts, and the transactions of a recent period."""
 
     connection: BankConnectionFacts
     accounts: list[AccountFacts]
@@ -129,12 +140,12 @@ class PaymentOrder(NamedTuple):
     details: Mapping[str, Any]
     return_to: str | None
     customer_ip_address: str
-    # Where the service itself would show the payer something for this payment.
+    # Our own address for the payer, if the order is handed out as a file.
     own_url: str
 
 
 class PaymentReport(NamedTuple):
-    """What somebody says of a payment. `status` None: said something, but nothing that we know how to read."""
+    """A claim about a payment. `status` is None if the provider said something that we cannot interpret."""
 
     status: PaymentStatus | None
     raw_status: str | None = None
@@ -153,7 +164,7 @@ class PaymentStart(NamedTuple):
 
 
 class ConnectionFinished(NamedTuple):
-    """A connect, reconnect or refresh went well: there is something to fetch."""
+    """A connect, reconnect or refresh succeeded: there is something to fetch."""
 
     provider_ref: str
     pending_token: str | None = None
@@ -180,42 +191,48 @@ Report = ConnectionFinished | ConnectionFailed | ConnectionGone | PaymentReporte
 
 class BankProvider(Protocol):
     name: str
-    # Whether a booked debit alone settles a payment, also one that the bank has said nothing else of.
+    # Whether a booked debit alone settles a payment, even one that the bank has reported nothing else about.
     debit_settles: bool
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart: ...
 
     async def fetch(self, provider_ref: str) -> Snapshot:
-        """What the bank tells now."""
+        """Returns what the bank reports now."""
 
     async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
-        """Ask the bank for news; a webhook says when they are there."""
+        """Asks the bank for new data; a webhook reports when it is there."""
 
     async def remove(self, provider_ref: str) -> None:
-        """End the access. Done also when it had ended before."""
+        """Ends the access. Succeeds if it had already ended."""
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
-        """ProviderRefused where it was certainly not created; ProviderDown where that is not known."""
+        """Raises ProviderRefused if it was certainly not created, ProviderDown if that is unknown."""
 
     async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        """After a creation without an answer: the payment with our end-to-end id, None where there certainly is none."""
+        """After a creation without an answer: returns the payment with our end-to-end id, None if there certainly is none."""
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
-        """Asked at the bank now."""
+        """Asks the bank now."""
 
     def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
-        """The order as a file for the payer to hand to the bank; None where the payer authorises at a page instead."""
+        """Returns the order as a file for the payer to upload at the bank; None if the payer authorises it on a page."""
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
-        """Check the signature over the raw body; the answer is the delivery's id. BadSignature otherwise."""
+        """Checks the signature over the raw body and returns the delivery's id. Raises BadSignature if it is wrong."""
 
     def reports(self, body: bytes) -> list[Report]:
-        """What a stored delivery says."""
+        """Returns what a stored delivery reports."""
 
 
 class Banking(NamedTuple):
     """The banking area's part of the application."""
 
     providers: dict[str, BankProvider]
-    # Which provider a connect flow goes to.
+    # The provider that connect flows go to; empty if there is none.
     connect_provider: str
+
+    def provider(self, name: str) -> BankProvider:
+        found = self.providers.get(name)
+        if found is None:
+            raise SetupError(f"The banking provider “{name}” is not set up in this installation.")
+        return found

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from kontobahn.app import make_context, sandbox_bank
-from kontobahn.banking.model import PaymentStatus
+from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.db import Tx

@@ -1,6 +1,6 @@
 """The demo's bank accounts: two connections at the sandbox bank, three accounts, payments in several states.
 
-Made by the bank's own functions and taken in through the same doors as its webhooks, so that both sides agree to the cent.
+Made by the bank's own functions and applied through the same entry points as its webhooks, so both sides agree to the cent.
 """
 
 from __future__ import annotations
@@ -9,13 +9,19 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from kontobahn.access.principal import Principal
-from kontobahn.api.call import Call, Context
-from kontobahn.api.declare import collect
-from kontobahn.banking import accounts, connect, connections, inbound, orders, payment_routes, payments
-from kontobahn.banking.model import Connect, NewPayment
-from kontobahn.banking.payments import PaymentRow
+from kontobahn.api.call import Context
+from kontobahn.banking import accounts, inbound
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.flows import FlowRow
+from kontobahn.banking.payments import create
+from kontobahn.banking.payments.apply import apply_start
+from kontobahn.banking.payments.routes import create_payment
+from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.wire import NewPayment
 from kontobahn.banking.provider import Banking, ConnectionFinished, PaymentStart
 from kontobahn.clock import HOUR, MINUTE, berlin_date
+from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
 from kontobahn.sandbox_bank import adapter, bank, deliveries, paying, store
@@ -54,31 +60,40 @@ def build_banking(tx: Tx, context: Context, principal: Principal) -> DemoBanking
     row = store.connection(tx, _ref(tx, principal.organization_id, connection_id))
     assert row is not None
     bank.tell_news(tx, row)
-    _take_in(tx, context)
+    _apply_deliveries(tx, context)
     return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id))
 
 
 def _connect(tx: Tx, context: Context, principal: Principal, code: str, positions: set[int]) -> str:
-    """A connect flow from its start to the bank's first news."""
-    token, body, chosen = connect.new_token(), Connect(provider_code=code), BANKS[code]
-    flow = connect.make_flow(
-        tx.now, principal.organization_id, adapter.NAME, chosen.api, principal.user_id, tx.now + HOUR, token, body
+    """Goes through a connect flow, from its start to the bank's first report, and returns the connection's id."""
+    token, chosen = flows.new_token(), BANKS[code]
+    flow = FlowRow(
+        organization_id=principal.organization_id,
+        pending_token=token,
+        provider=adapter.NAME,
+        api=chosen.api,
+        owner_user_id=principal.user_id,
+        connection_id=None,
+        return_to=None,
+        custom_fields=None,
+        created_at=tx.now,
+        expires_at=tx.now + HOUR,
     )
-    connect.begin(tx, flow, body)
+    flows.start(tx, flow, code)
     bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token)
-    _take_in(tx, context)
-    made = connect.find_flow(tx, adapter.NAME, token)
-    assert made is not None
-    assert made.connection_id is not None
-    return made.connection_id
+    _apply_deliveries(tx, context)
+    finished = flows.find(tx, adapter.NAME, token)
+    assert finished is not None
+    assert finished.connection_id is not None
+    return finished.connection_id
 
 
 def _ref(tx: Tx, organization_id: str, connection_id: str) -> str:
     return connections.get(tx, organization_id, connection_id).provider_ref
 
 
-def _take_in(tx: Tx, context: Context) -> None:
-    """What the bank has to say, applied here and now instead of by way of the network."""
+def _apply_deliveries(tx: Tx, context: Context) -> None:
+    """Applies what the bank has to deliver directly, without the network."""
     for delivery_id, body in deliveries.waiting(tx):
         for report in deliveries.reports(body):
             is_news = isinstance(report, ConnectionFinished)
@@ -88,14 +103,13 @@ def _take_in(tx: Tx, context: Context) -> None:
 
 
 class _Payer:
-    """Orders payments as a call would, and lets the bank go as far with each as it is to come."""
+    """Orders payments as a call would, and lets the bank process each up to a given status."""
 
     def __init__(self, tx: Tx, context: Context, principal: Principal, account_id: str) -> None:
         self._tx = tx
         self._context = context
+        self._principal = principal
         self._account_id = account_id
-        endpoint = next(one for one in collect(payment_routes) if one.moves_money)
-        self._call = Call(context, endpoint, principal, "req_demo", _CALLER_IP, "demo")
 
     def order(self, creditor: str, amount_minor: int, text: str, status: str, *, days: int = 0) -> PaymentRow:
         tx, today = self._tx, berlin_date(self._tx.now)
@@ -103,16 +117,19 @@ class _Payer:
             account_id=self._account_id, amount=from_minor(amount_minor), creditor_name=creditor, creditor_iban=_CREDITOR_IBAN,
             description=text, date=today + timedelta(days=days) if days else None,
         )  # fmt: skip
-        banking = self._context.part(Banking)
-        row, _ = orders.intend(tx, self._call, orders.check(body, _CALLER_IP, today), None, banking.providers)
-        made = paying.create(tx, orders.as_order(tx, row, self._context.settings.base_url))
+        row, _ = create.create_pending(
+            tx, self._principal, create.check(body, _CALLER_IP, today), None, self._context.part(Banking).providers,
+            price=create_payment.cost, claim=None,
+            cause=Cause("req_demo", create_payment.name, self._principal.key_id, "demo"),
+        )  # fmt: skip
+        made = paying.create(tx, create.as_order(tx, row, self._context.settings.base_url))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
-        payments.started(tx, row, PaymentStart(made.ref, url, made.expires_at, paying.report(made)), "creation")
-        self._go_on(made, status)
-        _take_in(tx, self._context)
+        apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, paying.report(made)), "creation")
+        self._process(made, status)
+        _apply_deliveries(tx, self._context)
         return row
 
-    def _go_on(self, made: paying.Payment, status: str) -> None:
+    def _process(self, made: paying.Payment, status: str) -> None:
         tx = self._tx
         if status == "initiated":
             return

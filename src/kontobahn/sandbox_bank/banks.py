@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Literal, NamedTuple
 
-from kontobahn.banking.model import Api, Template
+from kontobahn.banking.provider import Api, Template
 from kontobahn.clock import DAY, MINUTE, SECOND
 
 # How a bank writes the purpose text: `EREF+…SVWZ+…` in one piece, text first and then `EREF: …`, or the first one cut into

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from kontobahn import log
-from kontobahn.banking.payments import TRANSITIONS
+from kontobahn.banking.payments.transitions import TRANSITIONS
 from kontobahn.banking.provider import (
     BadSignature,
     ConnectionFailed,

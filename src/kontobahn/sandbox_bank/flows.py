@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kontobahn.banking.model import Api
-from kontobahn.banking.provider import ConnectRequest, ProviderRefused
+from kontobahn.banking.provider import Api, ConnectRequest, ProviderRefused
 from kontobahn.clock import HOUR
 from kontobahn.db import Tx
 from kontobahn.sandbox_bank import bank, store

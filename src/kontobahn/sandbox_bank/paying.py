@@ -9,9 +9,8 @@ import secrets
 from datetime import date
 from typing import Any, NamedTuple
 
-from kontobahn.banking.model import Template
-from kontobahn.banking.payments import TRANSITIONS
-from kontobahn.banking.provider import PaymentOrder, PaymentReport, ProviderRefused
+from kontobahn.banking.payments.transitions import TRANSITIONS
+from kontobahn.banking.provider import PaymentOrder, PaymentReport, ProviderRefused, Template
 from kontobahn.clock import HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
 from kontobahn.db import Tx
 from kontobahn.ids import new_id

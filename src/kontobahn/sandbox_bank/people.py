@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from kontobahn.banking.model import Nature
+from kontobahn.banking.provider import Nature
 from kontobahn.sandbox_bank.banks import Bank
 
 Refresh = Literal["news", "post_pending", "backdated", "duplicate", "destroy"]

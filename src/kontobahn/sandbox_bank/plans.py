@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.banking.model import Template
+from kontobahn.banking.provider import Template
 
 HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
 

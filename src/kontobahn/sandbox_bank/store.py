@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.banking.model import Nature
-from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.provider import Nature, TransactionFacts
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.ids import new_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, NamedTuple
 
-from kontobahn.banking.model import Mode, TransactionStatus
+from kontobahn.banking.provider import Mode, TransactionStatus
 from kontobahn.sandbox_bank.banks import BANKS, Bank, TextStyle, iban
 
 LINE = 27

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import connect, sync
+from kontobahn.banking import inbound
+from kontobahn.banking.connections import flows, refresh
 from kontobahn.banking.provider import ProviderDown, ProviderRefused, Snapshot
 from kontobahn.clock import DAY, HOUR
 from tests.bank_builder import Bank, account_facts, events, facts
@@ -79,9 +80,9 @@ def test_the_first_webhook_puts_the_connection_in_its_place(service: Service, ba
 def test_an_unfinished_flow_is_removed_after_fifteen_minutes(service: Service, bank: Bank, owner: Organization) -> None:
     token = begin(service, owner)["pending_token"]
     service.clock.advance(seconds=15 * 60 - 1)
-    assert service.db.write_now(connect.remove_unfinished) == 0
+    assert service.db.write_now(flows.remove_unfinished) == 0
     service.clock.advance(seconds=1)
-    assert service.db.write_now(connect.remove_unfinished) == 1
+    assert service.db.write_now(flows.remove_unfinished) == 1
     assert listed(service, owner) == []
     assert service.get(f"{CONNECTIONS}/{token}", owner.key).status_code == 404
     # The person was slow, the bank says it is done all the same.
@@ -186,16 +187,16 @@ def test_automatic_refreshes_are_four_a_day(service: Service, bank: Bank, owner:
     quiet = bank.connected(owner, ref="quiet", automatic_refresh=False)
     for _ in range(24 * 4):
         service.clock.advance(seconds=15 * 60)
-        service.run(sync.refresh_automatically(service.application.context))
+        service.run(refresh.refresh_automatically(service.application.context))
     assert bank.provider.asked.count(("refresh", row.provider_ref, "automatic")) == 4
     assert ("refresh", quiet.provider_ref, "automatic") not in bank.provider.asked
 
 
 def test_a_consent_that_has_run_out(service: Service, bank: Bank, owner: Organization) -> None:
     bank.connected(owner, consent_expires_at=START + DAY)
-    assert service.db.write_now(sync.expire_consents) == 0
+    assert service.db.write_now(refresh.expire_consents) == 0
     service.clock.advance(seconds=DAY // 1_000_000)
-    assert service.db.write_now(sync.expire_consents) == 1
+    assert service.db.write_now(refresh.expire_consents) == 1
     [row] = listed(service, owner)
     assert (row["status"], row["error_class"]) == ("inactive", "AispConsentExpired")
     assert events(service, owner)[-1]["event"] == "connection_error"
@@ -227,10 +228,10 @@ def test_an_access_that_could_not_be_ended_is_ended_later(service: Service, bank
     assert service.request("DELETE", f"{CONNECTIONS}/{row.id}", owner.key).status_code == 200
     bank.provider.refusal = None
     service.clock.advance(seconds=120)
-    service.run(sync.end_accesses(service.application.context))
+    service.run(refresh.end_accesses(service.application.context))
     assert bank.provider.asked.count(("remove", row.provider_ref)) == 2
     service.clock.advance(seconds=DAY // 1_000_000)
-    service.run(sync.end_accesses(service.application.context))
+    service.run(refresh.end_accesses(service.application.context))
     assert bank.provider.asked.count(("remove", row.provider_ref)) == 2
 
 
@@ -252,7 +253,7 @@ def test_connections_go_with_the_user_who_owns_them(service: Service, bank: Bank
     assert service.request("DELETE", f"/v2/auth/users/{user.id}", owner.key).status_code == 200
     assert [row["id"] for row in listed(service, owner)] == [kept.id]
     assert events(service, owner)[-1]["event"] == "connection_destroyed"
-    service.run(sync.end_accesses(service.application.context))
+    service.run(refresh.end_accesses(service.application.context))
     assert ("remove", "bank-1") in bank.provider.asked
 
 
@@ -272,7 +273,7 @@ def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Ban
     assert [row["status"] for row in listed(service, owner)] == ["pending_connect"]
     bank.provider.snapshots["slow"] = Snapshot(bank.connection_facts("slow"), [account_facts()], [])
     service.clock.advance(seconds=HOUR // 1_000_000)
-    service.run(sync.apply_waiting_deliveries(service.application.context))
+    service.run(inbound.apply_waiting(service.application.context))
     assert [row["status"] for row in listed(service, owner)] == ["active"]
 
 

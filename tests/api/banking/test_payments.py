@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import payments, sync
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.transitions import FINAL, TRANSITIONS
 from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown, ProviderRefused
 from kontobahn.clock import DAY, HOUR
 from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
@@ -196,8 +198,6 @@ def test_a_debit_that_comes_before_executed_settles_then(service: Service, bank:
 
 
 def _connection(tx: Any, owner: Organization, connection_id: str) -> Any:
-    from kontobahn.banking import connections
-
     return connections.get(tx, owner.id, connection_id)
 
 
@@ -213,7 +213,7 @@ def test_a_creation_without_an_answer_is_neither_repeated_nor_failed(
         "found", "https://bank.example/pay/2", START + HOUR, PaymentReport("authorizing")
     )
     service.clock.advance(seconds=120)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert status(service, owner, payment) == "authorizing"
     assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment"]
 
@@ -223,12 +223,12 @@ def test_what_the_bank_never_got_fails_after_it_was_looked_for(
 ) -> None:
     bank.provider.creation = ProviderDown("timed out")
     payment = pay(service, owner).json()["data"]
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     service.clock.advance(seconds=90)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert status(service, owner, payment) == "initiated"
     service.clock.advance(seconds=600)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert status(service, owner, payment) == "failed"
     assert service.balance(owner).available == 100
 
@@ -260,10 +260,10 @@ def test_a_payer_who_never_confirms(service: Service, bank: Bank, owner: Organiz
     payment = pay(service, owner).json()["data"]
     bank.provider.live = PaymentReport("authorizing")
     service.clock.advance(seconds=HOUR // 1_000_000 + 60)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert status(service, owner, payment) == "authorizing"
     service.clock.advance(seconds=DAY // 1_000_000)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert status(service, owner, payment) == "failed"
     history = service.get(f"{PAYMENTS}/{payment['id']}/history", owner.key).json()["data"]
     assert history[-1]["error_class"] == "Unfinished"
@@ -389,13 +389,13 @@ def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organiz
 
 
 def test_the_table_of_transitions_has_no_way_out_of_an_end() -> None:
-    assert {"settled", "failed", "rejected"} == payments.FINAL
-    for before, following in payments.TRANSITIONS.items():
+    assert {"settled", "failed", "rejected"} == FINAL
+    for before, following in TRANSITIONS.items():
         assert before not in following
-        if before not in payments.FINAL:
+        if before not in FINAL:
             assert {"settled", "failed", "rejected"} <= set(following)
-    assert "initiated_info_required" in payments.TRANSITIONS["authorizing"]
-    assert "initiated_info_required" not in payments.TRANSITIONS["authorized"]
+    assert "initiated_info_required" in TRANSITIONS["authorizing"]
+    assert "initiated_info_required" not in TRANSITIONS["authorized"]
 
 
 def test_asking_again_and_again_leaves_no_trace(service: Service, bank: Bank, owner: Organization) -> None:

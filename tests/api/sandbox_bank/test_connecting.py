@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from kontobahn.banking import connect
+from kontobahn.banking.connections import flows
 from kontobahn.sandbox_bank.banks import BANKS, offered
 from kontobahn.sandbox_bank.pages import policy
 from kontobahn.sandbox_bank.people import PEOPLE
@@ -259,7 +259,7 @@ def test_a_late_answer_after_the_clean_up_still_makes_the_connection(
 ) -> None:
     started = visitor.start(owner, provider_code="musterbank")
     service.clock.advance(seconds=16 * 60)
-    assert service.db.write_now(connect.remove_unfinished) == 1
+    assert service.db.write_now(flows.remove_unfinished) == 1
     assert service.get(f"{CONNECTIONS}/{started['pending_token']}", owner.key).status_code == 404
     visitor.finish(started["connect_url"])
     assert visitor.shown(owner, started["pending_token"])["status"] == "active"

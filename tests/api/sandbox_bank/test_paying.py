@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import sync
+from kontobahn.banking.payments.poll import poll_due_payments
 from kontobahn.money import amount_text
 from kontobahn.sandbox_bank import paying
 from kontobahn.sandbox_bank.plans import PLANS, amount_of, choose
@@ -115,10 +115,10 @@ def test_a_creation_without_an_answer_is_found_or_given_up_and_never_repeated(
     assert (there["status"], there["payment_url"], lost["payment_url"]) == ("initiated", None, None)
     assert reserved(service, owner) == 6
     service.clock.advance(seconds=3 * 60)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     assert [visitor.payment(owner, one)["status"] for one in (there, lost)] == ["initiated", "initiated"]
     service.clock.advance(seconds=6 * 60)
-    service.run(sync.ask_after_payments(service.application.context))
+    service.run(poll_due_payments(service.application.context))
     given_up = visitor.payment(owner, lost)
     assert (given_up["status"], visitor.reason(owner, lost)) == ("failed", "PaymentInitiationTimeout")
     assert reserved(service, owner) == 3

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kontobahn.banking import connect, connections
-from kontobahn.banking.connections import Connection
-from kontobahn.banking.ingest import Counts
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
     BadSignature,
     BankProvider,
@@ -19,6 +19,7 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Snapshot,
 )  # fmt: skip
+from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import Organization, Service
@@ -31,7 +32,7 @@ class Adapter(NamedTuple):
     service: Service
     owner: Organization
     provider: BankProvider
-    connection: Connection
+    connection: ConnectionRow
     # The provider's name for an account that can pay, and its IBAN.
     account_ref: str
     iban: str
@@ -92,7 +93,7 @@ def test_what_it_tells_hangs_together_and_says_nothing_new_the_second_time(adapt
 
     def take(tx: Tx) -> Counts:
         connections.lock(tx, adapter.owner.id, adapter.connection.id)
-        return connect.take_snapshot(tx, adapter.connection, snapshot)
+        return flows.ingest_snapshot(tx, adapter.connection, snapshot)
 
     assert adapter.service.db.write_now(take) == Counts(0, 0, 0)
 

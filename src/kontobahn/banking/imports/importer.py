@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 import msgspec
 from schwifty import IBAN
 
-from kontobahn.banking import accounts, announce, connections, payments
-from kontobahn.banking.accounts import Account
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.events import emit_refresh_complete
 from kontobahn.banking.imports.chain import Place, Placed, find_place
-from kontobahn.banking.ingest import Intake
-from kontobahn.banking.iso20022 import AFTER_AUTHORISATION
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.apply import apply
+from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
+from kontobahn.banking.transactions.ingest import TransactionIngest
 from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementError, StatusReport
@@ -84,7 +88,7 @@ class Taker:
         for connection_id in sorted(self._connections):
             row = connections.get(self._tx, self._organization_id, connection_id)
             kept = accounts.of_connection(self._tx, self._organization_id, connection_id)
-            announce.refresh_complete(self._tx, row, "manual", kept)
+            emit_refresh_complete(self._tx, row, "manual", kept)
 
     def _open(self, opening: Opening) -> None:
         account = self._account(opening)
@@ -100,10 +104,10 @@ class Taker:
         self._counts["repeated" if placed is Placed.REPEATED else "statements"] += 1
         self._counts["left_out"] += statement.left_out + closing.left_out
         for name in ("added", "modified", "removed"):
-            self._counts[name] += getattr(statement.intake, name)
+            self._counts[name] += getattr(statement.ingest, name)
         self._statement = None
 
-    def _account(self, opening: Opening) -> Account:
+    def _account(self, opening: Opening) -> AccountRow:
         said = opening.account
         currency = said.currency or (opening.balance.currency if opening.balance else "EUR")
         connection_id = self._connection(said.iban, said.bank_name)
@@ -160,19 +164,19 @@ class Taker:
                 )  # fmt: skip
             reason = item.reasons[0] if item.reasons else None
             said = PaymentReport(
-                AFTER_AUTHORISATION.get(item.status),
+                STATUS_BY_ISO_CODE.get(item.status),
                 item.status,
                 reason.code if reason else None,
                 reason.text if reason else None,
             )
-            payments.apply(self._tx, self._organization_id, row.id, said, f"pain.002 {report.message_id}")
+            apply(self._tx, self._organization_id, row.id, said, f"pain.002 {report.message_id}")
             self._counts["payments"] += 1
 
 
 class _Statement:
     """One statement on its way in."""
 
-    def __init__(self, tx: Tx, account: Account, opening: Opening, place: Place, own_ibans: set[str]) -> None:
+    def __init__(self, tx: Tx, account: AccountRow, opening: Opening, place: Place, own_ibans: set[str]) -> None:
         self._tx = tx
         self._account = account
         self._opening = opening
@@ -181,7 +185,7 @@ class _Statement:
         self._digest = hashlib.sha256()
         self._chunk: list[TransactionFacts] = []
         self._running = opening.balance.amount_minor if opening.balance and opening.kind == "booked" else None
-        self.intake = Intake(tx, account)
+        self.ingest = TransactionIngest(tx, account)
         self.left_out = 0
         # An advice repeats entries of statements, often in other parts: where there are statements, they are the truth.
         self._is_known_elsewhere = opening.kind == "advice" and place.has_statements
@@ -207,7 +211,7 @@ class _Statement:
                 return placed
             if closing.balance is not None:
                 self._drop_unbooked(closing.balance.day)
-        self.intake.finish()
+        self.ingest.finish()
         if closing.balance is not None and self._place.is_newest(closing.balance.day):
             self._tx.run(
                 "UPDATE banking_accounts SET balance_minor = ?, updated_at = ? WHERE organization_id = ? AND id = ?",
@@ -216,12 +220,12 @@ class _Statement:
         return Placed.TAKEN
 
     def _flush(self) -> None:
-        self.intake.add(self._chunk)
+        self.ingest.add(self._chunk)
         self._chunk = []
 
     def _drop_unbooked(self, closed_on: date) -> None:
         """What was told during the day as booked by then, but is in no statement, did not happen."""
-        self.intake.drop_unbooked(closed_on.isoformat(), (closed_on - PENDING_FOR).isoformat())
+        self.ingest.remove_unbooked(closed_on.isoformat(), (closed_on - PENDING_FOR).isoformat())
 
     def _facts(self, entry: Entry) -> TransactionFacts:
         payer, payee = entry.payer, entry.payee

@@ -1,7 +1,7 @@
-"""Ingest: what banks tell becomes transactions, each once. The one place that writes them.
+"""Ingest: what banks report becomes transactions, each exactly once. The only place that writes them.
 
-A bank tells the same booking again and again, under other ids, first pending and then posted, late and back-dated. An intake
-finds the row that a booking already has; what has none gets a new, higher id. Every change is numbered for the change feed.
+A bank reports the same booking repeatedly: under other ids, first pending and then posted, late and back-dated. The ingest
+finds the row that a booking already has; one without a row gets a new, higher id. Every change is numbered for the feed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.banking import numbers, payments
-from kontobahn.banking.accounts import Account
-from kontobahn.banking.model import DescriptionParsed, Transaction, TransactionExtra
+from kontobahn.banking import numbers
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.payments.apply import apply_debit, find_paid
 from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats import purpose
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
 
-# How far the day of a booking may move between two tellings of it.
-NEAR = timedelta(days=7)
+# How far the day of a booking may move between two reports of it.
+MAX_SHIFT = timedelta(days=7)
 CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
 _BLANKS = re.compile(r"\s+")
@@ -41,8 +42,8 @@ _UPDATE = (
 _KNOWN = "SELECT id, made_on, amount_minor, status, provider_ref, fingerprint, statement, end_to_end_id FROM banking_transactions"
 
 
-class Known(NamedTuple):
-    """A row that is there, as far as finding it again needs."""
+class KnownRow(NamedTuple):
+    """A stored row: the columns needed to recognise its booking."""
 
     id: int
     made_on: str
@@ -60,26 +61,26 @@ class Counts(NamedTuple):
     removed: int
 
 
-class Intake:
-    """Takes one delivery for one account; `finish` settles the account's counts."""
+class TransactionIngest:
+    """Ingests one delivery for one account; `finish` updates the account's counts."""
 
-    def __init__(self, tx: Tx, account: Account) -> None:
+    def __init__(self, tx: Tx, account: AccountRow) -> None:
         self._tx = tx
         self._account = account
         self._was_empty = not (account.posted or account.pending)
         self._loaded: tuple[date, date] | None = None
-        self._by_ref: dict[str, list[Known]] = {}
-        self._by_content: dict[tuple[int, str], list[Known]] = {}
-        self._pending: dict[int, list[Known]] = {}
-        self._by_end_to_end: dict[tuple[int, str], list[Known]] = {}
-        # Rows that a booking of this delivery has been found to be: none is two bookings.
-        self._taken: set[int] = set()
-        self._posted = self._waiting = 0
+        self._by_ref: dict[str, list[KnownRow]] = {}
+        self._by_content: dict[tuple[int, str], list[KnownRow]] = {}
+        self._pending: dict[int, list[KnownRow]] = {}
+        self._by_end_to_end: dict[tuple[int, str], list[KnownRow]] = {}
+        # Rows matched by a booking of this delivery: no row is two bookings.
+        self._matched: set[int] = set()
+        self._posted = self._pending_count = 0
         self.added = self.modified = self.removed = 0
 
-    def add(self, told: Iterable[TransactionFacts]) -> None:
+    def add(self, reported: Iterable[TransactionFacts]) -> None:
         chunk: list[TransactionFacts] = []
-        for facts in told:
+        for facts in reported:
             chunk.append(facts)
             if len(chunk) == CHUNK:
                 self._add(chunk)
@@ -87,25 +88,25 @@ class Intake:
         if chunk:
             self._add(chunk)
 
-    def drop_missing_pending(self) -> None:
-        """The delivery told all that is pending: what it left out has been withdrawn by the bank."""
+    def remove_missing_pending(self) -> None:
+        """Removes pending rows that a complete delivery left out: the bank has withdrawn them."""
         for row in self._tx.all(f"{_KNOWN} WHERE account_id = ? AND status = 'pending'", self._account.id):
-            known = Known(*row)
-            if known.id not in self._taken:
+            known = KnownRow(*row)
+            if known.id not in self._matched:
                 self._remove(known)
 
-    def drop_unbooked(self, closed_on: str, pending_before: str) -> None:
-        """A booked statement up to a day is in: what was told as posted by then and stands in none did not happen."""
+    def remove_unbooked(self, closed_on: str, pending_before: str) -> None:
+        """After a booked statement up to a day: removes rows reported as posted by then that no statement contains."""
         for row in self._tx.all(
             f"{_KNOWN} WHERE account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
         ):
-            known = Known(*row)
-            if known.id in self._taken:
+            known = KnownRow(*row)
+            if known.id in self._matched:
                 continue
             if known.made_on <= pending_before if known.status == "pending" else self._posted_on(known) <= closed_on:
                 self._remove(known)
 
-    def _posted_on(self, known: Known) -> str:
+    def _posted_on(self, known: KnownRow) -> str:
         wire = self._tx.one(
             "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", self._account.id, known.id
         )
@@ -115,13 +116,15 @@ class Intake:
     def finish(self) -> Counts:
         self._tx.run(
             "UPDATE banking_accounts SET posted = posted + ?, pending = pending + ? WHERE organization_id = ? AND id = ?",
-            self._posted, self._waiting, self._account.organization_id, self._account.id,
+            self._posted, self._pending_count, self._account.organization_id, self._account.id,
         )  # fmt: skip
         return Counts(self.added, self.modified, self.removed)
 
     def _add(self, chunk: list[TransactionFacts]) -> None:
         if not self._was_empty:
-            self._load(min(facts.made_on for facts in chunk) - NEAR, max(facts.made_on for facts in chunk) + NEAR)
+            self._load(
+                min(facts.made_on for facts in chunk) - MAX_SHIFT, max(facts.made_on for facts in chunk) + MAX_SHIFT
+            )
         new: list[tuple[TransactionFacts, str, bool]] = []
         for facts in chunk:
             mark = fingerprint(facts)
@@ -129,30 +132,30 @@ class Intake:
             if known is None:
                 new.append((facts, mark, duplicated))
             else:
-                self._taken.add(known.id)
-                self._renew(known, facts, mark)
+                self._matched.add(known.id)
+                self._update(known, facts, mark)
         self._insert(new)
 
-    # --- Finding the row that a booking already has
+    # --- Finding a booking's row
 
     def _load(self, first: date, last: date) -> None:
-        """Know the rows of these days."""
+        """Loads the rows of these days that are not loaded yet."""
         if self._loaded is None:
-            stretches, self._loaded = [(first, last)], (first, last)
+            ranges, self._loaded = [(first, last)], (first, last)
         else:
             low, high = self._loaded
-            stretches = [(first, low - timedelta(days=1)), (high + timedelta(days=1), last)]
+            ranges = [(first, low - timedelta(days=1)), (high + timedelta(days=1), last)]
             self._loaded = min(first, low), max(last, high)
-        for start, end in stretches:
+        for start, end in ranges:
             if start <= end:
                 for row in self._tx.all(
                     f"{_KNOWN} WHERE account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
                     self._account.id, start.isoformat(), end.isoformat(),
                 ):  # fmt: skip
-                    self._remember(Known(*row))
+                    self._remember(KnownRow(*row))
 
-    def _remember(self, known: Known) -> None:
-        if known.id in self._taken:
+    def _remember(self, known: KnownRow) -> None:
+        if known.id in self._matched:
             return
         if known.provider_ref is not None:
             self._by_ref.setdefault(known.provider_ref, []).append(known)
@@ -162,8 +165,8 @@ class Intake:
         if known.status == "pending":
             self._pending.setdefault(known.amount_minor, []).append(known)
 
-    def _find(self, facts: TransactionFacts, mark: str) -> tuple[Known | None, bool]:
-        """The row of this booking; where there is none, whether the bank seems to have told it twice."""
+    def _find(self, facts: TransactionFacts, mark: str) -> tuple[KnownRow | None, bool]:
+        """Returns this booking's row; if there is none, also whether the bank seems to have reported it twice."""
         if self._was_empty:
             return None, False
         for known in self._same_ref(facts):
@@ -172,7 +175,7 @@ class Intake:
         duplicated = False
         for known in self._by_content.get((facts.amount_minor, mark), ()):
             if known.provider_ref and facts.provider_ref and known.provider_ref != facts.provider_ref:
-                # The bank calls them two. Its second telling of one booking looks the same, so this is only marked.
+                # Two ids mean two bookings. One booking reported under two ids looks the same, so it is only marked.
                 duplicated = duplicated or known.status == facts.status == "posted"
             elif self._is_free(known) and not (
                 known.statement and facts.statement and known.statement != facts.statement
@@ -180,20 +183,20 @@ class Intake:
                 return known, False
         if facts.statement and facts.end_to_end_id:
             for known in self._by_end_to_end.get((facts.amount_minor, facts.end_to_end_id), ()):
-                # Told during the day in other words; now it is in the book.
+                # Reported during the day in other words; now a booked statement contains it.
                 if (
                     self._is_free(known)
                     and known.statement is None
-                    and _days_between(known.made_on, facts.made_on) <= NEAR.days
+                    and _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
                 ):
                     return known, False
         if facts.status == "posted":
             for known in self._pending.get(facts.amount_minor, ()):
-                if self._is_free(known) and _was_pending_as(known, facts):
+                if self._is_free(known) and _became(known, facts):
                     return known, False
         return None, duplicated
 
-    def _same_ref(self, facts: TransactionFacts) -> list[Known]:
+    def _same_ref(self, facts: TransactionFacts) -> list[KnownRow]:
         if facts.provider_ref is None:
             return []
         found = self._by_ref.get(facts.provider_ref)
@@ -201,17 +204,17 @@ class Intake:
             return [
                 known
                 for known in found
-                if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= NEAR.days
+                if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
             ]
-        # What was pending may be posted on a day further away than those that are loaded.
+        # A pending row may be posted on a day outside the loaded range.
         rows = self._tx.all(
             f"{_KNOWN} WHERE account_id = ? AND provider_ref = ? AND status = 'pending'",
             self._account.id, facts.provider_ref,
         )  # fmt: skip
-        return [Known(*row) for row in rows]
+        return [KnownRow(*row) for row in rows]
 
-    def _is_free(self, known: Known) -> bool:
-        return known.id not in self._taken
+    def _is_free(self, known: KnownRow) -> bool:
+        return known.id not in self._matched
 
     # --- Writing
 
@@ -221,13 +224,13 @@ class Intake:
         tx, account = self._tx, self._account
         first_id = numbers.take(tx, account.organization_id, "transaction", len(new))
         change = numbers.take(tx, account.organization_id, "change", len(new))
-        moment = to_datetime(tx.now)
+        now = to_datetime(tx.now)
         rows = []
         debits: list[tuple[int, int]] = []
         for offset, (facts, mark, duplicated) in enumerate(new):
             number = first_id + offset
-            end_to_end_id, parsed, extra = read_text(facts)
-            payment = payments.paid_by(tx, account, end_to_end_id, facts.amount_minor)
+            end_to_end_id, parsed, extra = parse_description(facts)
+            payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
             row = Transaction(
                 id=str(number),
                 account_id=str(account.id),
@@ -242,32 +245,32 @@ class Intake:
                 description_parsed=parsed,
                 category=facts.category,
                 extra=extra,
-                created_at=moment,
-                updated_at=moment,
+                created_at=now,
+                updated_at=now,
             )
             rows.append((
                 account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref, mark,
                 facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(row),
             ))  # fmt: skip
-            self._taken.add(number)
+            self._matched.add(number)
             self._count(facts.status, 1)
             if payment is not None and facts.status == "posted":
                 debits.append((payment, facts.amount_minor))
         tx.many(_INSERT, rows)
         self.added += len(rows)
         for payment, amount_minor in debits:
-            payments.note_debit(tx, account.organization_id, payment, amount_minor)
+            apply_debit(tx, account.organization_id, payment, amount_minor)
 
-    def _renew(self, known: Known, facts: TransactionFacts, mark: str) -> None:
-        """Bring a row up to what the bank tells now; what says nothing new changes nothing."""
+    def _update(self, known: KnownRow, facts: TransactionFacts, mark: str) -> None:
+        """Updates a row to what the bank reports now, if that is anything new."""
         if known.status == "posted" and facts.status == "pending":
             return
         tx, account = self._tx, self._account
         wire = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, known.id)
         assert wire is not None
         before = _decode(wire[0])
-        end_to_end_id, parsed, extra = read_text(facts)
-        payment = payments.paid_by(tx, account, end_to_end_id, facts.amount_minor)
+        end_to_end_id, parsed, extra = parse_description(facts)
+        payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
         after = msgspec.structs.replace(
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
             made_on=facts.made_on, amount=from_minor(facts.amount_minor), currency_code=facts.currency_code,
@@ -290,9 +293,9 @@ class Intake:
         self._count(facts.status, 1)
         self.modified += 1
         if payment is not None and facts.status == "posted":
-            payments.note_debit(tx, account.organization_id, payment, facts.amount_minor)
+            apply_debit(tx, account.organization_id, payment, facts.amount_minor)
 
-    def _remove(self, known: Known) -> None:
+    def _remove(self, known: KnownRow) -> None:
         tx, account = self._tx, self._account
         change = numbers.take(tx, account.organization_id, "change")
         tx.run(
@@ -309,38 +312,38 @@ class Intake:
         if status == "posted":
             self._posted += step
         else:
-            self._waiting += step
+            self._pending_count += step
 
 
-def read_text(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
-    """The fields of the purpose text. What the bank sent apart from it wins."""
+def parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
+    """Parses the description. Fields that the bank sent separately take precedence."""
     text = purpose.parse(facts.description)
-    told = text.parsed()
-    told |= {name: value for name, value in facts.parsed.items() if value is not None and name in told}
+    parsed = text.parsed()
+    parsed |= {name: value for name, value in facts.parsed.items() if value is not None and name in parsed}
     end_to_end_id = facts.end_to_end_id or text.end_to_end_id
     extra = TransactionExtra(**{**facts.extra, "end_to_end_id": end_to_end_id})
-    return end_to_end_id, DescriptionParsed(**told), extra
+    return end_to_end_id, DescriptionParsed(**parsed), extra
 
 
 def fingerprint(facts: TransactionFacts) -> str:
-    """What a booking says, in a form that survives another line break."""
-    said = (
-        facts.made_on.isoformat(), str(facts.amount_minor), facts.currency_code, plain(facts.description),
+    """A digest of a booking's content that survives different line breaks."""
+    content = (
+        facts.made_on.isoformat(), str(facts.amount_minor), facts.currency_code, _normalised(facts.description),
         facts.end_to_end_id or "",
     )  # fmt: skip
-    return hashlib.blake2b("\x1f".join(said).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b("\x1f".join(content).encode(), digest_size=16).hexdigest()
 
 
-def plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return _BLANKS.sub("", text).casefold()
 
 
-def _was_pending_as(known: Known, facts: TransactionFacts) -> bool:
-    """Whether this pending row is the posted booking: the same end-to-end id, or the same text, on a near day."""
+def _became(known: KnownRow, facts: TransactionFacts) -> bool:
+    """Whether the pending row became this posted booking: same end-to-end id, or same text on a nearby day."""
     if known.end_to_end_id and known.end_to_end_id == facts.end_to_end_id:
         return True
     days = _days_between(known.made_on, facts.made_on)
-    return days <= NEAR.days and known.fingerprint == fingerprint(
+    return days <= MAX_SHIFT.days and known.fingerprint == fingerprint(
         facts._replace(made_on=date.fromisoformat(known.made_on))
     )
 

@@ -1,0 +1,1 @@
+"""Bank connections: their rows and status, connect flows, refreshes, and the calls about them."""

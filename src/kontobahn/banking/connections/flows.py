@@ -1,0 +1,206 @@
+"""Connect flows: a placeholder while the person is at the bank, the real connection once the bank reports success.
+
+A flow outlives its placeholder: a slow person who finishes after the clean-up still gets the connection.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+from kontobahn.access.principal import Principal
+from kontobahn.banking import accounts
+from kontobahn.banking.connections import status, store
+from kontobahn.banking.connections.events import emit_refresh_complete
+from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, ConnectionRow
+from kontobahn.banking.provider import Api, ConnectionFailed, Snapshot, TransactionFacts
+from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
+from kontobahn.clock import DAY, MINUTE
+from kontobahn.db import Tx
+from kontobahn.db.table import Table
+
+PLACEHOLDER_LIFETIME = 15 * MINUTE
+# How long we wait for the outcome of a flow.
+FLOW_LIFETIME = 30 * DAY
+
+
+class FlowRow(NamedTuple):
+    organization_id: str
+    pending_token: str
+    provider: str
+    api: Api
+    owner_user_id: str | None
+    # Of a reconnect: the connection it renews. Of a connect: the connection it made.
+    connection_id: str | None
+    return_to: str | None
+    custom_fields: str | None
+    created_at: int
+    expires_at: int
+
+
+FLOWS = Table("banking_connect_flows", FlowRow, key=("organization_id", "pending_token"))
+
+
+def new_token() -> str:
+    return TOKEN_PREFIX + secrets.token_urlsafe(24)
+
+
+def find_owner(tx: Tx, principal: Principal, email: str | None) -> str | None:
+    """Returns whose bank access it will be: the user with this address, else the caller, else whoever made the key."""
+    organization_id = principal.organization_id
+    if email is not None:
+        row = tx.one(
+            "SELECT id FROM users WHERE organization_id = ? AND email = ?", organization_id, email.strip().lower()
+        )
+        if row is not None:
+            return str(row[0])
+    if principal.user_id is not None:
+        return principal.user_id
+    row = tx.one(
+        "SELECT u.id FROM api_keys k JOIN users u ON u.organization_id = k.organization_id AND u.id = k.created_by"
+        " WHERE k.organization_id = ? AND k.id = ?",
+        organization_id, principal.key_id,
+    )  # fmt: skip
+    return None if row is None else str(row[0])
+
+
+def start(tx: Tx, flow: FlowRow, provider_code: str) -> None:
+    """Writes a flow with its placeholder."""
+    FLOWS.insert(tx, flow)
+    store.create_placeholder(
+        tx, flow.organization_id, flow.pending_token, provider=flow.provider, api=flow.api,
+        owner_user_id=flow.owner_user_id, provider_code=provider_code, expires_at=flow.expires_at,
+    )  # fmt: skip
+
+
+def start_reconnect(tx: Tx, flow: FlowRow, connection_id: str) -> None:
+    """Writes a flow that renews a connection; the connection keeps its id."""
+    store.lock(tx, flow.organization_id, connection_id)
+    row = store.get(tx, flow.organization_id, connection_id)
+    FLOWS.insert(tx, flow)
+    status.move(tx, row, "reconnect_started", refresh_type="manual", refresh_started_at=tx.now)
+
+
+def find(tx: Tx, provider: str, pending_token: str | None) -> FlowRow | None:
+    if pending_token is None:
+        return None
+    return FLOWS.one(tx, "pending_token = ? AND provider = ?", pending_token, provider)
+
+
+# --- What the provider reports
+
+
+def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> ConnectionRow | None:
+    """Stores what the bank reports of a connection. Returns None if neither the connection nor the flow is known."""
+    facts = snapshot.connection
+    flow = find(tx, provider, pending_token)
+    if flow is not None:
+        store.lock(tx, flow.organization_id, flow.pending_token)
+        flow = find(tx, provider, pending_token)
+    row = store.by_provider_ref(tx, provider, facts.provider_ref)
+    if row is None and flow is not None and flow.connection_id is not None:
+        # A reconnect, after which the provider uses another reference.
+        row = store.look_up(tx, flow.organization_id, flow.connection_id)
+    if row is None:
+        if flow is None:
+            return None
+        row = _replace_placeholder(tx, flow, snapshot)
+        refresh_type = "manual"
+    else:
+        store.lock(tx, row.organization_id, row.id)
+        refresh_type = row.refresh_type or "automatic"
+        if row.owner_user_id is None and flow is not None:
+            row = store.change(tx, row, owner_user_id=flow.owner_user_id)
+        row = status.move(
+            tx, row, "finished",
+            **store.columns_of(facts), error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
+        )  # fmt: skip
+    if flow is not None and flow.connection_id is None:
+        FLOWS.update(tx, flow, connection_id=row.id)
+    ingest_snapshot(tx, row, snapshot)
+    emit_refresh_complete(tx, row, refresh_type, accounts.of_connection(tx, row.organization_id, row.id))
+    return row
+
+
+def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> ConnectionRow:
+    # Choice 23: also after the clean-up has removed it.
+    tx.run(
+        f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", flow.organization_id, flow.pending_token
+    )
+    owner = flow.owner_user_id
+    if owner is not None and not tx.one(
+        "SELECT 1 FROM users WHERE organization_id = ? AND id = ?", flow.organization_id, owner
+    ):
+        owner = None
+    return store.create(
+        tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection
+    )
+
+
+def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
+    by_account: dict[str, list[TransactionFacts]] = {}
+    for facts in snapshot.transactions:
+        by_account.setdefault(facts.account_ref, []).append(facts)
+    added = modified = removed = 0
+    for account_facts in snapshot.accounts:
+        account = accounts.save(tx, row.organization_id, row.id, account_facts)
+        ingest = TransactionIngest(tx, account)
+        ingest.add(by_account.get(account_facts.provider_ref, []))
+        ingest.remove_missing_pending()
+        counts = ingest.finish()
+        added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
+    return Counts(added, modified, removed)
+
+
+def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
+    """Records that a flow or a refresh failed. Returns False if neither the connection nor the flow is known."""
+    row = store.by_provider_ref(tx, provider, report.provider_ref) if report.provider_ref else None
+    flow = find(tx, provider, report.pending_token)
+    if row is None:
+        if flow is None:
+            return False
+        row = store.look_up(tx, flow.organization_id, flow.connection_id or flow.pending_token)
+    if row is None:
+        return True
+    store.lock(tx, row.organization_id, row.id)
+    row = store.get(tx, row.organization_id, row.id)
+    if row.status == "pending_connect":
+        # Nothing was connected; the person may try again until the clean-up.
+        store.change(tx, row, error_class=report.error_class[:100], error_message=report.error_message[:1000])
+    elif row.status == "active" and flow is not None:
+        # A reconnect failed; the access is as good as it was before.
+        store.change(tx, row, refresh_type="", refresh_started_at=None)
+    else:
+        status.fail(tx, row, report.error_class, report.error_message)
+    return True
+
+
+def apply_gone(tx: Tx, provider: str, provider_ref: str) -> bool:
+    """Removes a connection that the provider has ended. Returns False if it is not known."""
+    row = store.by_provider_ref(tx, provider, provider_ref)
+    if row is None:
+        return False
+    status.remove(tx, row, "automatic", at_provider=False)
+    return True
+
+
+# --- Cleaning up
+
+
+def remove_unfinished(tx: Tx) -> int:
+    """Removes placeholders whose flow was not finished in time, and flows whose outcome is no longer awaited."""
+    removed = tx.run(
+        f"DELETE FROM {CONNECTIONS.name} WHERE status = 'pending_connect' AND created_at <= ?",
+        tx.now - PLACEHOLDER_LIFETIME,
+    )
+    tx.run(f"DELETE FROM {FLOWS.name} WHERE created_at <= ?", tx.now - FLOW_LIFETIME)
+    return removed
+
+
+def remove_of_user(tx: Tx, organization_id: str, user_id: str) -> list[ConnectionRow]:
+    """Removes a user's connections and flows: a connection belongs to the person who signed in at the bank."""
+    rows = [row for row in store.listing(tx, (organization_id,)) if row.owner_user_id == user_id]
+    for row in rows:
+        status.remove(tx, row)
+    tx.run(f"DELETE FROM {FLOWS.name} WHERE organization_id = ? AND owner_user_id = ?", organization_id, user_id)
+    return rows

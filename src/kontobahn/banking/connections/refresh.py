@@ -1,0 +1,134 @@
+"""Keeping connections current: refreshes by hand and by schedule, expired consents, and access ended at the provider.
+
+A job claims its rows in one transaction and asks the provider outside any. What a refresh found arrives as a report
+(`inbound.py`), however it was started.
+"""
+
+from __future__ import annotations
+
+from kontobahn import log
+from kontobahn.api.call import Context
+from kontobahn.banking.connections import status, store
+from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.provider import Banking, ProviderRefused, RefreshType
+from kontobahn.clock import HOUR, MINUTE, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict, SetupError, Unavailable
+
+# Banks must allow four unattended accesses in 24 hours.
+AUTOMATIC_INTERVAL = 6 * HOUR
+# After this long without a report, a refresh counts as lost and another may start.
+REFRESH_TIMEOUT = 10 * MINUTE
+REMOVAL_RETRY = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 24 * HOUR)
+BATCH = 100
+
+
+async def refresh(context: Context, row: ConnectionRow) -> ConnectionRow:
+    """Starts a manual refresh; a webhook reports when it is done."""
+    claimed = await context.db.write(_claim_manual, row)
+    await _request_refresh(context, claimed, "manual")
+    return claimed
+
+
+def _claim_manual(tx: Tx, row: ConnectionRow) -> ConnectionRow:
+    store.lock(tx, row.organization_id, row.id)
+    row = store.get(tx, row.organization_id, row.id)
+    status.check_active(row, "refreshing")
+    # Choice 24: before next_refresh_possible_at 409 with the time.
+    if row.next_refresh_possible_at > tx.now:
+        possible = to_datetime(row.next_refresh_possible_at)
+        raise Conflict(f"The next refresh is possible at {possible.isoformat()}.", next_refresh_possible_at=possible)
+    if row.refresh_started_at is not None and row.refresh_started_at > tx.now - REFRESH_TIMEOUT:
+        raise Conflict("A refresh is under way.")
+    return store.change(tx, row, refresh_type="manual", refresh_started_at=tx.now)
+
+
+async def _request_refresh(context: Context, row: ConnectionRow, kind: RefreshType) -> None:
+    try:
+        await context.part(Banking).provider(row.provider).refresh(row.provider_ref, kind)
+    except ProviderRefused as error:
+        if error.error_class == "ActionNotSupported":
+            # This says nothing about the state of the connection.
+            await context.db.write(_release, row)
+            raise Conflict(f"{error}.") from None
+        await context.db.write(status.fail, row, error.error_class, str(error))
+        if kind == "manual":
+            raise Conflict(f"The bank refused: {error}.") from None
+    except Unavailable:
+        await context.db.write(_release, row)
+        raise
+
+
+def _release(tx: Tx, row: ConnectionRow) -> None:
+    store.change(tx, row, refresh_type="", refresh_started_at=None)
+
+
+async def refresh_automatically(context: Context) -> None:
+    for row in await context.db.write(_claim_automatic):
+        try:
+            await _request_refresh(context, row, "automatic")
+        except (Unavailable, Conflict, SetupError) as error:
+            log.warning("automatic_refresh_failed", connection_id=row.id, detail=str(error))
+
+
+def _claim_automatic(tx: Tx) -> list[ConnectionRow]:
+    claimed = []
+    for organization_id, connection_id in tx.all(
+        "SELECT organization_id, id FROM banking_connections WHERE status = 'active' AND automatic_refresh = 1"
+        " AND last_automatic_at <= ? AND (refresh_started_at IS NULL OR refresh_started_at <= ?)"
+        " ORDER BY last_automatic_at LIMIT ?",
+        tx.now - AUTOMATIC_INTERVAL, tx.now - REFRESH_TIMEOUT, BATCH,
+    ):  # fmt: skip
+        store.lock(tx, organization_id, connection_id)
+        row = store.get(tx, organization_id, connection_id)
+        claimed.append(
+            store.change(tx, row, refresh_type="automatic", refresh_started_at=tx.now, last_automatic_at=tx.now)
+        )
+    return claimed
+
+
+def expire_consents(tx: Tx) -> int:
+    """Makes connections inactive whose consent has expired: the person must go to the bank again."""
+    expired = tx.all(
+        "SELECT organization_id, id FROM banking_connections WHERE status = 'active' AND consent_expires_at <= ?",
+        tx.now,
+    )
+    for organization_id, connection_id in expired:
+        store.lock(tx, organization_id, connection_id)
+        row = store.get(tx, organization_id, connection_id)
+        status.fail(
+            tx, row, "AispConsentExpired", "The consent given at the bank has expired.", trigger="consent_expired"
+        )
+    return len(expired)
+
+
+async def end_accesses(context: Context) -> None:
+    """Ends access at the provider for the connections that were removed here."""
+    for provider_name, provider_ref in await context.db.write(_claim_removals):
+        try:
+            await context.part(Banking).provider(provider_name).remove(provider_ref)
+        except (Unavailable, ProviderRefused, SetupError) as error:
+            log.warning("access_not_ended", provider=provider_name, provider_ref=provider_ref, detail=str(error))
+        else:
+            await context.db.write(_removal_done, provider_name, provider_ref)
+
+
+def _claim_removals(tx: Tx) -> list[tuple[str, str]]:
+    claimed = []
+    for provider, provider_ref, attempts in tx.all(
+        "SELECT provider, provider_ref, attempts FROM banking_removals WHERE next_attempt_at <= ?"
+        " ORDER BY next_attempt_at LIMIT ?",
+        tx.now, BATCH,
+    ):  # fmt: skip
+        wait = REMOVAL_RETRY[min(attempts, len(REMOVAL_RETRY) - 1)]
+        tx.run(
+            "UPDATE banking_removals SET attempts = attempts + 1, next_attempt_at = ?"
+            " WHERE provider = ? AND provider_ref = ?",
+            tx.now + wait, provider, provider_ref,
+        )  # fmt: skip
+        claimed.append((provider, provider_ref))
+    return claimed
+
+
+def _removal_done(tx: Tx, provider: str, provider_ref: str) -> None:
+    tx.run("DELETE FROM banking_removals WHERE provider = ? AND provider_ref = ?", provider, provider_ref)

@@ -1,0 +1,250 @@
+"""Bank connections over HTTP: what goes over the wire, and the calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call
+from kontobahn.api.declare import delete, get, post
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp
+from kontobahn.banking.connections import flows, refresh, status, store
+from kontobahn.banking.connections.flows import FlowRow
+from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
+from kontobahn.banking.fields import ConnectionId, check_custom_fields, check_return_to
+from kontobahn.banking.provider import Api, Banking, BankProvider, ConnectRequest, ConnectStart, ProviderRefused
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict
+from kontobahn.json_text import encode_text
+
+Scope = Literal["accounts", "holder_info", "transactions"]
+
+
+class ApiQuery(Query):
+    api: Annotated[Api, Meta(description="`partner`: regulated banks; `openbanking`: the others.")] = "partner"
+
+
+class Connect(Body):
+    """Starts a connect flow; everything is optional."""
+
+    # Choice 23: the body of a connect flow.
+    provider_code: (
+        Annotated[str, Meta(min_length=1, max_length=100, description="The bank; otherwise the person chooses.")] | None
+    ) = None
+    email: (
+        Annotated[
+            str,
+            Meta(min_length=3, max_length=254, description="The user whose bank access it is; by default the key's."),
+        ]
+        | None
+    ) = None
+    return_to: (
+        Annotated[str, Meta(min_length=8, max_length=2000, description="Where the person goes afterwards.")] | None
+    ) = None
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=3)] | None = None
+    custom_fields: dict[str, Any] | None = None
+
+
+class Reconnect(Body):
+    return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
+
+
+class BankConnection(Answer):
+    id: str
+    provider_name: str
+    provider_code: str
+    country_code: str
+    status: ConnectionStatus
+    owner_user_id: str | None
+    automatic_refresh: bool
+    next_refresh_possible_at: Timestamp
+    created_at: Timestamp
+    updated_at: Timestamp
+    display_name: str | None
+    logo_url: str
+    consent_expires_at: Timestamp
+    error_class: str | None
+    error_message: str | None
+
+
+class ConnectionAnswer(Answer):
+    data: BankConnection
+
+
+class ConnectionsAnswer(Answer):
+    data: list[BankConnection]
+
+
+class ConnectAnswer(Answer):
+    """Not wrapped in `data`."""
+
+    connect_url: str
+    expires_at: Timestamp
+    owner_user_id: str | None
+    pending_token: str
+
+
+class Removed(Answer):
+    connection_id: str
+    removed: bool
+
+
+class RemovedAnswer(Answer):
+    data: Removed
+
+
+@get("/v2/banking/connections", errors=(403, 404))
+async def list_bank_connections(call: Call, query: ListQuery) -> ConnectionsAnswer:
+    """List the bank connections, including unfinished ones."""
+    rows = await call.read_inline(store.listing, call.principal.organizations(query.organization_id))
+    return ConnectionsAnswer(data=[_bank_connection(row) for row in rows])
+
+
+@get("/v2/banking/connections/{id}", errors=(403, 404))
+async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
+    """Read one bank connection.
+
+    The pending token of a connect flow is accepted as an id: it means the placeholder at first, then the connection made from it.
+    """
+    return ConnectionAnswer(data=_bank_connection(await call.read_inline(store.find, call.principal, id)))
+
+
+@post("/v2/banking/connect", errors=(403, 404, 409))
+async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAnswer:
+    """Start a connect flow.
+
+    Send the person to `connect_url` to choose the bank and sign in. Until that is done the connection is a placeholder with
+    status `pending_connect`, removed after 15 minutes; then it becomes `active`, and `refresh_complete` lists its accounts.
+    """
+    check_return_to(body.return_to)
+    check_custom_fields(body.custom_fields)
+    banking = call.context.part(Banking)
+    name = banking.connect_provider
+    if not name:
+        raise Conflict("No provider for bank connections is set up in this installation. Statements can be imported.")
+    token = flows.new_token()
+    request = ConnectRequest(token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to)
+    started = await _start_at_provider(banking.provider(name), request)
+    flow = FlowRow(
+        organization_id=call.principal.organization_id,
+        pending_token=token,
+        provider=name,
+        api=query.api,
+        owner_user_id=await call.read_inline(flows.find_owner, call.principal, body.email),
+        connection_id=None,
+        return_to=body.return_to,
+        custom_fields=None if body.custom_fields is None else encode_text(body.custom_fields),
+        created_at=call.context.clock.now(),
+        expires_at=started.expires_at,
+    )
+    return await call.commit(_start, flow, body.provider_code or "", started)
+
+
+def _start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> ConnectAnswer:
+    flows.start(tx, flow, provider_code)
+    return _connect_answer(flow, started)
+
+
+@post("/v2/banking/connections/{id}/reconnect", errors=(403, 404, 409))
+async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnect) -> ConnectAnswer:
+    """Start a flow that renews a connection.
+
+    The connection keeps its id, its accounts and its transactions.
+    """
+    check_return_to(body.return_to)
+    row = await call.read_inline(store.find, call.principal, id)
+    if row.status == "pending_connect":
+        raise Conflict("The connection is not finished yet: go on with its connect flow.")
+    token = flows.new_token()
+    request = ConnectRequest(token, row.api, row.provider_code, (), body.return_to, row.provider_ref)
+    started = await _start_at_provider(call.context.part(Banking).provider(row.provider), request)
+    flow = FlowRow(
+        organization_id=row.organization_id,
+        pending_token=token,
+        provider=row.provider,
+        api=row.api,
+        owner_user_id=row.owner_user_id or await call.read_inline(flows.find_owner, call.principal, None),
+        connection_id=row.id,
+        return_to=body.return_to,
+        custom_fields=None,
+        created_at=call.context.clock.now(),
+        expires_at=started.expires_at,
+    )
+    return await call.commit(_start_reconnect, flow, row.id, started)
+
+
+def _start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectStart) -> ConnectAnswer:
+    flows.start_reconnect(tx, flow, connection_id)
+    return _connect_answer(flow, started)
+
+
+async def _start_at_provider(provider: BankProvider, request: ConnectRequest) -> ConnectStart:
+    try:
+        return await provider.start_connect(request)
+    except ProviderRefused as error:
+        if error.error_class == "ProviderNotFound":
+            raise BadRequest(f"The field `provider_code` names no bank: {error}.", field="provider_code") from None
+        raise Conflict(f"{error}.") from None
+
+
+def _connect_answer(flow: FlowRow, started: ConnectStart) -> ConnectAnswer:
+    return ConnectAnswer(
+        connect_url=started.connect_url,
+        expires_at=to_datetime(started.expires_at),
+        owner_user_id=flow.owner_user_id,
+        pending_token=flow.pending_token,
+    )
+
+
+# Choice 24: 202, because the bank answers later.
+@post("/v2/banking/connections/{id}/refresh", statuses=(202,), errors=(403, 404, 409))
+async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
+    """Ask the bank for new data now.
+
+    `refresh_complete` or `connection_error` reports the result. Not before `next_refresh_possible_at`.
+    """
+    row = await call.read_inline(store.find, call.principal, id)
+    return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row)))
+
+
+@delete("/v2/banking/connections/{id}", errors=(403, 404))
+async def delete_bank_connection(call: Call, id: ConnectionId) -> RemovedAnswer:
+    """Remove a connection with its accounts and transactions, and end the access at the bank.
+
+    Payments made through it stay.
+    """
+    answer = await call.commit(_remove, call.principal, call.actor, id)
+    await refresh.end_accesses(call.context)
+    return answer
+
+
+def _remove(tx: Tx, principal: Principal, actor: Actor, connection_id: str) -> RemovedAnswer:
+    row = store.find(tx, principal, connection_id)
+    status.remove(tx, row)
+    audit.record(tx, row.organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
+    return RemovedAnswer(data=Removed(connection_id=row.id, removed=True))
+
+
+def _bank_connection(row: ConnectionRow) -> BankConnection:
+    return BankConnection(
+        id=row.id,
+        provider_name=row.provider_name,
+        provider_code=row.provider_code,
+        country_code=row.country_code,
+        status=row.status,
+        owner_user_id=row.owner_user_id,
+        automatic_refresh=bool(row.automatic_refresh),
+        next_refresh_possible_at=to_datetime(row.next_refresh_possible_at),
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        display_name=row.display_name,
+        logo_url=row.logo_url,
+        consent_expires_at=to_datetime(row.consent_expires_at),
+        error_class=row.error_class,
+        error_message=row.error_message,
+    )

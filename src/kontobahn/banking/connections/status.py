@@ -1,0 +1,101 @@
+"""The status of a connection: which report moves it where, as data; and its end, with everything that belongs to it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kontobahn.banking import accounts
+from kontobahn.banking.connections import store
+from kontobahn.banking.connections.events import emit_connection_destroyed, emit_connection_error
+from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow, ConnectionStatus
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+
+Trigger = Literal[
+    "finished", "needs_person", "transient_error", "switched_off", "reconnect_started", "consent_expired"
+]  # fmt: skip
+
+# Choice 25: the transitions of a connection, as data. What is not here keeps its status.
+TRANSITIONS: dict[tuple[ConnectionStatus, Trigger], ConnectionStatus] = {
+    ("active", "needs_person"): "inactive",
+    ("active", "consent_expired"): "inactive",
+    ("active", "switched_off"): "disabled",
+    ("inactive", "switched_off"): "disabled",
+    ("inactive", "reconnect_started"): "pending",
+    ("active", "reconnect_started"): "active",
+    ("disabled", "reconnect_started"): "disabled",
+    ("pending", "needs_person"): "inactive",
+    ("pending", "transient_error"): "inactive",
+    ("pending", "switched_off"): "disabled",
+    ("active", "finished"): "active",
+    ("inactive", "finished"): "active",
+    ("pending", "finished"): "active",
+    ("disabled", "finished"): "active",
+}
+# Errors that only the person can resolve at the bank, and those that mean the bank or the access is switched off. Choice 25:
+# all others are transient; they keep the status and set error_class.
+_TRIGGERS: dict[str, Trigger] = {
+    "InvalidCredentials": "needs_person",
+    "InvalidInteractiveCredentials": "needs_person",
+    "AispConsentExpired": "needs_person",
+    "AispConsentRevoked": "needs_person",
+    "ProviderAccessNotGranted": "needs_person",
+    "InteractiveTimeout": "needs_person",
+    "ProviderDisabled": "switched_off",
+    "ProviderInactive": "switched_off",
+    "ConnectionDisabled": "switched_off",
+}
+
+
+def check_active(row: ConnectionRow, purpose: str) -> None:
+    """Raises Conflict if the connection cannot be used now."""
+    if row.status != "active":
+        raise Conflict(f"The bank connection is {row.status}: reconnect it before {purpose}.")
+
+
+def move(tx: Tx, row: ConnectionRow, trigger: Trigger, **values: Any) -> ConnectionRow:
+    return store.change(tx, row, status=TRANSITIONS.get((row.status, trigger), row.status), **values)
+
+
+def fail(
+    tx: Tx, row: ConnectionRow, error_class: str, error_message: str, *, trigger: Trigger | None = None
+) -> ConnectionRow:
+    """Records an error at the bank with what it means for the status, and emits the event if it says anything new."""
+    before = row
+    row = move(
+        tx, row, trigger or _TRIGGERS.get(error_class, "transient_error"),
+        error_class=error_class[:100], error_message=error_message[:1000], refresh_type="", refresh_started_at=None,
+    )  # fmt: skip
+    known = (before.status, before.error_class, before.error_message)
+    # Somebody who asked for a refresh gets an answer, even if it is the same error again.
+    if before.refresh_type or known != (row.status, row.error_class, row.error_message):
+        emit_connection_error(tx, row, before.refresh_type or "automatic")
+    return row
+
+
+def remove(tx: Tx, row: ConnectionRow, refresh_type: str = "manual", *, at_provider: bool = True) -> None:
+    """Removes the connection with its accounts and transactions; its payments stay.
+
+    Access at the provider is ended afterwards by a job, unless the provider has ended it already.
+    """
+    store.lock(tx, row.organization_id, row.id)
+    removed = tx.run(
+        f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", row.organization_id, row.id
+    )
+    if not removed:
+        raise Conflict("The connection has just been removed.")
+    if row.status == "pending_connect":
+        # The flow was called off: nothing that may still come of it is wanted.
+        tx.run(
+            "DELETE FROM banking_connect_flows WHERE organization_id = ? AND pending_token = ?",
+            row.organization_id, row.id,
+        )  # fmt: skip
+        return
+    accounts.remove_of_connection(tx, row.organization_id, row.id)
+    if at_provider:
+        tx.run(
+            "INSERT INTO banking_removals (provider, provider_ref, attempts, next_attempt_at) VALUES (?, ?, 0, ?)"
+            " ON CONFLICT DO NOTHING",
+            row.provider, row.provider_ref, tx.now,
+        )  # fmt: skip
+    emit_connection_destroyed(tx, row, refresh_type)

@@ -1,0 +1,1 @@
+"""Payments: created, moved by reports, polled, and read."""

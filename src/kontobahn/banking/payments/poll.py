@@ -1,0 +1,78 @@
+"""Asking the bank about payments: when one is read, and by a job for those that nothing was reported on.
+
+The bank is asked outside any transaction; its answer goes through `apply` like every other report.
+"""
+
+from __future__ import annotations
+
+from kontobahn import log
+from kontobahn.api.call import Context
+from kontobahn.banking.payments.apply import POLL, POLL_AFTER, apply, apply_start
+from kontobahn.banking.payments.create import as_order
+from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
+from kontobahn.banking.payments.transitions import AWAITING_PAYER, FINAL
+from kontobahn.banking.provider import Banking, BankProvider, PaymentReport, ProviderRefused
+from kontobahn.clock import HOUR, MINUTE
+from kontobahn.db import Tx
+from kontobahn.errors import SetupError, Unavailable
+
+# A payer who is at the bank when the address expires may finish a little later.
+PAYER_GRACE = HOUR
+# A creation without an answer is given up if the provider does not know of it after this long.
+CREATION_GRACE = 5 * MINUTE
+BATCH = 100
+
+
+async def ask_bank(context: Context, row: PaymentRow) -> PaymentRow:
+    """Returns the payment as the bank has it now. Raises Unavailable if the bank cannot be asked."""
+    if row.status in FINAL:
+        return row
+    provider = context.part(Banking).provider(row.provider)
+    if row.provider_ref is None:
+        return await _find_at_bank(context, provider, row)
+    try:
+        report = await provider.payment_status(row.provider_ref)
+    except ProviderRefused as error:
+        report = PaymentReport(None, error.raw_status, error.error_class, str(error))
+    row = await context.db.write(apply, row.organization_id, row.id, report, POLL)
+    if _is_abandoned(row, context.clock.now()):
+        abandoned = PaymentReport("failed", None, "Unfinished", "The payer did not confirm the payment in time.")
+        row = await context.db.write(apply, row.organization_id, row.id, abandoned, "time")
+    return row
+
+
+async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRow) -> PaymentRow:
+    """Looks for a payment whose creation had no answer. It is never created again."""
+    order = await context.db.read(as_order, row, context.settings.base_url)
+    start = await provider.find_payment(order)
+    if start is not None:
+        return await context.db.write(apply_start, row, start, POLL)
+    if row.created_at > context.clock.now() - CREATION_GRACE:
+        return row
+    lost = PaymentReport("failed", None, "PaymentInitiationTimeout", "The payment never reached the bank.")
+    return await context.db.write(apply, row.organization_id, row.id, lost, POLL)
+
+
+def _is_abandoned(row: PaymentRow, now: int) -> bool:
+    return row.status in AWAITING_PAYER and row.expires_at is not None and row.expires_at + PAYER_GRACE <= now
+
+
+async def poll_due_payments(context: Context) -> None:
+    while claimed := await context.db.write(_claim_due):
+        for row in claimed:
+            try:
+                await ask_bank(context, row)
+            except (Unavailable, SetupError) as error:
+                log.warning("payment_not_asked_after", payment_id=row.id, detail=str(error))
+
+
+def _claim_due(tx: Tx) -> list[PaymentRow]:
+    claimed = PAYMENTS.all(tx, "next_poll_at <= ? ORDER BY next_poll_at LIMIT ?", tx.now, BATCH)
+    for row in claimed:
+        wait = POLL_AFTER[min(row.polls, len(POLL_AFTER) - 1)]
+        tx.run(
+            "UPDATE banking_payments SET polls = polls + 1, next_poll_at = ?"
+            " WHERE organization_id = ? AND id = ? AND next_poll_at IS NOT NULL",
+            tx.now + wait, row.organization_id, row.id,
+        )  # fmt: skip
+    return claimed

@@ -1,0 +1,111 @@
+"""Payments over HTTP. Creating one has three steps: write it with its reservation, ask the bank, apply the bank's answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.wire import Download, check_date_range
+from kontobahn.banking.fields import NumericId
+from kontobahn.banking.payments import create, poll, store
+from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.wire import (
+    CreatedPayment,
+    CreatedPaymentAnswer,
+    NewPayment,
+    Payment,
+    PaymentAnswer,
+    PaymentApiQuery,
+    PaymentHistoryAnswer,
+    PaymentsAnswer,
+    PaymentsQuery,
+)  # fmt: skip
+from kontobahn.banking.provider import Banking
+from kontobahn.clock import berlin_date, optional_datetime, to_datetime
+from kontobahn.errors import Conflict
+from kontobahn.money import to_wire
+
+
+@get("/v2/banking/payments", errors=(403, 404))
+async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
+    """List the payments, as they are stored and kept current by the bank's reports.
+
+    For a running sync use `sort=id`, and the last id you have seen as `from_id`.
+    """
+    check_date_range(query.from_date, query.to_date)
+    rows = await call.read(store.listing, call.principal, query)
+    return PaymentsAnswer(data=[Payment(**_fields(row)) for row in rows])
+
+
+@post("/v2/banking/payments", cost=3, moves_money=True, errors=(403, 404, 409))
+async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -> CreatedPaymentAnswer:
+    """Initiate a payment.
+
+    Send the payer to `payment_url` to authorise it. The credits are reserved now, charged when the payment is `settled` and
+    given back when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
+    """
+    order = create.check(body, call.ip, berlin_date(call.context.clock.now()))
+    providers = call.context.part(Banking).providers
+    row, is_new = await call.context.db.write(
+        create.create_pending, call.principal, order, query.api, providers,
+        price=call.price, cause=call.cause, claim=call.claim,
+    )  # fmt: skip
+    if is_new:
+        row = await create.send_to_bank(call.context, row)
+    created = CreatedPayment(
+        **_fields(row),
+        payment_id=str(row.id),
+        payment_url=row.payment_url,
+        expires_at=optional_datetime(row.expires_at),
+    )
+    return CreatedPaymentAnswer(data=created)
+
+
+@get("/v2/banking/payments/{id}", errors=(403, 404))
+async def get_payment(call: Call, id: NumericId) -> PaymentAnswer:
+    """Read one payment, after asking the bank for its status now.
+
+    503 if the bank cannot be asked: the list of payments has what is known.
+    """
+    row = await call.read_inline(store.find, call.principal, id)
+    return PaymentAnswer(data=Payment(**_fields(await poll.ask_bank(call.context, row))))
+
+
+@get("/v2/banking/payments/{id}/history", errors=(403, 404))
+async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer:
+    """Read what was reported on a payment: by whom, when, and what came of it.
+
+    If a payment failed, the bank's reason is here.
+    """
+    return PaymentHistoryAnswer(data=await call.read(store.history, call.principal, id))
+
+
+@get("/v2/banking/payments/{id}/order", errors=(403, 404, 409), media_types=("application/xml",))
+async def get_payment_order(call: Call, id: NumericId) -> Download:
+    """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
+    row = await call.read_inline(store.find, call.principal, id)
+    provider = call.context.part(Banking).provider(row.provider)
+    order = await call.read(create.as_order, row, call.context.settings.base_url)
+    content = provider.order_file(order, row.created_at)
+    if content is None:
+        raise Conflict("This payment is authorised at its `payment_url`; there is no file for it.")
+    return Download(content, "application/xml", f"payment-{row.id}.xml")
+
+
+def _fields(row: PaymentRow) -> dict[str, Any]:
+    """The fields of a `Payment`."""
+    fields: dict[str, Any] = {name: getattr(row, name) for name in Payment.__struct_fields__ if name in row._fields}
+    fields |= {
+        "id": str(row.id),
+        "account_id": str(row.account_id),
+        "amount": to_wire(row.amount_minor),
+        "created_at": to_datetime(row.created_at),
+        "updated_at": to_datetime(row.updated_at),
+    }
+    del fields["custom_fields"]
+    if row.custom_fields is not None:
+        fields["custom_fields"] = msgspec.Raw(row.custom_fields.encode())
+    return fields

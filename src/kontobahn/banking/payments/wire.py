@@ -1,0 +1,143 @@
+"""Payments on the wire: what is asked, what is sent, what is answered."""
+
+from __future__ import annotations
+
+import datetime
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, form
+from kontobahn.banking.fields import ConnectionId, FromId, NumericId
+from kontobahn.banking.provider import Api, PaymentStatus, Template
+
+# The value of a filter that selects everything, like leaving it out.
+EVERYTHING = "__all__"
+
+
+class PaymentApiQuery(Query):
+    # Derived from the account; one that contradicts it is refused.
+    api: Api | None = None
+
+
+class PaymentsQuery(ListQuery):
+    # Choice 20: names of the filters; `__all__` or nothing is all.
+    connection_id: Annotated[ConnectionId, Meta(description="Only of this connection; `__all__` for all.")] | None = (
+        None
+    )
+    account_id: (
+        Annotated[
+            str,
+            form(
+                "a number or __all__",
+                r"^([0-9]{1,18}|__all__)$",
+                description="Only from this account; `__all__` for all.",
+            ),
+        ]
+        | None
+    ) = None
+    from_date: Annotated[date, Meta(description="Created on this day or later.")] | None = None
+    to_date: Annotated[date, Meta(description="Created on this day or before.")] | None = None
+    sort: Annotated[
+        Literal["date", "id"], Meta(description="`date`: newest first. `id`: by id, for a running sync with `from_id`.")
+    ] = "date"
+    from_id: FromId | None = None
+    limit: Annotated[
+        str,
+        form(
+            "a number from 1 to 100000, or empty",
+            r"^([1-9][0-9]{0,4}|100000)?$",
+            description="At most so many; empty for all.",
+        ),
+    ] = ""
+
+
+class Address(Body, kw_only=True):
+    street_name: Annotated[str, Meta(max_length=70)] | None = None
+    building_number: Annotated[str, Meta(max_length=16)] | None = None
+    post_code: Annotated[str, Meta(max_length=16)] | None = None
+    town_name: Annotated[str, Meta(min_length=1, max_length=35)]
+
+
+class NewPayment(Body, kw_only=True):
+    # Choice 26: the body of a payment.
+    account_id: NumericId
+    amount: Decimal
+    creditor_name: Annotated[str, Meta(min_length=1, max_length=200)]
+    creditor_iban: Annotated[str, Meta(min_length=1, max_length=60)]
+    description: Annotated[str, Meta(min_length=1, max_length=1000)]
+    currency_code: Literal["EUR"] = "EUR"
+    template_identifier: Template = "SEPA"
+    reference: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    creditor_country_code: Annotated[str, form("two capital letters", r"^[A-Z]{2}$")] | None = None
+    creditor_address: Address | Annotated[str, Meta(min_length=1, max_length=140)] | None = None
+    creditor_agent: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$")] | None = None
+    creditor_agent_name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None
+    date: Annotated[datetime.date, Meta(description="Day of execution; as soon as possible when omitted.")] | None = (
+        None
+    )
+    return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
+    custom_fields: dict[str, Any] | None = None
+    customer_ip_address: Annotated[str, Meta(min_length=2, max_length=45)] | None = None
+
+
+class Payment(Answer):
+    id: str
+    organization_id: str
+    status: PaymentStatus
+    raw_provider_status: str | None
+    connection_id: str
+    account_id: str
+    provider_code: str
+    provider_name: str
+    template_identifier: Template
+    amount: Decimal
+    currency_code: str
+    creditor_name: str
+    creditor_iban: str
+    debtor_iban: str
+    end_to_end_id: str
+    description: str
+    reference: str | None
+    created_at: Timestamp
+    updated_at: Timestamp
+    custom_fields: dict[str, Any] | UnsetType = UNSET
+
+
+class CreatedPayment(Payment, kw_only=True):
+    payment_id: str
+    # Null while the bank has not answered, and if it refused at once.
+    payment_url: str | None
+    expires_at: Timestamp | None
+
+
+class PaymentAnswer(Answer):
+    data: Payment
+
+
+class CreatedPaymentAnswer(Answer):
+    data: CreatedPayment
+
+
+class PaymentsAnswer(Answer):
+    data: list[Payment]
+
+
+class PaymentEvent(Answer):
+    """What was reported on a payment, and what came of it."""
+
+    at: Timestamp
+    source: str
+    status: PaymentStatus | None
+    raw_provider_status: str | None
+    error_class: str | None
+    error_message: str | None
+    outcome: Annotated[
+        str, Meta(description="moved, noted, repeated, stale, contradicts, or not understood", examples=["moved"])
+    ]
+
+
+class PaymentHistoryAnswer(Answer):
+    data: list[PaymentEvent]

@@ -1,0 +1,163 @@
+"""Reading transactions: lists and single ones. They are returned as they are stored, without being decoded.
+
+`feed.py` reads what has changed; `ingest.py` is the only writer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from datetime import date
+from operator import itemgetter
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta
+
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get
+from kontobahn.api.wire import Answer, Query, check_date_range
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.fields import ConnectionId, FromId, NumericId
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+
+# More in one answer would be hundreds of megabytes: asked for without a limit, it is refused rather than truncated.
+MAX_ROWS = 100_000
+# So many rows are read in less time than it takes to hand the work to another thread.
+INLINE_ROWS = 300
+
+
+class TransactionsQuery(Query):
+    connection_id: Annotated[ConnectionId, Meta(description="All accounts of this connection.")] | None = None
+    account_id: Annotated[NumericId, Meta(description="This account only.")] | None = None
+    # Choice 20: `to_date` is inclusive, as `from_date` is.
+    from_date: Annotated[date, Meta(description="First value date.")] | None = None
+    to_date: Annotated[date, Meta(description="Last value date.")] | None = None
+    from_id: FromId | None = None
+    sort: Annotated[
+        Literal["made_on", "id"],
+        Meta(description="`made_on`: by value date, then id. `id`: by id, for a running sync with `from_id`."),
+    ] = "made_on"
+    limit: (
+        Annotated[
+            int,
+            Meta(ge=1, le=MAX_ROWS, description="At most so many; all when omitted, up to 100,000.", examples=[1000]),
+        ]
+        | None
+    ) = None
+
+
+class TransactionQuery(Query, kw_only=True):
+    account_id: Annotated[NumericId, Meta(description="The account it belongs to.")]
+
+
+class TransactionAnswer(Answer):
+    data: Transaction
+
+
+class TransactionsAnswer(Answer):
+    data: list[Transaction]
+
+
+@get("/v2/banking/transactions", cost=1, errors=(403, 404))
+async def list_transactions(call: Call, query: TransactionsQuery) -> TransactionsAnswer:
+    """List transactions of an account, or of all accounts of a connection.
+
+    For a running sync use `sort=id`, and the last id you have seen as `from_id`: ids rise in the order in which transactions
+    arrive here, so a back-dated late arrival is never missed. Later changes are in the feed of changes.
+    """
+    check_date_range(query.from_date, query.to_date)
+    async with call.charge():
+        data = await call.read_inline(read_if_short, call.principal, query)
+        if data is None:
+            data = await call.read(read_list, call.principal, query)
+    return TransactionsAnswer(data=data)  # type: ignore[arg-type]
+
+
+@get("/v2/banking/transactions/{id}", cost=1, errors=(403, 404))
+async def get_transaction(call: Call, id: NumericId, query: TransactionQuery) -> TransactionAnswer:
+    """Read one transaction."""
+    async with call.charge():
+        return TransactionAnswer(data=await call.read(read_one, call.principal, query.account_id, id))
+
+
+def select_accounts(
+    tx: Tx, principal: Principal, connection_id: str | None, account_id: str | None
+) -> list[AccountRow]:
+    """Returns the accounts that `connection_id` and `account_id` select together."""
+    if account_id is not None:
+        account = accounts.find(tx, principal, account_id)
+        if connection_id is not None and connections.find(tx, principal, connection_id).id != account.connection_id:
+            raise BadRequest(
+                "The query parameter `account_id` is not an account of `connection_id`.", field="account_id"
+            )
+        return [account]
+    if connection_id is None:
+        raise BadRequest(
+            "One of the query parameters `connection_id` and `account_id` is required.", field="connection_id"
+        )
+    connection = connections.find(tx, principal, connection_id)
+    return accounts.of_connection(tx, connection.organization_id, connection.id)
+
+
+def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery) -> msgspec.Raw | None:
+    """Returns the list if it is certainly short enough to be read inline, else None."""
+    chosen = select_accounts(tx, principal, query.connection_id, query.account_id)
+    stored = sum(account.posted + account.pending for account in chosen)
+    # A limit bounds the work only if the index of the order finds the rows; another filter may have to skip many.
+    is_filtered = query.from_date or query.to_date if query.sort == "id" else query.from_id
+    is_short = stored <= INLINE_ROWS or (query.limit is not None and query.limit <= INLINE_ROWS and not is_filtered)
+    return _join(tx, chosen, query) if is_short else None
+
+
+def read_list(tx: Tx, principal: Principal, query: TransactionsQuery) -> msgspec.Raw:
+    """Returns the JSON array, joined from the stored texts."""
+    return _join(tx, select_accounts(tx, principal, query.connection_id, query.account_id), query)
+
+
+def _join(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> msgspec.Raw:
+    limit = query.limit or MAX_ROWS + 1
+    by_account = [_of_account(tx, account.id, query, limit) for account in chosen]
+    if len(by_account) == 1:
+        texts = [row[-1] for row in by_account[0]]
+    else:
+        in_order = heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1))
+        texts = [row[-1] for row in in_order][:limit]
+    if query.limit is None and len(texts) > MAX_ROWS:
+        raise BadRequest(
+            f"More than {MAX_ROWS} transactions: ask for fewer days, or walk with `sort=id`, `from_id` and `limit`.",
+            field="limit",
+        )
+    return msgspec.Raw(f"[{','.join(texts)}]".encode())
+
+
+def _of_account(tx: Tx, account_id: int, query: TransactionsQuery, limit: int) -> list[tuple[Any, ...]]:
+    where, params = ["account_id = ?"], list[Any]([account_id])
+    for condition, value in (
+        ("made_on >= ?", query.from_date and query.from_date.isoformat()),
+        ("made_on <= ?", query.to_date and query.to_date.isoformat()),
+        ("id > ?", query.from_id and int(query.from_id)),
+    ):
+        if value:
+            where.append(condition)
+            params.append(value)
+    columns, order = ("id, wire", "id") if query.sort == "id" else ("made_on, id, wire", "made_on, id")
+    return tx.all(
+        f"SELECT {columns} FROM banking_transactions WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?",
+        *params,
+        limit,
+    )
+
+
+def read_one(tx: Tx, principal: Principal, account_id: str, transaction_id: str) -> Transaction:
+    account = accounts.find(tx, principal, account_id)
+    row = tx.one(
+        "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, int(transaction_id)
+    )
+    if row is None:
+        raise principal.missing("Transaction")
+    return cast(Transaction, msgspec.Raw(row[0].encode()))
