@@ -84,7 +84,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"country_code": "ZZ"}, "country_code"),
     ({"vat_id": "123"}, "vat_id"),
     ({"vat_id": "DE12345678"}, "vat_id"),
+    ({"vat_id": "DE1234567890"}, "vat_id"),
+    ({"vat_id": "AT12345678"}, "vat_id"),
     ({"vat_id": "ZZ123456789"}, "vat_id"),
+    ({"vat_id": "EU528002224"}, "vat_id"),
     ({"stadt": "Berlin"}, "stadt"),
     ({"adress_lines": {}}, "adress_lines"),
 ]
@@ -100,6 +103,13 @@ def test_bad_input_names_the_field_and_writes_nothing(service: Service) -> None:
         refused = shop.post("/customers", {name: value for name, value in PLAIN.items() if name != missing})
         assert (refused.status_code, refused.json()["field"]) == (400, missing)
     assert shop.get("/customers").json() == []
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_vat_id_needs_the_form_of_its_country_and_no_check_digit(service: Service) -> None:
+    shop = Shop(service)
+    for vat_id in ("DE136695976", "DE123456789", "ATU12345678", "EL123456789", "XI123456789", "CHE107787577", "GB1234"):
+        shop.customer(vat_id=vat_id)
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
