@@ -18,10 +18,9 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.books import cash, posting, store
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.connections import find_for_operator, set_status
-from kontobahn.ledger.errors import Bereich
+from kontobahn.ledger.connections import ConnectionStatus, find_for_operator, set_status
+from kontobahn.ledger.errors import Area
 from kontobahn.ledger.konto import technical
-from kontobahn.ledger.model import ConnectionStatus
 from tests.harness import Organization, Service
 
 KASSENBUCH = "/v2/ledger-duo/kassenbuch-advanced"
@@ -101,8 +100,8 @@ class Books:
     def unsubscribe(self, name: str) -> None:
         self.service.db.write_now(store.unsubscribe, self.client, name)
 
-    def deny(self, bereich: Bereich) -> None:
-        self.service.db.write_now(store.deny, self.client, bereich)
+    def deny(self, area: Area) -> None:
+        self.service.db.write_now(store.deny, self.client, area)
 
     def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         return self.service.db.read_now(lambda tx: tx.all(sql, *params))

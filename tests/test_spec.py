@@ -23,7 +23,6 @@ from kontobahn.clock import MINUTE
 from kontobahn.events import event_log
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger import kassenbuch, permissions
-from kontobahn.ledger import model as ledger
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.mobility.tickets import routes as ticket_routes
@@ -120,9 +119,9 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
     fixed = {
         "idempotency key, length": idempotency.LONGEST_KEY,
         "time for a request body to arrive": BODY_SECONDS,
-        "receipt image, decoded (20 MB)": kassenbuch.LARGEST_IMAGE_BYTES,
-        "receipt images of one entry": ledger.MOST_IMAGES,
-        "lines of one cash book entry": ledger.MOST_LINES,
+        "receipt image, decoded (20 MB)": kassenbuch.MAX_IMAGE_BYTES,
+        "receipt images of one entry": kassenbuch.MAX_IMAGES,
+        "lines of one cash book entry": kassenbuch.MAX_LINES,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.LONGEST_URL,
@@ -178,7 +177,7 @@ def test_a_probe_is_classified_as_documented() -> None:
 def test_every_area_belongs_to_a_documented_service() -> None:
     (rows,) = (rows for _, rows in tables(SPEC / "errors.md") if "Service" in rows[0])
     assert {row["Service"] for row in rows} == set(store.SUBSCRIPTIONS)
-    assert {store.needed_subscription(bereich) for bereich in ledger_errors.BEREICHE} == set(store.SUBSCRIPTIONS)
+    assert {store.needed_subscription(area) for area in ledger_errors.AREAS} == set(store.SUBSCRIPTIONS)
 
 
 def test_the_documents_name_only_tables_that_exist() -> None:

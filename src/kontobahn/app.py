@@ -40,7 +40,8 @@ from kontobahn.errors import SetupError, Unavailable
 from kontobahn.events import Events, event_log, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner
-from kontobahn.ledger import routes as ledger_routes
+from kontobahn.ledger import connections as ledger_connections
+from kontobahn.ledger import duo, permissions, rewe
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
@@ -66,7 +67,7 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users),
-        ledger_routes,
+        *(ledger_connections, duo, rewe, permissions),
         *(connection_routes, accounts, listing, feed, payment_routes, inbound),
         *(webhook_url, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),

@@ -11,32 +11,36 @@ from typing import TypeVar
 from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
-from kontobahn.ledger.errors import Bereich
-from kontobahn.ledger.kassenbuch import Bild, Eintrag
-from kontobahn.ledger.model import (
-    Belegtyp,
-    Belegzeile,
+from kontobahn.ledger.accounting import (
     Buchung,
     Buchungszeile,
-    Kassenbuch,
-    Kassenbucheintrag,
+    Geschaeftsjahr,
     Kontozeile,
     Kostenstellen,
-    Opos,
-    OposKonto,
-    Ordnertyp,
     Periodenwert,
+    Saldo,
+    SusaZeile,
+    Zahlungsbedingung,
+)
+from kontobahn.ledger.errors import Area
+from kontobahn.ledger.kassenbuch import (
+    Belegtyp,
+    Belegzeile,
+    CashEntry,
+    Kassenbuch,
+    Kassenbucheintrag,
+    Ordnertyp,
+    ReceiptImage,
+    Rechnungsordner,
+)
+from kontobahn.ledger.opos import Opos, OposKonto, OposSelection, Posten
+from kontobahn.ledger.personenkonto import (
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
     PersonenkontoErgebnis,
-    Posten,
-    Rechnungsordner,
-    Saldo,
-    SusaZeile,
-    Zahlungsbedingung,
-)  # fmt: skip
-from kontobahn.ledger.provider import ClientBooks, Connection, Effect, Geschaeftsjahr, OposFrage, Urheber
+)
+from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
 
 CLIENT_ID = "29098-55003"
 YEARS = [
@@ -56,7 +60,7 @@ class Script:
         self.trouble: dict[str, Exception] = {}
         self.subscriptions = [SERVICE]
         self.years = list(YEARS)
-        self.entries: list[Eintrag] = []
+        self.entries: list[CashEntry] = []
         self.persons: dict[str, Personenkonto] = {}
         # Closed, every call waits until it is opened.
         self.gate: asyncio.Event | None = None
@@ -77,7 +81,7 @@ class ScriptedProvider:
     def __init__(self) -> None:
         self.script = Script()
 
-    async def open(self, connection: Connection, client_id: str | None) -> ClientBooks:
+    async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         await self.script.call("open")
         if client_id not in (None, CLIENT_ID):
             raise BadRequest(f"The query parameter `clientId`: there is no client {client_id}.", field="clientId")
@@ -123,16 +127,16 @@ class ScriptedBooks:
             )
         ]  # fmt: skip
 
-    async def offene_posten(self, frage: OposFrage) -> Opos:
+    async def offene_posten(self, selection: OposSelection) -> Opos:
         await self._script.call("offene_posten")
         betrag = Decimal("5.00")
         posten = Posten(beleg="RE-1", belegdatum=date(2026, 1, 15), buchungstext="Rechnung", saldo=betrag)
         konto = OposKonto(
             kontonummer="100100000", bezeichnung="Beispiel", isDebitor=True, totalSaldo=betrag, posten=[posten]
         )
-        konten = [konto] if frage.filter != "creditors" else []
+        konten = [konto] if selection.side != "creditors" else []
         total = betrag if konten else Decimal(0)
-        return Opos(stichtag=frage.stichtag, konten=konten, sumDebitoren=total, sumKreditoren=Decimal(0))
+        return Opos(stichtag=selection.stichtag, konten=konten, sumDebitoren=total, sumKreditoren=Decimal(0))
 
     async def kassenbuecher(self) -> list[Kassenbuch]:
         await self._script.call("kassenbuecher")
@@ -147,21 +151,21 @@ class ScriptedBooks:
         await self._script.call("belegtypen")
         return [Belegtyp(bezeichnung="Kasse", kategorie="other_documents")]
 
-    async def create_kassenbucheintrag(self, eintrag: Eintrag, urheber: Urheber) -> Effect[Kassenbucheintrag]:
+    async def create_kassenbucheintrag(self, entry: CashEntry, author: Author) -> Effect[Kassenbucheintrag]:
         await self._script.call("create_kassenbucheintrag")
-        self._script.entries.append(eintrag)
+        self._script.entries.append(entry)
         answer = Kassenbucheintrag(
             erstellungsdatum=NOW,
-            waehrung=eintrag.waehrung,
-            kassenname=eintrag.kassenname,
-            betrag=money.to_wire(eintrag.betrag),
-            transaktionsdatum=eintrag.transaktionsdatum,
+            waehrung=entry.waehrung,
+            kassenname=entry.kassenname,
+            betrag=money.to_wire(entry.betrag),
+            transaktionsdatum=entry.transaktionsdatum,
             belegzeilen=[
                 Belegzeile(
-                    gegenkonto=zeile.gegenkonto, erstellungsdatum=NOW, waehrung="EUR", belegtext=zeile.belegtext,
-                    belegnummer=None, betrag=money.to_wire(zeile.betrag), steuersatz=None, kostenstellen=[],
+                    gegenkonto=line.gegenkonto, erstellungsdatum=NOW, waehrung="EUR", belegtext=line.belegtext,
+                    belegnummer=None, betrag=money.to_wire(line.betrag), steuersatz=None, kostenstellen=[],
                 )
-                for zeile in eintrag.zeilen
+                for line in entry.lines
             ],
             belegbilder=[],
             ledgerAntwort=None,
@@ -176,12 +180,12 @@ class ScriptedBooks:
 
         return effect
 
-    async def belegbild(self, bild_id: str) -> Bild | None:
+    async def belegbild(self, image_id: str) -> ReceiptImage | None:
         await self._script.call("belegbild")
         return None
 
     async def save_personenkonto(
-        self, konto: Personenkonto, urheber: Urheber
+        self, konto: Personenkonto, author: Author
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
         await self._script.call("save_personenkonto")
         created = konto.personenkontoNummer not in self._script.persons
@@ -197,11 +201,11 @@ class ScriptedBooks:
         await self._script.call("active_subscriptions")
         return self._script.subscriptions
 
-    def needed_subscription(self, bereich: Bereich) -> str:
+    def needed_subscription(self, area: Area) -> str:
         return SERVICE
 
-    async def probe(self, bereich: Bereich, jahr: date | None) -> None:
-        await self._script.call(f"probe {bereich}")
+    async def probe(self, area: Area, jahr: date | None) -> None:
+        await self._script.call(f"probe {area}")
 
 
 def _page(rows: list[T], keys: list[tuple[int, str]], from_id: str | None, limit: int | None) -> list[T]:

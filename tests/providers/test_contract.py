@@ -15,15 +15,17 @@ from kontobahn.errors import BadRequest, NotFound
 from kontobahn.json_text import encode
 from kontobahn.ledger import kassenbuch
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.errors import BEREICHE
-from kontobahn.ledger.model import NeueBelegzeile, NeuerKassenbucheintrag, Personenkonto
-from kontobahn.ledger.provider import ClientBooks, OposFrage, Urheber
+from kontobahn.ledger.errors import AREAS
+from kontobahn.ledger.kassenbuch import NeueBelegzeile, NeuerKassenbucheintrag
+from kontobahn.ledger.opos import EbModus, OposSelection, Side
+from kontobahn.ledger.personenkonto import Personenkonto
+from kontobahn.ledger.provider import Author, ClientBooks
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
 from tests.providers.scripted import ScriptedProvider
 
 YEAR, UNKNOWN_YEAR = date(2026, 1, 1), date(2001, 1, 1)
-WHO = Urheber("req", "API")
+WHO = Author("req", "API")
 PERSON: dict[str, Any] = {
     "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
     "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
@@ -90,9 +92,9 @@ def test_fiscal_years_follow_each_other_and_say_how_accounts_are_numbered(adapte
     years = adapter.ask(adapter.books().geschaeftsjahre())
     assert years == sorted(years)
     for earlier, later in pairwise(years):
-        assert earlier.ende < later.start
+        assert earlier.end < later.start
     for year in years:
-        assert year.start < year.ende
+        assert year.start < year.end
         assert year.kontenrahmen.startswith("SKR")
         assert 4 <= year.konto_laenge <= 8
 
@@ -138,11 +140,11 @@ def test_a_trial_balance_agrees_with_itself(adapter: Adapter) -> None:
 
 
 @pytest.mark.parametrize("mode", ["reconcile", "raw"])
-def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: str) -> None:
+def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: EbModus) -> None:
     stichtag = date(2026, 12, 31)
 
-    def ask(side: str) -> Any:
-        return plain(adapter.ask(adapter.books().offene_posten(OposFrage(stichtag, side, mode, None))))
+    def ask(side: Side) -> Any:
+        return plain(adapter.ask(adapter.books().offene_posten(OposSelection(stichtag, side, mode, None))))
 
     everything = ask("all")
     assert everything["konten"]
@@ -151,7 +153,11 @@ def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: str) -
         assert konto["totalSaldo"] == sum(item["saldo"] for item in konto["posten"])
         assert konto["isDebitor"] == (konto["kontonummer"][0] < "7")
         assert len(konto["kontonummer"]) == 9
-    for side, is_debitor, total in (("debitors", True, "sumDebitoren"), ("creditors", False, "sumKreditoren")):
+    sides: tuple[tuple[Side, bool, str], ...] = (
+        ("debitors", True, "sumDebitoren"),
+        ("creditors", False, "sumKreditoren"),
+    )
+    for side, is_debitor, total in sides:
         wanted = [konto for konto in everything["konten"] if konto["isDebitor"] == is_debitor]
         assert ask(side)["konten"] == wanted
         assert everything[total] == ask(side)[total] == sum(konto["totalSaldo"] for konto in wanted)
@@ -160,9 +166,9 @@ def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: str) -
 def test_every_area_belongs_to_a_service_and_can_be_probed(adapter: Adapter) -> None:
     books = adapter.books()
     active = adapter.ask(books.active_subscriptions())
-    for bereich in BEREICHE:
-        assert books.needed_subscription(bereich) in active
-        assert adapter.ask(books.probe(bereich, YEAR)) is None
+    for area in AREAS:
+        assert books.needed_subscription(area) in active
+        assert adapter.ask(books.probe(area, YEAR)) is None
 
 
 def test_folders_are_of_the_kind_asked_for(adapter: Adapter) -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kontobahn import credits
-from kontobahn.ledger.errors import BEREICHE, ProviderError
+from kontobahn.ledger.errors import AREAS, ProviderError
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, entry, line
 from tests.providers.scripted import Script, ScriptedProvider
@@ -289,7 +289,7 @@ def probes(remote: Remote) -> dict[str, dict[str, Any]]:
     answer = remote.service.get(PERMISSIONS, remote.owner.key, params={"connectionId": remote.connection_id})
     assert answer.status_code == 200, answer.text
     data: dict[str, dict[str, Any]] = answer.json()["data"]
-    assert list(data) == list(BEREICHE)
+    assert list(data) == list(AREAS)
     return data
 
 
@@ -306,11 +306,11 @@ def probes(remote: Remote) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_each_area_is_told_by_what_the_provider_answers(remote: Remote, status: int | None, told: str) -> None:
-    for bereich in BEREICHE[1:]:
-        remote.fail(f"probe {bereich}", status)
+    for area in AREAS[1:]:
+        remote.fail(f"probe {area}", status)
         found = probes(remote)
-        assert found[bereich] == {"status": told, "httpStatus": status, "maesnType": "its-type", "message": "raw words"}
-        assert {probe["status"] for name, probe in found.items() if name != bereich} == {"ok"}
+        assert found[area] == {"status": told, "httpStatus": status, "maesnType": "its-type", "message": "raw words"}
+        assert {probe["status"] for name, probe in found.items() if name != area} == {"ok"}
     remote.is_untouched()
 
 

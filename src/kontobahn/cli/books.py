@@ -22,10 +22,9 @@ from kontobahn.db import Tx
 from kontobahn.ledger import connections
 from kontobahn.ledger.books import cash, setup, store
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.errors import BEREICHE
-from kontobahn.ledger.model import ConnectionStatus
-from kontobahn.ledger.provider import Connection
+from kontobahn.ledger.connections import ConnectionStatus, find_for_operator
+from kontobahn.ledger.errors import AREAS
+from kontobahn.ledger.provider import ConnectionRef
 
 app = typer.Typer(no_args_is_help=True, help="The built-in ledger: connections, clients, services and rights.")
 ConnectionArgument = Annotated[str, typer.Argument(metavar="CONNECTION_ID", help="Id of the connection.")]
@@ -100,7 +99,7 @@ def _rows(tx: Tx, organization_id: str) -> list[tuple[object, ...]]:
         "SELECT id, provider, status, verbunden_seit FROM ledger_connections WHERE organization_id = ? ORDER BY erstellt_am, id",
         organization_id,
     ):
-        for client in store.clients(tx, Connection(organization_id, connection_id, provider, status)):
+        for client in store.clients(tx, ConnectionRef(organization_id, connection_id, provider, status)):
             rows.append((
                 connection_id, status, client.client_id, client.bezeichnung, client.kontenrahmen, bool(client.is_default),
                 " ".join(jahr.start for jahr in store.years(tx, client)), ", ".join(store.subscriptions(tx, client)), moment(since),
@@ -129,8 +128,8 @@ def year(
     with installation(data) as here:
         made = here.db.write_now(lambda tx: store.ensure_year(tx, _client(tx, connection_id, client), first, last))
     say(
-        {"start": made.start, "end": made.ende},
-        f"The fiscal year from {made.start} to {made.ende} is open.",
+        {"start": made.start, "end": made.end},
+        f"The fiscal year from {made.start} to {made.end} is open.",
         as_json=as_json,
     )
 
@@ -206,15 +205,15 @@ def service(
 @app.command("right")
 def right(
     connection_id: ConnectionArgument,
-    area: Annotated[str, typer.Argument(help=f"One of: {', '.join(BEREICHE)}.")],
+    area: Annotated[str, typer.Argument(help=f"One of: {', '.join(AREAS)}.")],
     off: Annotated[bool, typer.Option("--off", help="Take it away instead of granting it.")] = False,
     client: ClientOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grant or take away the right to an area of a client's books."""
-    if area not in BEREICHE:
-        raise typer.BadParameter(f"“{area}” is no area: {', '.join(BEREICHE)}.")
+    if area not in AREAS:
+        raise typer.BadParameter(f"“{area}” is no area: {', '.join(AREAS)}.")
 
     def change(tx: Tx) -> None:
         chosen = _client(tx, connection_id, client)

@@ -16,7 +16,7 @@ from kontobahn.errors import Refusal
 from kontobahn.formats.extf import ExtfError, open_extf
 from kontobahn.ledger.books import exporting, store
 from kontobahn.ledger.books.importing import ImportRefused, Report, hash_rows, import_file
-from kontobahn.ledger.books.store import Client, Jahr
+from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
 
 imports = typer.Typer(no_args_is_help=True, help="Take files in.")
@@ -132,7 +132,7 @@ def export_extf(
     start = parse_day(year_start)
     folder.mkdir(parents=True, exist_ok=True)
 
-    def find(tx: Tx) -> tuple[Client, Jahr]:
+    def find(tx: Tx) -> tuple[Client, FiscalYear]:
         chosen = store.find_client(tx, find_for_operator(tx, connection), client)
         return chosen, store.year_of_start(tx, chosen, start)
 

@@ -15,13 +15,14 @@ from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
 from kontobahn.ledger import connections
+from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books import cash, persons, posting, reading, setup, store
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.kassenbuch import Eintrag, Zeile
+from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
-from kontobahn.ledger.model import Adresse, Bankkonto, Email, Periode, Personenkonto, Zahlungsbedingung
-from kontobahn.ledger.provider import Urheber
+from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto
+from kontobahn.ledger.provider import Author
 
 CLIENT_ID, SECOND_CLIENT_ID = "29098-55003", "29098-55004"
 CASH_BOOK, SECOND_CASH_BOOK = "Hauptkasse", "Nebenkasse"
@@ -309,7 +310,7 @@ def _purchase(year: int, number: int, day: date, rng: random.Random) -> list[Sat
 
 def _cash(tx: Tx, client: Client, today: date) -> None:
     first = max(date(today.year, 1, 2), today - timedelta(days=60))
-    urheber = Urheber("demo", "demo")
+    author = Author("demo", "demo")
     entries = [
         (CASH_BOOK, first, (("Einlage aus Bankkonto", "1360", 50_000, None, None),)),
         (SECOND_CASH_BOOK, first, (("Wechselgeld", "1360", 20_000, None, None),)),
@@ -321,10 +322,10 @@ def _cash(tx: Tx, client: Client, today: date) -> None:
         ),
         (SECOND_CASH_BOOK, first + timedelta(days=9), (("Fachbuch", "4940", -2_140, "8", "N-1"),)),
     ]
-    for name, day, lines in entries:
-        zeilen = tuple(
-            Zeile(text, konto, cents, beleg, None, key, (None, None)) for text, konto, cents, key, beleg in lines
+    for name, day, rows in entries:
+        lines = tuple(
+            CashLine(text, konto, cents, beleg, None, key, (None, None)) for text, konto, cents, key, beleg in rows
         )
-        moment = datetime(min(day, today).year, min(day, today).month, min(day, today).day, 10, tzinfo=UTC)
-        eintrag = Eintrag(name, "EUR", sum(zeile.betrag for zeile in zeilen), moment, zeilen, ())
-        cash.create_entry(tx, client, eintrag, urheber)
+        at_ten = datetime(min(day, today).year, min(day, today).month, min(day, today).day, 10, tzinfo=UTC)
+        entry = CashEntry(name, "EUR", sum(line.betrag for line in lines), at_ten, lines, ())
+        cash.create_entry(tx, client, entry, author)

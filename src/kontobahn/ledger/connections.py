@@ -1,32 +1,98 @@
-"""Connections to the books of clients: how they are kept, found and opened."""
+"""Connections to the books of clients: listed, created, found and opened.
+
+Opening needs the port, so the types that the port speaks must not import this module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
 
 from kontobahn.access.principal import Principal
-from kontobahn.access.scope import in_scope
-from kontobahn.api.call import Call
+from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import get
+from kontobahn.api.wire import Answer, ListQuery, Query, Timestamp, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, NotFound, SetupError
 from kontobahn.ids import new_id
 from kontobahn.ledger.errors import (
-    Bereich,
+    ENDED,
+    Area,
     ProviderError,
-    connection_invalid,
     endpoint_not_authorized,
     export_service_missing,
-    is_rejection,
     provider_refused,
-    provider_rejected,
-    provider_unavailable,
-)  # fmt: skip
-from kontobahn.ledger.model import ConnectionStatus, LedgerConnection
-from kontobahn.ledger.provider import ClientBooks, Connection, Ledger
+    translate_error,
+)
+from kontobahn.ledger.provider import ClientBooks, ConnectionRef, Ledger
+from kontobahn.settings import Settings
 
-_REASONS = {"expired": "expired", "revoked": "revoked", "error": "broken"}
+# Choice 11: the full set of ledger connection statuses.
+ConnectionStatus = Literal["pending", "connected", "expired", "revoked", "error"]
+# Choice 9: advisor number and client number.
+ClientId = Annotated[
+    str,
+    form(
+        "an advisor number and a client number like 29098-55003",
+        r"^[1-9][0-9]{3,6}-[1-9][0-9]{0,4}$",
+        description="Only where the connection spans several clients and not the default one is meant.",
+        examples=["29098-55003"],
+    ),
+]
+# Choice 10: free as a dropdown of an automation platform.
+Dropdown = Annotated[Literal["dropdown"], Meta(description="`dropdown`: a free call to fill a list of choices.")]
+# What every call that opens a connection may be refused with.
+ERRORS = (403, 404, 409)
+
+
+class ConnectionQuery(Query):
+    # Choice 9: `connectionId` is required on every ledger call.
+    connection_id: Annotated[Uuid, Meta(description="The connection, from the connections list.")] = field(
+        name="connectionId"
+    )
+
+
+class ClientQuery(ConnectionQuery):
+    client_id: ClientId | None = field(default=None, name="clientId")
+
+
+class LedgerConnection(Answer):
+    id: Uuid
+    bezeichnung: str | None
+    status: ConnectionStatus
+    verbunden_seit: Timestamp | None
+    erstellt_am: Timestamp
+
+
+class LedgerConnections(Answer):
+    connections: list[LedgerConnection]
+
+
+@get("/v2/ledger-rewe-read/connections", errors=(403, 404))
+async def list_rewe_connections(call: Call, query: ListQuery) -> LedgerConnections:
+    """List the organisation's accounting connections.
+
+    Their ids are the `connectionId` of the other ledger calls.
+    """
+    organizations = call.principal.organizations(query.organization_id)
+    return LedgerConnections(connections=await call.read_inline(listing, organizations))
+
+
+# Choice 14: as the rewe-read one.
+@get("/v2/ledger-duo/connections", errors=(403, 404))
+async def list_duo_connections(call: Call, query: ListQuery) -> LedgerConnections:
+    """List the organisation's cash book and document connections.
+
+    Their ids are the `connectionId` of the other ledger calls.
+    """
+    organizations = call.principal.organizations(query.organization_id)
+    return LedgerConnections(connections=await call.read_inline(listing, organizations))
 
 
 def listing(tx: Tx, organizations: tuple[str, ...]) -> list[LedgerConnection]:
@@ -59,26 +125,22 @@ def create(
     return connection_id
 
 
-def find(tx: Tx, principal: Principal, connection_id: str) -> Connection:
-    """A connection in the principal's scope."""
-    row = tx.one(
-        f"SELECT organization_id, id, provider, status FROM ledger_connections WHERE {in_scope(len(principal.scope))} AND id = ?",
-        *principal.scope, connection_id.lower(),
-    )  # fmt: skip
-    if row is None:
-        raise principal.missing("Connection")
-    return Connection(*row)
+_CONNECTIONS = Table("ledger_connections", ConnectionRef)
 
 
-def find_for_operator(tx: Tx, connection_id: str) -> Connection:
+def find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRef:
+    return find_in_scope(tx, _CONNECTIONS, principal, "Connection", connection_id.lower())
+
+
+def find_for_operator(tx: Tx, connection_id: str) -> ConnectionRef:
     """A connection by its id alone, for the operator's command line."""
-    row = tx.one("SELECT organization_id, id, provider, status FROM ledger_connections WHERE id = ?", connection_id)
-    if row is None:
+    found = _CONNECTIONS.one(tx, "id = ?", connection_id)
+    if found is None:
         raise NotFound(f"There is no ledger connection {connection_id}.")
-    return Connection(*row)
+    return found
 
 
-def set_status(tx: Tx, connection: Connection, status: ConnectionStatus) -> None:
+def set_status(tx: Tx, connection: ConnectionRef, status: ConnectionStatus) -> None:
     since = ", verbunden_seit = ?" if status == "connected" else ""
     tx.run(
         f"UPDATE ledger_connections SET status = ?{since} WHERE organization_id = ? AND id = ?",
@@ -86,64 +148,59 @@ def set_status(tx: Tx, connection: Connection, status: ConnectionStatus) -> None
     )  # fmt: skip
 
 
-def reconnect_url(call: Call, connection_id: str) -> str:
-    """Where a person renews the connection."""
-    return f"{call.context.settings.base_url}/dashboard/ledger/connections/{connection_id}/reconnect"
+# --- Opening
 
 
-class Mandant:
-    """A client's books, opened for this call; its errors speak the contract's language."""
+def reconnect_url(settings: Settings, connection_id: str) -> str:
+    """The page on which a person renews the connection."""
+    return f"{settings.base_url}/dashboard/ledger/connections/{connection_id}/reconnect"
 
-    def __init__(self, call: Call, connection: Connection, books: ClientBooks) -> None:
-        self._call = call
-        self._connection = connection
-        self.books = books
+
+class BooksAccess:
+    """A client's books, opened for one call."""
+
+    def __init__(self, books: ClientBooks, reconnect_url: str) -> None:
+        self._books = books
+        self._reconnect_url = reconnect_url
 
     @asynccontextmanager
-    async def asked_for(self, bereich: Bereich) -> AsyncIterator[ClientBooks]:
-        """Ask the provider for something of this area."""
+    async def to(self, area: Area) -> AsyncIterator[ClientBooks]:
+        """Around what is asked of the provider in this area: its ProviderError becomes an error of the contract."""
         try:
-            yield self.books
+            yield self._books
         except ProviderError as error:
-            raise await self._in_our_words(error, bereich) from error
+            raise await self._translate_error(error, area) from error
 
-    async def _in_our_words(self, error: ProviderError, bereich: Bereich) -> Exception:
-        if error.status == 403:
-            try:
-                active = await self.books.active_subscriptions()
-            except ProviderError:
-                return provider_refused(error)
-            refused = error.bereich or bereich
-            needed = self.books.needed_subscription(refused)
-            return endpoint_not_authorized(refused) if needed in active else export_service_missing(needed, active)
-        return _in_our_words(self._call, self._connection.id, error)
-
-
-def _in_our_words(call: Call, connection_id: str, error: ProviderError) -> Exception:
-    if error.status == 401:
-        reason = _REASONS.get(error.type or "", "expired or revoked")
-        return connection_invalid(reconnect_url(call, connection_id), reason)
-    if error.status == 403:
-        return provider_refused(error)
-    return provider_rejected(error) if is_rejection(error) else provider_unavailable(error)
+    async def _translate_error(self, error: ProviderError, area: Area) -> Exception:
+        if error.status != 403:
+            return translate_error(error, self._reconnect_url)
+        try:
+            active = await self._books.active_subscriptions()
+        except ProviderError:
+            return provider_refused(error)
+        refused = error.area or area
+        needed = self._books.needed_subscription(refused)
+        return endpoint_not_authorized(refused) if needed in active else export_service_missing(needed, active)
 
 
-async def open_mandant(call: Call, connection_id: str, client_id: str | None = None) -> Mandant:
+async def open_books(
+    context: Context, principal: Principal, connection_id: str, client_id: str | None = None
+) -> BooksAccess:
+    url = reconnect_url(context.settings, connection_id.lower())
     try:
-        return await open_as_provider(call, connection_id, client_id)
+        return BooksAccess(await open_client(context, principal, connection_id, client_id), url)
     except ProviderError as error:
-        raise _in_our_words(call, connection_id.lower(), error) from error
+        raise translate_error(error, url) from error
 
 
-async def open_as_provider(call: Call, connection_id: str, client_id: str | None) -> Mandant:
-    """The same, with ProviderError where the connection has ended or the provider does not open it."""
-    connection = await call.read_inline(find, call.principal, connection_id)
-    if connection.status in _REASONS:
-        raise ProviderError(401, f"the connection is {_REASONS[connection.status]}", type=connection.status)
+async def open_client(context: Context, principal: Principal, connection_id: str, client_id: str | None) -> ClientBooks:
+    """Opens the books as the provider does. Raises ProviderError if the connection has ended or the provider refuses."""
+    connection = await context.db.read_inline(find, principal, connection_id)
+    if connection.status in ENDED:
+        raise ProviderError(401, f"the connection is {ENDED[connection.status]}", type=connection.status)
     if connection.status == "pending":
         raise Conflict("The connection is not finished yet: sign in at the accounting provider first.").retryable()
-    ledger = call.context.part(Ledger)
-    provider = ledger.providers.get(connection.provider)
+    provider = context.part(Ledger).providers.get(connection.provider)
     if provider is None:
         raise SetupError(f"The ledger provider “{connection.provider}” is not set up in this installation.")
-    return Mandant(call, connection, await provider.open(connection, client_id))
+    return await provider.open(connection, client_id)

@@ -1,25 +1,26 @@
-"""What goes wrong between us and an accounting provider, and how it is told to the caller."""
+"""How an accounting provider says no (ProviderError), and which error of the contract the caller gets for it."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Refusal, Unavailable
 
-Bereich = Literal[
+# The areas of a client's books that a provider grants rights to.
+Area = Literal[
     "stammdaten", "konten", "buchungen", "susa", "zahlungsbedingungen", "personenkonten", "kassenbuch", "belege"
 ]
-BEREICHE: tuple[Bereich, ...] = (
-    "stammdaten", "konten", "buchungen", "susa", "zahlungsbedingungen", "personenkonten", "kassenbuch", "belege",
-)  # fmt: skip
-# Too slow, too early, too many: said with a status of the caller's faults, but none of them.
-_PASSES_BY_ITSELF = (408, 425, 429)
+AREAS: tuple[Area, ...] = get_args(Area)
+# Statuses of a connection that has ended, and the words for them.
+ENDED = {"expired": "expired", "revoked": "revoked", "error": "broken"}
+# Too slow, too early, too many: client errors by their status, but retrying helps.
+_TRANSIENT = (408, 425, 429)
 
 
 class ProviderError(Exception):
-    """A provider refused or failed. `status` is its HTTP status, None where there was no answer at all.
+    """A provider refused or failed. `status` is its HTTP status, None if it did not answer at all.
 
-    `bereich` is the area that was refused, where a call needs more than the one it is about.
+    `area` is the one that was refused, for a call that needs more than the one it is about.
     """
 
     def __init__(
@@ -28,15 +29,22 @@ class ProviderError(Exception):
         message: str,
         *,
         type: str | None = None,
-        details: Any = None,
-        bereich: Bereich | None = None,
+        area: Area | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.type = type
         self.message = message
-        self.details = details
-        self.bereich = bereich
+        self.area = area
+
+
+def translate_error(error: ProviderError, reconnect_url: str) -> Refusal | Unavailable:
+    """The contract's error, as far as it follows from the provider's alone."""
+    if error.status == 401:
+        return connection_invalid(reconnect_url, ENDED.get(error.type or "", "expired or revoked"))
+    if error.status == 403:
+        return provider_refused(error)
+    return provider_rejected(error) if _is_rejection(error) else provider_unavailable(error)
 
 
 # Choice 12: 409 for a connection that has to be renewed, 403 for the other two; 401 stays for the API key.
@@ -57,28 +65,28 @@ def export_service_missing(needed: str, active: list[str]) -> Forbidden:
     ).retryable()
 
 
-def endpoint_not_authorized(bereich: str) -> Forbidden:
+def endpoint_not_authorized(area: Area) -> Forbidden:
     return Forbidden(
-        f"The signed-in user lacks the provider's right for “{bereich}”.",
+        f"The signed-in user lacks the provider's right for “{area}”.",
         code="ledger_endpoint_not_authorized",
         message="Reconnecting does not help: the advisor or the client's owner must grant the right at the provider.",
     ).retryable()
 
 
 def provider_refused(error: ProviderError) -> Forbidden:
-    """The provider said no, and whether for want of a service or of a right cannot be told."""
+    """For a 403 of which we cannot tell whether a service or a right is missing."""
     return Forbidden(
         "The accounting provider refuses this call for the signed-in user.", details=_details(error)
     ).retryable()
 
 
-def is_rejection(error: ProviderError) -> bool:
-    """The provider understood the request and will not do it; asking again in a while would not help."""
-    return error.status is not None and 400 <= error.status < 500 and error.status not in _PASSES_BY_ITSELF
+def _is_rejection(error: ProviderError) -> bool:
+    """Whether the provider understood the request and will not do it, now or later."""
+    return error.status is not None and 400 <= error.status < 500 and error.status not in _TRANSIENT
 
 
 def provider_rejected(error: ProviderError) -> Refusal:
-    """What was asked for is not there, contradicts the provider's books, or is wrong in its eyes."""
+    """For a request that names something missing, contradicts the provider's books, or is invalid to the provider."""
     kinds: dict[int | None, type[Refusal]] = {404: NotFound, 409: Conflict}
     return kinds.get(error.status, BadRequest)(
         "The accounting provider rejected the request. Nothing was charged.",
@@ -89,7 +97,7 @@ def provider_rejected(error: ProviderError) -> Refusal:
 
 
 def provider_unavailable(error: ProviderError) -> Unavailable:
-    """The provider is down, slow or answers nonsense; what it said goes along for whoever has to ask there."""
+    """For a provider that is down, slow or answers nonsense."""
     return Unavailable(
         "The accounting provider cannot be reached at the moment. Nothing was charged.",
         retry_after_seconds=30,

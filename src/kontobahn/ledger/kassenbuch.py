@@ -1,4 +1,7 @@
-"""A cash book entry checked to the last cent and byte, before anything is written. Pure."""
+"""Cash books: an entry as it is sent, checked to the last cent and byte, and answered; folders and document types.
+
+Pure, without the calls (`duo.py`): the port and its adapters speak these types. Field names are the contract's.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,21 @@ import re
 import unicodedata
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta, field
 
 from kontobahn import money
+from kontobahn.api.call import Platform
+from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest, TooLarge
-from kontobahn.ledger.model import NeueBelegzeile, NeuerKassenbucheintrag, NeuesBelegbild
+from kontobahn.ledger.accounting import NOT_YET_KNOWN, Kontonummer, Meldung
 
 # Choice 7: a receipt image may have 20 MB decoded.
-LARGEST_IMAGE_BYTES = 20_000_000
+MAX_IMAGE_BYTES = 20_000_000
 _DATA_PREFIX = re.compile(r"^data:[^,]{0,200};base64,")
 _UNSAFE_IN_NAME = re.compile(r"[^ &()+\-._0-9A-Za-zÀ-ÿ]")
-# Choice 13: the type is told by the first bytes, and the extension must agree.
+# Choice 13: the first bytes decide the type, and the extension must agree.
 _MAGIC = (
     (b"%PDF-", "application/pdf", ("pdf",)),
     (b"\xff\xd8\xff", "image/jpeg", ("jpg", "jpeg")),
@@ -31,12 +38,115 @@ _MAGIC = (
     (b"<?xml", "application/xml", ("xml",)),
     (b"\xef\xbb\xbf<?xml", "application/xml", ("xml",)),
 )
-
-
 MEDIA_TYPES = tuple(sorted({mime_typ for _, mime_typ, _ in _MAGIC}))
 
+Kurztext = Annotated[str, Meta(min_length=1, max_length=60)]
+Kost = Annotated[str, Meta(min_length=1, max_length=36)]
+# Choice 7 and 13: sizes of a cash book entry.
+MAX_LINES, MAX_IMAGES = 5_000, 50
 
-class Zeile(NamedTuple):
+
+class Steuersatz(Body):
+    prozent: Annotated[Decimal, Meta(description="Rate in percent.", examples=[19])] | None = None
+    buSchluessel: Annotated[str, form("a tax key of up to 4 digits", r"^[0-9]{0,4}$", examples=["9"])] | None = None
+
+
+class NeueBelegzeile(Body, kw_only=True):
+    belegtext: Kurztext
+    gegenkonto: Kontonummer
+    betrag: Annotated[Decimal, Meta(description="Positive: income; negative: expense.", examples=[-11.9])]
+    belegNummer: (
+        Annotated[str, form("up to 36 of the characters A-Z a-z 0-9 $ & % * + - /", r"^[a-zA-Z0-9$&%+*/-]{1,36}$")]
+        | None
+    ) = None
+    steuersatz: Steuersatz | None = None
+    kostenstelle1: Kost | None = None
+    kostenstelle2: Kost | None = None
+
+
+class NeuesBelegbild(Body):
+    content: Annotated[str, Meta(min_length=1, description="The file in base64.")]
+    dateiname: Annotated[str, Meta(min_length=1, max_length=255, examples=["Quittung.pdf"])]
+
+
+class NeuerKassenbucheintrag(Body, kw_only=True):
+    # Choice 13: what a cash book entry must have.
+    waehrung: Literal["EUR"]
+    kassenname: Annotated[str, Meta(min_length=1, max_length=100)]
+    betrag: Annotated[Decimal, Meta(description="The sum of the lines.", examples=[-11.9])]
+    transaktionsdatum: Timestamp
+    belegzeilen: Annotated[list[NeueBelegzeile], Meta(min_length=1, max_length=MAX_LINES)]
+    belegbilder: Annotated[list[NeuesBelegbild], Meta(max_length=MAX_IMAGES)] = field(default_factory=list)
+
+
+class SteuersatzAngabe(Answer):
+    prozent: Decimal | None
+    buSchluessel: str | None
+
+
+class Kostenstelle(Answer):
+    name: str
+
+
+class Belegzeile(Answer):
+    gegenkonto: str
+    erstellungsdatum: Timestamp
+    waehrung: str
+    belegtext: str
+    belegnummer: str | None
+    betrag: Decimal
+    steuersatz: SteuersatzAngabe | None
+    kostenstellen: list[Kostenstelle]
+
+
+class Belegbild(Answer):
+    id: Uuid
+    dateiname: str
+    groesse: int
+    mimeTyp: str
+    sha256: str
+
+
+class KassenbuchErgebnis(Answer):
+    status: str
+    meldungen: list[Meldung]
+
+
+class Kassenbucheintrag(Answer, kw_only=True):
+    erstellungsdatum: Timestamp
+    waehrung: str
+    kassenname: str
+    betrag: Decimal
+    transaktionsdatum: Timestamp
+    belegzeilen: list[Belegzeile]
+    belegbilder: list[Belegbild]
+    ledgerAntwort: KassenbuchErgebnis | None
+    platform: Platform = NOT_YET_KNOWN
+
+
+Ordnertyp = Literal["EINGANGSRECHNUNG", "AUSGANGSRECHNUNG"]
+
+
+class Kassenbuch(Answer):
+    bezeichnung: str
+
+
+class Rechnungsordner(Answer):
+    bezeichnung: str
+    ordnertyp: Ordnertyp
+
+
+class Belegtyp(Answer):
+    bezeichnung: str
+    kategorie: str
+
+
+# --- From the body to an entry that can be booked
+
+
+class CashLine(NamedTuple):
+    """A line of an entry; `betrag` is in cents, positive for income."""
+
     belegtext: str
     gegenkonto: str
     betrag: int
@@ -46,51 +156,51 @@ class Zeile(NamedTuple):
     kostenstellen: tuple[str | None, str | None]
 
 
-class Bild(NamedTuple):
+class ReceiptImage(NamedTuple):
     dateiname: str
     mime_typ: str
     sha256: str
     content: bytes
 
 
-class Eintrag(NamedTuple):
+class CashEntry(NamedTuple):
     kassenname: str
     waehrung: str
     betrag: int
     transaktionsdatum: datetime
-    zeilen: tuple[Zeile, ...]
-    bilder: tuple[Bild, ...]
+    lines: tuple[CashLine, ...]
+    images: tuple[ReceiptImage, ...]
 
 
-def check(body: NeuerKassenbucheintrag) -> Eintrag:
-    """The entry in cents and bytes; BadRequest that names the field where it cannot be one."""
-    zeilen = tuple(_zeile(number, zeile) for number, zeile in enumerate(body.belegzeilen))
+def check(body: NeuerKassenbucheintrag) -> CashEntry:
+    """Returns the entry in cents and bytes. Raises BadRequest that names the invalid field."""
+    lines = tuple(_line(number, zeile) for number, zeile in enumerate(body.belegzeilen))
     betrag = money.to_minor(body.betrag)
-    total = sum(zeile.betrag for zeile in zeilen)
+    total = sum(line.betrag for line in lines)
     if total != betrag:
         raise BadRequest(
             f"The field `betrag` must be the sum of the lines: it is {money.from_minor(betrag)}, they come to "
             f"{money.from_minor(total)}.",
             field="betrag",
         )
-    return Eintrag(
+    return CashEntry(
         kassenname=body.kassenname,
         waehrung=body.waehrung,
         betrag=betrag,
         transaktionsdatum=body.transaktionsdatum,
-        zeilen=zeilen,
-        bilder=_bilder(body.belegbilder),
+        lines=lines,
+        images=_images(body.belegbilder),
     )
 
 
-def _zeile(number: int, zeile: NeueBelegzeile) -> Zeile:
+def _line(number: int, zeile: NeueBelegzeile) -> CashLine:
     betrag = money.to_minor(zeile.betrag)
     if betrag == 0:
         raise BadRequest(
             f"The field `belegzeilen[{number}].betrag` must not be 0.", field=f"belegzeilen[{number}].betrag"
         )
     steuersatz = zeile.steuersatz
-    return Zeile(
+    return CashLine(
         belegtext=zeile.belegtext,
         gegenkonto=zeile.gegenkonto,
         betrag=betrag,
@@ -101,26 +211,26 @@ def _zeile(number: int, zeile: NeueBelegzeile) -> Zeile:
     )
 
 
-def _bilder(neue: list[NeuesBelegbild]) -> tuple[Bild, ...]:
-    bilder: list[Bild] = []
+def _images(belegbilder: list[NeuesBelegbild]) -> tuple[ReceiptImage, ...]:
+    images: list[ReceiptImage] = []
     seen: dict[str, int] = {}
-    for number, neues in enumerate(neue):
-        bild = _bild(f"belegbilder[{number}]", neues)
-        if bild.sha256 in seen:
+    for number, belegbild in enumerate(belegbilder):
+        image = _image(f"belegbilder[{number}]", belegbild)
+        if image.sha256 in seen:
             raise BadRequest(
-                f"The field `belegbilder[{number}]` is the same file as `belegbilder[{seen[bild.sha256]}]`.",
+                f"The field `belegbilder[{number}]` is the same file as `belegbilder[{seen[image.sha256]}]`.",
                 field=f"belegbilder[{number}]",
             )
-        seen[bild.sha256] = number
-        bilder.append(bild)
-    return tuple(bilder)
+        seen[image.sha256] = number
+        images.append(image)
+    return tuple(images)
 
 
-def _bild(name: str, neues: NeuesBelegbild) -> Bild:
-    text = _DATA_PREFIX.sub("", neues.content, count=1)
-    if len(text) > LARGEST_IMAGE_BYTES * 4 // 3 + 8:
+def _image(name: str, belegbild: NeuesBelegbild) -> ReceiptImage:
+    text = _DATA_PREFIX.sub("", belegbild.content, count=1)
+    if len(text) > MAX_IMAGE_BYTES * 4 // 3 + 8:
         raise TooLarge(
-            f"The field `{name}.content` is larger than {LARGEST_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
+            f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
         )
     try:
         content = base64.b64decode(text, validate=True)
@@ -128,12 +238,12 @@ def _bild(name: str, neues: NeuesBelegbild) -> Bild:
         raise BadRequest(f"The field `{name}.content` is not base64.", field=f"{name}.content") from None
     if not content:
         raise BadRequest(f"The field `{name}.content` is an empty file.", field=f"{name}.content")
-    if len(content) > LARGEST_IMAGE_BYTES:
+    if len(content) > MAX_IMAGE_BYTES:
         raise TooLarge(
-            f"The field `{name}.content` is larger than {LARGEST_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
+            f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
         )
-    dateiname = safe_file_name(neues.dateiname)
-    return Bild(dateiname, _mime_typ(name, dateiname, content), hashlib.sha256(content).hexdigest(), content)
+    dateiname = safe_file_name(belegbild.dateiname)
+    return ReceiptImage(dateiname, _mime_typ(name, dateiname, content), hashlib.sha256(content).hexdigest(), content)
 
 
 def safe_file_name(name: str) -> str:

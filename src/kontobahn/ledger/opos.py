@@ -7,18 +7,54 @@ payments and credits that lack their document, the oldest first; what then remai
 from __future__ import annotations
 
 from datetime import date
-from typing import NamedTuple, cast
+from decimal import Decimal
+from typing import Literal, NamedTuple, cast
 
 from msgspec import Raw
 
+from kontobahn.api.wire import Answer
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.konto import FIRST_CREDITOR, is_debitor
-from kontobahn.ledger.model import Opos, OposKonto
 from kontobahn.money import amount_text, to_wire
 
 EB_RESIDUAL, EB_RESIDUAL_TEXT = "EB-RESIDUAL", "Saldovortrag"
 RAW_EB_BELEG = "0"
 EMPTY = '""'
+
+
+class Posten(Answer, gc=False):
+    beleg: str
+    belegdatum: date
+    buchungstext: str
+    saldo: Decimal
+
+
+class OposKonto(Answer, gc=False):
+    kontonummer: str
+    bezeichnung: str
+    isDebitor: bool
+    totalSaldo: Decimal
+    posten: list[Posten]
+
+
+class Opos(Answer):
+    stichtag: date
+    konten: list[OposKonto]
+    sumDebitoren: Decimal
+    sumKreditoren: Decimal
+
+
+Side = Literal["debitors", "creditors", "all"]
+EbModus = Literal["reconcile", "raw"]
+
+
+class OposSelection(NamedTuple):
+    """Which open items are asked for."""
+
+    stichtag: date
+    side: Side
+    eb_modus: EbModus
+    kontonummer: str | None
 
 
 class Item(NamedTuple):

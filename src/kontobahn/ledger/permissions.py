@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Literal
 
-from kontobahn.ledger.errors import BEREICHE, Bereich, ProviderError
-from kontobahn.ledger.model import ProbeEintrag, Rechte
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get
+from kontobahn.api.wire import Answer
+from kontobahn.ledger.connections import ERRORS, ClientQuery, open_client
+from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.provider import ClientBooks
 
 # What cannot be asked for without knowing a fiscal year.
-NEEDS_YEAR: tuple[Bereich, ...] = ("konten", "buchungen", "susa", "zahlungsbedingungen")
+NEEDS_YEAR: tuple[Area, ...] = ("konten", "buchungen", "susa", "zahlungsbedingungen")
 NOT_CHECKABLE = "not checked: the master data, and with it the fiscal year, could not be read"
+ProbeStatus = Literal["ok", "permission", "expired", "error", "unknown"]
+_STATUSES: dict[int | None, ProbeStatus] = {401: "expired", 403: "permission"}
+
+
+class ProbeEintrag(Answer):
+    status: ProbeStatus
+    httpStatus: int | None = None
+    maesnType: str | None = None
+    message: str | None = None
+
+
+class Rechte(Answer):
+    stammdaten: ProbeEintrag
+    konten: ProbeEintrag
+    buchungen: ProbeEintrag
+    susa: ProbeEintrag
+    zahlungsbedingungen: ProbeEintrag
+    personenkonten: ProbeEintrag
+    kassenbuch: ProbeEintrag
+    belege: ProbeEintrag
+
+
+class RechteAntwort(Answer):
+    data: Rechte
+
+
+@get("/v2/ledger-rewe-read/permissions", errors=ERRORS)
+async def get_permissions(call: Call, query: ClientQuery) -> RechteAntwort:
+    """Probe what may be read and written, area by area.
+
+    A connection that has expired is an answer here, not an error.
+    """
+    try:
+        books = await open_client(call.context, call.principal, query.connection_id, query.client_id)
+    except ProviderError as error:
+        return RechteAntwort(data=closed(error))
+    return RechteAntwort(data=await probe(books))
 
 
 def classify(error: ProviderError | None) -> ProbeEintrag:
     if error is None:
         return ProbeEintrag(status="ok", httpStatus=200)
-    status = {401: "expired", 403: "permission"}.get(error.status or 0, "error")
     return ProbeEintrag(
-        status=status,  # type: ignore[arg-type]
+        status=_STATUSES.get(error.status, "error"),
         httpStatus=error.status,
         maesnType=error.type,
         message=error.message,
@@ -31,24 +71,23 @@ def not_checkable() -> ProbeEintrag:
 
 def closed(error: ProviderError) -> Rechte:
     """The areas of books that could not even be opened: the master data has failed with all the rest."""
-    return Rechte(**{name: not_checkable() if name in NEEDS_YEAR else classify(error) for name in BEREICHE})
+    return Rechte(**{name: not_checkable() if name in NEEDS_YEAR else classify(error) for name in AREAS})
 
 
 # Choice 18: unknown for what needs the fiscal year when the master data failed.
 async def probe(books: ClientBooks) -> Rechte:
-    """Choice 18: every area; `unknown` for what needs the fiscal year when the master data failed."""
     entries: dict[str, ProbeEintrag] = {}
     jahr: date | None = None
-    for bereich in BEREICHE:
-        if bereich in NEEDS_YEAR and jahr is None:
-            entries[bereich] = not_checkable()
+    for area in AREAS:
+        if area in NEEDS_YEAR and jahr is None:
+            entries[area] = not_checkable()
             continue
         try:
-            await books.probe(bereich, jahr)
-            if bereich == "stammdaten":
+            await books.probe(area, jahr)
+            if area == "stammdaten":
                 jahr = max((year.start for year in await books.geschaeftsjahre()), default=None)
         except ProviderError as error:
-            entries[bereich] = classify(error)
+            entries[area] = classify(error)
         else:
-            entries[bereich] = classify(None)
+            entries[area] = classify(None)
     return Rechte(**entries)

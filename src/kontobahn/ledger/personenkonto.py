@@ -1,13 +1,122 @@
-"""Rules of a person account that no single field can tell. Pure."""
+"""Person accounts: a business partner as it is sent, checked, and answered.
+
+Pure, without the call (`rewe.py`): the port and its adapters speak these types. Field names are the contract's.
+"""
 
 from __future__ import annotations
 
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from kontobahn.api.call import Platform
+from kontobahn.api.wire import Answer, Body, Timestamp, form
 from kontobahn.errors import BadRequest
-from kontobahn.ledger.model import Personenkonto
+from kontobahn.ledger.accounting import NOT_YET_KNOWN, Meldung
+
+Land = Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$", examples=["DE"])]
+EmailTyp = Literal["BUSINESS", "PRIVATE", "OFFICE", "INVOICE", "PAYMENT", "OTHER"]
+TelefonTyp = Literal["BUSINESS", "MOBILE", "OFFICE", "FAX", "PRIVATE", "OTHER"]
+AdressTyp = Literal["BILLING", "DELIVERY", "PRIVATE", "WORK", "PICKUP"]
+MaxSixty = Annotated[str, Meta(min_length=1, max_length=60)]
+
+
+class Email(Body):
+    email: Annotated[
+        str,
+        form("an e-mail address", r"^[^@\x00-\x20]+@[^@\x00-\x20]+$", max_length=60, examples=["info@muster.example"]),
+    ]
+    typ: EmailTyp = "BUSINESS"
+
+
+class Telefon(Body):
+    nummer: MaxSixty
+    typ: TelefonTyp = "BUSINESS"
+
+
+class Bankkonto(Body, kw_only=True):
+    iban: Annotated[str, Meta(min_length=15, max_length=42, examples=["DE02120300000000202051"])]
+    bic: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$", examples=["BYLADEM1001"])] | None = None
+    name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None
+    istHauptkonto: bool = False
+
+
+class Kontaktperson(Body, kw_only=True):
+    nachname: Annotated[str, Meta(min_length=1, max_length=30)]
+    vorname: Annotated[str, Meta(min_length=1, max_length=30)] | None = None
+    anrede: Annotated[str, Meta(min_length=1, max_length=30)] | None = None
+    emailAdressen: list[Email] = field(default_factory=list)
+    telefonnummern: list[Telefon] = field(default_factory=list)
+
+
+class Adresse(Body, kw_only=True):
+    adresszeile: Annotated[str, Meta(min_length=1, max_length=36)]
+    adresszeile2: Annotated[str, Meta(min_length=1, max_length=36)] | None = None
+    postleitzahl: Annotated[str, Meta(min_length=1, max_length=10)]
+    ort: Annotated[str, Meta(min_length=1, max_length=30)]
+    laendercode: Land = "DE"
+    typ: AdressTyp = "BILLING"
+
+
+class Personenkonto(Body, kw_only=True):
+    # Choice 15: what a person account must have and which values its fields take.
+    personenkontoNummer: Annotated[
+        str,
+        form("a person account of 5 to 9 digits that does not start with 0", r"^[1-9][0-9]{4,8}$", examples=["10010"]),
+    ]
+    kontaktTyp: Literal["COMPANY", "CONTACT_PERSON", "UNDEFINED"]
+    kontenrahmen: Literal["SKR03", "SKR04", "SKR14", "SKR42", "SKR51"]
+    kontonummernLaenge: Annotated[int, Meta(ge=4, le=8)]
+    geschaeftsjahrStartDatum: date
+    firmenname: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+    ustId: Annotated[str, form("a VAT id", r"^[A-Z]{2}[0-9A-Za-z+*]{2,13}$", examples=["DE136695976"])] | None = None
+    emailAdressen: Annotated[list[Email], Meta(max_length=20)] = field(default_factory=list)
+    telefonnummern: Annotated[list[Telefon], Meta(max_length=20)] = field(default_factory=list)
+    bankkonten: Annotated[list[Bankkonto], Meta(max_length=10)] = field(default_factory=list)
+    kontaktpersonen: Annotated[list[Kontaktperson], Meta(max_length=50)] = field(default_factory=list)
+    adressen: Annotated[list[Adresse], Meta(max_length=20)] = field(default_factory=list)
+
+
+class PersonenkontoEintrag(Answer, kw_only=True):
+    id: str | None
+    kontaktTyp: str
+    personenkontoNummer: int
+    nummer: str | None
+    firmenname: str | None
+    ustId: str | None
+    aktualisiertAm: Timestamp | None
+    projektId: str | None
+    bankkonten: list[Bankkonto]
+    emailAdressen: list[Email]
+    telefonnummern: list[Telefon]
+    kontaktpersonen: list[Kontaktperson]
+    adressen: list[Adresse]
+
+
+class PersonenkontoDaten(Answer):
+    id: str | None
+    kontonummernLaenge: int
+    kontenrahmen: str
+    erstelltAm: Timestamp
+    geschaeftsjahrStartDatum: date
+    eintraege: list[PersonenkontoEintrag]
+
+
+class PersonenkontoErgebnis(Answer):
+    status: str
+    antwortDaten: dict[str, Any] | None
+    meldungen: list[Meldung]
+
+
+class PersonenkontoAntwort(Answer, kw_only=True):
+    data: PersonenkontoDaten
+    ledgerAntwort: PersonenkontoErgebnis
+    platform: Platform = NOT_YET_KNOWN
 
 
 def check(person: Personenkonto) -> None:
-    """BadRequest that names the field; IBANs are written without blanks."""
+    """Checks what no single field can show, and writes IBANs without blanks. Raises BadRequest that names the field."""
     if not person.firmenname and not person.kontaktpersonen:
         raise BadRequest("The field `firmenname` is required, or one entry in `kontaktpersonen`.", field="firmenname")
     main_accounts = 0
@@ -18,11 +127,11 @@ def check(person: Personenkonto) -> None:
         raise BadRequest("The field `bankkonten`: only one account can be the main one.", field="bankkonten")
 
 
-def _iban(field: str, text: str) -> str:
+def _iban(path: str, text: str) -> str:
     from schwifty import IBAN
     from schwifty.exceptions import SchwiftyException
 
     try:
         return str(IBAN(text))
     except SchwiftyException as error:
-        raise BadRequest(f"The field `{field}` is no IBAN: {error}.", field=field) from None
+        raise BadRequest(f"The field `{path}` is no IBAN: {error}.", field=path) from None

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from kontobahn.ledger.books import store
-from kontobahn.ledger.errors import BEREICHE, Bereich
+from kontobahn.ledger.errors import AREAS, Area
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
 
@@ -26,7 +26,7 @@ NEEDS_YEAR = ("konten", "buchungen", "susa", "zahlungsbedingungen")
 
 class Endpoint(NamedTuple):
     path: str
-    bereich: Bereich
+    area: Area
     service: str
     query: dict[str, str]
     body: Any = None
@@ -154,14 +154,14 @@ def test_where_the_default_client_lacks_the_service_another_one_may_have_it(book
 
 def test_without_the_right_a_call_is_403_and_reconnecting_does_not_help(books: Books) -> None:
     for endpoint in ENDPOINTS:
-        books.deny(endpoint.bereich)
+        books.deny(endpoint.area)
         with books.unchanged():
             body = refused(ask(books, endpoint), 403, "ledger_endpoint_not_authorized")
-        assert endpoint.bereich in body["error"]
+        assert endpoint.area in body["error"]
         assert "Reconnecting does not help" in body["message"]
         assert "reconnectUrl" not in body
         assert "activeSubscriptions" not in body
-        books.service.db.write_now(store.allow, books.client, endpoint.bereich)
+        books.service.db.write_now(store.allow, books.client, endpoint.area)
         if UNKNOWN not in endpoint.path:
             assert ask(books, endpoint).status_code in (200, 201)
 
@@ -241,14 +241,14 @@ def statuses(books: Books, **query: str) -> dict[str, str]:
     assert "x-credits-charged" not in answer.headers
     assert list(answer.json()) == ["data"]
     data = answer.json()["data"]
-    assert list(data) == list(BEREICHE)
+    assert list(data) == list(AREAS)
     for probe in data.values():
         assert sorted(probe) == ["httpStatus", "maesnType", "message", "status"]
     return {name: probe["status"] for name, probe in data.items()}
 
 
 def every(status: str, **others: str) -> dict[str, str]:
-    return {**dict.fromkeys(BEREICHE, status), **others}
+    return {**dict.fromkeys(AREAS, status), **others}
 
 
 def test_the_probe_is_ok_for_every_area_and_free(books: Books) -> None:
@@ -262,13 +262,13 @@ def test_the_probe_works_without_any_credit(service: Service) -> None:
     assert statuses(Books(service, service.organization(credits_granted=0))) == every("ok")
 
 
-@pytest.mark.parametrize("bereich", [name for name in BEREICHE if name != "stammdaten"])
-def test_the_probe_tells_a_missing_right_for_its_area_alone(books: Books, bereich: Bereich) -> None:
-    books.deny(bereich)
-    assert statuses(books) == every("ok", **{bereich: "permission"})
-    probe = books.read(PERMISSIONS)[bereich]
+@pytest.mark.parametrize("area", [name for name in AREAS if name != "stammdaten"])
+def test_the_probe_tells_a_missing_right_for_its_area_alone(books: Books, area: Area) -> None:
+    books.deny(area)
+    assert statuses(books) == every("ok", **{area: "permission"})
+    probe = books.read(PERMISSIONS)[area]
     assert (probe["httpStatus"], probe["maesnType"]) == (403, "right")
-    assert bereich in probe["message"]
+    assert area in probe["message"]
 
 
 def test_the_probe_tells_a_missing_service_for_all_it_covers(books: Books) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books.reading import save_zahlungsbedingung
-from kontobahn.ledger.model import Periode, Zahlungsbedingung
 from tests.harness import Service
 from tests.ledger_builder import Books, refusal
 

@@ -124,7 +124,7 @@ JULY: Columns = {13: "20240701", 15: "20240701", 16: "20250630"}
 
 
 def years(books: Books) -> list[tuple[str, str]]:
-    return [(jahr.start, jahr.ende) for jahr in books.service.db.read_now(store.years, books.client)]
+    return [(jahr.start, jahr.end) for jahr in books.service.db.read_now(store.years, books.client)]
 
 
 def open_year(books: Books, start: str, ende: str | None) -> None:

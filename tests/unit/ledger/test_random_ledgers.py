@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -28,7 +28,7 @@ from kontobahn.ledger import connections
 from kontobahn.ledger.books import answers, posting, reading, store, verify
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.provider import OposFrage
+from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.settings import load
 from tests.harness import ACTOR, START
 from tests.services import PostgresServer
@@ -118,8 +118,8 @@ def add(tx: Tx, client: Client, batches: list[list[Booking]]) -> None:
 
 
 def ask(tx: Tx, client: Client, stichtag: str, mode: str, side: str = "all", konto: str | None = None) -> Any:
-    frage = OposFrage(date.fromisoformat(stichtag), side, mode, konto)
-    return plain(reading.offene_posten(tx, client, frage))
+    selection = OposSelection(date.fromisoformat(stichtag), cast(Side, side), cast(EbModus, mode), konto)
+    return plain(reading.offene_posten(tx, client, selection))
 
 
 def plain(answer: Any) -> Any:

@@ -7,25 +7,22 @@ from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
+from kontobahn.ledger.accounting import Buchung, Geschaeftsjahr, Kontozeile, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import cash, persons, reading, store
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.errors import Bereich, ProviderError
-from kontobahn.ledger.kassenbuch import Bild, Eintrag
-from kontobahn.ledger.model import (
+from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.kassenbuch import (
     Belegtyp,
-    Buchung,
+    CashEntry,
     Kassenbuch,
     Kassenbucheintrag,
-    Kontozeile,
-    Opos,
     Ordnertyp,
-    Personenkonto,
-    PersonenkontoAntwort,
+    ReceiptImage,
     Rechnungsordner,
-    SusaZeile,
-    Zahlungsbedingung,
-)  # fmt: skip
-from kontobahn.ledger.provider import ClientBooks, Connection, Effect, Geschaeftsjahr, OposFrage, Urheber
+)
+from kontobahn.ledger.opos import Opos, OposSelection
+from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,7 +34,7 @@ class BooksProvider:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def open(self, connection: Connection, client_id: str | None) -> ClientBooks:
+    async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         return OpenBooks(self._db, await self._db.read_inline(store.find_client, connection, client_id))
 
 
@@ -52,7 +49,7 @@ class OpenBooks:
         return [
             Geschaeftsjahr(
                 date.fromisoformat(jahr.start),
-                date.fromisoformat(jahr.ende),
+                date.fromisoformat(jahr.end),
                 self._client.kontenrahmen,
                 self._client.konto_laenge,
             )
@@ -71,8 +68,8 @@ class OpenBooks:
     async def zahlungsbedingungen(self, jahr: date) -> list[Zahlungsbedingung]:
         return await self._read("zahlungsbedingungen", reading.zahlungsbedingungen, jahr)
 
-    async def offene_posten(self, frage: OposFrage) -> Opos:
-        return await self._read("buchungen", reading.offene_posten, frage)
+    async def offene_posten(self, selection: OposSelection) -> Opos:
+        return await self._read("buchungen", reading.offene_posten, selection)
 
     async def kassenbuecher(self) -> list[Kassenbuch]:
         return await self._read("kassenbuch", reading.kassenbuecher)
@@ -83,48 +80,48 @@ class OpenBooks:
     async def belegtypen(self) -> list[Belegtyp]:
         return await self._read("belege", reading.belegtypen)
 
-    async def create_kassenbucheintrag(self, eintrag: Eintrag, urheber: Urheber) -> Effect[Kassenbucheintrag]:
-        bereiche: tuple[Bereich, ...] = ("kassenbuch", "belege") if eintrag.bilder else ("kassenbuch",)
+    async def create_kassenbucheintrag(self, entry: CashEntry, author: Author) -> Effect[Kassenbucheintrag]:
+        areas: tuple[Area, ...] = ("kassenbuch", "belege") if entry.images else ("kassenbuch",)
 
         def effect(tx: Tx) -> Kassenbucheintrag:
-            store.require(tx, self._client, *bereiche)
-            return cash.create_entry(tx, self._client, eintrag, urheber)
+            store.require(tx, self._client, *areas)
+            return cash.create_entry(tx, self._client, entry, author)
 
         return effect
 
-    async def belegbild(self, bild_id: str) -> Bild | None:
-        return await self._read("belege", cash.find_image, bild_id)
+    async def belegbild(self, image_id: str) -> ReceiptImage | None:
+        return await self._read("belege", cash.find_image, image_id)
 
     async def save_personenkonto(
-        self, konto: Personenkonto, urheber: Urheber
+        self, konto: Personenkonto, author: Author
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
         def effect(tx: Tx) -> tuple[PersonenkontoAntwort, bool]:
             store.require(tx, self._client, "personenkonten")
-            return persons.save(tx, self._client, konto, urheber)
+            return persons.save(tx, self._client, konto, author)
 
         return effect
 
     async def active_subscriptions(self) -> list[str]:
         return await self._db.read(store.subscriptions, self._client)
 
-    def needed_subscription(self, bereich: Bereich) -> str:
-        return store.needed_subscription(bereich)
+    def needed_subscription(self, area: Area) -> str:
+        return store.needed_subscription(area)
 
-    async def probe(self, bereich: Bereich, jahr: date | None) -> None:
-        await self._db.read(_probe, self._client, bereich)
+    async def probe(self, area: Area, jahr: date | None) -> None:
+        await self._db.read(_probe, self._client, area)
 
     async def _read(
-        self, bereich: Bereich, fn: Callable[Concatenate[Tx, Client, P], T], *args: P.args, **kwargs: P.kwargs
+        self, area: Area, fn: Callable[Concatenate[Tx, Client, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return await self._db.read(_guarded, self._client, bereich, fn, args, kwargs)
+        return await self._db.read(_guarded, self._client, area, fn, args, kwargs)
 
 
-def _guarded(tx: Tx, client: Client, bereich: Bereich, fn: Any, args: Any, kwargs: Any) -> Any:
-    store.require(tx, client, bereich)
+def _guarded(tx: Tx, client: Client, area: Area, fn: Any, args: Any, kwargs: Any) -> Any:
+    store.require(tx, client, area)
     return fn(tx, client, *args, **kwargs)
 
 
-def _probe(tx: Tx, client: Client, bereich: Bereich) -> None:
-    store.require(tx, client, bereich)
-    if bereich == "stammdaten" and not store.years(tx, client):
+def _probe(tx: Tx, client: Client, area: Area) -> None:
+    store.require(tx, client, area)
+    if area == "stammdaten" and not store.years(tx, client):
         raise ProviderError(404, "the client has no fiscal year yet", type="year")

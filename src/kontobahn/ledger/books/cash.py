@@ -12,22 +12,24 @@ from kontobahn.clock import berlin_date, from_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
+from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books import posting
-from kontobahn.ledger.books.store import Client, Jahr, is_known, lock_years, year_of_date
+from kontobahn.ledger.books.store import Client, FiscalYear, is_known, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
-from kontobahn.ledger.kassenbuch import Bild, Eintrag, Zeile
-from kontobahn.ledger.kontierung import KontierungError, booked_prozent
-from kontobahn.ledger.konto import functional, readings
-from kontobahn.ledger.model import (
+from kontobahn.ledger.kassenbuch import (
     Belegbild,
     Belegzeile,
+    CashEntry,
+    CashLine,
     Kassenbucheintrag,
     KassenbuchErgebnis,
     Kostenstelle,
-    Meldung,
+    ReceiptImage,
     SteuersatzAngabe,
-)  # fmt: skip
-from kontobahn.ledger.provider import Urheber
+)
+from kontobahn.ledger.kontierung import KontierungError, booked_prozent
+from kontobahn.ledger.konto import functional, readings
+from kontobahn.ledger.provider import Author
 
 CHAIN_START = "0" * 64
 
@@ -39,36 +41,36 @@ def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> No
     )  # fmt: skip
 
 
-def create_entry(tx: Tx, client: Client, eintrag: Eintrag, urheber: Urheber) -> Kassenbucheintrag:
+def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Kassenbucheintrag:
     """Every line an entry of its own, all of them or none."""
-    tx.lock("kassenbuch", str(client.mandant), eintrag.kassenname)
-    kasse = _cash_book(tx, client, eintrag.kassenname)
-    datum, jahr = _day(tx, client, eintrag)
-    _refuse_negative(tx, client, eintrag, datum)
+    tx.lock("kassenbuch", str(client.mandant), entry.kassenname)
+    kasse = _cash_book(tx, client, entry.kassenname)
+    datum, jahr = _day(tx, client, entry)
+    _refuse_negative(tx, client, entry, datum)
     task = new_id()
-    bilder = [_save_image(tx, client, task, number, bild) for number, bild in enumerate(eintrag.bilder)]
-    warnings = _book(tx, client, kasse, eintrag, datum, jahr, task)
+    images = [_save_image(tx, client, task, number, image) for number, image in enumerate(entry.images)]
+    warnings = _book(tx, client, kasse, entry, datum, jahr, task)
     now = to_datetime(tx.now)
     meldungen = [
-        Meldung(dateiname=bild.dateiname, nachricht="Das Belegbild wurde gespeichert.", zeitstempel=now, typ="INFO")
-        for bild in bilder
+        Meldung(dateiname=image.dateiname, nachricht="Das Belegbild wurde gespeichert.", zeitstempel=now, typ="INFO")
+        for image in images
     ]
     meldungen += [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in warnings]
     last = kasse["last_nummer"]
-    first = last - len(eintrag.zeilen) + 1
+    first = last - len(entry.lines) + 1
     booked = f"Die Kassenbucheinträge {first} bis {last} wurden gebucht."
     if first == last:
         booked = f"Der Kassenbucheintrag {last} wurde gebucht."
     meldungen.append(Meldung(dateiname=None, nachricht=booked, zeitstempel=now, typ="INFO"))
-    save_task(tx, client, task, "kassenbuch", SUCCESS, meldungen, urheber)
+    save_task(tx, client, task, "kassenbuch", SUCCESS, meldungen, author)
     return Kassenbucheintrag(
         erstellungsdatum=now,
-        waehrung=eintrag.waehrung,
-        kassenname=eintrag.kassenname,
-        betrag=money.to_wire(eintrag.betrag),
-        transaktionsdatum=eintrag.transaktionsdatum,
-        belegzeilen=[_answer_line(zeile, eintrag, now) for zeile in eintrag.zeilen],
-        belegbilder=bilder,
+        waehrung=entry.waehrung,
+        kassenname=entry.kassenname,
+        betrag=money.to_wire(entry.betrag),
+        transaktionsdatum=entry.transaktionsdatum,
+        belegzeilen=[_answer_line(line, entry, now) for line in entry.lines],
+        belegbilder=images,
         ledgerAntwort=KassenbuchErgebnis(status=SUCCESS, meldungen=meldungen),
     )
 
@@ -108,15 +110,15 @@ def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, grund: s
     if done is not None:
         raise Conflict(f"Entry {nummer} was reversed already, by entry {done[0]}.")
     original = msgspec.json.decode(row[0])
-    zeile = Zeile(
+    line = CashLine(
         belegtext=f"Storno {nummer}: {grund}"[:60], gegenkonto=original["gegenkonto"], betrag=-original["betrag"],
         beleg_nummer=original["belegnummer"], prozent=None, bu_schluessel=original["bu_schluessel"],
         kostenstellen=(original["kost1"], original["kost2"]),
     )  # fmt: skip
-    eintrag = Eintrag(kassenname, "EUR", zeile.betrag, to_datetime(tx.now), (zeile,), ())
-    datum, jahr = _day(tx, client, eintrag)
-    _refuse_negative(tx, client, eintrag, datum)
-    _book(tx, client, kasse, eintrag, datum, jahr, new_id(), storno_von=nummer)
+    entry = CashEntry(kassenname, "EUR", line.betrag, to_datetime(tx.now), (line,), ())
+    datum, jahr = _day(tx, client, entry)
+    _refuse_negative(tx, client, entry, datum)
+    _book(tx, client, kasse, entry, datum, jahr, new_id(), storno_von=nummer)
     return int(kasse["last_nummer"])
 
 
@@ -134,10 +136,10 @@ def _cash_book(tx: Tx, client: Client, name: str) -> dict[str, Any]:
     return dict(zip(("bezeichnung", "konto", "last_nummer", "last_hash", "saldo"), row, strict=True))
 
 
-def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
+def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
     """The Berlin day of the entry and its fiscal year."""
     try:
-        day = berlin_date(from_datetime(eintrag.transaktionsdatum))
+        day = berlin_date(from_datetime(entry.transaktionsdatum))
     except (ValueError, OverflowError):
         raise BadRequest(
             "The field `transaktionsdatum` lies outside the calendar.", field="transaktionsdatum"
@@ -153,27 +155,27 @@ def _day(tx: Tx, client: Client, eintrag: Eintrag) -> tuple[str, Jahr]:
     return day.isoformat(), jahr
 
 
-def _refuse_negative(tx: Tx, client: Client, eintrag: Eintrag, datum: str) -> None:
+def _refuse_negative(tx: Tx, client: Client, entry: CashEntry, datum: str) -> None:
     """The cash box never holds less than nothing: not after any line, and not at the end of any later day."""
     # Choice 13: refused with 409.
     before, later = 0, []
     for day, bewegung in tx.all(
         "SELECT datum, bewegung FROM books_cash_days WHERE mandant = ? AND kassenname = ? ORDER BY datum",
-        client.mandant, eintrag.kassenname,
+        client.mandant, entry.kassenname,
     ):  # fmt: skip
         if day <= datum:
             before += bewegung
         else:
             later.append((day, bewegung))
     running = before
-    for number, zeile in enumerate(eintrag.zeilen):
-        running += zeile.betrag
+    for number, line in enumerate(entry.lines):
+        running += line.betrag
         if running < 0:
-            _negative(f"belegzeilen[{number}].betrag", eintrag.kassenname, datum, running - zeile.betrag, zeile.betrag)
+            _negative(f"belegzeilen[{number}].betrag", entry.kassenname, datum, running - line.betrag, line.betrag)
     for day, bewegung in later:
         running += bewegung
         if running < 0:
-            _negative("betrag", eintrag.kassenname, day, running - eintrag.betrag, eintrag.betrag)
+            _negative("betrag", entry.kassenname, day, running - entry.betrag, entry.betrag)
 
 
 def _negative(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> None:
@@ -186,21 +188,21 @@ def _negative(field: str, kassenname: str, day: str, saldo: int, betrag: int) ->
 
 
 def _book(
-    tx: Tx, client: Client, kasse: dict[str, Any], eintrag: Eintrag, datum: str, jahr: Jahr, task: str,
+    tx: Tx, client: Client, kasse: dict[str, Any], entry: CashEntry, datum: str, jahr: FiscalYear, task: str,
     *, storno_von: int | None = None,
 ) -> list[str]:  # fmt: skip
     """Post and number the lines; the answer is what the bookkeeper should look at."""
     batch = posting.open_batch(
-        tx, client, jahr, kind=posting.CASH, source=f"cash book “{eintrag.kassenname}”", sha256=f"task {task}"
+        tx, client, jahr, kind=posting.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
     )
     poster = posting.Poster(tx, client, batch)
     warnings: list[str] = []
-    for number, zeile in enumerate(eintrag.zeilen):
-        gegenkonto = _gegenkonto(tx, client, number, zeile)
+    for number, line in enumerate(entry.lines):
+        gegenkonto = _gegenkonto(tx, client, number, line)
         satz = posting.Satz(
-            umsatz=abs(zeile.betrag), soll=zeile.betrag > 0, konto=kasse["konto"], gegenkonto=gegenkonto, belegdatum=datum,
-            bu_schluessel=zeile.bu_schluessel or "", belegfeld1=zeile.beleg_nummer or "", buchungstext=zeile.belegtext,
-            kost1=zeile.kostenstellen[0] or "", kost2=zeile.kostenstellen[1] or "",
+            umsatz=abs(line.betrag), soll=line.betrag > 0, konto=kasse["konto"], gegenkonto=gegenkonto, belegdatum=datum,
+            bu_schluessel=line.bu_schluessel or "", belegfeld1=line.beleg_nummer or "", buchungstext=line.belegtext,
+            kost1=line.kostenstellen[0] or "", kost2=line.kostenstellen[1] or "",
         )  # fmt: skip
         try:
             booking = poster.add(satz)
@@ -208,32 +210,32 @@ def _book(
             name = "steuersatz.buSchluessel" if error.field == "BU-Schlüssel" else "gegenkonto"
             path = f"belegzeilen[{number}].{name}"
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
-        warnings += _tax_warnings(client, number, zeile, satz)
-        _number(tx, client, kasse, zeile, gegenkonto, datum, task, booking, storno_von)
+        warnings += _tax_warnings(client, number, line, satz)
+        _number(tx, client, kasse, line, gegenkonto, datum, task, booking, storno_von)
     poster.finish()
     tx.run(
         "UPDATE books_cash_books SET last_nummer = ?, last_hash = ?, saldo = ? WHERE mandant = ? AND bezeichnung = ?",
-        kasse["last_nummer"], kasse["last_hash"], kasse["saldo"], client.mandant, eintrag.kassenname,
+        kasse["last_nummer"], kasse["last_hash"], kasse["saldo"], client.mandant, entry.kassenname,
     )  # fmt: skip
     tx.run(
         "INSERT INTO books_cash_days (mandant, kassenname, datum, bewegung) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (mandant, kassenname, datum) DO UPDATE SET bewegung = books_cash_days.bewegung + excluded.bewegung",
-        client.mandant, eintrag.kassenname, datum, eintrag.betrag,
+        client.mandant, entry.kassenname, datum, entry.betrag,
     )  # fmt: skip
     return warnings
 
 
 def _number(
-    tx: Tx, client: Client, kasse: dict[str, Any], zeile: Zeile, gegenkonto: str, datum: str, task: str, booking: int,
+    tx: Tx, client: Client, kasse: dict[str, Any], line: CashLine, gegenkonto: str, datum: str, task: str, booking: int,
     storno_von: int | None,
 ) -> None:  # fmt: skip
     kasse["last_nummer"] += 1
-    kasse["saldo"] += zeile.betrag
+    kasse["saldo"] += line.betrag
     record = msgspec.json.encode(
         {
-            "nummer": kasse["last_nummer"], "datum": datum, "betrag": zeile.betrag, "belegtext": zeile.belegtext,
-            "gegenkonto": functional(gegenkonto, client.konto_laenge), "belegnummer": zeile.beleg_nummer,
-            "bu_schluessel": zeile.bu_schluessel, "kost1": zeile.kostenstellen[0], "kost2": zeile.kostenstellen[1],
+            "nummer": kasse["last_nummer"], "datum": datum, "betrag": line.betrag, "belegtext": line.belegtext,
+            "gegenkonto": functional(gegenkonto, client.konto_laenge), "belegnummer": line.beleg_nummer,
+            "bu_schluessel": line.bu_schluessel, "kost1": line.kostenstellen[0], "kost2": line.kostenstellen[1],
             "saldo": kasse["saldo"], "gebucht_am": tx.now, "storno_von": storno_von,
         }
     )  # fmt: skip
@@ -242,7 +244,7 @@ def _number(
         "INSERT INTO books_cash_entries"
         " (mandant, kassenname, nummer, task, booking, datum, betrag, storno_von, record, hash)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        client.mandant, kasse["bezeichnung"], kasse["last_nummer"], task, booking, datum, zeile.betrag, storno_von,
+        client.mandant, kasse["bezeichnung"], kasse["last_nummer"], task, booking, datum, line.betrag, storno_von,
         record.decode(), kasse["last_hash"],
     )  # fmt: skip
 
@@ -252,10 +254,10 @@ def chain(previous: str, record: bytes) -> str:
     return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
 
 
-def _gegenkonto(tx: Tx, client: Client, number: int, zeile: Zeile) -> str:
+def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
     path = f"belegzeilen[{number}].gegenkonto"
     try:
-        found = readings(zeile.gegenkonto, client.konto_laenge)
+        found = readings(line.gegenkonto, client.konto_laenge)
     except ValueError as error:
         raise BadRequest(f"The field `{path}` {error}.", field=path) from None
     if len(found) > 1:
@@ -270,58 +272,58 @@ def _gegenkonto(tx: Tx, client: Client, number: int, zeile: Zeile) -> str:
     return found[0]
 
 
-def _tax_warnings(client: Client, number: int, zeile: Zeile, satz: posting.Satz) -> list[str]:
+def _tax_warnings(client: Client, number: int, line: CashLine, satz: posting.Satz) -> list[str]:
     """A rate that does not fit the key or the account is booked as the key says, and told."""
-    if zeile.prozent is None:
+    if line.prozent is None:
         return []
     booked = booked_prozent(
         client.rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, bu_schluessel=satz.bu_schluessel
     )
-    if zeile.prozent == booked:
+    if line.prozent == booked:
         return []
-    return [f"Zeile {number + 1}: angegeben sind {zeile.prozent.normalize():f} % Steuer, gebucht wurden {booked} %."]
+    return [f"Zeile {number + 1}: angegeben sind {line.prozent.normalize():f} % Steuer, gebucht wurden {booked} %."]
 
 
-def _save_image(tx: Tx, client: Client, task: str, number: int, bild: Bild) -> Belegbild:
-    image = Belegbild(
-        id=new_id(), dateiname=bild.dateiname, groesse=len(bild.content), mimeTyp=bild.mime_typ, sha256=bild.sha256
+def _save_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptImage) -> Belegbild:
+    belegbild = Belegbild(
+        id=new_id(), dateiname=image.dateiname, groesse=len(image.content), mimeTyp=image.mime_typ, sha256=image.sha256
     )
     # Not asked before but refused by the table: another cash book may be storing the same file at this moment.
     stored = tx.run(
         "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (mandant, sha256) DO NOTHING",
-        client.mandant, bild.sha256, image.id, task, image.dateiname, image.groesse, image.mimeTyp, tx.now, bild.content,
+        client.mandant, image.sha256, belegbild.id, task, image.dateiname, belegbild.groesse, image.mime_typ, tx.now, image.content,
     )  # fmt: skip
     if not stored:
         known = tx.one(
-            "SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, bild.sha256
+            "SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, image.sha256
         )
         raise Conflict(
             f"The field `belegbilder[{number}]`: this file was stored before, as “{known[0] if known else ''}”.",
             field=f"belegbilder[{number}]",
         )
-    return image
+    return belegbild
 
 
-def find_image(tx: Tx, client: Client, bild_id: str) -> Bild | None:
+def find_image(tx: Tx, client: Client, image_id: str) -> ReceiptImage | None:
     row = tx.one(
         "SELECT dateiname, mime_typ, sha256, content FROM books_receipts WHERE mandant = ? AND id = ?",
-        client.mandant, bild_id.lower(),
+        client.mandant, image_id.lower(),
     )  # fmt: skip
-    return None if row is None else Bild(row[0], row[1], row[2], bytes(row[3]))
+    return None if row is None else ReceiptImage(row[0], row[1], row[2], bytes(row[3]))
 
 
-def _answer_line(zeile: Zeile, eintrag: Eintrag, now: Any) -> Belegzeile:
+def _answer_line(line: CashLine, entry: CashEntry, now: Any) -> Belegzeile:
     steuersatz = None
-    if zeile.prozent is not None or zeile.bu_schluessel is not None:
-        steuersatz = SteuersatzAngabe(prozent=zeile.prozent, buSchluessel=zeile.bu_schluessel)
+    if line.prozent is not None or line.bu_schluessel is not None:
+        steuersatz = SteuersatzAngabe(prozent=line.prozent, buSchluessel=line.bu_schluessel)
     return Belegzeile(
-        gegenkonto=zeile.gegenkonto,
+        gegenkonto=line.gegenkonto,
         erstellungsdatum=now,
-        waehrung=eintrag.waehrung,
-        belegtext=zeile.belegtext,
-        belegnummer=zeile.beleg_nummer,
-        betrag=money.to_wire(zeile.betrag),
+        waehrung=entry.waehrung,
+        belegtext=line.belegtext,
+        belegnummer=line.beleg_nummer,
+        betrag=money.to_wire(line.betrag),
         steuersatz=steuersatz,
-        kostenstellen=[Kostenstelle(name=name) for name in zeile.kostenstellen if name],
+        kostenstellen=[Kostenstelle(name=name) for name in line.kostenstellen if name],
     )

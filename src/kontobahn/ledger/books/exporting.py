@@ -16,7 +16,7 @@ from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, Header
 from kontobahn.ledger.books import persons
 from kontobahn.ledger.books.posting import CLOSING_PERIOD
-from kontobahn.ledger.books.store import Client, Jahr
+from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.konto import functional
 
 # The format's own limit for a batch.
@@ -28,7 +28,7 @@ _COLUMNS = (
 )
 
 
-def export_bookings(db: Database, client: Client, jahr: Jahr, folder: Path, now: int) -> list[Path]:
+def export_bookings(db: Database, client: Client, jahr: FiscalYear, folder: Path, now: int) -> list[Path]:
     """The bookings of a fiscal year in files of at most 99,999 rows; closing entries in files of their own."""
     written = []
     for is_closing in (False, True):
@@ -50,7 +50,7 @@ def export_bookings(db: Database, client: Client, jahr: Jahr, folder: Path, now:
 class _Pages:
     """Bookings in the order of their ids, read some thousand at a time; they never change, so pages fit together."""
 
-    def __init__(self, db: Database, client: Client, jahr: Jahr, after: int, *, is_closing: bool) -> None:
+    def __init__(self, db: Database, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> None:
         self._db, self._client, self._jahr, self._is_closing = db, client, jahr, is_closing
         self.last = after
 
@@ -72,7 +72,7 @@ def _sides(*, is_closing: bool) -> str:
     return f"periode {'=' if is_closing else '<>'} {CLOSING_PERIOD}"
 
 
-def _count_after(tx: Tx, client: Client, jahr: Jahr, after: int, *, is_closing: bool) -> int:
+def _count_after(tx: Tx, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> int:
     row = tx.one(
         f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_sides(is_closing=is_closing)}",
         client.mandant, jahr.start, after,
@@ -80,7 +80,9 @@ def _count_after(tx: Tx, client: Client, jahr: Jahr, after: int, *, is_closing: 
     return int(row[0]) if row else 0
 
 
-def _page(tx: Tx, client: Client, jahr: Jahr, after: int, limit: int, *, is_closing: bool) -> list[tuple[Any, ...]]:
+def _page(
+    tx: Tx, client: Client, jahr: FiscalYear, after: int, limit: int, *, is_closing: bool
+) -> list[tuple[Any, ...]]:
     return tx.all(
         f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
         f" AND {_sides(is_closing=is_closing)} ORDER BY id LIMIT ?",
@@ -96,7 +98,7 @@ def _as_satz(row: tuple[Any, ...], laenge: int) -> Buchungssatz:
     )
 
 
-def export_persons(db: Database, client: Client, jahr: Jahr, folder: Path, now: int) -> list[Path]:
+def export_persons(db: Database, client: Client, jahr: FiscalYear, folder: Path, now: int) -> list[Path]:
     rows = db.read_now(persons.listing, client)
     if not rows:
         return []
@@ -156,12 +158,12 @@ def _addresses(addresses: list[dict[str, Any]]) -> tuple[extf.Adresse, ...]:
     return tuple(result)
 
 
-def _header(client: Client, jahr: Jahr, category: extf.Category, now: int, *, buchungstyp: int = 1) -> Header:
+def _header(client: Client, jahr: FiscalYear, category: extf.Category, now: int, *, buchungstyp: int = 1) -> Header:
     berater, mandant = client.client_id.split("-")
     created: datetime = berlin_datetime(now).replace(tzinfo=None)
     return extf.make_header(
         category, erzeugt_am=created, berater=int(berater), mandant=int(mandant), wj_beginn=date.fromisoformat(jahr.start),
-        sachkontenlaenge=client.konto_laenge, datum_von=date.fromisoformat(jahr.start), datum_bis=date.fromisoformat(jahr.ende),
+        sachkontenlaenge=client.konto_laenge, datum_von=date.fromisoformat(jahr.start), datum_bis=date.fromisoformat(jahr.end),
         bezeichnung="Kontobahn", buchungstyp=buchungstyp, skr=client.kontenrahmen.removeprefix("SKR"),
     )  # fmt: skip
 

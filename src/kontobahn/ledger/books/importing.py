@@ -13,23 +13,15 @@ from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError
 from kontobahn.json_text import encode_text
+from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books import persons, posting, reading, store
 from kontobahn.ledger.books.mending import PartialRows
 from kontobahn.ledger.books.posting import Poster, Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
-from kontobahn.ledger.model import (
-    Adresse,
-    Bankkonto,
-    Email,
-    Kontaktperson,
-    Periode,
-    Personenkonto,
-    Telefon,
-    Zahlungsbedingung,
-)
-from kontobahn.ledger.provider import Connection
+from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Kontaktperson, Personenkonto, Telefon
+from kontobahn.ledger.provider import ConnectionRef
 
 REPORT_EVERY = 5_000
 _MONTHS = ("des laufenden Monats", "des Folgemonats", "des übernächsten Monats")
@@ -60,7 +52,7 @@ class ImportRefused(Refusal):
 
 def import_file(
     tx: Tx,
-    connection: Connection,
+    connection: ConnectionRef,
     client_id: str | None,
     file: ExtfFile,
     name: str,
@@ -113,7 +105,7 @@ def hash_rows(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _client_of(tx: Tx, connection: Connection, client_id: str | None, file: ExtfFile) -> Client:
+def _client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: ExtfFile) -> Client:
     known = store.clients(tx, connection)
     for client in known:
         if client.client_id == (client_id or file.header.client_id):
@@ -136,7 +128,7 @@ def _take_bookings(
     before: PartialRows,
 ) -> int:
     poster = Poster(tx, client, batch)
-    last_day = batch.jahr.ende
+    last_day = batch.jahr.end
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     for number, record in enumerate(file.buchungssaetze()):
         if number % REPORT_EVERY == 0:

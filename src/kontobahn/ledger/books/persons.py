@@ -11,21 +11,21 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode_text
+from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books.store import Client, label_accounts, years
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.konto import is_personenkonto, technical
-from kontobahn.ledger.model import (
-    Meldung,
+from kontobahn.ledger.personenkonto import (
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
     PersonenkontoEintrag,
     PersonenkontoErgebnis,
-)  # fmt: skip
-from kontobahn.ledger.provider import Urheber
+)
+from kontobahn.ledger.provider import Author
 
 
-def save(tx: Tx, client: Client, person: Personenkonto, urheber: Urheber) -> tuple[PersonenkontoAntwort, bool]:
+def save(tx: Tx, client: Client, person: Personenkonto, author: Author) -> tuple[PersonenkontoAntwort, bool]:
     """Create the account, or replace the one of this number; the answer says which."""
     konto = check_for_client(tx, client, person)
     tx.lock("personenkonto", str(client.mandant), konto)
@@ -39,7 +39,7 @@ def save(tx: Tx, client: Client, person: Personenkonto, urheber: Urheber) -> tup
     now = to_datetime(tx.now)
     text = f"Das Personenkonto {person.personenkontoNummer} wurde {'angelegt' if created else 'aktualisiert'}."
     meldungen = [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="INFO")]
-    save_task(tx, client, new_id(), "personenkonto", SUCCESS, meldungen, urheber)
+    save_task(tx, client, new_id(), "personenkonto", SUCCESS, meldungen, author)
     eintrag = PersonenkontoEintrag(
         id=f"{client.client_id}/{konto}",
         kontaktTyp=person.kontaktTyp,

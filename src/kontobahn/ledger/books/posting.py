@@ -13,7 +13,7 @@ from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.answers import EB_PERIOD
-from kontobahn.ledger.books.store import Client, Jahr
+from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, full, legs
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
@@ -95,7 +95,7 @@ class Satz(NamedTuple):
 
 class Batch(NamedTuple):
     id: str
-    jahr: Jahr
+    jahr: FiscalYear
     is_closing: bool
     # A cash book has movements only: the document number 0 is a number like any other in it.
     is_cash: bool
@@ -104,7 +104,7 @@ class Batch(NamedTuple):
 def open_batch(
     tx: Tx,
     client: Client,
-    jahr: Jahr,
+    jahr: FiscalYear,
     *,
     kind: str,
     source: str,

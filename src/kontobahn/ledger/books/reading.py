@@ -12,24 +12,12 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode_text
 from kontobahn.ledger import opos
+from kontobahn.ledger.accounting import Buchung, Buchungszeile, Kontozeile, Kostenstellen, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.store import Client, year_of_start
+from kontobahn.ledger.kassenbuch import Belegtyp, Kassenbuch, Ordnertyp, Rechnungsordner
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
-from kontobahn.ledger.model import (
-    Belegtyp,
-    Buchung,
-    Buchungszeile,
-    Kassenbuch,
-    Kontozeile,
-    Kostenstellen,
-    Opos,
-    Ordnertyp,
-    Rechnungsordner,
-    SusaZeile,
-    Zahlungsbedingung,
-)  # fmt: skip
-from kontobahn.ledger.opos import Item, OpenKonto, Rest
-from kontobahn.ledger.provider import OposFrage
+from kontobahn.ledger.opos import Item, OpenKonto, Opos, OposSelection, Rest
 
 _ALL_PERSONS = ("100000000", "999999999")
 
@@ -48,18 +36,18 @@ def _readings(client: Client, given: str, field: str = "kontonummer") -> list[st
 # --- Open items
 
 
-def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
-    stichtag = frage.stichtag.isoformat()
-    low, high = _konto_range(client, frage)
-    rests = _rests_at(tx, client, stichtag, low, high, is_raw=frage.eb_modus == "raw")
+def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
+    stichtag = selection.stichtag.isoformat()
+    low, high = _konto_range(client, selection)
+    rests = _rests_at(tx, client, stichtag, low, high, is_raw=selection.eb_modus == "raw")
     changed = _changed_since(tx, client, stichtag, low, high)
     names = _labels(tx, client, low, high)
     stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
     special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
     if not special:
-        return opos.assemble(frage.stichtag, stored, names)
-    net = opos.reconcile if frage.eb_modus == "reconcile" else opos.raw
+        return opos.assemble(selection.stichtag, stored, names)
+    net = opos.reconcile if selection.eb_modus == "reconcile" else opos.raw
     konten = [row for row in stored if row[1] not in special]
     later = _by_konto(changed)
     for portion in answers.open_items(tx, client.mandant, special):
@@ -68,17 +56,17 @@ def offene_posten(tx: Tx, client: Client, frage: OposFrage) -> Opos:
             found = opos.open_konto(konto, net(items, rests[konto]) if konto in rests else items)
             if found is not None:
                 konten.append(found)
-    return opos.assemble(frage.stichtag, konten, names)
+    return opos.assemble(selection.stichtag, konten, names)
 
 
-def _konto_range(client: Client, frage: OposFrage) -> tuple[str, str]:
+def _konto_range(client: Client, selection: OposSelection) -> tuple[str, str]:
     low, high = _ALL_PERSONS
-    if frage.filter == "debitors":
+    if selection.side == "debitors":
         high = "699999999"
-    elif frage.filter == "creditors":
+    elif selection.side == "creditors":
         low = FIRST_CREDITOR
-    if frage.kontonummer is not None:
-        konto = kontonummer(client, frage.kontonummer)
+    if selection.kontonummer is not None:
+        konto = kontonummer(client, selection.kontonummer)
         if not is_personenkonto(konto):
             raise BadRequest("The query parameter `kontonummer` must be a person account.", field="kontonummer")
         low, high = max(low, konto), min(high, konto)

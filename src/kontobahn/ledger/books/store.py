@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
-from kontobahn.ledger.errors import BEREICHE, Bereich, ProviderError
+from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.kontierung import full
-from kontobahn.ledger.provider import Connection
+from kontobahn.ledger.provider import ConnectionRef
 
 RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
 BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswesen"
 SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
-_NEEDED: dict[Bereich, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
+_NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
 _COLUMNS = "organization_id, connection_id, client_id, mandant, bezeichnung, kontenrahmen, konto_laenge, is_default"
 
 
@@ -35,7 +35,7 @@ class Client(NamedTuple):
 
 
 def create_client(
-    tx: Tx, connection: Connection, *, client_id: str, bezeichnung: str, kontenrahmen: str, konto_laenge: int
+    tx: Tx, connection: ConnectionRef, *, client_id: str, bezeichnung: str, kontenrahmen: str, konto_laenge: int
 ) -> Client:
     """A client with our short chart of accounts; the first one of a connection is its default."""
     tx.lock("books", connection.id)
@@ -67,7 +67,7 @@ def next_number(tx: Tx, name: str) -> int:
     return int(row[0])
 
 
-def clients(tx: Tx, connection: Connection) -> list[Client]:
+def clients(tx: Tx, connection: ConnectionRef) -> list[Client]:
     return [
         Client(*row)
         for row in tx.all(
@@ -77,7 +77,7 @@ def clients(tx: Tx, connection: Connection) -> list[Client]:
     ]  # fmt: skip
 
 
-def find_client(tx: Tx, connection: Connection, client_id: str | None) -> Client:
+def find_client(tx: Tx, connection: ConnectionRef, client_id: str | None) -> Client:
     """The client asked for, or the default one."""
     for client in clients(tx, connection):
         if client.client_id == client_id or (client_id is None and client.is_default):
@@ -96,8 +96,8 @@ def client_of_mandant(tx: Tx, mandant: int) -> Client:
 # --- Subscriptions and rights
 
 
-def needed_subscription(bereich: Bereich) -> str:
-    return _NEEDED.get(bereich, EXPORT)
+def needed_subscription(area: Area) -> str:
+    return _NEEDED.get(area, EXPORT)
 
 
 def subscriptions(tx: Tx, client: Client) -> list[str]:
@@ -118,20 +118,20 @@ def unsubscribe(tx: Tx, client: Client, name: str) -> None:
     tx.run("DELETE FROM books_subscriptions WHERE mandant = ? AND name = ?", client.mandant, name)
 
 
-def deny(tx: Tx, client: Client, bereich: Bereich) -> None:
-    assert bereich in BEREICHE
+def deny(tx: Tx, client: Client, area: Area) -> None:
+    assert area in AREAS
     tx.run(
         "INSERT INTO books_denied_rights (mandant, bereich) VALUES (?, ?) ON CONFLICT DO NOTHING",
         client.mandant,
-        bereich,
+        area,
     )
 
 
-def allow(tx: Tx, client: Client, bereich: Bereich) -> None:
-    tx.run("DELETE FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, bereich)
+def allow(tx: Tx, client: Client, area: Area) -> None:
+    tx.run("DELETE FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, area)
 
 
-def require(tx: Tx, client: Client, *bereiche: Bereich) -> None:
+def require(tx: Tx, client: Client, *areas: Area) -> None:
     """Refuse as an external provider would: 401 without a valid connection, 403 without the service or the right."""
     row = tx.one(
         "SELECT status FROM ledger_connections WHERE organization_id = ? AND id = ?",
@@ -140,33 +140,31 @@ def require(tx: Tx, client: Client, *bereiche: Bereich) -> None:
     if row is None or row[0] != "connected":
         raise ProviderError(401, f"the connection is {row[0] if row else 'gone'}", type="connection")
     booked = subscriptions(tx, client)
-    for bereich in bereiche:
-        if needed_subscription(bereich) not in booked:
-            raise ProviderError(
-                403, f"{needed_subscription(bereich)} is not booked", type="subscription", bereich=bereich
-            )
-        denied = tx.one("SELECT 1 FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, bereich)
+    for area in areas:
+        if needed_subscription(area) not in booked:
+            raise ProviderError(403, f"{needed_subscription(area)} is not booked", type="subscription", area=area)
+        denied = tx.one("SELECT 1 FROM books_denied_rights WHERE mandant = ? AND bereich = ?", client.mandant, area)
         if denied is not None:
-            raise ProviderError(403, f"no right for {bereich}", type="right", bereich=bereich)
+            raise ProviderError(403, f"no right for {area}", type="right", area=area)
 
 
 # --- Fiscal years
 
 
-class Jahr(NamedTuple):
+class FiscalYear(NamedTuple):
     start: str
-    ende: str
+    end: str
     has_eb: int
 
 
-def years(tx: Tx, client: Client) -> list[Jahr]:
+def years(tx: Tx, client: Client) -> list[FiscalYear]:
     return [
-        Jahr(*row)
+        FiscalYear(*row)
         for row in tx.all("SELECT jahr, ende, has_eb FROM books_years WHERE mandant = ? ORDER BY jahr", client.mandant)
     ]
 
 
-def year_of_start(tx: Tx, client: Client, start: date) -> Jahr:
+def year_of_start(tx: Tx, client: Client, start: date) -> FiscalYear:
     known = years(tx, client)
     for jahr in known:
         if jahr.start == start.isoformat():
@@ -175,11 +173,11 @@ def year_of_start(tx: Tx, client: Client, start: date) -> Jahr:
     raise NotFound(f"The client has no fiscal year that starts on {start}. Known: {starts}.")
 
 
-def year_of_date(tx: Tx, client: Client, day: str) -> Jahr | None:
-    return next((jahr for jahr in years(tx, client) if jahr.start <= day <= jahr.ende), None)
+def year_of_date(tx: Tx, client: Client, day: str) -> FiscalYear | None:
+    return next((jahr for jahr in years(tx, client) if jahr.start <= day <= jahr.end), None)
 
 
-def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -> Jahr:
+def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -> FiscalYear:
     """The fiscal year of this start, made where it is missing; Conflict where it would overlap another one.
 
     It has twelve months, or fewer where the next one begins earlier or `ende` says so (Rumpfgeschäftsjahr).
@@ -187,28 +185,28 @@ def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -
     lock_years(tx, client)
     start_text = start.isoformat()
     last = (ende or year_end(start)).isoformat()
-    found: Jahr | None = None
+    found: FiscalYear | None = None
     for jahr in years(tx, client):
         if jahr.start == start_text:
             found = jahr
-        elif jahr.start < start_text <= jahr.ende:
+        elif jahr.start < start_text <= jahr.end:
             day_before = start - timedelta(days=1)
             raise Conflict(
-                f"A fiscal year from {start_text} would overlap the one from {jahr.start} to {jahr.ende}. If that one is a short"
+                f"A fiscal year from {start_text} would overlap the one from {jahr.start} to {jahr.end}. If that one is a short"
                 f" year, say so first: kontobahn books year … --start {jahr.start} --end {day_before}."
             )
         elif start_text < jahr.start <= last:
             if ende is not None:
                 raise Conflict(
-                    f"A fiscal year from {start_text} to {last} would overlap the one from {jahr.start} to {jahr.ende}."
+                    f"A fiscal year from {start_text} to {last} would overlap the one from {jahr.start} to {jahr.end}."
                 )
             last = (date.fromisoformat(jahr.start) - timedelta(days=1)).isoformat()
     if found is not None:
-        return found if ende is None or last == found.ende else _set_end(tx, client, found, last)
+        return found if ende is None or last == found.end else _set_end(tx, client, found, last)
     tx.run(
         "INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, start_text, last
     )
-    return Jahr(start_text, last, 0)
+    return FiscalYear(start_text, last, 0)
 
 
 def lock_years(tx: Tx, client: Client) -> None:
@@ -216,14 +214,14 @@ def lock_years(tx: Tx, client: Client) -> None:
     tx.lock("books_years", str(client.mandant))
 
 
-def _set_end(tx: Tx, client: Client, jahr: Jahr, last: str) -> Jahr:
+def _set_end(tx: Tx, client: Client, jahr: FiscalYear, last: str) -> FiscalYear:
     row = tx.one(
         "SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ?", client.mandant, jahr.start
     )
     if row is not None and row[0] is not None and row[0] > last:
         raise Conflict(f"The fiscal year from {jahr.start} cannot end on {last}: it has bookings up to {row[0]}.")
     tx.run("UPDATE books_years SET ende = ? WHERE mandant = ? AND jahr = ?", last, client.mandant, jahr.start)
-    return jahr._replace(ende=last)
+    return jahr._replace(end=last)
 
 
 def year_end(start: date) -> date:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from kontobahn.db import Tx
 from kontobahn.json_text import encode_text
+from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books.store import Client
-from kontobahn.ledger.model import Meldung
-from kontobahn.ledger.provider import Urheber
+from kontobahn.ledger.provider import Author
 
 SUCCESS = "SUCCESS"
 
 
 def save_task(
-    tx: Tx, client: Client, task: str, kind: str, status: str, meldungen: list[Meldung], urheber: Urheber
+    tx: Tx, client: Client, task: str, kind: str, status: str, meldungen: list[Meldung], author: Author
 ) -> None:
     tx.run(
         "INSERT INTO books_tasks (mandant, id, kind, status, meldungen, request_id, quelle, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        client.mandant, task, kind, status, encode_text(meldungen), urheber.request_id, urheber.quelle, tx.now,
+        client.mandant, task, kind, status, encode_text(meldungen), author.request_id, author.quelle, tx.now,
     )  # fmt: skip
