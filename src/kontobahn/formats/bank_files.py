@@ -1,4 +1,4 @@
-"""Any file a bank hands out, as a stream of what it says: by content camt, MT940 or pain.002, alone or several in a ZIP."""
+"""Reads any file that a bank hands out: camt, MT940 or pain.002, recognised by content, alone or several in a ZIP archive."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kontobahn.formats.mt940.reader import read_mt940
 from kontobahn.formats.pain.pain002 import read_pain002
 from kontobahn.formats.statements.continuity import Tally
 from kontobahn.formats.statements.model import Item, Opening, StatementError
-from kontobahn.formats.statements.source import LARGEST_FILE, Source, root_of
+from kontobahn.formats.statements.source import MAX_FILE_BYTES, Source, root_of
 
-MOST_MEMBERS = 1_000
+MAX_MEMBERS = 1_000
 _NO_IBANS: Mapping[str, str] = {}
 
 
@@ -25,29 +25,29 @@ def read(
     name: str,
     *,
     ibans: Mapping[str, str] = _NO_IBANS,
-    largest: int = LARGEST_FILE,
+    max_bytes: int = MAX_FILE_BYTES,
     allow_gaps: bool = False,
 ) -> Iterator[Item]:
-    """The file's statements as Opening, entries and Closing, in order; a status report as one item.
+    """Yields each statement as its Opening, its entries and its Closing, in order; a status report is one item.
 
-    `ibans` names accounts that the file does not name by an IBAN. `largest` is in bytes, for an archive of all it holds
-    together. StatementError where the file is malformed, too large, does not add up or (unless `allow_gaps`) leaves out a
+    `ibans` gives the IBANs of accounts that the file identifies in another way. `max_bytes` limits an archive's whole
+    content. Raises StatementError if the file is malformed, too large, does not add up, or (unless `allow_gaps`) lacks a
     statement between two of an account.
     """
-    yield from _items(Source(file, name, largest), file, ibans, largest, Tally(allow_gaps=allow_gaps))
+    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, Tally(allow_gaps=allow_gaps))
 
 
-def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], largest: int, tally: Tally) -> Iterator[Item]:
+def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], max_bytes: int, tally: Tally) -> Iterator[Item]:
     if source.shape() != "zip":
         yield from _single(source, ibans, tally)
         return
     try:
         with _seekable(file, source) as seekable, zipfile.ZipFile(seekable) as archive:
-            for member in _in_order(archive, source.name, ibans, largest):
+            for member in _in_order(archive, source.name, ibans, max_bytes):
                 with archive.open(member) as content:
-                    yield from _single(_source(content, source.name, member, largest), ibans, tally)
+                    yield from _single(_source(content, source.name, member, max_bytes), ibans, tally)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        # zipfile says RuntimeError for a password and NotImplementedError for a compression it does not know.
+        # zipfile raises RuntimeError for a password, and NotImplementedError for an unknown compression.
         raise StatementError(f"The archive cannot be read: {error}.", file=source.name) from None
 
 
@@ -72,7 +72,7 @@ def _single(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[
 
 @contextmanager
 def _seekable(file: BinaryIO, source: Source) -> Iterator[IO[bytes]]:
-    """The file itself, or a copy of what comes from a pipe."""
+    """Yields the file itself, or a copy if it comes from a pipe."""
     if file.seekable():
         yield file
         return
@@ -82,28 +82,28 @@ def _seekable(file: BinaryIO, source: Source) -> Iterator[IO[bytes]]:
         yield copy
 
 
-def _source(content: IO[bytes], archive: str, member: zipfile.ZipInfo, largest: int) -> Source:
-    return Source(cast(BinaryIO, content), f"{archive}/{member.filename}", largest)
+def _source(content: IO[bytes], archive: str, member: zipfile.ZipInfo, max_bytes: int) -> Source:
+    return Source(cast(BinaryIO, content), f"{archive}/{member.filename}", max_bytes)
 
 
-def _in_order(archive: zipfile.ZipFile, name: str, ibans: Mapping[str, str], largest: int) -> list[zipfile.ZipInfo]:
-    """The members by the day their first statement opens with: an archive's own order need not be the bank's."""
-    members = [member for member in archive.infolist() if not member.is_dir() and not _is_by_the_way(member.filename)]
+def _in_order(archive: zipfile.ZipFile, name: str, ibans: Mapping[str, str], max_bytes: int) -> list[zipfile.ZipInfo]:
+    """Returns the members ordered by the day on which their first statement opens: the archive's order may be another."""
+    members = [member for member in archive.infolist() if not member.is_dir() and not _is_clutter(member.filename)]
     if not members:
         raise StatementError("The archive is empty.", file=name)
-    if len(members) > MOST_MEMBERS:
-        raise StatementError(f"The archive holds {len(members):,} files; {MOST_MEMBERS:,} are allowed.", file=name)
-    # zipfile gives no more of a member than it declares, so the sum holds for what comes out as well.
-    if (unpacked := sum(member.file_size for member in members)) > largest:
-        raise StatementError(f"The archive unpacks to {unpacked:,} bytes; {largest:,} are allowed.", file=name)
+    if len(members) > MAX_MEMBERS:
+        raise StatementError(f"The archive holds {len(members):,} files; {MAX_MEMBERS:,} are allowed.", file=name)
+    # zipfile yields no more of a member than it declares, so the declared sum limits what is unpacked too.
+    if (unpacked := sum(member.file_size for member in members)) > max_bytes:
+        raise StatementError(f"The archive unpacks to {unpacked:,} bytes; {max_bytes:,} are allowed.", file=name)
     if len(members) == 1:
         return members
     keys = []
-    for place, member in enumerate(members):
+    for index, member in enumerate(members):
         with archive.open(member) as content:
-            source = _source(content, name, member, largest)
+            source = _source(content, name, member, max_bytes)
             first = next(_single(source, ibans, Tally(allow_gaps=True)), None)
-        keys.append((*_day_and_number(first), place))
+        keys.append((*_day_and_number(first), index))
     return [members[key[-1]] for key in sorted(keys)]
 
 
@@ -114,6 +114,6 @@ def _day_and_number(item: Item | None) -> tuple[date, int, int]:
     return start or date.max, item.number or 0, item.page or 0
 
 
-def _is_by_the_way(name: str) -> bool:
+def _is_clutter(name: str) -> bool:
     """What file managers leave in archives."""
     return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")

@@ -1,20 +1,22 @@
-"""The purpose text of a bank transaction taken apart by its SEPA tags: `EREF+`, `SVWZ+` …, or `EREF: ` at other banks.
+"""Parses the purpose text of a bank transaction by its SEPA tags: `EREF+`, `SVWZ+` …, or `EREF: ` at other banks.
 
-Pure, and linear in the length of the text. The caller keeps the raw text; what no tag claims is in `svwz` or `additional`, so
-every word of it is somewhere.
+Pure, and linear in the length of the text. The caller keeps the raw text; what belongs to no tag goes into `svwz` or
+`additional`, so no word is lost.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 
-class Purpose(NamedTuple):
+class Purpose(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The contract's eleven keys first, in its order; then what goes elsewhere in a transaction.
 
-    `additional` is what found no place: text before the first tag where there is an SVWZ, a tag that came again.
+    `additional` is the remainder: text before the first tag if there is an SVWZ, and repeated tags.
     """
 
     cred: str | None = None
@@ -40,24 +42,24 @@ class Purpose(NamedTuple):
     additional: str | None = None
 
     def parsed(self) -> dict[str, str | None]:
-        """The transaction's `description_parsed`."""
-        return dict(zip(_CONTRACT, self, strict=False))
+        """Returns the transaction's `description_parsed`."""
+        return {name: getattr(self, name) for name in _CONTRACT}
 
 
-_CONTRACT = Purpose._fields[:11]
+_CONTRACT = Purpose.__struct_fields__[:11]
 _FOUR_LETTERS = frozenset((
     "IBAN", "EREF", "KREF", "MREF", "CRED", "DEBT", "COAM", "OAMT", "SVWZ", "ABWA", "ABWE", "PURP", "MDAT", "SQTP", "ORCR",
     "ORMR", "DDAT", "BREF", "RREF",
 ))  # fmt: skip
-# Lines of these lengths were cut by a bank's form (MT940 27, DTA 35, :86: 65, SEPA 70 and 140), in the middle of a word or not.
+# Lines of these lengths were wrapped by a form (MT940 27, DTA 35, :86: 65, SEPA 70 and 140), perhaps in the middle of a word.
 _WIDTHS = frozenset((27, 35, 65, 70, 140))
-# Shorter than the 22 characters of the German IBAN, so that text behind one is not taken for a part of it.
+# Shorter than the 22 characters of a German IBAN; without them, text that follows would be read as part of the IBAN.
 _SHORT_IBANS = {"NO": 15, "BE": 16, "DK": 18, "FI": 18, "NL": 18, "SI": 19, "AT": 20, "EE": 20, "LT": 20, "LU": 20,
                 "CH": 21, "HR": 21, "LI": 21, "LV": 21}  # fmt: skip
 
 
 def join_lines(lines: Iterable[str]) -> str:
-    """Lines as one text: without anything between where the first was cut at a form's width, else with a blank."""
+    """Joins lines into one text, with a blank unless the line before was wrapped at a form's width."""
     joined: list[str] = []
     for line in lines:
         if joined and len(joined[-1]) not in _WIDTHS and not joined[-1].endswith(" "):
@@ -66,8 +68,8 @@ def join_lines(lines: Iterable[str]) -> str:
     return "".join(joined)
 
 
-def given(value: str | None) -> str | None:
-    """None where a value is missing or stands for a missing one."""
+def provided(value: str | None) -> str | None:
+    """Returns the value stripped, or None if it is missing or NOTPROVIDED."""
     value = value.strip() if value else None
     if not value or (len(value) < 24 and value.upper().replace(" ", "") == "NOTPROVIDED"):
         return None
@@ -79,24 +81,24 @@ def parse(description: str) -> Purpose:
     marks = _plus_marks(text) if "+" in text else []
     if not marks:
         marks = _colon_marks(text) if ":" in text else []
-        return _Found().take(text, marks).purpose(text[: marks[0][0]]) if marks else Purpose(svwz=given(text))
-    found = _Found().take(text, marks)
+        return _Found().add(text, marks).purpose(text[: marks[0][0]]) if marks else Purpose(svwz=provided(text))
+    found = _Found().add(text, marks)
     before = text[: marks[0][0]]
     tagged = found.fields[_SVWZ] or before
-    # '+' wins over ':', so only tags that did not come with '+' are looked for.
+    # '+' wins over ':', so only tags that were not found with '+' are looked for.
     colons = _colon_marks(tagged) if ":" in tagged else []
-    colons = [mark for mark in colons if found.fields[_PLACES[mark[2]]] is None]
+    colons = [mark for mark in colons if found.fields[_POSITIONS[mark[2]]] is None]
     if colons:
-        found.take(tagged, colons)
+        found.add(tagged, colons)
         rest = tagged[: colons[0][0]]
         if found.fields[_SVWZ]:
-            found.fields[_SVWZ] = given(rest)
+            found.fields[_SVWZ] = provided(rest)
         else:
             before = rest
     return found.purpose(before)
 
 
-# Where a tag begins, where its value begins, and the tag.
+# The start of a tag, the start of its value, and the tag.
 _Mark: TypeAlias = tuple[int, int, str]
 
 
@@ -112,11 +114,11 @@ def _plus_marks(text: str) -> list[_Mark]:
 
 
 def _tag_before(text: str, plus: int) -> tuple[int, str] | None:
-    """A tag that ends at the plus sign, and where it begins; `1+1` and `C+A` are text."""
+    """Returns the start of the tag that ends at the plus sign, and the tag; `1+1` and `C+A` are text."""
     four = text[max(0, plus - 4) : plus]
     if four in _FOUR_LETTERS:
         return plus - 4, four
-    # Torn by a wrap that became a blank: `S VWZ+`, `BIC +`.
+    # Split by a line break that became a blank: `S VWZ+`, `BIC +`.
     five = text[max(0, plus - 5) : plus]
     if five.count(" ") == 1 and (whole := five.replace(" ", "")) in _FOUR_LETTERS and five[0] != " ":
         return plus - 5, whole
@@ -154,21 +156,21 @@ def _word_before(text: str, position: int) -> bool:
 
 
 class _Found:
-    """Values by their place in a Purpose, and the text that belongs to none."""
+    """Values by their position in a Purpose, and the text that belongs to none."""
 
     __slots__ = ("fields", "left_over")
 
     def __init__(self) -> None:
-        self.fields: list[str | None] = [None] * len(Purpose._fields)
+        self.fields: list[str | None] = [None] * len(Purpose.__struct_fields__)
         self.left_over: list[str] = []
 
-    def take(self, text: str, marks: list[_Mark]) -> _Found:
+    def add(self, text: str, marks: list[_Mark]) -> _Found:
         fields = self.fields
         following = len(marks)
         for number, (start, end, tag) in enumerate(marks, 1):
             value = text[end : marks[number][0]] if number < following else text[end:]
-            place = _PLACES[tag]
-            before = fields[place]
+            position = _POSITIONS[tag]
+            before = fields[position]
             if before is not None:
                 # The first wins, unless it was empty.
                 if (again := value.strip()) and again != before:
@@ -178,11 +180,11 @@ class _Found:
                 value = self._cut(value, _iban_length(value), _IBAN)
             elif tag == "BIC":
                 value = self._cut(value, 8, _BIC)
-            fields[place] = given(value)
+            fields[position] = provided(value)
         return self
 
     def _cut(self, value: str, length: int, shape: re.Pattern[str]) -> str:
-        """An IBAN or BIC written with blanks, without them. It ends at the first blank after so many characters."""
+        """Returns an IBAN or BIC without its blanks. It ends at the first blank after `length` characters."""
         taken = ""
         pieces = value.split(" ")
         for number, piece in enumerate(pieces):
@@ -202,25 +204,26 @@ class _Found:
         return taken.upper()
 
     def purpose(self, before: str) -> Purpose:
-        """`before`: the text before the first tag, which is the purpose where SVWZ is missing or empty."""
+        """`before` is the text before the first tag, which becomes the purpose if SVWZ is missing or empty."""
         fields = self.fields
         if fields[_SVWZ] is None:
-            fields[_SVWZ] = given(before)
+            fields[_SVWZ] = provided(before)
         elif before and not before.isspace():
             self.left_over.insert(0, before)
         if self.left_over:
             left_over = " ".join([part.strip() for part in self.left_over])
             fields[_SVWZ if fields[_SVWZ] is None else _ADDITIONAL] = left_over
-        return Purpose._make(fields)
+        return Purpose(*fields)
 
 
 _IBAN = re.compile(r"[A-Za-z]{2}\d{2}[A-Za-z0-9]{8,30}", re.ASCII)
 _BIC = re.compile(r"[A-Za-z0-9]{8}(?:[A-Za-z0-9]{3})?", re.ASCII)
-_PLACES = {
-    tag: Purpose._fields.index("end_to_end_id" if tag == "EREF" else tag.lower()) for tag in (*_FOUR_LETTERS, "BIC")
+_POSITIONS = {
+    tag: Purpose.__struct_fields__.index("end_to_end_id" if tag == "EREF" else tag.lower())
+    for tag in (*_FOUR_LETTERS, "BIC")
 }
-_SVWZ = _PLACES["SVWZ"]
-_ADDITIONAL = Purpose._fields.index("additional")
+_SVWZ = _POSITIONS["SVWZ"]
+_ADDITIONAL = Purpose.__struct_fields__.index("additional")
 
 
 def _iban_length(value: str) -> int:

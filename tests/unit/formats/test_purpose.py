@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from kontobahn.formats.purpose import Purpose, join_lines, parse
 
@@ -94,7 +95,7 @@ words = st.one_of(
 def test_every_character_is_kept_somewhere(text: str) -> None:
     """What is in no value was a tag, a blank, a missing value's mark, or came twice."""
     found = parse(text)
-    kept = Counter("".join(value for value in found if value).upper())
+    kept = Counter("".join(value for value in astuple(found) if value).upper())
     source = Counter(char for char in text.upper() if not char.isspace())
     letters = set("ABCDEFGHIJKLMNOPQRSTUVWXYZ:+0123456789")
     for char, count in source.items():

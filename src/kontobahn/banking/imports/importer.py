@@ -191,7 +191,7 @@ class _Statement:
         self._is_known_elsewhere = opening.kind == "advice" and place.has_statements
 
     def add(self, entry: Entry) -> None:
-        self._digest.update(msgspec.json.encode(entry._replace(line=0)))
+        self._digest.update(msgspec.json.encode(msgspec.structs.replace(entry, line=0)))
         if self._place.is_repeat:
             return
         if self._is_known_elsewhere:

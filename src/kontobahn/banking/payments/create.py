@@ -69,19 +69,19 @@ def check(body: NewPayment, caller_ip: str, today: date) -> CheckedOrder:
     iban = str(_check_field("creditor_iban", sepa.check_iban, body.creditor_iban))
     if body.creditor_country_code and body.creditor_country_code != iban[:2]:
         raise _refused("creditor_country_code", f"must be the IBAN's country, {iban[:2]}")
-    _check_field("creditor_name", sepa.check_text, body.creditor_name, sepa.LONGEST_NAME)
-    _check_field("description", sepa.check_text, body.description, sepa.LONGEST_REMITTANCE)
+    _check_field("creditor_name", sepa.check_text, body.creditor_name, sepa.MAX_NAME)
+    _check_field("description", sepa.check_text, body.description, sepa.MAX_REMITTANCE)
     if body.reference is not None:
-        _check_field("reference", sepa.check_text, body.reference, sepa.LONGEST_ID)
+        _check_field("reference", sepa.check_text, body.reference, sepa.MAX_ID)
     if body.creditor_agent_name is not None:
-        _check_field("creditor_agent_name", sepa.check_text, body.creditor_agent_name, sepa.LONGEST_NAME)
+        _check_field("creditor_agent_name", sepa.check_text, body.creditor_agent_name, sepa.MAX_NAME)
     if isinstance(body.creditor_address, str):
-        _check_field("creditor_address", sepa.check_text, body.creditor_address, sepa.LONGEST_REMITTANCE)
+        _check_field("creditor_address", sepa.check_text, body.creditor_address, sepa.MAX_REMITTANCE)
     elif body.creditor_address is not None:
         for name in body.creditor_address.__struct_fields__:
             text = getattr(body.creditor_address, name)
             if text is not None:
-                _check_field(f"creditor_address.{name}", sepa.check_text, text, sepa.LONGEST_NAME)
+                _check_field(f"creditor_address.{name}", sepa.check_text, text, sepa.MAX_NAME)
     if body.date is not None:
         if body.date < today:
             raise _refused("date", "must not be in the past")

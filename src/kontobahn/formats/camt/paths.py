@@ -1,188 +1,222 @@
-"""Which elements of a camt entry are read, as data: one list of paths serves all versions of camt.052, 053 and 054.
+"""Which elements of a camt entry are read: `EntryFields` and `DetailFields` are the one list, for all versions.
 
-`Walk` puts their texts into a list, in the order of the paths' groups. Paths of one group are different versions' places of the
-same thing; the first that is there wins. What is not listed is not looked into.
+Each field names its paths. Several paths are where different versions put the same thing; the first one present wins.
+Elements that are not listed here are skipped. What the texts mean is decided in `entry.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
+import msgspec
 from lxml import etree
 
 Steps: TypeAlias = dict[Any, Any]
-Slots: TypeAlias = list[Any]
+Text: TypeAlias = str | None
+Lines: TypeAlias = list[str] | None
 
-
-class Money(int):
-    """The slot of an amount; its currency goes into the next."""
-
-
-class Lines(int):
-    """The slot of a list: the element comes several times."""
-
-
-class Parts(int):
-    """An element whose inside has slots of its own, each time it comes."""
-
-
-def _party(role: str) -> tuple[tuple[str, ...], ...]:
-    """Name, identification, IBAN, other account and BIC of a debtor or creditor."""
-    party, account, agent = f"RltdPties/{role}", f"RltdPties/{role}Acct/Id", f"RltdAgts/{role}Agt/FinInstnId"
-    return (
-        (f"{party}/Nm", f"{party}/Pty/Nm", f"{party}/Agt/FinInstnId/Nm"),
-        tuple(f"{party}/{of}Id/{kind}/Othr/Id" for of in ("", "Pty/") for kind in ("PrvtId", "OrgId")),
-        (f"{account}/IBAN",),
-        (f"{account}/Othr/Id",),
-        (f"{agent}/BICFI", f"{agent}/BIC"),
-    )
-
-
-_CODE = (("BkTxCd/Domn/Cd",), ("BkTxCd/Domn/Fmly/Cd",), ("BkTxCd/Domn/Fmly/SubFmlyCd",), ("BkTxCd/Prtry/Cd",))
+# A path ends in `@` if its element is an amount, whose currency goes into the next field; in `*` if the element repeats.
+_CURRENCY = ""
 _CHARGES = ("Chrgs/TtlChrgsAndTaxAmt@", "Chrgs/Amt@", "Chrgs/Rcrd/Amt@")
+_DETAILS = "NtryDtls/TxDtls"
 
-# `@` marks an amount with its currency, `*` an element that comes several times, `**` one with slots of its own.
-ENTRY = (
-    ("Amt@",),
-    ("CdtDbtInd",),
-    ("Sts", "Sts/Cd"),
-    ("BookgDt/Dt", "BookgDt/DtTm"),
-    ("ValDt/Dt", "ValDt/DtTm"),
-    ("RvslInd",),
-    ("NtryRef",),
-    ("AcctSvcrRef",),
-    *_CODE,
-    ("AddtlNtryInf",),
-    _CHARGES,
-    ("NtryDtls/Btch/NbOfTxs",),
-    ("NtryDtls/Btch/PmtInfId",),
-    ("NtryDtls/TxDtls**",),  # the last: it fills no slot
-)
-DETAILS = (
-    ("Amt@", "AmtDtls/TxAmt/Amt@"),
-    ("CdtDbtInd",),
-    ("AmtDtls/InstdAmt/Amt@",),
-    ("Refs/EndToEndId",),
-    ("Refs/MndtId",),
-    ("Refs/InstrId",),
-    ("Refs/TxId",),
-    ("Refs/PmtInfId",),
-    ("Refs/AcctSvcrRef",),
-    ("Refs/Prtry/Ref",),
-    *_party("Dbtr"),
-    *_party("Cdtr"),
-    ("RltdPties/UltmtDbtr/Nm", "RltdPties/UltmtDbtr/Pty/Nm"),
-    ("RltdPties/UltmtCdtr/Nm", "RltdPties/UltmtCdtr/Pty/Nm"),
-    ("RmtInf/Ustrd*",),
-    ("RmtInf/Strd/CdtrRefInf/Ref*", "RmtInf/Strd/AddtlRmtInf*"),
-    ("Purp/Cd", "Purp/Prtry"),
-    *_CODE,
-    ("RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry"),
-    _CHARGES,
-    ("AddtlTxInf",),
-)
-_KINDS: dict[str, type[int]] = {"@": Money, "*": Lines}
+
+def _identification(role: str) -> tuple[str, ...]:
+    return tuple(f"RltdPties/{role}/{of}Id/{kind}/Othr/Id" for of in ("", "Pty/") for kind in ("PrvtId", "OrgId"))
+
+
+class EntryFields(msgspec.Struct, frozen=True, gc=False):
+    """The texts of an entry (Ntry) as a whole."""
+
+    amount: Annotated[Text, "Amt@"]
+    currency: Annotated[Text, _CURRENCY]
+    direction: Annotated[Text, "CdtDbtInd"]
+    status: Annotated[Text, "Sts", "Sts/Cd"]
+    booking_date: Annotated[Text, "BookgDt/Dt", "BookgDt/DtTm"]
+    value_date: Annotated[Text, "ValDt/Dt", "ValDt/DtTm"]
+    reversal: Annotated[Text, "RvslInd"]
+    reference: Annotated[Text, "NtryRef"]
+    bank_reference: Annotated[Text, "AcctSvcrRef"]
+    domain: Annotated[Text, "BkTxCd/Domn/Cd"]
+    family: Annotated[Text, "BkTxCd/Domn/Fmly/Cd"]
+    subfamily: Annotated[Text, "BkTxCd/Domn/Fmly/SubFmlyCd"]
+    proprietary_code: Annotated[Text, "BkTxCd/Prtry/Cd"]
+    information: Annotated[Text, "AddtlNtryInf"]
+    charges: Annotated[Text, *_CHARGES]
+    charges_currency: Annotated[Text, _CURRENCY]
+    batch_count: Annotated[Text, "NtryDtls/Btch/NbOfTxs"]
+    batch_id: Annotated[Text, "NtryDtls/Btch/PmtInfId"]
+
+
+class DetailFields(msgspec.Struct, frozen=True, gc=False):
+    """The texts of one of an entry's transactions (TxDtls)."""
+
+    amount: Annotated[Text, "Amt@", "AmtDtls/TxAmt/Amt@"]
+    currency: Annotated[Text, _CURRENCY]
+    direction: Annotated[Text, "CdtDbtInd"]
+    original: Annotated[Text, "AmtDtls/InstdAmt/Amt@"]
+    original_currency: Annotated[Text, _CURRENCY]
+    end_to_end_id: Annotated[Text, "Refs/EndToEndId"]
+    mandate: Annotated[Text, "Refs/MndtId"]
+    instruction_id: Annotated[Text, "Refs/InstrId"]
+    transaction_id: Annotated[Text, "Refs/TxId"]
+    payment_information_id: Annotated[Text, "Refs/PmtInfId"]
+    bank_reference: Annotated[Text, "Refs/AcctSvcrRef"]
+    proprietary_reference: Annotated[Text, "Refs/Prtry/Ref"]
+    debtor: Annotated[Text, "RltdPties/Dbtr/Nm", "RltdPties/Dbtr/Pty/Nm", "RltdPties/Dbtr/Agt/FinInstnId/Nm"]
+    debtor_id: Annotated[Text, *_identification("Dbtr")]
+    debtor_iban: Annotated[Text, "RltdPties/DbtrAcct/Id/IBAN"]
+    debtor_account: Annotated[Text, "RltdPties/DbtrAcct/Id/Othr/Id"]
+    debtor_bic: Annotated[Text, "RltdAgts/DbtrAgt/FinInstnId/BICFI", "RltdAgts/DbtrAgt/FinInstnId/BIC"]
+    creditor: Annotated[Text, "RltdPties/Cdtr/Nm", "RltdPties/Cdtr/Pty/Nm", "RltdPties/Cdtr/Agt/FinInstnId/Nm"]
+    creditor_id: Annotated[Text, *_identification("Cdtr")]
+    creditor_iban: Annotated[Text, "RltdPties/CdtrAcct/Id/IBAN"]
+    creditor_account: Annotated[Text, "RltdPties/CdtrAcct/Id/Othr/Id"]
+    creditor_bic: Annotated[Text, "RltdAgts/CdtrAgt/FinInstnId/BICFI", "RltdAgts/CdtrAgt/FinInstnId/BIC"]
+    ultimate_debtor: Annotated[Text, "RltdPties/UltmtDbtr/Nm", "RltdPties/UltmtDbtr/Pty/Nm"]
+    ultimate_creditor: Annotated[Text, "RltdPties/UltmtCdtr/Nm", "RltdPties/UltmtCdtr/Pty/Nm"]
+    lines: Annotated[Lines, "RmtInf/Ustrd*"]
+    structured: Annotated[Lines, "RmtInf/Strd/CdtrRefInf/Ref*", "RmtInf/Strd/AddtlRmtInf*"]
+    purpose_code: Annotated[Text, "Purp/Cd", "Purp/Prtry"]
+    domain: Annotated[Text, "BkTxCd/Domn/Cd"]
+    family: Annotated[Text, "BkTxCd/Domn/Fmly/Cd"]
+    subfamily: Annotated[Text, "BkTxCd/Domn/Fmly/SubFmlyCd"]
+    proprietary_code: Annotated[Text, "BkTxCd/Prtry/Cd"]
+    return_reason: Annotated[Text, "RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry"]
+    charges: Annotated[Text, *_CHARGES]
+    charges_currency: Annotated[Text, _CURRENCY]
+    information: Annotated[Text, "AddtlTxInf"]
+
+
+NO_DETAILS = DetailFields(*[None] * len(DetailFields.__struct_fields__))
+
+
+# A leaf of the tree of steps is the position of its field; its type says how the element is read.
+class _Single(int):
+    pass
+
+
+class _Amount(int):
+    pass
+
+
+class _Repeated(int):
+    pass
+
+
+class _Transaction:
+    """The leaf of an element whose children fill a `DetailFields` of their own."""
+
+
+_LEAVES = {"@": _Amount, "*": _Repeated}
 
 
 @cache
-def _steps_of(paths: tuple[tuple[str, ...], ...], space: str, nested: bool) -> tuple[Steps, int]:
-    """The paths as a tree, and how many slots they fill. `nested`: the version has `Sts/Cd` for `Sts`."""
+def _steps_of(fields: type[EntryFields] | type[DetailFields], space: str, nested_status: bool) -> Steps:
+    """Returns the fields' paths as a tree. `nested_status`: the version writes `Sts/Cd` for `Sts`."""
     tree: Steps = {}
-    slot = 0
-    for group in paths:
-        for path in group:
-            names = path.rstrip("@*").split("/")
-            if names[0] == "Sts" and nested != (len(names) == 2):
+    hints = get_type_hints(fields, include_extras=True)
+    for position, name in enumerate(fields.__struct_fields__):
+        for path in filter(None, hints[name].__metadata__):
+            if path.startswith("Sts") and nested_status != (path == "Sts/Cd"):
                 continue
-            here = tree
-            for name in names[:-1]:
-                here = here.setdefault(space + name, {})
-            here[space + names[-1]] = _step(path, slot)
-        slot += {"@": 2, "*": 0 if group[0].endswith("**") else 1}.get(group[0][-1], 1)
-    return tree, slot
+            _add(tree, path.rstrip("@*"), space, _LEAVES.get(path[-1], _Single)(position))
+    if fields is EntryFields:
+        _add(tree, _DETAILS, space, _Transaction())
+    return tree
 
 
-def _step(path: str, slot: int) -> int:
-    if path.endswith("**"):
-        return Parts(slot)
-    return _KINDS.get(path[-1], int)(slot)
+def _add(tree: Steps, path: str, space: str, leaf: Any) -> None:
+    *above, last = path.split("/")
+    for name in above:
+        tree = tree.setdefault(space + name, {})
+    tree[space + last] = leaf
 
 
-class Plan:
-    """Which of an entry's elements, counted in their order, go into which slot."""
+class _Layout:
+    """Which of an entry's elements, counted in document order, go into which field."""
 
-    __slots__ = ("again", "lines", "money", "parts", "texts")
+    __slots__ = ("_again", "_amounts", "_lines", "_make", "_size", "_texts", "details")
 
-    def __init__(self) -> None:
-        self.texts: list[tuple[int, int]] = []
-        self.again: list[tuple[int, int]] = []  # for a slot that the one before may have left empty
-        self.money: list[tuple[int, int]] = []
-        self.lines: dict[int, list[int]] = {}
-        self.parts: list[Plan] = []
+    def __init__(self, fields: type[EntryFields] | type[DetailFields]) -> None:
+        self._make: Callable[..., Any] = fields
+        self._size = len(fields.__struct_fields__)
+        self._texts: dict[int, int] = {}
+        self._again: list[tuple[int, int]] = []  # used if the elements before left the field empty
+        self._amounts: list[tuple[int, int]] = []
+        self._lines: dict[int, list[int]] = {}
+        self.details: list[_Layout] = []
 
-    def fill(self, elements: list[etree._Element], size: int) -> Slots:
-        slots: Slots = [None] * size
-        for slot, place in self.texts:
-            slots[slot] = elements[place].text
-        for slot, place in self.again:
-            if slots[slot] is None:
-                slots[slot] = elements[place].text
-        for slot, place in self.money:
-            if slots[slot] is None:
-                slots[slot], slots[slot + 1] = elements[place].text, elements[place].get("Ccy")
-        for slot, places in self.lines.items():
-            slots[slot] = [elements[place].text or "" for place in places]
-        return slots
+    def add(self, leaf: Any, index: int) -> None:
+        kind, position = type(leaf), int(leaf)
+        if kind is _Amount:
+            self._amounts.append((position, index))
+        elif kind is _Repeated:
+            self._lines.setdefault(position, []).append(index)
+        elif position in self._texts:
+            self._again.append((position, index))
+        else:
+            self._texts[position] = index
+
+    def read(self, elements: list[etree._Element]) -> Any:
+        values: list[Any] = [None] * self._size
+        for position, index in self._texts.items():
+            values[position] = elements[index].text
+        for position, index in self._again:
+            if values[position] is None:
+                values[position] = elements[index].text
+        for position, index in self._amounts:
+            if values[position] is None:
+                values[position], values[position + 1] = elements[index].text, elements[index].get("Ccy")
+        for position, indices in self._lines.items():
+            values[position] = [elements[index].text or "" for index in indices]
+        return self._make(*values)
 
 
-class Walk:
-    """Reads entries by the paths above. A bank's entries have few different shapes, so each is worked out once."""
+class FieldReader:
+    """Reads entries by the paths above. A bank's entries have few different shapes, so each layout is worked out once."""
 
     def __init__(self, space: str, *, nested_status: bool) -> None:
-        self._steps, self._size = _steps_of(ENTRY, space, nested_status)
-        self._part_steps, self.part_size = _steps_of(DETAILS, space, nested_status)
-        self._plans: dict[Any, Plan] = {}
+        self._steps = _steps_of(EntryFields, space, nested_status)
+        self._detail_steps = _steps_of(DetailFields, space, nested_status)
+        self._layouts: dict[Any, _Layout] = {}
 
-    def slots(self, entry: etree._Element) -> tuple[Slots, list[Slots]]:
-        """The entry's slots, and those of each of its transactions."""
+    def read(self, entry: etree._Element) -> tuple[EntryFields, list[DetailFields]]:
+        """Returns the fields of the entry, and those of each of its transactions."""
         elements = list(entry.iterdescendants())
-        if len(elements) > _LARGEST_SHAPE:
-            plan = self._plan(entry, elements)
+        if len(elements) > _MAX_SHAPE_ELEMENTS:
+            layout = self._layout(entry, elements)
         else:
-            # Names in their order and how many children each has: together they are the shape.
+            # Names in document order and how many children each has: together they are the shape.
             shape = (tuple([element.tag for element in elements]), tuple([len(element) for element in elements]))
-            known = self._plans.get(shape)
+            known = self._layouts.get(shape)
             if known is None:
-                if len(self._plans) >= _MOST_SHAPES:
-                    self._plans.clear()
-                known = self._plans[shape] = self._plan(entry, elements)
-            plan = known
-        return plan.fill(elements, self._size), [part.fill(elements, self.part_size) for part in plan.parts]
+                if len(self._layouts) >= _MAX_SHAPES:
+                    self._layouts.clear()
+                known = self._layouts[shape] = self._layout(entry, elements)
+            layout = known
+        return layout.read(elements), [details.read(elements) for details in layout.details]
 
-    def _plan(self, entry: etree._Element, elements: list[etree._Element]) -> Plan:
-        whole = Plan()
-        inside: dict[etree._Element | None, tuple[Steps, Plan]] = {entry: (self._steps, whole)}
-        taken: set[tuple[int, int]] = set()
-        for place, element in enumerate(elements):
-            steps, plan = inside.get(element.getparent(), _NOWHERE)
-            step: Any = steps.get(element.tag)
-            kind = type(step)
-            if kind is int:
-                (plan.again if (id(plan), step) in taken else plan.texts).append((step, place))
-                taken.add((id(plan), step))
-            elif kind is dict:
-                inside[element] = (step, plan)
-            elif kind is Money:
-                plan.money.append((step, place))
-            elif kind is Lines:
-                plan.lines.setdefault(step, []).append(place)
-            elif kind is Parts:
-                whole.parts.append(Plan())
-                inside[element] = (self._part_steps, whole.parts[-1])
+    def _layout(self, entry: etree._Element, elements: list[etree._Element]) -> _Layout:
+        whole = _Layout(EntryFields)
+        inside: dict[etree._Element | None, tuple[Steps, _Layout]] = {entry: (self._steps, whole)}
+        for index, element in enumerate(elements):
+            steps, layout = inside.get(element.getparent(), (_NOWHERE, whole))
+            step = steps.get(element.tag)
+            if step is None:
+                continue
+            if isinstance(step, dict):
+                inside[element] = (step, layout)
+            elif isinstance(step, _Transaction):
+                whole.details.append(_Layout(DetailFields))
+                inside[element] = (self._detail_steps, whole.details[-1])
+            else:
+                layout.add(step, index)
         return whole
 
 
-_LARGEST_SHAPE = 150
-_MOST_SHAPES = 500
-_NOWHERE: tuple[Steps, Plan] = ({}, Plan())
+_MAX_SHAPE_ELEMENTS = 150
+_MAX_SHAPES = 500
+_NOWHERE: Steps = {}

@@ -1,7 +1,7 @@
-"""camt.052, 053 and 054 as a stream: one entry in memory at a time, whatever the size of the file.
+"""Reads camt.052, 053 and 054 as a stream: one entry in memory at a time, whatever the size of the file.
 
-A statement's head and balances stand before its entries, so the head is read when the first entry has ended. What an entry says
-is read in camt_entry.py.
+A statement's head and balances come before its entries, so the head is read when the first entry is complete. Entries are read
+in `entry.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from lxml import etree
 from kontobahn.formats.camt.entry import EntryReader
 from kontobahn.formats.statements import values
 from kontobahn.formats.statements.continuity import INTERIM, Tally
-from kontobahn.formats.statements.model import Account, Balance, Closing, Entry, Item, Kind, Opening, StatementError
+from kontobahn.formats.statements.model import (
+    Balance,
+    Closing,
+    Entry,
+    Item,
+    Kind,
+    Opening,
+    StatementAccount,
+    StatementError,
+)
 from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
 
 KINDS: dict[str, tuple[Kind, str]] = {
@@ -23,7 +32,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "camt.054": ("advice", "Ntfctn"),
 }
 VERSIONS = range(2, 14)
-LARGEST_ENTRY = 16_000_000  # a batch of some ten thousand payments; what is not an entry must be held in memory
+MAX_ENTRY_BYTES = 16_000_000  # enough for a batch of ten thousand payments, which must fit into memory
 _NESTED_STATUS = 7  # from this version on
 
 
@@ -51,9 +60,9 @@ class _Camt:
             for size in parse(parser, self._source):
                 self._since_last += size
                 yield from self._ended(parser)
-                if self._since_last > LARGEST_ENTRY:
+                if self._since_last > MAX_ENTRY_BYTES:
                     raise StatementError(
-                        f"A single entry, or the head of a statement, has more than {LARGEST_ENTRY:,} bytes."
+                        f"A single entry, or the head of a statement, has more than {MAX_ENTRY_BYTES:,} bytes."
                     )
         except StatementError as error:
             statement = self._open
@@ -79,7 +88,7 @@ class _Camt:
                         yield statement.opening
                     yield from statement.entries(element, self._entries)
                     element.clear(keep_tail=True)
-                    # The parser may still stand at this entry, so it is the one before it that goes.
+                    # The parser may still be at this entry, so the one before it is removed.
                     before = element.getprevious()
                     if before is not None and before.tag == entry_tag:
                         statement.element.remove(before)
@@ -90,7 +99,7 @@ class _Camt:
                 raise error.at(self._source.name, name, f"line {element.sourceline}") from None
 
     def _begin(self, element: etree._Element | None) -> _Statement | None:
-        """None for an entry that is not in a statement."""
+        """Returns None for an entry outside a statement."""
         if element is None or not _is_statement(element, self._statement_tag):
             return None
         self._statements += 1
@@ -114,13 +123,13 @@ class _Camt:
 
 
 def _is_statement(element: etree._Element, tag: str) -> bool:
-    """By name and place, third from the top: what a bank keeps in its own extensions is not ours."""
+    """Checks name and depth: a bank's own extensions may hold elements of the same name."""
     above = [ancestor.tag for ancestor in element.iterancestors()]
     return element.tag == tag and len(above) == 2
 
 
 class _Statement:
-    """A statement whose head has been read, and what has been counted of it so far."""
+    """A statement whose head has been read, with the totals so far."""
 
     def __init__(self, element: etree._Element, root: Root, kind: Kind, file: str) -> None:
         self.element = element
@@ -147,7 +156,7 @@ class _Statement:
         for balance in balances:
             if balance.currency != currency:
                 raise StatementError(f"The account is kept in {currency}, but a balance is in {balance.currency}.")
-        self._account = Account(
+        self._account = StatementAccount(
             iban,
             identification,
             currency and values.currency(currency),
@@ -194,7 +203,7 @@ class _Statement:
         balance, moved = self._last_balance(), self._moved
         opening = self.opening
         adds_up = balance and opening.balance and opening.balance.amount_minor + moved == balance.amount_minor
-        # A page told by the message may belong to another of its statements; one that adds up to its closing is whole.
+        # The message's page number may be about another of its statements; one that adds up to its closing balance is whole.
         whole = self._last_page or (self._page_of_message and adds_up and balance and balance.code != INTERIM)
         return Closing(opening, balance, tuple(self.balances), self.number, moved, self._left_out, bool(whole))
 
@@ -211,11 +220,10 @@ class _Statement:
             sign = {"CRDT": 1, "DBIT": -1}.get(self._text("CdtDbtInd", element) or "")
             if sign is None:
                 raise StatementError("A balance is neither credit nor debit (Bal/CdtDbtInd).")
-            said = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
-            if said is None and self._kind != "booked":
-                said = self._text("CreDtTm")  # some banks leave it out during the day
-            on = values.day(said)
-            return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), on)
+            on = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
+            if on is None and self._kind != "booked":
+                on = self._text("CreDtTm")  # some banks omit it in intraday reports
+            return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), values.day(on))
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
 
@@ -226,7 +234,7 @@ class _Statement:
         return self._balance_by("OPBD") or self._balance_by("PRCD")
 
     def _last_balance(self) -> Balance | None:
-        """An intraday report's interim balance is left out: it may count movements that an earlier report had."""
+        """Ignores an intraday report's interim balance, which may include movements of an earlier report."""
         closing = self._balance_by("CLBD")
         if closing is None and self._kind == "booked" and not self._last_page:
             closing = next((balance for balance in reversed(self.balances) if balance.code == INTERIM), None)
@@ -254,7 +262,7 @@ class _Statement:
         return (self._of_page("LastPgInd") or "true").strip() in {"true", "1"}
 
     def _text(self, path: str, element: etree._Element | None = None) -> str | None:
-        """The text at a path, without blanks around it; None where there is none."""
+        """Returns the text at a path without surrounding blanks, or None if there is none."""
         base = self.element if element is None else element
         found = base.findtext(self._space + path.replace("/", f"/{self._space}"))
         return (found or "").strip() or None

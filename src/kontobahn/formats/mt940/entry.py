@@ -1,7 +1,7 @@
 """One MT940 movement: the statement line (:61:) and its information to the account owner (:86:).
 
-In Germany :86: has sub-fields (`?20`, `?21` …), whose separator may stand in the text as well. What looks like a sub-field but
-cannot be one at its place is text: nothing is lost, whatever a bank lets through.
+In Germany :86: has sub-fields (`?20`, `?21` …), whose separator may also occur in the text. What looks like a sub-field but
+cannot be one at its position is treated as text, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-from kontobahn.formats.purpose import Purpose, given, join_lines, parse
+from kontobahn.formats.purpose import Purpose, join_lines, parse, provided
 from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import NOBODY, Amount, Entry, Party, StatementError, Status
 
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 def read_line(text: str) -> Line:
-    """The content of :61:, with its supplementary details on a second line."""
+    """Reads the content of :61:, with its supplementary details on a second line."""
     first, _, further = text.partition("\n")
     found = _LINE.fullmatch(first.strip())
     if found is None:
@@ -70,7 +70,7 @@ def read_line(text: str) -> Line:
 
 
 def short_day(text: str) -> date:
-    """YYMMDD. Statements are younger than 1980."""
+    """Reads YYMMDD. No statement is older than 1980."""
     year = int(text[:2])
     try:
         return date(year + (1900 if year >= 80 else 2000), int(text[2:4]), int(text[4:6]))
@@ -79,7 +79,7 @@ def short_day(text: str) -> date:
 
 
 def _near(text: str, other: date) -> date:
-    """MMDD in the year that brings it nearest to the value date: a booking of January may have one in December."""
+    """Reads MMDD in the year that brings it nearest to the value date: a booking in January may be valued in December."""
     days = []
     for year in (other.year - 1, other.year, other.year + 1):
         try:
@@ -126,7 +126,7 @@ def read_information(lines: list[str]) -> Information:
 
 
 def _sub_fields(text: str, separator: str) -> list[tuple[int, str]]:
-    """Codes rise within :86:, so one that falls back, like one that does not exist, is text of the field before it."""
+    """Codes ascend within :86:, so one that goes back, like one that does not exist, is text of the field before it."""
     marks = [mark for mark in re.finditer(f"{re.escape(separator)}([0-9]{{2}})", text) if int(mark[1]) in _CODES]
     fields: list[tuple[int, str]] = []
     last = -1
@@ -143,27 +143,27 @@ def _sub_fields(text: str, separator: str) -> list[tuple[int, str]]:
 
 
 def make_entry(line: Line, information: list[str], status: Status, currency: str, number: int, at: int) -> Entry:
-    said = read_information(information)
-    purpose = parse(said.description)
-    other = _counterparty(said, purpose)
-    to_us = (line.amount_minor >= 0) != line.reversal
+    info = read_information(information)
+    purpose = parse(info.description)
+    other = _counterparty(info, purpose)
+    incoming = (line.amount_minor >= 0) != line.reversal
     return Entry(
         status=status,
         amount_minor=line.amount_minor,
         currency=currency,
         booking_date=line.booking_date,
         value_date=line.value_date,
-        description=said.description,
+        description=info.description,
         purpose=purpose,
         counterparty=other,
-        payer=other if to_us else NOBODY,
-        payee=NOBODY if to_us else other,
-        booking_text=said.booking_text or line.further,
+        payer=other if incoming else NOBODY,
+        payee=NOBODY if incoming else other,
+        booking_text=info.booking_text or line.further,
         bank_reference=line.bank_reference,
         customer_reference=line.customer_reference,
         transaction_code=line.code,
-        gvc=said.gvc,
-        primanota=said.primanota,
+        gvc=info.gvc,
+        primanota=info.primanota,
         reversal=line.reversal,
         original_amount=line.original_amount,
         charges=line.charges,
@@ -172,12 +172,12 @@ def make_entry(line: Line, information: list[str], status: Status, currency: str
     )
 
 
-def _counterparty(said: Information, purpose: Purpose) -> Party:
-    account = said.account.replace(" ", "")
+def _counterparty(info: Information, purpose: Purpose) -> Party:
+    account = info.account.replace(" ", "")
     iban = account if _IBAN.fullmatch(account) else None
-    bic = said.bank if _BIC.fullmatch(said.bank) else None
+    bic = info.bank if _BIC.fullmatch(info.bank) else None
     number = None
     if iban is None and account:
-        number = f"{said.bank}/{account}" if said.bank and bic is None else account
-    found = Party(given(said.name), iban or purpose.iban, number, bic or purpose.bic)
+        number = f"{info.bank}/{account}" if info.bank and bic is None else account
+    found = Party(provided(info.name), iban or purpose.iban, number, bic or purpose.bic)
     return found if any(found) else NOBODY

@@ -1,6 +1,6 @@
-"""MT940 (end of day) and MT942 (during the day) as a stream: frames, fields and balances. An entry is read in mt940_entry.py.
+"""Reads MT940 (end of day) and MT942 (intraday) as a stream: frames, fields and balances. Entries are read in `entry.py`.
 
-A field begins with `:tag:` at the start of a line; what follows without one belongs to it. SWIFT's envelope is taken off.
+A field begins with `:tag:` at the start of a line and includes the lines that follow without one. SWIFT's envelope is removed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 from kontobahn.formats.mt940.entry import make_entry, read_line, short_day
 from kontobahn.formats.statements import values
 from kontobahn.formats.statements.continuity import INTERIM, Tally
-from kontobahn.formats.statements.model import Account, Balance, Closing, Entry, Item, Opening, StatementError
+from kontobahn.formats.statements.model import Balance, Closing, Entry, Item, Opening, StatementAccount, StatementError
 from kontobahn.formats.statements.source import Source
 from kontobahn.money import amount_text
 
-_LONGEST_LINE = 65_536
-_MOST_LINES = 1_000
+_MAX_LINE_BYTES = 65_536
+_MAX_LINES = 1_000
 _TAG = re.compile(r":(20|21|25|28C?|60[FM]|61|86|62[FM]|64|65|34F|13D?|90[CD]|NS):")
 _ENVELOPE = re.compile(r"\{(?:[1235]:(?:[^{}]|\{[^{}]*\})*\}|4:)")
 _BALANCE = re.compile(r"([CD])(\d{6})([A-Z]{3})(\d{1,15}(?:,\d*)?)", re.ASCII)
@@ -54,7 +54,7 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterat
                 place=f"line {field.at}",
             )
         else:
-            yield from statement.take(field)
+            yield from statement.add(field)
     if statement is not None:
         yield from statement.end()
     if not count:
@@ -62,7 +62,7 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterat
 
 
 def _fields(source: Source) -> Iterator[_Field]:
-    """Fields in order; the end of a message is one with the tag `-`."""
+    """Yields the fields in order; the end of a message is a field with the tag `-`."""
     field: _Field | None = None
     for number, line in enumerate(_lines(source), 1):
         text = line
@@ -85,9 +85,9 @@ def _fields(source: Source) -> Iterator[_Field]:
         elif field is not None and (text.strip() or not ended):
             if text:
                 field.lines.append(text)
-            if len(field.lines) > _MOST_LINES:
+            if len(field.lines) > _MAX_LINES:
                 raise StatementError(
-                    f"The field :{field.tag}: has more than {_MOST_LINES} lines.",
+                    f"The field :{field.tag}: has more than {_MAX_LINES} lines.",
                     file=source.name,
                     place=f"line {number}",
                 )
@@ -109,14 +109,14 @@ def _lines(source: Source) -> Iterator[str]:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield _decoded(line)
-        if len(rest) > _LONGEST_LINE:
-            raise StatementError("A line is longer than a bank statement has any.", file=source.name)
+        if len(rest) > _MAX_LINE_BYTES:
+            raise StatementError("A line is longer than any in a bank statement.", file=source.name)
     if rest:
         yield _decoded(rest)
 
 
 def _decoded(line: bytes) -> str:
-    """UTF-8, or else what older banking software writes."""
+    """Decodes UTF-8, or else the code pages of older banking software."""
     line = line.rstrip(b"\r")
     try:
         return line.decode("utf-8")
@@ -125,7 +125,7 @@ def _decoded(line: bytes) -> str:
 
 
 class _Statement:
-    """A statement whose fields come one after the other."""
+    """A statement in progress, filled field by field."""
 
     def __init__(self, file: str, reference: str, at: int, ibans: Mapping[str, str], tally: Tally) -> None:
         self._file = file
@@ -148,14 +148,14 @@ class _Statement:
     def name(self) -> str:
         return f"{self._reference} {self._sequence}".strip()
 
-    def take(self, field: _Field) -> Iterator[Item]:
+    def add(self, field: _Field) -> Iterator[Item]:
         try:
-            yield from self._take(field)
+            yield from self._add(field)
         except StatementError as error:
             place = f"entry {self._number}, " if self._line is not None else ""
             raise error.at(self._file, self.name, f"{place}line {field.at}") from None
 
-    def _take(self, field: _Field) -> Iterator[Item]:
+    def _add(self, field: _Field) -> Iterator[Item]:
         if field.tag == "86":
             if self._line is not None:
                 self._information += field.lines
@@ -196,7 +196,7 @@ class _Statement:
             file=self._file,
             format="MT940" if balance else "MT942",
             kind="booked" if balance else "intraday",
-            account=Account(values.own_iban(identification, self._ibans), self._account, currency),
+            account=StatementAccount(values.own_iban(identification, self._ibans), self._account, currency),
             statement_id=self.name,
             number=values.whole(number),
             page=values.whole(page),
@@ -243,7 +243,7 @@ class _Statement:
         yield entry
 
     def _check_total(self, field: _Field) -> None:
-        """MT942 has no balances, but says how many debits and credits there are, and how much they are together."""
+        """MT942 has no balances, but states the number and the sum of debits and credits."""
         found = _TOTAL.fullmatch(field.text.strip())
         if found is None:
             raise StatementError(f"The total (:{field.tag}:) cannot be read: {field.text[:60]!r}.")

@@ -1,6 +1,6 @@
 """pain.001.001.09 files: SEPA credit transfers for a bank to carry out.
 
-Every text is checked and put into SEPA's characters here (sepa.py), so a file is either right or not written at all.
+Every text is checked and converted to SEPA's characters (`sepa.py`), so a file is either valid or not written at all.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kontobahn.formats.pain import sepa
 from kontobahn.money import amount_text
 
 NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09"
-MOST_PAYMENTS = 10_000
+MAX_PAYMENTS = 10_000
 
 
 class Address(NamedTuple):
-    """Structured: what is not given is left out. Town and country are what banks ask for."""
+    """A structured address. Banks require town and country; the rest is left out if missing."""
 
     country: str
     town: str
@@ -53,18 +53,18 @@ class Debtor(NamedTuple):
 
 
 def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfers: Sequence[Transfer]) -> bytes:
-    """The file; BadRequest that names the field for whatever a bank would refuse.
+    """Returns the file. Raises BadRequest, naming the field, for whatever a bank would refuse.
 
-    Transfers of one day and kind are one instruction (PmtInf), in the order given.
+    Transfers of one day and kind form one instruction (PmtInf), in their order.
     """
-    if not 1 <= len(transfers) <= MOST_PAYMENTS:
-        raise BadRequest(f"transfers must be between 1 and {MOST_PAYMENTS:,}.")
+    if not 1 <= len(transfers) <= MAX_PAYMENTS:
+        raise BadRequest(f"transfers must be between 1 and {MAX_PAYMENTS:,}.")
     if created_at.tzinfo is None:
         raise BadRequest("created_at must have a time zone.")
     ids = [transfer.end_to_end_id for transfer in transfers]
     if len(set(ids)) != len(ids):
-        raise BadRequest("end_to_end_id must not come twice in a file.")
-    name = sepa.check_text("debtor_name", debtor.name, sepa.LONGEST_NAME)
+        raise BadRequest("end_to_end_id must be unique within a file.")
+    name = sepa.check_text("debtor_name", debtor.name, sepa.MAX_NAME)
     message = etree.Element(f"{{{NAMESPACE}}}CstmrCdtTrfInitn", nsmap={None: NAMESPACE})
     header = _add(message, "GrpHdr")
     _add(header, "MsgId", sepa.check_id("message_id", message_id))
@@ -95,7 +95,7 @@ def _instruction(message: etree._Element, name: str, debtor: Debtor, transfers: 
     payment = _add(message, "PmtInf")
     _add(payment, "PmtInfId", sepa.check_id("message_id", name))
     _add(payment, "PmtMtd", "TRF")
-    _add(payment, "BtchBookg", "false")  # so that each shows as a booking of its own, to be matched by its id
+    _add(payment, "BtchBookg", "false")  # each is booked separately, so that it can be matched by its id
     _totals(payment, transfers)
     kind = _add(payment, "PmtTpInf")
     _add(_add(kind, "SvcLvl"), "Cd", "SEPA")
@@ -123,26 +123,26 @@ def _transfer(payment: etree._Element, transfer: Transfer) -> None:
         agent = _add(_add(element, "CdtrAgt"), "FinInstnId")
         _add(agent, "BICFI", sepa.check_bic("creditor_agent", transfer.creditor_bic))
     creditor = _add(element, "Cdtr")
-    _add(creditor, "Nm", sepa.check_text("creditor_name", transfer.creditor_name, sepa.LONGEST_NAME))
+    _add(creditor, "Nm", sepa.check_text("creditor_name", transfer.creditor_name, sepa.MAX_NAME))
     if transfer.creditor_address:
         _address(creditor, transfer.creditor_address)
     _account(element, "CdtrAcct", sepa.check_iban("creditor_iban", transfer.creditor_iban))
     if transfer.purpose_code:
         _add(_add(element, "Purp"), "Cd", sepa.check_purpose_code("purpose_code", transfer.purpose_code))
-    remittance = sepa.check_text("description", transfer.remittance, sepa.LONGEST_REMITTANCE)
+    remittance = sepa.check_text("description", transfer.remittance, sepa.MAX_REMITTANCE)
     _add(_add(element, "RmtInf"), "Ustrd", remittance)
 
 
 def _address(creditor: etree._Element, address: Address) -> None:
     element = _add(creditor, "PstlAdr")
-    for tag, field, text, longest in (
+    for tag, field, text, max_length in (
         ("StrtNm", "street", address.street, 70),
         ("BldgNb", "building", address.building, 16),
         ("PstCd", "postcode", address.postcode, 16),
         ("TwnNm", "town", address.town, 35),
     ):
         if text:
-            _add(element, tag, sepa.check_text(f"creditor_address.{field}", text, longest))
+            _add(element, tag, sepa.check_text(f"creditor_address.{field}", text, max_length))
     _add(element, "Ctry", sepa.check_country("creditor_address.country", address.country))
 
 

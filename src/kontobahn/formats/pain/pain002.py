@@ -1,4 +1,4 @@
-"""pain.002: what a bank says about a file of payments we sent, as a whole, by instruction and by transaction."""
+"""Reads pain.002: what a bank says about a file of payments, as a whole, by instruction and by transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from lxml import etree
 
 from kontobahn.formats.statements import values
-from kontobahn.formats.statements.model import Amount, PaymentStatus, Reason, StatementError, StatusReport
+from kontobahn.formats.statements.model import Amount, Reason, ReportedStatus, StatementError, StatusReport
 from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
 
 VERSIONS = range(3, 15)
@@ -16,7 +16,7 @@ Level = Literal["group", "payment", "transaction"]
 
 
 def read_pain002(source: Source, root: Root) -> StatusReport:
-    """Versions .03 to .14; they differ only in what we do not read."""
+    """Reads versions .03 to .14, which differ only in elements we do not use."""
     if int(root.message[-2:]) not in VERSIONS:
         raise StatementError(f"{root.message} is a version of pain.002 that cannot be read.", file=source.name)
     parser = etree.XMLPullParser(events=("end",), tag=f"{root.space}Document", **PARSER_OPTIONS)
@@ -54,7 +54,7 @@ class _Report:
             self._file, self._root.message, message_id, original, self._text(body, "GrpHdr/CreDtTm"), items
         )
 
-    def _items(self, body: etree._Element, group: etree._Element, message: str) -> Iterator[PaymentStatus]:
+    def _items(self, body: etree._Element, group: etree._Element, message: str) -> Iterator[ReportedStatus]:
         if status := self._text(group, "GrpSts"):
             yield self._item("group", status, group, message, None)
         for payment in body.findall(f"{self._space}OrgnlPmtInfAndSts"):
@@ -62,7 +62,7 @@ class _Report:
             if status := self._text(payment, "PmtInfSts"):
                 yield self._item("payment", status, payment, message, payment_id)
             for transaction in payment.findall(f"{self._space}TxInfAndSts"):
-                # A transaction without a status of its own has its instruction's or its file's.
+                # A transaction without a status of its own has that of its instruction or its file.
                 own = (
                     self._text(transaction, "TxSts") or self._text(payment, "PmtInfSts") or self._text(group, "GrpSts")
                 )
@@ -74,8 +74,8 @@ class _Report:
 
     def _item(
         self, level: Level, status: str, element: etree._Element, message: str, payment: str | None
-    ) -> PaymentStatus:
-        return PaymentStatus(
+    ) -> ReportedStatus:
+        return ReportedStatus(
             level,
             status,
             message,

@@ -1,11 +1,10 @@
-"""What account statements and payment status reports say, whatever format they came in; and how statements continue.
+"""What account statements and payment status reports say, whatever format they came in, and how statements follow each other.
 
-`bank_files.read` is what reads them.
+`bank_files.read` reads them.
 """
 
 from kontobahn.formats.statements.continuity import Sequel, StatementState, follows, state_after
 from kontobahn.formats.statements.model import (
-    Account,
     Amount,
     Balance,
     Closing,
@@ -13,14 +12,14 @@ from kontobahn.formats.statements.model import (
     Item,
     Opening,
     Party,
-    PaymentStatus,
     Reason,
+    ReportedStatus,
+    StatementAccount,
     StatementError,
     StatusReport,
 )
 
 __all__ = [
-    "Account",
     "Amount",
     "Balance",
     "Closing",
@@ -28,9 +27,10 @@ __all__ = [
     "Item",
     "Opening",
     "Party",
-    "PaymentStatus",
     "Reason",
+    "ReportedStatus",
     "Sequel",
+    "StatementAccount",
     "StatementError",
     "StatementState",
     "StatusReport",

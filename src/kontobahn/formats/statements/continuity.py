@@ -1,4 +1,4 @@
-"""Whether statements add up and follow one another. Readers ask it within a file, the store across files. Pure."""
+"""Whether statements add up and follow one another: checked by readers within a file, and by the importer across files. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from kontobahn.formats.statements.model import Balance, Closing, Opening, StatementError
 from kontobahn.money import amount_text
 
-# next: without a gap. repeat: the very same. overlap: begins before the previous one ended. unknown: nothing to tell by.
+# next: without a gap. repeat: the same one. overlap: begins before the previous one ended. unknown: nothing to compare.
 Verdict: TypeAlias = Literal["next", "repeat", "overlap", "unknown", "gap"]
 INTERIM = "ITBD"
 
@@ -24,7 +24,7 @@ class StatementState(NamedTuple):
 
 
 class Sequel(NamedTuple):
-    """`sentence` says what is missing where the verdict is a gap, and is empty elsewhere."""
+    """`sentence` says what is missing if the verdict is a gap; otherwise it is empty."""
 
     verdict: Verdict
     sentence: str = ""
@@ -38,15 +38,15 @@ def state_after(closing: Closing) -> StatementState:
 
 
 def follows(previous: StatementState, opening: Opening) -> Sequel:
-    """How a statement stands to the one before it of the same account, currency and kind.
+    """Compares a statement with the one before it of the same account, currency and kind.
 
-    Only booked statements must follow one another. A gap is an opening balance that is not the closing balance before
+    Only booked statements must follow one another. A gap is an opening balance that differs from the closing balance before
     it, a number left out, or a missing page.
     """
     if opening.kind != "booked":
         return Sequel("unknown")
-    said = (previous.statement_id, previous.number, previous.page, previous.opening)
-    if said == (opening.statement_id, opening.number, opening.page, opening.balance):
+    identity = (previous.statement_id, previous.number, previous.page, previous.opening)
+    if identity == (opening.statement_id, opening.number, opening.page, opening.balance):
         return Sequel("repeat")
     before, after = previous.closing, opening.balance
     if not previous.last_page:
@@ -80,7 +80,7 @@ def _next_page(previous: StatementState, opening: Opening) -> Sequel:
 
 
 def _number_left_out(previous: StatementState, opening: Opening) -> Sequel | None:
-    """Numbers begin again with a year, or are 0 or the same for ever where a bank does not count."""
+    """Numbers restart each year, and are always 0 or the same at banks that do not count."""
     if not previous.number or not opening.number or opening.number <= previous.number + 1:
         return None
     first, last = previous.number + 1, opening.number - 1
@@ -93,16 +93,16 @@ def _text(balance: Balance) -> str:
 
 
 class Tally:
-    """Holds the statements of one delivery to their balances and to each other, as they come."""
+    """Checks the statements of one file against their balances and each other as they are read."""
 
     def __init__(self, *, allow_gaps: bool = False) -> None:
         self._allow_gaps = allow_gaps
         self._states: dict[tuple[str, str | None], StatementState] = {}
-        # Pages that carry no balances of their own: what the account held after the last one.
+        # For pages without balances of their own: the balance after the page before.
         self._carried: dict[tuple[str, str | None], int] = {}
 
     def open(self, opening: Opening) -> None:
-        """StatementError where the statement leaves a gap to the one before it."""
+        """Raises StatementError if there is a gap between the statement and the one before it."""
         previous = self._states.get(_key(opening))
         if previous is None or self._allow_gaps:
             return
@@ -111,7 +111,7 @@ class Tally:
             raise _error(opening, sequel.sentence)
 
     def close(self, closing: Closing) -> Closing:
-        """StatementError where opening balance and movements do not make the closing balance."""
+        """Raises StatementError if opening balance and movements do not make the closing balance."""
         opening = closing.opening
         key = _key(opening)
         starts = [opening.balance.amount_minor] if opening.balance else []
@@ -119,7 +119,7 @@ class Tally:
             starts.append(self._carried[key])
         ends = [start + closing.moved_minor for start in starts]
         wrong = closing.balance and ends and closing.balance.amount_minor not in ends
-        # A page may repeat the closing balance of the whole statement; its last page is held to it.
+        # A page may repeat the closing balance of the whole statement; only the last page must match it.
         if wrong and closing.balance and (closing.last_page or closing.balance.code == INTERIM):
             raise _error(opening, _does_not_add_up(closing, starts[0]))
         self._carried.pop(key, None)

@@ -1,13 +1,15 @@
-"""What account statements say, whatever format they came in; and the one error of everything that reads them.
+"""What account statements say, whatever format they came in; and the one error that their readers raise.
 
 Amounts are whole hundredths of the currency, as everywhere in Kontobahn; one with more decimals is refused, never rounded.
-Nothing here reads a file: these are the words that readers and the store share.
+Nothing here reads a file: readers and the importer share these types.
 """
 
 from __future__ import annotations
 
 from datetime import date
 from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 from kontobahn.errors import BadRequest
 from kontobahn.formats.purpose import Purpose
@@ -18,7 +20,7 @@ Status: TypeAlias = Literal["posted", "pending"]
 
 
 class Balance(NamedTuple):
-    """`code` as camt has it: OPBD, PRCD, CLBD, ITBD, CLAV, FWAV …; MT940's balances are given the code of the same meaning."""
+    """`code` is that of camt (OPBD, PRCD, CLBD, ITBD, CLAV, FWAV …); MT940's balances get the code of the same meaning."""
 
     code: str
     amount_minor: int
@@ -26,8 +28,8 @@ class Balance(NamedTuple):
     day: date
 
 
-class Account(NamedTuple):
-    """The account a statement is about. `identification` is what the file says, be it an IBAN or not."""
+class StatementAccount(NamedTuple):
+    """The account a statement is about. `identification` is what the file calls it, IBAN or not."""
 
     iban: str
     identification: str
@@ -43,7 +45,7 @@ class Opening(NamedTuple):
     file: str
     format: str
     kind: Kind
-    account: Account
+    account: StatementAccount
     statement_id: str
     number: int | None = None
     page: int | None = None
@@ -67,17 +69,21 @@ NOBODY = Party()
 
 
 class Amount(NamedTuple):
+    """An amount beside the entry's own, in the currency that the file names with it."""
+
     amount_minor: int
-    currency: str
+    currency: str | None
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One movement. `amount_minor` is negative for a debit.
 
     `description` is the bank's purpose text, unchanged but for joined lines; `purpose` is what it and the structured fields
     say together, structured fields first. `counterparty` is whichever of payer and payee is not the account itself.
-    A batch is told by `batch_size`; where the bank gives its parts with amounts that make up the whole, each part is an
-    entry of its own, `part` 1 to `batch_size`. Otherwise the batch is one entry and `part` is 0.
+    `batch_size` is the number of payments in a batch. If the bank lists them with amounts that make up the whole, each is
+    an entry of its own, with `part` from 1 to `batch_size`. Otherwise the batch is one entry and `part` is 0.
+
+    A struct, because it is made for every movement: naming its fields costs less than with a tuple.
     """
 
     status: Status
@@ -114,10 +120,10 @@ class Entry(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """A statement ended, and its movements were found to lead from the opening balance to the closing one.
+    """A statement ended, and its movements lead from the opening balance to the closing one.
 
-    `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO). A page that is
-    not its statement's last has `last_page` False.
+    `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO).
+    `last_page` is False for a page with more of the statement to follow.
     """
 
     opening: Opening
@@ -134,10 +140,10 @@ class Reason(NamedTuple):
     text: str | None
 
 
-class PaymentStatus(NamedTuple):
+class ReportedStatus(NamedTuple):
     """What a bank says about one transaction, a whole payment instruction or a whole file we sent.
 
-    `status` is the bank's code: ACTC, ACSC, RJCT … Which it is about is told by `level`; the ids above that are given too.
+    `status` is the bank's code: ACTC, ACSC, RJCT … `level` says what it is about; the ids of the levels above are set too.
     """
 
     level: Literal["group", "payment", "transaction"]
@@ -154,21 +160,21 @@ class PaymentStatus(NamedTuple):
 
 
 class StatusReport(NamedTuple):
-    """A pain.002 file: what became of the payments of one file we sent."""
+    """A pain.002 file: what happened to the payments of one file we sent."""
 
     file: str
     format: str
     message_id: str
     original_message_id: str
     created_at: str | None
-    items: tuple[PaymentStatus, ...]
+    items: tuple[ReportedStatus, ...]
 
 
 Item: TypeAlias = Opening | Entry | Closing | StatusReport
 
 
 class StatementError(BadRequest):
-    """A file that cannot be taken: which, where in it, and what is wrong, in one sentence."""
+    """A file that cannot be read or imported: which file, where in it, and what is wrong, in one sentence."""
 
     def __init__(self, sentence: str, *, file: str = "", statement: str | None = None, place: str = "") -> None:
         self.sentence = sentence
@@ -179,7 +185,7 @@ class StatementError(BadRequest):
         super().__init__(": ".join(part for part in (file, ", ".join(where), sentence) if part))
 
     def at(self, file: str, statement: str | None = None, place: str = "") -> StatementError:
-        """The same, with the place where it was noticed where none is known yet."""
+        """Returns the same error with whatever is not yet known of its place filled in."""
         return StatementError(
             self.sentence,
             file=self.file or file,

@@ -1,4 +1,4 @@
-"""Bytes of a file before anything is parsed: how many there may be, what they are, and which XML is refused at the door."""
+"""A file's bytes before anything is parsed: how many are allowed, which format they are, and which XML is refused outright."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kontobahn.formats.statements.model import StatementError
 
 HEAD = 65_536
 CHUNK = 65_536
-LARGEST_FILE = 200_000_000
+MAX_FILE_BYTES = 200_000_000
 _BOM = b"\xef\xbb\xbf"
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff", b"<\x00", b"\x00<", b"\x00\x00\x00<")
-# Supersets of ASCII only: in any other a DOCTYPE could hide from us.
+# Supersets of ASCII only: in any other encoding a DOCTYPE could go unnoticed.
 _ENCODINGS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "latin1", "latin-1", "windows-1252"}
 _DECLARED = re.compile(rb"""^<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']""")
 _FIELD_20 = re.compile(rb"(?:^|[\r\n]|\{4:)\s*:20:")
@@ -24,13 +24,13 @@ Shape = Literal["zip", "xml", "mt"]
 
 
 class Source:
-    """A file read once, from the front, no further than `largest` bytes."""
+    """A file read once, from the front, no further than `max_bytes` bytes."""
 
-    def __init__(self, file: BinaryIO, name: str, largest: int = LARGEST_FILE) -> None:
+    def __init__(self, file: BinaryIO, name: str, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.name = name
         self._file = file
-        self._largest = largest
-        self._given = 0
+        self._max_bytes = max_bytes
+        self._bytes_read = 0
         self.head = self._read_head()
 
     def _read_head(self) -> bytes:
@@ -43,17 +43,17 @@ class Source:
     def read(self, size: int = CHUNK) -> bytes:
         chunk = self._unread or self._file.read(size)
         self._unread = b""
-        self._given += len(chunk)
-        if self._given > self._largest:
+        self._bytes_read += len(chunk)
+        if self._bytes_read > self._max_bytes:
             raise StatementError(
-                f"The file has more than the {self._largest:,} bytes that are allowed.", file=self.name
+                f"The file has more than the {self._max_bytes:,} bytes that are allowed.", file=self.name
             )
         return chunk
 
     def forget_namespace(self, namespace: str) -> bool:
-        """Blank out the default namespace where it is declared once, at the root; False where that is not so.
+        """Blanks out the default namespace if it is declared once, at the root; otherwise returns False.
 
-        A tag with a namespace is made anew each time it is asked for, which takes a third of the time of a reader.
+        lxml builds a tag with a namespace anew on every access, which would take a third of the reader's time.
         """
         named = re.escape(namespace.encode())
         declared: list[bytes] = re.findall(rb"""xmlns(?::[^\s=]+)?\s*=\s*["']%b["']""" % named, self._unread)
@@ -63,7 +63,7 @@ class Source:
         return True
 
     def shape(self) -> Shape:
-        """By content; the name says nothing."""
+        """Returns the format by content, never by file name."""
         if self.head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return "zip"
         text = self.head.removeprefix(_BOM).lstrip()
@@ -108,7 +108,7 @@ PARSER_OPTIONS: _Options = {
 
 
 def root_of(source: Source) -> Root:
-    """What an XML file is; StatementError for a document type declaration or an encoding that could hide one."""
+    """Returns what an XML file is. Raises StatementError for a document type declaration or an encoding that could hide one."""
     _refuse_declarations(source)
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
     fault = StatementError("The file is cut off before its first element ends.")
@@ -122,9 +122,9 @@ def root_of(source: Source) -> Root:
     namespace = etree.QName(root).namespace or ""
     found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}$", namespace)
     if found is None:
-        said = f"the namespace {namespace[:80]!r}" if namespace else "no namespace"
+        described = f"the namespace {namespace[:80]!r}" if namespace else "no namespace"
         raise StatementError(
-            f"This is no bank statement: the XML's root {etree.QName(root).localname[:40]} has {said},"
+            f"This is no bank statement: the XML's root {etree.QName(root).localname[:40]} has {described},"
             " where one that ends in camt.053.001.08 or the like is needed.",
             file=source.name,
         )
@@ -133,7 +133,7 @@ def root_of(source: Source) -> Root:
 
 
 def _refuse_declarations(source: Source) -> None:
-    """Before any parser sees the file."""
+    """Runs before any parser sees the file."""
     head = source.head.removeprefix(_BOM).lstrip()
     declared = _DECLARED.match(head)
     if declared and declared[1].decode("latin-1").lower() not in _ENCODINGS:
@@ -161,14 +161,14 @@ def _refuse_declarations(source: Source) -> None:
 
 
 def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:
-    """Feed a parser, with a stop after each piece, whose size is given; StatementError for what is no XML, with its place."""
+    """Feeds a parser and yields the size of each piece. Raises StatementError, with the place, if the file is not XML."""
     at_end = False
     try:
         while chunk := source.read():
             try:
                 parser.feed(chunk)
             finally:
-                # What was whole before a fault is taken first, so that the fault's place can be told by it.
+                # What is complete before a fault is processed first, so that the error can say after which entry it came.
                 yield len(chunk)
         at_end = not len(parser.feed_error_log)
         parser.close()
@@ -177,13 +177,13 @@ def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:
 
 
 def _malformed(error: etree.XMLSyntaxError, first: etree._LogEntry | None, at_end: bool) -> StatementError:
-    """The log's first is the cause; what is raised may be its consequence, and says nothing of undeclared entities."""
+    """The first entry of the log is the cause; the exception may be a consequence of it, and omits undeclared entities."""
     line, column, text = (first.line, first.column, first.message) if first else (*error.position, error.msg)
-    said = (text or "").partition(", line ")[0].strip().rstrip(".")
+    reason = (text or "").partition(", line ")[0].strip().rstrip(".")
     if at_end:
-        sentence = f"The file is cut off here ({said})."
-    elif "encod" in said.lower() or "UTF-8" in said or "invalid char" in said.lower():
-        sentence = f"The text is not in the encoding that the XML declares ({said})."
+        sentence = f"The file is cut off here ({reason})."
+    elif "encod" in reason.lower() or "UTF-8" in reason or "invalid char" in reason.lower():
+        sentence = f"The text is not in the encoding that the XML declares ({reason})."
     else:
-        sentence = f"The XML is malformed ({said})."
+        sentence = f"The XML is malformed ({reason})."
     return StatementError(sentence, place=f"line {line}, column {column}" if line else "")

@@ -1,4 +1,4 @@
-"""Single values as statement files write them: amounts, days, accounts. Each is read exactly or refused with a StatementError."""
+"""Single values as statement files write them: amounts, days, accounts. Each is read exactly, or a StatementError is raised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from kontobahn.formats.statements.model import StatementError
 
-_MOST_DIGITS = 14  # in hundredths: what money.LARGEST allows
+_MAX_DIGITS = 14  # in hundredths: what money.LARGEST allows
 _DECIMAL = re.compile(r"(\d{1,18})(?:[.,](\d{0,2})0*)?", re.ASCII)
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:\d\d|T.*)?", re.ASCII)
 _GERMAN_ACCOUNT = re.compile(r"(\d{8})[/ ]?(\d{1,10})", re.ASCII)
@@ -17,8 +17,8 @@ _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 
 
 def minor(text: str | None) -> int:
-    """An amount without sign in hundredths: 12, 12.3, 12,34 (MT940), 12.3400."""
-    # The usual writing, tested without a pattern: half the time.
+    """Returns an unsigned amount in hundredths: 12, 12.3, 12,34 (MT940), 12.3400."""
+    # The usual form, checked without a pattern: this takes half the time.
     if text and text[-3:-2] == "." and len(text) < 15:
         digits = text[:-3] + text[-2:]
         if digits.isdigit() and digits.isascii():
@@ -27,7 +27,7 @@ def minor(text: str | None) -> int:
     if found is None:
         raise StatementError(_wrong_amount(text))
     digits = found[1] + (found[2] or "").ljust(2, "0")
-    if len(digits.lstrip("0")) > _MOST_DIGITS:
+    if len(digits.lstrip("0")) > _MAX_DIGITS:
         raise StatementError(f"The amount {text} is too large.")
     return int(digits)
 
@@ -40,7 +40,7 @@ def _wrong_amount(text: str | None) -> str:
 
 @lru_cache(4096)
 def day(text: str | None) -> date:
-    """An ISO date, or the date of an ISO date-time as the bank wrote it."""
+    """Returns the day of an ISO date or date-time, as the bank wrote it."""
     found = _DAY.fullmatch(text.strip()) if text else None
     try:
         if found is None:
@@ -77,7 +77,7 @@ def valid_iban(text: str | None) -> str:
 
 
 def own_iban(identification: str, ibans: Mapping[str, str]) -> str:
-    """The IBAN of a statement's account, by what the file calls it: an IBAN, or bank code and account number."""
+    """Returns the IBAN of a statement's account from what the file calls it: an IBAN, or bank code and account number."""
     named = ibans.get(identification)
     if named is not None:
         return valid_iban(named)
@@ -95,7 +95,7 @@ def own_iban(identification: str, ibans: Mapping[str, str]) -> str:
 
 @lru_cache(1024)
 def _iban_from(bank_code: str, account: str) -> str | None:
-    """None where the bank is not known: its accounts may follow a rule of their own."""
+    """Returns None if the bank is unknown: its account numbers may follow a rule of their own."""
     from schwifty import IBAN
     from schwifty.exceptions import SchwiftyException
 
@@ -107,11 +107,11 @@ def _iban_from(bank_code: str, account: str) -> str | None:
 
 
 def whole(text: str | None) -> int | None:
-    """A number such as a statement's; None where there is none, or something that does not count."""
+    """Returns a whole number such as a statement's, or None if the text is not one."""
     text = (text or "").strip()
     return int(text) if text.isdigit() and text.isascii() and len(text) <= 18 else None
 
 
 def _shown(text: str | None) -> str:
-    """Quoted, and never longer than a sentence bears."""
+    """Quotes a text for a message, shortened if it is long."""
     return repr(text if len(text or "") <= 60 else f"{(text or '')[:60]}…") if text else "An empty text"

@@ -146,9 +146,9 @@ def test_a_gap_between_two_statements_of_a_file_is_refused(make: Callable[..., b
 
 
 def test_a_file_larger_than_allowed_is_refused() -> None:
-    assert "more than the 2,000 bytes" in refused(GOOD, largest=2_000).sentence
-    assert "more than the 300 bytes" in refused(GOOD_MT, largest=300).sentence
-    assert len(closings(GOOD, largest=len(GOOD))) == 1
+    assert "more than the 2,000 bytes" in refused(GOOD, max_bytes=2_000).sentence
+    assert "more than the 300 bytes" in refused(GOOD_MT, max_bytes=300).sentence
+    assert len(closings(GOOD, max_bytes=len(GOOD))) == 1
 
 
 def test_an_archive_is_read_in_the_order_of_its_statements() -> None:
@@ -210,7 +210,7 @@ def encrypted() -> bytes:
     ],
 )
 def test_a_bad_archive_is_refused(data: bytes, sentence: str) -> None:
-    assert sentence in refused(data, name="a.zip", largest=1_000_000).sentence
+    assert sentence in refused(data, name="a.zip", max_bytes=1_000_000).sentence
 
 
 def test_an_archive_that_lies_about_its_size_is_refused() -> None:
@@ -219,7 +219,7 @@ def test_an_archive_that_lies_about_its_size_is_refused() -> None:
         start = data.index(mark) + offset
         data[start : start + 4] = (1_000).to_bytes(4, "little")
     with pytest.raises(StatementError):
-        read_all(bytes(data), largest=1_000_000)
+        read_all(bytes(data), max_bytes=1_000_000)
 
 
 def test_what_was_read_before_a_fault_is_not_more_than_was_there() -> None:

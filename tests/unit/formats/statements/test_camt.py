@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from kontobahn.formats.statements import Amount, Balance, Entry, Party
 from kontobahn.formats.statements.model import NOBODY
@@ -173,7 +174,7 @@ def test_prefixes_comments_and_other_writings_of_the_same() -> None:
     prefixed = prefixed.replace("\0", "</n:").replace("xmlns=", "xmlns:n=")
     assert entries(prefixed.encode()) == entries(plain)
     commented = plain.replace(b"<Ntry>", b"<!-- <Ntry> --><Ntry><?x y?><!-- z -->")
-    assert [item._replace(line=0) for item in entries(commented)] == [item._replace(line=0) for item in entries(plain)]
+    assert [replace(item, line=0) for item in entries(commented)] == [replace(item, line=0) for item in entries(plain)]
     again = plain.replace(b"<Ntry>", b'<Ntry xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08">')
     assert entries(again) == entries(plain)
     assert entries(plain.replace(b"UTF-8", b"iso-8859-1").decode().encode("iso-8859-1")) == entries(plain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.formats.statements import Amount, PaymentStatus, Reason, StatusReport
+from kontobahn.formats.statements import Amount, Reason, ReportedStatus, StatusReport
 from tests.statement_builder import pain002
 from tests.unit.formats.statements.reading import read_all
 
@@ -26,7 +26,7 @@ def test_each_level_speaks_for_itself(version: str) -> None:
         ("transaction", "RJCT", "E-2"),
     ]
     last = found.items[-1]
-    assert last == PaymentStatus(
+    assert last == ReportedStatus(
         "transaction", "RJCT", "KB-1", "P-1", "E-2", None, None, (Reason("AC04", "Konto erloschen"),), None,
         Amount(1_234, "EUR"), 2,
     )  # fmt: skip
