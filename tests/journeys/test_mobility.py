@@ -1,4 +1,4 @@
-"""The mobility area as an operator lives with it: files by the command line, and processes that die in the middle."""
+"""The mobility area as an operator uses it: files by the command line, and processes that die in the middle."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_from_an_empty_installation_to_a_paid_invoice(tmp_path: Path, settings: 
     file.write_text("produkt\n", "utf-8")
     wrong = json.loads(kontobahn(*take, "--json", data=tmp_path, expect=1, **settings).stdout)
     assert "lacks these columns" in wrong["error"]
-    told = kontobahn(*take, data=tmp_path, expect=1, **settings).stdout
-    assert "lacks these columns" in told
+    printed = kontobahn(*take, data=tmp_path, expect=1, **settings).stdout
+    assert "lacks these columns" in printed
     nobody = kontobahn(
         "import", "tickets", str(file), "--customer", "0193b2a0-0000-7000-8000-00000000abcd", data=tmp_path, expect=1, **settings
     )  # fmt: skip

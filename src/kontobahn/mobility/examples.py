@@ -1,4 +1,4 @@
-"""What the documentation shows of the mobility calls: one small case from customer to invoice, the same in every call."""
+"""The examples in the documentation of the mobility calls: one small case from customer to invoice, the same in every call."""
 
 from __future__ import annotations
 

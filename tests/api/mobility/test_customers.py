@@ -1,4 +1,4 @@
-"""Customers of transport tickets: exactly the contract's fields, and nothing of anybody else's."""
+"""Customers of transport tickets: exactly the contract's fields, and only one's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF and XML of an invoice: valid, alike to the cent, made once, and made later when a process died in between."""
+"""PDF and XML of an invoice: valid, equal to the cent, made once, and made later if a process died in between."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _pages(pdf: bytes) -> str:
     return " ".join("\n".join(page.extract_text() for page in pages).split())
 
 
-def test_both_documents_are_valid_and_alike(service: Service) -> None:
+def test_both_documents_are_valid_and_agree(service: Service) -> None:
     shop = Shop(service)
     customer_id = shop.customer(
         *(ticket(f"PN-{number}", discount_in_cents=315, employer_share_in_cents=1575) for number in range(6)),
@@ -53,7 +53,7 @@ def test_both_documents_are_valid_and_alike(service: Service) -> None:
     assert "<ram:DuePayableAmount>404.10</ram:DuePayableAmount>" in xml.decode()
 
 
-def test_the_pdf_says_that_it_is_an_archive_file_and_a_factur_x_invoice(service: Service) -> None:
+def test_the_pdf_declares_pdf_a_3_and_factur_x(service: Service) -> None:
     shop = Shop(service)
     pdf = shop.document(shop.invoice(shop.customer(ticket())), "pdf")
     reader = PdfReader(io.BytesIO(pdf), strict=True)
@@ -92,7 +92,7 @@ def test_documents_are_made_later_when_the_process_died_before(service: Service)
     shop = Shop(service)
 
     def issue_only(customer_id: str) -> str:
-        """What is in the database when the process dies right after the transaction."""
+        """Leaves the database as a process does that dies right after the transaction."""
 
         def unit(tx: Any) -> str:
             return issue(tx, customers.find_for_operator(tx, customer_id), []).id
@@ -109,7 +109,7 @@ def test_documents_are_made_later_when_the_process_died_before(service: Service)
     assert shop.get(f"/invoices/{left[0]}/pdf").content == asked.content, "made once"
 
 
-def test_two_who_make_a_document_at_once_see_the_same_one(service: Service) -> None:
+def test_making_a_document_twice_at_once_gives_the_same_one(service: Service) -> None:
     shop = Shop(service)
     invoice = shop.invoice(shop.customer(*(ticket(f"PN-{number}") for number in range(30))))
     before = shop.document(invoice, "pdf")

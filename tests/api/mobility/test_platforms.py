@@ -1,4 +1,4 @@
-"""What every ticket platform must do, whoever sells the tickets: our own store, a file, and one far away."""
+"""What every ticket platform must do, whoever sells the tickets: our own store, a file, and a remote one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ CSV = "reference;product;holder_reference;valid_from;price_in_cents;vat_rate\n"
 ROWS = ["A-1;Deutschlandticket Job;PN-1;2026-03;6300;7", "A-2;Deutschlandticket Job;PN-2;2026-03;6300;7"]
 
 
-class Faraway:
-    """A platform behind the network, as an adapter would show it."""
+class RemotePlatform:
+    """A platform behind the network, as an adapter would present it."""
 
-    name = "faraway"
+    name = "remote"
 
     def __init__(self) -> None:
         self.sold: list[TicketReport] = []
@@ -52,7 +52,7 @@ def connect(service: Service, shop: Shop, platform: TicketPlatform, **more: Any)
     return customer_id
 
 
-@pytest.fixture(params=["own", "csv", "faraway"])
+@pytest.fixture(params=["own", "csv", "remote"])
 def sold(request: pytest.FixtureRequest, service: Service, tmp_path: Path) -> tuple[Shop, str]:
     """A customer who has bought two tickets, wherever they are sold."""
     shop = Shop(service)
@@ -65,7 +65,7 @@ def sold(request: pytest.FixtureRequest, service: Service, tmp_path: Path) -> tu
         file.write_text(CSV + "\n".join(ROWS), "utf-8")
         customer_id = connect(service, shop, CsvTickets(file))
     else:
-        platform = Faraway()
+        platform = RemotePlatform()
         platform.sold = [report("PN-1", "A-1"), report("PN-2", "A-2")]
         customer_id = connect(service, shop, platform, mobility_customer_id="MOB-1")
     return shop, customer_id
@@ -80,14 +80,14 @@ def test_what_was_sold_is_billed_once_however_often_it_is_reported(sold: tuple[S
 
 
 def test_a_platform_is_asked_for_its_own_customer(service: Service) -> None:
-    shop, platform = Shop(service), Faraway()
+    shop, platform = Shop(service), RemotePlatform()
     customer_id = connect(service, shop, platform, mobility_customer_id="MOB-1")
     assert shop.post(f"/customers/{customer_id}/invoice").status_code == 409
     assert platform.asked == [PlatformCustomer(shop.owner.id, customer_id, "MOB-1")]
 
 
 def test_a_platform_that_is_down_is_503_and_nothing_is_written(service: Service) -> None:
-    shop, platform = Shop(service), Faraway()
+    shop, platform = Shop(service), RemotePlatform()
     customer_id = connect(service, shop, platform)
     shop.add(customer_id, ticket())
     platform.is_down = True
@@ -99,7 +99,7 @@ def test_a_platform_that_is_down_is_503_and_nothing_is_written(service: Service)
 
 
 def test_a_cancellation_on_the_platform_is_credited(service: Service) -> None:
-    shop, platform = Shop(service), Faraway()
+    shop, platform = Shop(service), RemotePlatform()
     customer_id = connect(service, shop, platform)
     platform.sold = [report("PN-1", "A-1"), report("PN-2", "A-2")]
     shop.invoice(customer_id)
@@ -114,7 +114,7 @@ def test_a_cancellation_on_the_platform_is_credited(service: Service) -> None:
 
 
 def test_a_contradiction_of_the_platform_is_refused_whole(service: Service) -> None:
-    shop, platform = Shop(service), Faraway()
+    shop, platform = Shop(service), RemotePlatform()
     customer_id = connect(service, shop, platform)
     platform.sold = [report("PN-1", "A-1")]
     shop.invoice(customer_id)

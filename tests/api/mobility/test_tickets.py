@@ -1,4 +1,4 @@
-"""Tickets over HTTP: taken whole or not at all, one for a holder, product and month, cancelled once."""
+"""Tickets over HTTP: all added or none, one for a holder, product and month, cancelled once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_overlapping_months_of_one_ticket_are_refused(service: Service) -> None:
         assert shop.tickets(together) == []
 
 
-def test_what_does_not_overlap_is_taken(service: Service) -> None:
+def test_what_does_not_overlap_is_added(service: Service) -> None:
     shop = Shop(service)
     customer_id = shop.customer(
         ticket(), ticket(valid_from="2026-04", valid_to="2026-06"), ticket(product="Fahrradabo"), ticket("PN-2")

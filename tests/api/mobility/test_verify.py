@@ -1,4 +1,4 @@
-"""The doctor's look at invoices: nothing to say of sound ones, and a sentence for each kind of damage."""
+"""The doctor's check of invoices: nothing to report for sound ones, and a sentence for each kind of damage."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_sound_invoices_of_several_series_and_sellers_have_no_difference(service
     assert _differences(service) == []
 
 
-def test_each_kind_of_damage_is_told(service: Service) -> None:
+def test_each_kind_of_damage_is_reported(service: Service) -> None:
     shop = Shop(service)
     shop.invoice(shop.customer(ticket()))
 
     def damage(tx: Tx) -> None:
-        # What triggers keep from being changed is added to instead: a line too many, a number without its invoice, another file.
+        # Triggers prevent changes, so rows are added instead: a line too many, a number without its invoice, another file.
         columns = (
             "reference, product, holder_reference, valid_from, valid_to, price_in_cents, discount_in_cents, vat_rate"
         )

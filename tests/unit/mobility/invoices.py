@@ -1,4 +1,4 @@
-"""Invoices as hypothesis imagines them, and the plain ones that tests start from."""
+"""Random invoices for hypothesis, and the plain ones that tests start from."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def line(amount: int = 6_300, rate: int = 7, **more: Any) -> dict[str, Any]:
 
 
 def make(*lines: dict[str, Any], by: Seller | None = None, to: Buyer = BUYER, number: str = "RE-2026-00001") -> Facts:
-    """Facts as issuing freezes them."""
+    """Returns facts as issuing freezes them."""
     nets, sums = [0] * len(lines), []
     for rate in sorted({item["vat_rate"] for item in lines}, reverse=True):
         places = [place for place, item in enumerate(lines) if item["vat_rate"] == rate]

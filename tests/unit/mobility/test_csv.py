@@ -59,7 +59,7 @@ def test_all_columns_are_read() -> None:
         ("A;PN-1;2026-03;10,5;7", "price_in_cents", "“10,5” is not a whole number of cents"),
         ("A;PN-1;2026-03;63 €;7", "price_in_cents", "“63 €” is not a whole number of cents"),
         ("A;PN-1;2026-03;100000000;7", "price_in_cents", "100000000 is more than 99999999"),
-        ("A;PN-1;2026-03;6300;8", "vat_rate", "“8” is no rate; there are 0, 7 and 19"),
+        ("A;PN-1;2026-03;6300;8", "vat_rate", "“8” is not a rate; the rates are 0, 7 and 19"),
         ("A;PN-1;2026-03;6300;7.5", "vat_rate", "“7.5” is not a whole percentage: 0, 7 or 19"),
         ("A;PN-1;2026-3;6300;7", "valid_from", "“2026-3” must be a calendar month like 2026-03"),
         ("A;PN-1;März;6300;7", "valid_from", "“März” must be a calendar month like 2026-03"),
@@ -68,7 +68,7 @@ def test_all_columns_are_read() -> None:
         (f"{'x' * 101};PN-1;2026-03;6300;7", "product", f"“{'x' * 40}” must be a string of length <= 100"),
     ],
 )
-def test_a_refused_row_is_told_by_line_column_and_reason(row: str, column: str, reason: str) -> None:
+def test_a_refused_row_is_reported_by_line_column_and_reason(row: str, column: str, reason: str) -> None:
     found = read(text(HEADER, ROW, "", row, ROW))
     assert len(found.reports) == 2
     assert found.refused == [(4, column, reason)]
@@ -79,10 +79,10 @@ def test_a_refused_row_is_told_by_line_column_and_reason(row: str, column: str, 
     [
         (b"", "empty"),
         (text("product;holder_reference"), "lacks these columns: valid_from, price_in_cents, vat_rate"),
-        (text(HEADER + ";preis_pro_monat", ROW + ";1"), "“preis_pro_monat” that nobody knows"),
+        (text(HEADER + ";preis_pro_monat", ROW + ";1"), "unknown column “preis_pro_monat”"),
         (text(HEADER + ";discount_in_cent", ROW + ";1"), "Did you mean discount_in_cents?"),
-        (text(HEADER + ";month", ROW + ";2026-03"), "`valid_from` is there twice"),
-        (text(HEADER, 'A";"B'), "no CSV from line 2 on"),
+        (text(HEADER + ";month", ROW + ";2026-03"), "`valid_from` appears twice"),
+        (text(HEADER, 'A";"B'), "not valid CSV from line 2 on"),
         (text(HEADER, ROW) + "ü".encode("latin-1"), "not UTF-8 (line 2)"),
         (text(HEADER, ROW) + b"\0", "NUL"),
         (b"%PDF-1.7\n%\x80\x80", "not UTF-8"),

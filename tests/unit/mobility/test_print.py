@@ -1,4 +1,4 @@
-"""The printed invoice: every text can be set, the layout bears what comes, and the GiroCode says what a bank reads."""
+"""The printed invoice: any text can be typeset, the layout copes with any length, and the GiroCode follows the standard."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def printed(facts: Facts) -> list[str]:
     return [page.extract_text().replace("\u00a0", " ") for page in reader.pages]
 
 
-def test_every_character_that_is_said_to_be_printable_is() -> None:
+def test_every_character_that_is_listed_as_printable_is() -> None:
     """PDF/A forbids a missing glyph, so one that the typeface lacks would make the whole invoice impossible."""
     every = "".join(chr(code) for first, last in letter._PRINTABLE for code in range(first, last + 1))
     assert letter.printable(every) == every
@@ -33,11 +33,11 @@ def test_every_character_that_is_said_to_be_printable_is() -> None:
     assert printed(facts)
 
 
-def test_what_cannot_be_printed_is_a_question_mark_there_and_itself_in_the_xml() -> None:
+def test_what_cannot_be_printed_is_a_question_mark_in_print_and_unchanged_in_the_xml() -> None:
     facts = make(line(product="東京メトロ 🚇"), to=msgspec.structs.replace(BUYER, name="Ło\u0301dź مرحبا"))
     text = "".join(printed(facts))
     assert "?????" in text
-    assert "Łódź ?????" in text, "put together where that helps"
+    assert "Łódź ?????" in text, "composed if that helps"
     assert "東京メトロ 🚇" in cii.write(to_cii(facts), "en16931")[0].decode()
 
 
@@ -50,12 +50,12 @@ def test_text_is_never_taken_for_markup() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 8, 9, 41, 300])
-def test_pages_and_sums_come_out_for_any_number_of_tickets(count: int) -> None:
+def test_pages_and_sums_are_right_for_any_number_of_tickets(count: int) -> None:
     pages = printed(make(*(line(holder_reference=f"PN-{number:04d}") for number in range(count))))
     whole = "\n".join(pages)
     assert letter.euro(6_300 * count).replace("\u00a0", " ") in pages[0]
     assert "IBAN" in pages[0]
-    assert "GiroCode" in pages[0], "what is to be paid stands on the first page"
+    assert "GiroCode" in pages[0], "how to pay stands on the first page"
     assert {f"PN-{number:04d}" for number in range(count)} <= set(re.findall(r"PN-\d{4}", whole))
     for number, page in enumerate(pages, 1):
         assert f"Seite {number} von {len(pages)}" in page
@@ -93,7 +93,7 @@ def test_a_correction_and_nothing_to_pay_have_no_payment_code() -> None:
     assert "Es ist nichts zu zahlen" in printed(nothing)[0]
 
 
-def test_the_giro_code_is_what_the_standard_says() -> None:
+def test_the_giro_code_follows_the_standard() -> None:
     text = giro.payload(
         name="Verkehrsverbund GmbH",
         iban="DE02120300000000202051",
@@ -102,7 +102,7 @@ def test_the_giro_code_is_what_the_standard_says() -> None:
         purpose="RE-1 K10001",
     )
     assert text == "BCD\n002\n1\nSCT\n\nVerkehrsverbund GmbH\nDE02120300000000202051\nEUR1499.85\n\n\nRE-1 K10001"
-    assert giro.picture(text).startswith("<svg")
+    assert giro.to_svg(text).startswith("<svg")
     longest = giro.payload(
         name="Ü" * 70,
         iban="MT84MALT011000012345MTLCAST001S",
@@ -110,4 +110,4 @@ def test_the_giro_code_is_what_the_standard_says() -> None:
         amount_in_cents=99_999_999_999,
         purpose="W" * 40,
     )
-    assert giro.picture(longest), "even the longest fits version 13"
+    assert giro.to_svg(longest), "even the longest fits version 13"

@@ -1,6 +1,6 @@
 """Invoices at random: schema, Schematron and national rules hold, and JSON, XML and print have the same cents.
 
-25 of them by default; RANDOM_INVOICES=1000 in the environment makes it a thousand.
+25 by default; set RANDOM_INVOICES=1000 in the environment for a thousand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kontobahn.mobility.invoices.facts import Facts
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import random_invoices
 
-HOW_MANY = int(os.environ.get("RANDOM_INVOICES", "25"))
+COUNT = int(os.environ.get("RANDOM_INVOICES", "25"))
 ISSUED_AT = 1_772_442_000_000_000
 
 
@@ -34,9 +34,7 @@ def amount(xml: str, name: str) -> int:
 
 
 @given(facts=random_invoices())
-@settings(
-    max_examples=HOW_MANY, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
-)
+@settings(max_examples=COUNT, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 def test_a_random_invoice_is_valid_and_its_sums_are_the_same_everywhere(facts: Facts) -> None:
     pdf, xml = documents.render(facts, ISSUED_AT)
     _, embedded = get_xml_from_pdf(pdf.content)

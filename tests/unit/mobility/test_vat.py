@@ -1,4 +1,4 @@
-"""VAT to the cent: the law's tax, EN 16931's sums, and the exact price, all at once."""
+"""VAT to the cent: the tax of the law, the sums of EN 16931 and the exact price, all at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RATES = (0, 7, 19)
 
 
 def rounded(value: Fraction) -> int:
-    """Commercially, by another way than the code under test."""
+    """Rounds half up by another method than the code under test."""
     exact = Decimal(value.numerator) / Decimal(value.denominator)
     return int(exact.quantize(Decimal(1), ROUND_HALF_UP))
 
@@ -36,13 +36,13 @@ def test_every_sum_holds(prices: list[int], rate: int) -> None:
 
 @given(prices=st.lists(st.integers(0, 99_999), min_size=1, max_size=20), rate=st.sampled_from(RATES))
 @settings(max_examples=100, deadline=None)
-def test_a_credit_takes_back_what_the_invoice_charged(prices: list[int], rate: int) -> None:
+def test_a_credit_reverses_what_the_invoice_charged(prices: list[int], rate: int) -> None:
     charged, credited = split(prices, rate), split([-price for price in prices], rate)
     assert (credited.net, credited.vat, credited.rounding) == (-charged.net, -charged.vat, -charged.rounding)
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_a_rounding_cent_stands_only_where_no_net_amount_will_do(rate: int) -> None:
+def test_there_is_a_rounding_cent_only_if_no_net_amount_fits(rate: int) -> None:
     for gross in range(20_000):
         near = gross * 100 // (100 + rate)
         fits = any(net + rounded(Fraction(net * rate, 100)) == gross for net in range(near - 1, near + 3))

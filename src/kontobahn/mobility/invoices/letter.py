@@ -1,4 +1,4 @@
-"""What the printed invoice says, in German: texts and formatted amounts for the template, nothing of how they look. Pure."""
+"""What the printed invoice says, in German: texts and formatted amounts for the template. How they look is up to the template. Pure."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kontobahn.formats.iban import in_groups
 from kontobahn.mobility.invoices import giro
 from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
 
-# Up to so many tickets stand on the first page one by one; more of them are summed up there and listed behind.
-MOST_ON_FIRST_PAGE = 8
-# A long list with short entries is set in two columns.
-FEW_TICKETS = 40
-LONGEST_SHORT_REFERENCE = 18
+# Up to this many tickets are listed on the first page one by one; more are summed up there and listed on the following pages.
+MAX_ON_FIRST_PAGE = 8
+# A longer list is set in two columns, if its entries are short.
+MAX_IN_ONE_COLUMN = 40
+MAX_SHORT_REFERENCE = 18
 _MONTHS = (
     "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember",
 )  # fmt: skip
-# The characters that the typeface has for certain: Latin with all its accents, Greek, Cyrillic, and the usual signs.
+# The characters that the typeface is known to have: Latin with all its accents, Greek, Cyrillic, and common symbols.
 _PRINTABLE = (
     (0x20, 0x7E), (0xA0, 0xAC), (0xAE, 0x17F), (0x386, 0x386), (0x388, 0x38A), (0x38C, 0x38C), (0x38E, 0x3A1),
     (0x3A3, 0x3CE), (0x401, 0x45F), (0x1E00, 0x1E99), (0x2013, 0x2014), (0x2018, 0x201A), (0x201C, 0x201E), (0x2020, 0x2022),
@@ -29,7 +29,7 @@ _PRINTABLE = (
 
 
 def printable(text: str) -> str:
-    """The text in characters that can be printed; what cannot is shown as a question mark. The XML has it unchanged."""
+    """Replaces characters that cannot be printed with question marks. The XML has them unchanged."""
     composed = unicodedata.normalize("NFC", text)
     return "".join(
         character if any(first <= ord(character) <= last for first, last in _PRINTABLE) else "?"
@@ -38,23 +38,23 @@ def printable(text: str) -> str:
 
 
 def euro(cents: int) -> str:
-    """1.234,56 € with a true minus sign before it where it is one."""
+    """Returns an amount like 1.234,56 €, with a true minus sign if it is negative."""
     whole, hundredths = divmod(abs(cents), 100)
     return f"{'−' if cents < 0 else ''}{f'{whole:,}'.replace(',', '.')},{hundredths:02d}\u00a0€"
 
 
 def compose(facts: Facts) -> dict[str, Any]:
-    """The data of the template."""
-    one_by_one = len(facts.lines) <= MOST_ON_FIRST_PAGE
+    """Returns the data of the template."""
+    one_by_one = len(facts.lines) <= MAX_ON_FIRST_PAGE
     total = facts.amount_in_cents
-    said = {
+    data = {
         "title": "Rechnungskorrektur" if facts.is_correction else "Rechnung",
         "number": facts.number,
         "seller": _seller(facts),
         "recipient": _recipient(facts),
-        "facts": _key_facts(facts),
+        "facts": _reference_block(facts),
         "introduction": _introduction(facts),
-        "rows": [_single(line) for line in facts.lines] if one_by_one else [_summed(group) for group in _groups(facts)],
+        "rows": [_single_row(line) for line in facts.lines] if one_by_one else [_summed_row(group) for group in _groups(facts)],
         "one_by_one": one_by_one,
         "sums": [
             [f"{item.vat_rate} %", euro(item.net_in_cents), euro(item.vat_in_cents), euro(item.net_in_cents + item.vat_in_cents)]
@@ -69,7 +69,7 @@ def compose(facts: Facts) -> dict[str, Any]:
         "payment": _payment(facts),
         "details": None if one_by_one else _details(facts),
     }  # fmt: skip
-    return {key: _printable_throughout(value) for key, value in said.items()}
+    return {key: _make_printable(value) for key, value in data.items()}
 
 
 def payment_terms(facts: Facts) -> str:
@@ -81,24 +81,24 @@ def payment_terms(facts: Facts) -> str:
 
 
 def giro_code(facts: Facts) -> str | None:
-    """The code with which a banking app fills in the transfer, as a picture; where there is something to pay."""
+    """Returns the code from which a banking app fills in the transfer, as SVG. None if there is nothing to pay."""
     seller, total = facts.seller, facts.amount_in_cents
-    if facts.due_on is None or not 0 < total <= giro.LARGEST_AMOUNT_IN_CENTS:
+    if facts.due_on is None or not 0 < total <= giro.MAX_AMOUNT_IN_CENTS:
         return None
     assert seller.name is not None
     assert seller.iban is not None
-    return giro.picture(
+    return giro.to_svg(
         giro.payload(name=seller.name, iban=seller.iban, bic=seller.bic, amount_in_cents=total, purpose=_purpose(facts))
     )
 
 
-def _printable_throughout(value: Any) -> Any:
+def _make_printable(value: Any) -> Any:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {key: _printable_throughout(item) for key, item in value.items()}
+        return {key: _make_printable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_printable_throughout(item) for item in value]
+        return [_make_printable(item) for item in value]
     return value
 
 
@@ -130,21 +130,21 @@ def _recipient(facts: Facts) -> list[str]:
     return lines if buyer.country_code == facts.seller.country_code else [*lines, buyer.country_code]
 
 
-def _key_facts(facts: Facts) -> list[list[str]]:
+def _reference_block(facts: Facts) -> list[list[str]]:
     first, last = facts.period
-    found = [
+    rows = [
         ["Nummer", facts.number],
         ["Datum", _day(facts.issued_on)],
         ["Leistungszeitraum", f"{_day(first)} – {_day(last)}"],
         ["Kundennummer", facts.buyer.customer_number],
     ]
     if facts.buyer.buyer_reference:
-        found.append(["Ihre Referenz", facts.buyer.buyer_reference])
+        rows.append(["Ihre Referenz", facts.buyer.buyer_reference])
     if facts.buyer.vat_id:
-        found.append(["Ihre USt-IdNr.", facts.buyer.vat_id])
+        rows.append(["Ihre USt-IdNr.", facts.buyer.vat_id])
     if facts.due_on:
-        found.append(["Fällig am", _day(facts.due_on)])
-    return found
+        rows.append(["Fällig am", _day(facts.due_on)])
+    return rows
 
 
 def _introduction(facts: Facts) -> str:
@@ -156,24 +156,24 @@ def _introduction(facts: Facts) -> str:
 
 
 def _groups(facts: Facts) -> Iterable[list[Line]]:
-    """Lines that differ by nothing but their holder, in the order of the invoice."""
-    for _, group in groupby(facts.lines, key=_alike):
+    """Yields runs of lines that differ only in their holder, in the order of the invoice."""
+    for _, group in groupby(facts.lines, key=_group_key):
         yield list(group)
 
 
-def _alike(line: Line) -> tuple[Any, ...]:
+def _group_key(line: Line) -> tuple[Any, ...]:
     return (line.credited_number, line.product, line.valid_from, line.valid_to, line.price_in_cents, line.discount_in_cents,
             line.vat_rate)  # fmt: skip
 
 
-def _summed(group: list[Line]) -> list[Any]:
+def _summed_row(group: list[Line]) -> list[Any]:
     first = group[0]
     total = sum(line.amount_in_cents for line in group)
     return [_product(first), _notes(group), _months(first), str(len(group)), f"{first.vat_rate} %",
             euro(first.amount_in_cents), euro(total)]  # fmt: skip
 
 
-def _single(line: Line) -> list[Any]:
+def _single_row(line: Line) -> list[Any]:
     notes = [line.holder_reference, *filter(None, [line.reference]), *_notes([line])]
     return [_product(line), notes, _months(line), "1", f"{line.vat_rate} %", euro(line.amount_in_cents),
             euro(line.amount_in_cents)]  # fmt: skip
@@ -184,27 +184,27 @@ def _product(line: Line) -> str:
 
 
 def _notes(group: list[Line]) -> list[str]:
-    first, found = group[0], []
+    first, notes = group[0], []
     if first.discount_in_cents:
-        found.append(f"{euro(first.price_in_cents)} abzgl. {euro(first.discount_in_cents)} Rabatt")
+        notes.append(f"{euro(first.price_in_cents)} abzgl. {euro(first.discount_in_cents)} Rabatt")
     shares = [line.employer_share_in_cents for line in group if line.employer_share_in_cents is not None]
     if shares:
-        found.append(f"AG-Anteil {euro(sum(shares))}")
+        notes.append(f"AG-Anteil {euro(sum(shares))}")
     if first.credited_number and first.credited_on:
-        found.append(f"berechnet mit {first.credited_number} vom {_day(date.fromisoformat(first.credited_on))}")
-    return found
+        notes.append(f"berechnet mit {first.credited_number} vom {_day(date.fromisoformat(first.credited_on))}")
+    return notes
 
 
 def _details(facts: Facts) -> dict[str, Any]:
-    """Every ticket, under the heading of its group."""
-    is_short = all(len(line.holder_reference) <= LONGEST_SHORT_REFERENCE and not line.reference for line in facts.lines)
+    """Lists every ticket under the heading of its group."""
+    is_short = all(len(line.holder_reference) <= MAX_SHORT_REFERENCE and not line.reference for line in facts.lines)
     return {
-        "groups": [_listed(group) for group in _groups(facts)],
-        "columns": 2 if len(facts.lines) > FEW_TICKETS and is_short else 1,
+        "groups": [_detail_group(group) for group in _groups(facts)],
+        "columns": 2 if len(facts.lines) > MAX_IN_ONE_COLUMN and is_short else 1,
     }
 
 
-def _listed(group: list[Line]) -> dict[str, Any]:
+def _detail_group(group: list[Line]) -> dict[str, Any]:
     first = group[0]
     total = sum(line.amount_in_cents for line in group)
     return {

@@ -1,7 +1,8 @@
-"""From an invoice's facts to its PDF: typeset by Typst as PDF/A-3b, the XML inside, and said to be a Factur-X invoice.
+"""From an invoice's facts to its PDF: typeset by Typst as PDF/A-3b, with the XML inside, and declared as a Factur-X invoice.
 
 Typst embeds the XML itself. What it cannot write are the four properties by which Factur-X and ZUGFeRD are recognised; they are
-appended to the file as an update of its metadata, which leaves every other byte as it is.
+appended to the file as an incremental update of its metadata, which leaves every other byte as it is. A PDF library would write
+the whole file anew, and bring some 30 MB of libraries with it.
 """
 
 from __future__ import annotations
@@ -31,40 +32,41 @@ _PROPERTIES = {
     "ConformanceLevel": ("EN 16931", "The conformance level of the embedded XML document"),
 }
 _NAMESPACE = "urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"
+# Above this many tickets, the compiler's caches are emptied after use.
 LARGE = 200
-# The compiler is one object with caches of its own.
-_typesetting = threading.Lock()
+# The compiler is a single object with caches of its own.
+_compiler_lock = threading.Lock()
 
 
 def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
-    """The same facts and the same moment give the same bytes."""
+    """Returns the PDF. The same facts and the same time give the same bytes."""
     inputs = {
         "data": msgspec.json.encode(letter.compose(facts)).decode(),
         "code": letter.giro_code(facts) or "",
         "xml": xml.decode(),
     }
-    with _typesetting:
+    with _compiler_lock:
         pdf = _compiler().compile(
             _template(), sys_inputs=inputs, format="pdf", pdf_standards=["a-3b"], timestamp=at_seconds
         )
         if len(facts.lines) > LARGE:
-            _forget()
+            _empty_caches()
     assert isinstance(pdf, bytes)
     return declare_factur_x(pdf)
 
 
-def _forget() -> None:
-    """Typst keeps what it has set for ten more compilations in case it comes again: 50 MB each for 1,000 tickets."""
+def _empty_caches() -> None:
+    """Typst caches its results for ten more compilations: 50 MB each for 1,000 tickets."""
     for _ in range(11):
         _compiler().compile(b"", format="svg")
 
 
 @cache
 def _compiler() -> typst.Compiler:
-    # Loaded for the first invoice, not when the service starts.
+    # Imported for the first invoice, not when the service starts.
     import typst
 
-    # Only the typefaces that come with Typst: the same letter on every machine.
+    # Only the typefaces bundled with Typst, so that the letter looks the same on every machine.
     return typst.Compiler(ignore_system_fonts=True)
 
 
@@ -74,7 +76,7 @@ def _template() -> bytes:
 
 
 def declare_factur_x(pdf: bytes) -> bytes:
-    """The file with the Factur-X properties in its XMP metadata, as an incremental update."""
+    """Returns the file with the Factur-X properties added to its XMP metadata by an incremental update."""
     metadata, trailer = _METADATA.search(pdf), _TRAILER.search(pdf)
     assert metadata is not None
     assert trailer is not None
@@ -97,9 +99,9 @@ def declare_factur_x(pdf: bytes) -> bytes:
 def _with_properties(xmp: bytes) -> bytes:
     schema = "".join(
         '<rdf:li rdf:parseType="Resource"><pdfaProperty:category>external</pdfaProperty:category>'
-        f"<pdfaProperty:description>{words}</pdfaProperty:description><pdfaProperty:name>{name}</pdfaProperty:name>"
+        f"<pdfaProperty:description>{description}</pdfaProperty:description><pdfaProperty:name>{name}</pdfaProperty:name>"
         "<pdfaProperty:valueType>Text</pdfaProperty:valueType></rdf:li>"
-        for name, (_, words) in _PROPERTIES.items()
+        for name, (_, description) in _PROPERTIES.items()
     )
     extension = (
         '<rdf:li rdf:parseType="Resource"><pdfaSchema:schema>Factur-X PDFA Extension Schema</pdfaSchema:schema>'
@@ -107,8 +109,8 @@ def _with_properties(xmp: bytes) -> bytes:
         f"<pdfaSchema:property><rdf:Seq>{schema}</rdf:Seq></pdfaSchema:property></rdf:li>"
     )
     values = "".join(f"<fx:{name}>{value}</fx:{name}>" for name, (value, _) in _PROPERTIES.items())
-    description = f'<rdf:Description rdf:about="" xmlns:fx="{_NAMESPACE}">{values}</rdf:Description>'
+    properties = f'<rdf:Description rdf:about="" xmlns:fx="{_NAMESPACE}">{values}</rdf:Description>'
     bag, end = b"</rdf:Bag></pdfaExtension:schemas>", b"</rdf:RDF>"
     assert xmp.count(bag) == 1
     assert xmp.count(end) == 1
-    return xmp.replace(bag, extension.encode() + bag).replace(end, description.encode() + end)
+    return xmp.replace(bag, extension.encode() + bag).replace(end, properties.encode() + end)

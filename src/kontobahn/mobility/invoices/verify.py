@@ -1,4 +1,4 @@
-"""Looks whether invoices still are what they were: numbers without gaps, lines and sums that agree, documents unchanged."""
+"""Verifies stored invoices for the doctor: numbers without gaps, lines and sums that agree, documents unchanged."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def organizations(tx: Tx) -> list[str]:
 
 
 def find_differences(tx: Tx, organization_id: str) -> list[str]:
-    """One sentence for everything that is not as it was written."""
+    """Returns one sentence for each difference from what was written."""
     return [*_gaps(tx, organization_id), *_sums(tx, organization_id), *_documents(tx, organization_id)]
 
 
 def _gaps(tx: Tx, organization_id: str) -> Iterator[str]:
     rows = tx.all("SELECT invoice_number FROM mobility_invoices WHERE organization_id = ?", organization_id)
-    given = [str(row[0]) for row in rows]
+    issued = [str(row[0]) for row in rows]
     for name, last in tx.all(
         "SELECT series, last_number FROM mobility_numbers WHERE organization_id = ? ORDER BY series", organization_id
     ):
         if not name.startswith(_SERIES):
             continue
         prefix = name.removeprefix(_SERIES)
-        ends = (number.removeprefix(prefix) for number in given if number.startswith(prefix))
+        ends = (number.removeprefix(prefix) for number in issued if number.startswith(prefix))
         found = {int(end) for end in ends if end.isdigit()}
         missing = [number for number in range(1, last + 1) if number not in found]
         if missing:

@@ -1,7 +1,7 @@
-"""Tickets from a CSV file: read row by row, every refusal with its line, column and reason. Writes nothing.
+"""Reads tickets from a CSV file, row by row; every refusal has its line, column and reason. Writes nothing.
 
-A file that is wrong as a whole (encoding, columns) is refused as a whole: a column that nobody knows may hold what somebody
-meant, so it is not passed over.
+A file that is wrong as a whole (encoding, columns) is refused as a whole. An unknown column is not skipped, as it may hold
+something that matters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ROWS = 100_000
 REQUIRED = ("product", "holder_reference", "valid_from", "price_in_cents", "vat_rate")
 COLUMNS = (*REQUIRED, "valid_to", "discount_in_cents", "employer_share_in_cents", "reference")
 _NUMBERS = ("price_in_cents", "vat_rate", "discount_in_cents", "employer_share_in_cents")
-# What a spreadsheet may call a column instead; compared without case, blanks and underscores.
+# Other names that a spreadsheet may use for a column; compared without case, blanks and underscores.
 _OTHER_NAMES = {
     "produkt": "product", "ticket": "product", "holder": "holder_reference", "personalnummer": "holder_reference",
     "personalreferenz": "holder_reference", "month": "valid_from", "validmonth": "valid_from", "monat": "valid_from",
@@ -40,14 +40,14 @@ _MONTH_FIRST = re.compile(r"^(0[1-9]|1[0-2])[./](20[0-9]{2})$")
 
 
 class TicketFile(NamedTuple):
-    """What a file holds: tickets that can be read, and rows that cannot."""
+    """The content of a file: tickets that can be read, and rows that cannot."""
 
     reports: list[TicketReport]
     refused: list[RefusedTicket]
 
 
 class CsvTickets:
-    """A file as a ticket platform of its own. It has no numbers for tickets unless it has a column for them."""
+    """A file as a ticket platform. Its tickets have no reference unless it has a column for them."""
 
     name = "csv"
 
@@ -69,14 +69,14 @@ class CsvTickets:
 
 
 def read(content: bytes) -> TicketFile:
-    """The rows of a file; BadRequest where it is wrong as a whole."""
+    """Returns the rows of a file. Raises BadRequest if it is wrong as a whole."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise BadRequest(f"The file is not UTF-8 (line {line}). Save it as “CSV UTF-8”.") from None
     if "\0" in text:
-        raise BadRequest("The file contains NUL characters; it is no CSV file.")
+        raise BadRequest("The file contains NUL characters; it is not a CSV file.")
     first_line = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(";,\t", key=first_line.count)
     rows = _rows(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
@@ -95,7 +95,7 @@ def read(content: bytes) -> TicketFile:
 
 
 def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with the line they begin on."""
+    """Yields the rows that are not empty, with the line they begin on."""
     line = 1
     try:
         for cells in reader:
@@ -103,7 +103,7 @@ def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
                 yield line, [cell.strip() for cell in cells]
             line = reader.line_num + 1
     except csv.Error as error:
-        raise BadRequest(f"The file is no CSV from line {line} on: {error}.") from None
+        raise BadRequest(f"The file is not valid CSV from line {line} on: {error}.") from None
 
 
 def _columns(header: list[str]) -> list[str]:
@@ -112,7 +112,7 @@ def _columns(header: list[str]) -> list[str]:
     columns = [_column(title) for title in header]
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
-        raise BadRequest(f"The column `{twice}` is there twice.")
+        raise BadRequest(f"The column `{twice}` appears twice.")
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
         raise BadRequest(f"The file lacks {'these columns' if missing[1:] else 'the column'}: {', '.join(missing)}.")
@@ -126,7 +126,7 @@ def _column(title: str) -> str:
         return by_plain_name[plain]
     near = difflib.get_close_matches(plain, by_plain_name, n=1)
     hint = f"Did you mean {by_plain_name[near[0]]}?" if near else f"Known are: {', '.join(COLUMNS)}."
-    raise BadRequest(f"The file has a column “{title[:40]}” that nobody knows. {hint}")
+    raise BadRequest(f"The file has an unknown column “{title[:40]}”. {hint}")
 
 
 def _ticket(line: int, columns: list[str], cells: list[str]) -> NewTicket | RefusedTicket:
@@ -138,17 +138,17 @@ def _ticket(line: int, columns: list[str], cells: list[str]) -> NewTicket | Refu
             return RefusedTicket(line, name, "is empty")
     for name in _NUMBERS:
         if name in values:
-            reason = _not_a_number(name, values[name])
+            reason = _number_error(name, values[name])
             if reason is not None:
                 return RefusedTicket(line, name, reason)
             values[name] = int(values[name])
     for name in ("valid_from", "valid_to"):
         if name in values:
             values[name] = _MONTH_FIRST.sub(r"\2-\1", values[name])
-    return _converted(line, values)
+    return _convert(line, values)
 
 
-def _not_a_number(name: str, text: str) -> str | None:
+def _number_error(name: str, text: str) -> str | None:
     if re.fullmatch(r"[0-9]{1,12}", text):
         if name != "vat_rate" and int(text) > MAX_PRICE_IN_CENTS:
             return f"{text} is more than {MAX_PRICE_IN_CENTS}"
@@ -159,13 +159,15 @@ def _not_a_number(name: str, text: str) -> str | None:
     return f"“{text[:20]}” is not {kind}"
 
 
-def _converted(line: int, values: dict[str, Any]) -> NewTicket | RefusedTicket:
+def _convert(line: int, values: dict[str, Any]) -> NewTicket | RefusedTicket:
     for field in msgspec.structs.fields(NewTicket):
         if field.name in values:
             try:
                 msgspec.convert(values[field.name], field.type)
             except msgspec.ValidationError as error:
-                said = f"“{str(values[field.name])[:40]}” "
-                reason = "is no rate; there are 0, 7 and 19" if field.name == "vat_rate" else plain_words(str(error))
-                return RefusedTicket(line, field.name, said + reason)
+                shown = f"“{str(values[field.name])[:40]}” "
+                reason = (
+                    "is not a rate; the rates are 0, 7 and 19" if field.name == "vat_rate" else plain_words(str(error))
+                )
+                return RefusedTicket(line, field.name, shown + reason)
     return NewTicket(**values)

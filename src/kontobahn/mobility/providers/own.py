@@ -1,4 +1,4 @@
-"""The built-in platform: tickets are put into our own store by call or by file, so there is nothing left to ask for."""
+"""The built-in platform: tickets enter our own store by call or by file, so there is nothing to ask for."""
 
 from __future__ import annotations
 
