@@ -18,7 +18,7 @@ from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.imports.importer import Taker
+from kontobahn.banking.imports.importer import StatementImporter
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.settings import load
@@ -184,7 +184,9 @@ def _payment(service: Service, owner: Organization) -> dict[str, str]:
 def _file_payment(service: Service, owner: Organization) -> dict[str, str]:
     def take(tx: Tx) -> None:
         content = io.BytesIO(camt(Sheet([Booking(1)])))
-        Taker(tx, owner.id, "auszug.xml", allow_gaps=False, progress=lambda: None).take(read(content, "auszug.xml"))
+        StatementImporter(tx, owner.id, "auszug.xml", allow_gaps=False, progress=lambda: None).import_items(
+            read(content, "auszug.xml")
+        )
 
     service.db.write_now(take)
     made = service.post("/v2/banking/payments", owner.key, json=order(account_id(service, owner))).json()["data"]

@@ -21,8 +21,8 @@ def test_files_in_any_order_twice_and_one_that_is_wrong(tmp_path: Path) -> None:
     for name, content in {"c.xml": camt(THIRD), "a.sta": mt940(FIRST), "b.xml": camt(SECOND, version="02")}.items():
         files.append(str(tmp_path / name))
         Path(files[-1]).write_bytes(content)
-    taken = answer("import", "statements", *files, data=data)
-    assert [outcome["added"] for outcome in taken] == [1, 2, 1]
+    imported = answer("import", "statements", *files, data=data)
+    assert [outcome["added"] for outcome in imported] == [1, 2, 1]
     again = answer("import", "statements", *files, data=data)
     assert [(outcome["added"], outcome["repeated"]) for outcome in again] == [(0, 1)] * 3
     wrong = tmp_path / "wrong.xml"
@@ -31,8 +31,8 @@ def test_files_in_any_order_twice_and_one_that_is_wrong(tmp_path: Path) -> None:
     [outcome] = json.loads(refused.stdout)
     assert "wrong.xml" in outcome["error"]
     assert "do not add up" in outcome["error"]
-    told = kontobahn("import", "statements", str(wrong), data=data, expect=1)
-    assert "refused" in told.stdout
+    shown = kontobahn("import", "statements", str(wrong), data=data, expect=1)
+    assert "refused" in shown.stdout
 
 
 def test_an_account_that_the_file_does_not_name_by_iban(tmp_path: Path) -> None:
@@ -43,5 +43,5 @@ def test_an_account_that_the_file_does_not_name_by_iban(tmp_path: Path) -> None:
     file.write_bytes(mt940(FIRST, account="Konto 7"))
     refused = kontobahn("import", "statements", str(file), data=data, expect=1)
     assert "IBAN" in refused.stdout
-    [taken] = answer("import", "statements", str(file), "--iban", f"Konto 7={IBAN}", data=data)
-    assert taken["added"] == 2
+    [result] = answer("import", "statements", str(file), "--iban", f"Konto 7={IBAN}", data=data)
+    assert result["added"] == 2

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kontobahn.banking.imports.importer import Taken, Taker
+from kontobahn.banking.imports.importer import ImportResult, StatementImporter
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -29,19 +29,21 @@ def import_statements(
     organization: OrganizationOption = None,
     iban: Annotated[
         list[str] | None,
-        typer.Option("--iban", metavar="ACCOUNT=IBAN", help="Whose IBAN an account is that a file names otherwise."),
+        typer.Option(
+            "--iban", metavar="ACCOUNT=IBAN", help="The IBAN of an account that a file identifies in another way."
+        ),
     ] = None,
     allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Take statements though others between are missing.")
+        bool, typer.Option("--allow-gaps", help="Import statements even if others between them are missing.")
     ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take account statements (camt.052, .053, .054, MT940, also zipped) and payment status reports (pain.002) in.
+    """Import account statements (camt.052, .053, .054, MT940, also zipped) and payment status reports (pain.002).
 
-    Accounts are made by IBAN. A file is taken whole or not at all: its balances must add up, and statements must follow one
-    another without a gap. The same file twice does no harm. Files that others must come before may be given in any order.
-    Exit code 1 when a file was refused.
+    Accounts are created by IBAN. A file is imported as a whole or not at all: its balances must add up, and statements must
+    follow one another without a gap. Importing the same file twice does no harm. Files may be given in any order. Exit code 1
+    if a file was refused.
 
     Example: kontobahn import statements 2026-*.xml
     """
@@ -53,33 +55,35 @@ def import_statements(
         while waiting:
             refused = []
             for file in waiting:
-                outcomes[file] = _take(here.db, owner.id, file, ibans, allow_gaps=allow_gaps)
+                outcomes[file] = _import_file(here.db, owner.id, file, ibans, allow_gaps=allow_gaps)
                 if outcomes[file]["error"]:
                     refused.append(file)
-            # What was refused may have lacked what another file has brought since.
+            # A file may have been refused because it depends on one imported after it.
             waiting = refused if len(refused) < len(waiting) else []
-    told = [outcomes[file] for file in files]
-    say(told, "\n".join(map(_sentence, told)), as_json=as_json)
-    if any(outcome["error"] for outcome in told):
+    results = [outcomes[file] for file in files]
+    say(results, "\n".join(map(_sentence, results)), as_json=as_json)
+    if any(outcome["error"] for outcome in results):
         raise typer.Exit(1)
 
 
-def _take(db: Database, organization_id: str, file: Path, ibans: dict[str, str], *, allow_gaps: bool) -> dict[str, Any]:
-    none: dict[str, Any] = dict.fromkeys(Taken._fields, 0)
+def _import_file(
+    db: Database, organization_id: str, file: Path, ibans: dict[str, str], *, allow_gaps: bool
+) -> dict[str, Any]:
+    none: dict[str, Any] = dict.fromkeys(ImportResult._fields, 0)
 
-    def unit(tx: Tx) -> Taken:
+    def unit(tx: Tx) -> ImportResult:
         size = file.stat().st_size
         with file.open("rb") as content, progress_bar(file.name) as progress:
-            taker = Taker(
+            importer = StatementImporter(
                 tx, organization_id, file.name, allow_gaps=allow_gaps, progress=lambda: progress(content.tell(), size)
             )
-            return taker.take(read(content, file.name, ibans=ibans, allow_gaps=allow_gaps))
+            return importer.import_items(read(content, file.name, ibans=ibans, allow_gaps=allow_gaps))
 
     try:
-        taken = db.write_now(unit)
+        result = db.write_now(unit)
     except Refusal as error:
         return {"file": str(file), **none, "error": str(error)}
-    return {"file": str(file), **taken._asdict(), "error": None}
+    return {"file": str(file), **result._asdict(), "error": None}
 
 
 def _sentence(outcome: dict[str, Any]) -> str:
@@ -102,8 +106,8 @@ _WORDS = {
 }
 
 
-def _pair(given: str) -> tuple[str, str]:
-    account, equals, iban = given.partition("=")
+def _pair(option: str) -> tuple[str, str]:
+    account, equals, iban = option.partition("=")
     if not equals or not account or not iban:
-        raise BadRequest(f"--iban takes ACCOUNT=IBAN, not “{given}”.")
+        raise BadRequest(f"--iban takes ACCOUNT=IBAN, not “{option}”.")
     return account.strip(), iban.strip()

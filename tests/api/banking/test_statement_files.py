@@ -1,4 +1,4 @@
-"""Accounts kept by files: statements in, orders out, status reports in; gaps and repeats are told, nothing is taken twice."""
+"""Accounts kept by files: statements in, orders out, status reports in; gaps and repeats are reported, nothing is imported twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.imports.importer import Taken, Taker
+from kontobahn.banking.imports.importer import ImportResult, StatementImporter
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import StatementError
@@ -24,12 +24,12 @@ def owner(service: Service) -> Organization:
     return service.organization()
 
 
-def take(
+def import_file(
     service: Service, owner: Organization, content: bytes, name: str = "auszug.xml", *, allow_gaps: bool = False
-) -> Taken:
-    def unit(tx: Tx) -> Taken:
-        taker = Taker(tx, owner.id, name, allow_gaps=allow_gaps, progress=lambda: None)
-        return taker.take(read(io.BytesIO(content), name, allow_gaps=allow_gaps))
+) -> ImportResult:
+    def unit(tx: Tx) -> ImportResult:
+        importer = StatementImporter(tx, owner.id, name, allow_gaps=allow_gaps, progress=lambda: None)
+        return importer.import_items(read(io.BytesIO(content), name, allow_gaps=allow_gaps))
 
     return service.db.write_now(unit)
 
@@ -54,9 +54,9 @@ SECOND = follow_up(FIRST, Booking(-1_00, "Gebühr"), Booking(-1_00, "Gebühr"))
 
 
 @pytest.mark.parametrize("version", ["02", "08"])
-def test_a_statement_makes_account_and_transactions(service: Service, owner: Organization, version: str) -> None:
-    taken = take(service, owner, camt(FIRST, version=version))
-    assert (taken.accounts, taken.statements, taken.added) == (1, 1, 2)
+def test_a_statement_creates_account_and_transactions(service: Service, owner: Organization, version: str) -> None:
+    result = import_file(service, owner, camt(FIRST, version=version))
+    assert (result.accounts, result.statements, result.added) == (1, 1, 2)
     kept = account(service, owner)
     assert (kept["extra"]["iban"], kept["balance"], kept["currency_code"]) == (IBAN, 1037.66, "EUR")
     assert kept["extra"]["transactions_count"] == {"posted": 2, "pending": 0}
@@ -74,17 +74,17 @@ def test_a_statement_makes_account_and_transactions(service: Service, owner: Org
     assert "Commerzbank" in connection["provider_name"]
 
 
-def test_mt940_says_the_same(service: Service, owner: Organization) -> None:
-    assert take(service, owner, mt940(FIRST), "umsaetze.sta").added == 2
+def test_mt940_is_imported_alike(service: Service, owner: Organization) -> None:
+    assert import_file(service, owner, mt940(FIRST), "umsaetze.sta").added == 2
     assert account(service, owner)["balance"] == 1037.66
 
 
 def test_the_same_file_twice_does_no_harm(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST, SECOND))
+    import_file(service, owner, camt(FIRST, SECOND))
     before = transactions(service, owner)
-    again = take(service, owner, camt(FIRST, SECOND))
+    again = import_file(service, owner, camt(FIRST, SECOND))
     assert (again.statements, again.repeated, again.added, again.modified) == (0, 2, 0, 0)
-    later = take(service, owner, camt(SECOND, follow_up(SECOND, Booking(7))))
+    later = import_file(service, owner, camt(SECOND, follow_up(SECOND, Booking(7))))
     assert (later.statements, later.repeated, later.added) == (1, 1, 1)
     assert transactions(service, owner)[:-1] == before
 
@@ -93,57 +93,57 @@ def test_equal_entries_of_two_statements_are_two_bookings(service: Service, owne
     coffee = Booking(-2_50, "Kaffee")
     one = Sheet([coffee, coffee])
     same_day = follow_up(one, coffee, days=0)
-    take(service, owner, camt(one))
-    take(service, owner, camt(same_day))
+    import_file(service, owner, camt(one))
+    import_file(service, owner, camt(same_day))
     assert [item["amount"] for item in transactions(service, owner)] == [-2.5] * 3
 
 
 def test_a_gap_is_refused_and_says_what_is_missing(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     third = follow_up(SECOND, Booking(9_99))
     with pytest.raises(StatementError, match="missing"):
-        take(service, owner, camt(third), "spaeter.xml")
+        import_file(service, owner, camt(third), "spaeter.xml")
     assert len(transactions(service, owner)) == 2
-    take(service, owner, camt(SECOND))
-    assert take(service, owner, camt(third)).added == 1
+    import_file(service, owner, camt(SECOND))
+    assert import_file(service, owner, camt(third)).added == 1
 
 
-def test_a_hole_left_on_purpose_can_be_filled(service: Service, owner: Organization) -> None:
+def test_a_gap_left_on_purpose_can_be_filled(service: Service, owner: Organization) -> None:
     third = follow_up(SECOND, Booking(9_99))
-    take(service, owner, camt(FIRST))
-    take(service, owner, camt(third), allow_gaps=True)
+    import_file(service, owner, camt(FIRST))
+    import_file(service, owner, camt(third), allow_gaps=True)
     balance = account(service, owner)["balance"]
-    take(service, owner, camt(SECOND))
+    import_file(service, owner, camt(SECOND))
     assert len(transactions(service, owner)) == 5
     assert account(service, owner)["balance"] == balance
     wrong = SECOND._replace(id="S-X", opening=1, bookings=[Booking(1)], number=None)
-    with pytest.raises(StatementError, match="no statement that was taken already opens so"):
-        take(service, owner, camt(wrong))
+    with pytest.raises(StatementError, match="no imported statement opens with that"):
+        import_file(service, owner, camt(wrong))
 
 
 def test_the_same_statement_with_other_entries_is_refused(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     forged = FIRST._replace(bookings=[Booking(-12_34, "Miete April"), Booking(50_00)])
-    with pytest.raises(StatementError, match="taken before with other entries"):
-        take(service, owner, camt(forged))
+    with pytest.raises(StatementError, match="imported before with other entries"):
+        import_file(service, owner, camt(forged))
 
 
-def test_a_file_whose_second_statement_is_wrong_is_not_taken_at_all(service: Service, owner: Organization) -> None:
+def test_a_file_whose_second_statement_is_wrong_is_not_imported_at_all(service: Service, owner: Organization) -> None:
     with pytest.raises(StatementError, match="do not add up"):
-        take(service, owner, camt(FIRST, SECOND._replace(closing=1)))
+        import_file(service, owner, camt(FIRST, SECOND._replace(closing=1)))
     assert service.get("/v2/banking/accounts", owner.key).json() == {"data": []}
     assert service.get("/v2/banking/connections", owner.key).json() == {"data": []}
 
 
-def test_what_the_day_told_is_what_the_book_says(service: Service, owner: Organization) -> None:
+def test_intraday_entries_become_what_the_statement_says(service: Service, owner: Organization) -> None:
     """camt.052 during the day, camt.053 at its end."""
     card = Booking(-5_00, "Karte", status="PDNG")
     gone = Booking(-8_00, "Irrtum")
-    take(service, owner, camt(Sheet([FIRST.bookings[0], card, gone], balances=""), kind="052"))
+    import_file(service, owner, camt(Sheet([FIRST.bookings[0], card, gone], balances=""), kind="052"))
     assert [item["status"] for item in transactions(service, owner)] == ["posted", "pending", "posted"]
     before = {item["id"]: item["description"] for item in transactions(service, owner)}
-    taken = take(service, owner, camt(FIRST._replace(bookings=[*FIRST.bookings, card._replace(status="BOOK")])))
-    assert (taken.added, taken.removed) == (1, 1)
+    result = import_file(service, owner, camt(FIRST._replace(bookings=[*FIRST.bookings, card._replace(status="BOOK")])))
+    assert (result.added, result.removed) == (1, 1)
     now = transactions(service, owner)
     assert [(item["amount"], item["status"]) for item in now] == [
         (-12.34, "posted"),
@@ -153,21 +153,21 @@ def test_what_the_day_told_is_what_the_book_says(service: Service, owner: Organi
     assert {item["id"] for item in now[:2]} <= set(before)
 
 
-def test_an_advice_is_left_to_the_statements_where_there_are_some(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
-    advice = take(service, owner, camt(Sheet([FIRST.bookings[1]], balances="", id="A-1"), kind="054"))
+def test_an_advice_is_ignored_if_there_are_statements(service: Service, owner: Organization) -> None:
+    import_file(service, owner, camt(FIRST))
+    advice = import_file(service, owner, camt(Sheet([FIRST.bookings[1]], balances="", id="A-1"), kind="054"))
     assert (advice.added, advice.left_out) == (0, 1)
 
 
 def test_archives_of_several_days(service: Service, owner: Organization) -> None:
     days = [FIRST, SECOND, follow_up(SECOND, Booking(3))]
     content = archive(**{f"{number}.xml": camt(sheet) for number, sheet in enumerate(days)})
-    assert take(service, owner, content, "auszuege.zip").statements == 3
+    assert import_file(service, owner, content, "auszuege.zip").statements == 3
 
 
-def test_fees_and_own_transfers_are_told_apart(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(Sheet([Booking(1)], iban=OTHER_IBAN)))
-    take(service, owner, camt(Sheet([Booking(-1, iban=OTHER_IBAN)])))
+def test_a_transfer_to_an_own_account_is_recognised(service: Service, owner: Organization) -> None:
+    import_file(service, owner, camt(Sheet([Booking(1)], iban=OTHER_IBAN)))
+    import_file(service, owner, camt(Sheet([Booking(-1, iban=OTHER_IBAN)])))
     listed = service.get("/v2/banking/accounts", owner.key).json()["data"]
     own = next(item for item in listed if item["extra"]["iban"] == IBAN)
     [item] = service.get("/v2/banking/transactions", owner.key, params={"account_id": own["id"]}).json()["data"]
@@ -184,7 +184,7 @@ def pay(service: Service, owner: Organization, **more: Any) -> dict[str, Any]:
 
 
 def test_an_order_is_a_file_to_upload(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     payment = pay(service, owner)
     assert payment["payment_url"] == f"{service.base_url}{PAYMENTS}/{payment['id']}/order"
     file = service.get(f"{PAYMENTS}/{payment['id']}/order", owner.key)
@@ -198,10 +198,10 @@ def test_an_order_is_a_file_to_upload(service: Service, owner: Organization) -> 
 
 
 def test_the_booked_debit_settles_it(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     payment = pay(service, owner)
     debit = Booking(-12_34, "Rechnung 4711", end_to_end_id=payment["end_to_end_id"])
-    take(service, owner, camt(follow_up(FIRST, debit)))
+    import_file(service, owner, camt(follow_up(FIRST, debit)))
     [row] = service.get(PAYMENTS, owner.key).json()["data"]
     assert row["status"] == "settled"
     assert service.balance(owner).spent == 3
@@ -212,10 +212,10 @@ def test_the_booked_debit_settles_it(service: Service, owner: Organization) -> N
     ("code", "expected"), [("ACSP", "processing"), ("ACSC", "executed"), ("RJCT", "rejected"), ("XXXX", "initiated")]
 )
 def test_a_status_report_moves_it_on(service: Service, owner: Organization, code: str, expected: str) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     payment = pay(service, owner)
     assert (
-        take(
+        import_file(
             service, owner, pain002((payment["end_to_end_id"], code, ""), message_id=payment["end_to_end_id"])
         ).payments
         == 1
@@ -224,13 +224,13 @@ def test_a_status_report_moves_it_on(service: Service, owner: Organization, code
     assert (row["status"], row["raw_provider_status"]) == (expected, code)
 
 
-def test_a_report_on_somebody_else_s_payment_is_refused(service: Service, owner: Organization) -> None:
+def test_a_report_on_another_s_payment_is_refused(service: Service, owner: Organization) -> None:
     with pytest.raises(StatementError, match="no payment of this organisation"):
-        take(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
+        import_file(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
 
 
 def test_files_cannot_be_refreshed_or_reconnected(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
     [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
     for action in ("refresh", "reconnect"):
         refused = service.post(f"/v2/banking/connections/{row['id']}/{action}", owner.key)
@@ -245,15 +245,15 @@ def test_a_year_of_statements(service: Service, owner: Organization) -> None:
     sheets = [sheet]
     for _ in range(200):
         sheets.append(follow_up(sheets[-1], Booking(-1, "a"), Booking(2, "b")))
-    assert take(service, owner, camt(*sheets)).added == 401
+    assert import_file(service, owner, camt(*sheets)).added == 401
     assert sheets[-1].day - sheet.day == timedelta(days=200)
     assert account(service, owner)["balance"] == sheets[-1].end / 100
 
 
-def test_a_receiver_of_events_is_told_of_new_statements_once(service: Service, owner: Organization) -> None:
-    take(service, owner, camt(FIRST))
-    take(service, owner, camt(FIRST))
-    told = service.get("/v2/banking/events", owner.key).json()["data"]
-    assert [event["event"] for event in told] == ["refresh_complete"]
-    [account_told] = told[0]["data"]["accounts"]
-    assert (account_told["iban"], account_told["balance"]) == (IBAN, 1037.66)
+def test_new_statements_emit_one_event(service: Service, owner: Organization) -> None:
+    import_file(service, owner, camt(FIRST))
+    import_file(service, owner, camt(FIRST))
+    events = service.get("/v2/banking/events", owner.key).json()["data"]
+    assert [event["event"] for event in events] == ["refresh_complete"]
+    [reported] = events[0]["data"]["accounts"]
+    assert (reported["iban"], reported["balance"]) == (IBAN, 1037.66)

@@ -33,7 +33,7 @@ def test_it_reaches_no_bank_and_says_what_to_do(action: str) -> None:
     assert caught.value.error_class == "ActionNotSupported"
 
 
-def test_an_order_is_known_by_its_end_to_end_id_and_says_nothing_by_itself() -> None:
+def test_an_order_is_identified_by_its_end_to_end_id_and_never_reports_a_status() -> None:
     files = FilesProvider()
     start = asyncio.run(files.create_payment(ORDER))
     assert (start.payment_url, start.report) == (ORDER.own_url, PaymentReport("initiated"))

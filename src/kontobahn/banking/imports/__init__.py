@@ -1,1 +1,1 @@
-"""Statement files: taken in whole and in order, account by account."""
+"""Importing statement files: each as a whole, and each account's statements in order. Reading them is `formats`' part."""

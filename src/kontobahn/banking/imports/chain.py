@@ -1,4 +1,4 @@
-"""Whether a statement continues what is there: next, known already, filling a hole, or leaving a gap."""
+"""Where a statement belongs among those already imported: next, a repeat, filling a gap, or leaving one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kontobahn.formats.statements import Closing, Opening, StatementError, State
 from kontobahn.money import amount_text
 
 
-class Placed(enum.Enum):
-    TAKEN = enum.auto()
+class Outcome(enum.Enum):
+    ADDED = enum.auto()
     REPEATED = enum.auto()
 
 
@@ -25,16 +25,16 @@ class _Known(NamedTuple):
     state: StatementState
 
 
-class Place:
-    """Where a statement stands among those of its account."""
+class ChainPosition:
+    """A statement's position among those of its account."""
 
     def __init__(
-        self, account_id: int, opening: Opening, known: list[_Known], *, fills_hole: bool, allow_gaps: bool
+        self, account_id: int, opening: Opening, known: list[_Known], *, fills_gap: bool, allow_gaps: bool
     ) -> None:
         self._account_id = account_id
         self._opening = opening
         self._known = known
-        self._fills_hole = fills_hole
+        self._fills_gap = fills_gap
         self._allow_gaps = allow_gaps
         self.identity = _identity(opening)
         self._before = next((item for item in known if item.identity == self.identity), None)
@@ -50,14 +50,14 @@ class Place:
     def is_newest(self, closes_on: date) -> bool:
         return all(item.state.closing is None or item.state.closing.day <= closes_on for item in self._known)
 
-    def close(self, tx: Tx, closing: Closing, sha256: str, source: str) -> Placed:
-        """StatementError where the same statement said something else before, or does not lead to the one after it."""
+    def close(self, tx: Tx, closing: Closing, sha256: str, source: str) -> Outcome:
+        """Records the statement. Raises StatementError if it was imported with other entries, or does not lead to the next one."""
         if self._before is not None:
             if self._before.sha256 != sha256:
-                raise _error(self._opening, "It was taken before with other entries.")
-            return Placed.REPEATED
-        if self._fills_hole and not self._allow_gaps:
-            self._must_lead_to_the_next(closing)
+                raise _error(self._opening, "It was imported before with other entries.")
+            return Outcome.REPEATED
+        if self._fills_gap and not self._allow_gaps:
+            self._check_leads_to_next(closing)
         day = closing.balance.day if closing.balance else self._opening.to_date or self._opening.from_date
         tx.run(
             "INSERT INTO banking_statements (account_id, position, identity, sha256, state, closes_on, entries, source, taken_at)"
@@ -65,13 +65,13 @@ class Place:
             self._account_id, self.identity, sha256, msgspec.json.encode(state_after(closing)).decode(),
             day.isoformat() if day else "", closing.entries, source[:200], tx.now, self._account_id,
         )  # fmt: skip
-        return Placed.TAKEN
+        return Outcome.ADDED
 
-    def _must_lead_to_the_next(self, closing: Closing) -> None:
+    def _check_leads_to_next(self, closing: Closing) -> None:
         ends = closing.balance
         if ends is None:
             raise _error(
-                self._opening, "It lies before statements that were taken already, and has no closing balance."
+                self._opening, "It precedes statements that were already imported, and has no closing balance."
             )
         after = [
             item.state
@@ -83,13 +83,13 @@ class Place:
         if after and not fits:
             raise _error(
                 self._opening,
-                f"It closes with {amount_text(ends.amount_minor)} {ends.currency}, but no statement that was taken already opens so:"
-                " one between is missing, or it overlaps with them.",
+                f"It closes with {amount_text(ends.amount_minor)} {ends.currency}, but no imported statement opens with that:"
+                " one between them is missing, or they overlap.",
             )
 
 
-def find_place(tx: Tx, account_id: int, opening: Opening, *, allow_gaps: bool) -> Place:
-    """StatementError where the statement would leave a gap."""
+def find_position(tx: Tx, account_id: int, opening: Opening, *, allow_gaps: bool) -> ChainPosition:
+    """Raises StatementError if the statement would leave a gap."""
     known = [
         _Known(identity, sha256, msgspec.json.decode(state, type=StatementState))
         for identity, sha256, state in tx.all(
@@ -97,20 +97,20 @@ def find_place(tx: Tx, account_id: int, opening: Opening, *, allow_gaps: bool) -
             account_id,
         )
     ]
-    fills_hole = False
+    fills_gap = False
     if opening.kind == "booked" and known and all(item.identity != _identity(opening) for item in known):
         sequel = follows(known[-1].state, opening)
-        fills_hole = sequel.verdict == "overlap"
+        fills_gap = sequel.verdict == "overlap"
         if sequel.verdict == "gap" and not allow_gaps:
             raise _error(opening, sequel.sentence)
-    return Place(account_id, opening, known, fills_hole=fills_hole, allow_gaps=allow_gaps)
+    return ChainPosition(account_id, opening, known, fills_gap=fills_gap, allow_gaps=allow_gaps)
 
 
 def _identity(opening: Opening) -> str:
-    said = (
+    parts = (
         opening.statement_id, opening.number, opening.page, opening.balance, opening.from_date, opening.to_date,
     )  # fmt: skip
-    return hashlib.blake2b(msgspec.json.encode(said), digest_size=16).hexdigest()
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
 
 
 def _error(opening: Opening, sentence: str) -> StatementError:

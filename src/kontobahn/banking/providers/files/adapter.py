@@ -1,4 +1,4 @@
-"""The port's side of file-kept accounts: nothing can be asked of the bank, and an order is a file for the payer to upload."""
+"""The provider of accounts kept by files: the bank cannot be reached, and an order is a file for the payer to upload."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import berlin_date, to_datetime
 from kontobahn.formats.pain.pain001 import Address, Debtor, Transfer, write_pain001
 
-_BY_FILES = "This account is kept by files: take its statements in with `kontobahn import statements`"
+_BY_FILES = "This account is kept by files: import its statements with `kontobahn import statements`"
 
 
 class FilesProvider:
     name = FILES
-    # A bank says nothing of an uploaded order but by a status report, which many never hand out: its debit must do.
+    # Many banks never hand out a status report on an uploaded order, so the booked debit is what settles it.
     debit_settles = True
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
@@ -39,7 +39,7 @@ class FilesProvider:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
     async def remove(self, provider_ref: str) -> None:
-        """Nobody else has any access."""
+        """Does nothing: no one else has access."""
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
         return PaymentStart(order.end_to_end_id, order.own_url, None, PaymentReport("initiated"))
@@ -65,7 +65,7 @@ class FilesProvider:
             creditor_address=_address(order),
         )
         debtor = Debtor(order.debtor_name, order.debtor_iban)
-        # The file is named by its one payment: a status report on the whole file is one on the payment.
+        # The message id is that of its one payment: a status report on the whole file is one on the payment.
         return write_pain001(order.end_to_end_id, to_datetime(created_at), debtor, [transfer])
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
@@ -76,13 +76,13 @@ class FilesProvider:
 
 
 def _address(order: PaymentOrder) -> Address | None:
-    given = order.details.get("creditor_address")
-    if not isinstance(given, dict):
+    address = order.details.get("creditor_address")
+    if not isinstance(address, dict):
         return None
     return Address(
         country=order.creditor_iban[:2],
-        town=given["town_name"],
-        street=given.get("street_name"),
-        building=given.get("building_number"),
-        postcode=given.get("post_code"),
+        town=address["town_name"],
+        street=address.get("street_name"),
+        building=address.get("building_number"),
+        postcode=address.get("post_code"),
     )
