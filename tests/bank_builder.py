@@ -1,4 +1,4 @@
-"""Banks for tests: a provider that does what the test tells it, and connections made with it."""
+"""Banks for tests: a provider that follows the test's script, and connections made with it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def account_facts(ref: str = "giro", iban: str | None = IBAN, **more: Any) -> Ac
 
 
 class ScriptedBank:
-    """Answers what it was told to; remembers what it was asked."""
+    """Answers as scripted, and records what it was asked."""
 
     name = "scripted"
     debit_settles = False
@@ -71,7 +71,7 @@ class ScriptedBank:
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot] = {}
         self.asked: list[tuple[Any, ...]] = []
-        # By end-to-end id: what creating, and looking for, a payment gives. An exception is raised.
+        # What creating and finding a payment returns; an exception is raised.
         self.creation: PaymentStart | Exception | None = None
         self.found: PaymentStart | Exception | None = None
         self.live: PaymentReport | Exception = PaymentReport(None)
@@ -126,10 +126,10 @@ class ScriptedBank:
         return headers["delivery-id"]
 
     def reports(self, body: bytes) -> list[Report]:
-        said = msgspec.json.decode(body)
-        if said["kind"] == "PaymentReported":
-            return [PaymentReported(said["provider_ref"], PaymentReport(*said["report"]))]
-        return [_REPORTS[said.pop("kind")](**said)]
+        report = msgspec.json.decode(body)
+        if report["kind"] == "PaymentReported":
+            return [PaymentReported(report["provider_ref"], PaymentReport(*report["report"]))]
+        return [_REPORTS[report.pop("kind")](**report)]
 
 
 class Bank:
@@ -159,13 +159,13 @@ class Bank:
         return BankConnectionFacts(provider_ref=ref, **{**values, **more})
 
     def connected(
-        self, organization: Organization, *told: TransactionFacts, ref: str = "", api: Api = "partner",
+        self, organization: Organization, *reported: TransactionFacts, ref: str = "", api: Api = "partner",
         owner_user_id: str | None = None, accounts: list[AccountFacts] | None = None, **more: Any,
     ) -> ConnectionRow:  # fmt: skip
-        """A connection as if its flow had been gone through, with an account and what the bank tells of it."""
+        """Creates a connection as if its flow were finished, with an account and these transactions."""
         ref = ref or f"bank-{organization.id}"
         self.provider.snapshots[ref] = snapshot = Snapshot(
-            self.connection_facts(ref, **more), accounts or [account_facts()], list(told)
+            self.connection_facts(ref, **more), accounts or [account_facts()], list(reported)
         )
 
         def make(tx: Tx) -> ConnectionRow:
@@ -182,13 +182,15 @@ class Bank:
 
         return self.service.db.write_now(make)
 
-    def tell(self, row: ConnectionRow, *told: TransactionFacts, accounts: list[AccountFacts] | None = None) -> Counts:
-        """What the bank delivers for a connection, taken in at once."""
-        snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(told))
-        return self.service.db.write_now(_take, row, snapshot)
+    def report(
+        self, row: ConnectionRow, *reported: TransactionFacts, accounts: list[AccountFacts] | None = None
+    ) -> Counts:
+        """Ingests what the bank reports of a connection."""
+        snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(reported))
+        return self.service.db.write_now(_ingest, row, snapshot)
 
 
-def _take(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
+def _ingest(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     connections.lock(tx, row.organization_id, row.id)
     return flows.ingest_snapshot(tx, row, snapshot)
 
@@ -198,7 +200,7 @@ def account_id(service: Service, organization: Organization, number: int = 0) ->
 
 
 def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
-    """What an organisation was told, in order."""
+    """Returns the events of an organisation, in order."""
     rows = service.db.read_now(
         lambda tx: tx.all("SELECT body FROM webhook_events WHERE organization_id = ? ORDER BY sequence", owner.id)
     )
@@ -206,7 +208,7 @@ def events(service: Service, owner: Organization) -> list[dict[str, Any]]:
 
 
 def order(account: str, **more: Any) -> dict[str, Any]:
-    """A payment that is right."""
+    """A valid payment."""
     return {
         "account_id": account, "amount": "12.34", "creditor_name": "Müller & Söhne".replace(" & ", " + "),
         "creditor_iban": CREDITOR_IBAN, "description": "Rechnung 4711", **more,

@@ -34,7 +34,7 @@ from kontobahn.errors import NotFound, Unauthorized, Unavailable
 # After this long without a result, another process may take the delivery over.
 ATTEMPT_TIMEOUT = MINUTE
 RETRY_AFTER = (2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE)
-KEPT = 30 * DAY
+RETENTION = 30 * DAY
 BATCH = 100
 
 
@@ -44,7 +44,7 @@ class Received(Answer):
     received: bool
 
 
-class NotYet(Exception):
+class NotKnownYet(Exception):
     """The report is about something that is not known here yet, but may be soon."""
 
 
@@ -97,7 +97,7 @@ def _due(tx: Tx) -> list[tuple[str, str]]:
 
 
 def purge(tx: Tx) -> int:
-    return tx.run("DELETE FROM banking_inbox WHERE received_at <= ? AND state <> 'received'", tx.now - KEPT)
+    return tx.run("DELETE FROM banking_inbox WHERE received_at <= ? AND state <> 'received'", tx.now - RETENTION)
 
 
 async def apply_delivery(context: Context, provider_name: str, delivery_id: str) -> bool:
@@ -115,7 +115,7 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     except ProviderRefused as error:
         # What it reports on no longer exists; retrying would not help.
         await context.db.write(_give_up, provider_name, delivery_id, str(error))
-    except (NotYet, Unavailable) as error:
+    except (NotKnownYet, Unavailable) as error:
         await context.db.write(_postpone, provider_name, delivery_id, attempts, str(error))
     except Exception as error:
         log.exception("inbound_delivery_failed", error, provider=provider_name, delivery_id=delivery_id)
@@ -165,7 +165,7 @@ def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | Non
             payment = payments.by_provider_ref(tx, provider, report.provider_ref)
             if payment is None:
                 # The webhook may be faster than the provider's answer to the creation.
-                raise NotYet(f"There is no payment {report.provider_ref} of {provider} here.")
+                raise NotKnownYet(f"There is no payment {report.provider_ref} of {provider} here.")
             apply(tx, payment.organization_id, payment.id, report.report, "webhook")
             return True
 

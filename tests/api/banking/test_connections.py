@@ -54,7 +54,7 @@ def test_a_flow_may_begin_without_a_body(service: Service, bank: Bank, owner: Or
     assert service.post("/v2/banking/connect", owner.key).status_code == 201
 
 
-def test_the_first_webhook_puts_the_connection_in_its_place(service: Service, bank: Bank, owner: Organization) -> None:
+def test_the_first_webhook_replaces_the_placeholder(service: Service, bank: Bank, owner: Organization) -> None:
     token = begin(service, owner)["pending_token"]
     finish(bank, token)
     [row] = listed(service, owner)
@@ -62,7 +62,7 @@ def test_the_first_webhook_puts_the_connection_in_its_place(service: Service, ba
     assert row["id"].isdigit()
     assert (row["provider_name"], row["provider_code"], row["country_code"]) == ("Musterbank", "musterbank_de", "DE")
     assert service.get(f"{CONNECTIONS}/{row['id']}", owner.key).json() == {"data": row}
-    # Whoever has only the token finds the connection by it.
+    # The token alone is enough to find the connection.
     assert service.get(f"{CONNECTIONS}/{token}", owner.key).json() == {"data": row}
     [event] = events(service, owner)
     assert event["event"] == "refresh_complete"
@@ -128,7 +128,7 @@ def test_what_an_error_means_for_the_connection(
     }  # fmt: skip
 
 
-def test_a_reconnect_keeps_the_id_and_mends_the_status(service: Service, bank: Bank, owner: Organization) -> None:
+def test_a_reconnect_keeps_the_id_and_restores_the_status(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(1))
     bank.deliver(
         kind="ConnectionFailed", error_class="InvalidCredentials", error_message="x", provider_ref=row.provider_ref
@@ -164,16 +164,16 @@ def test_a_manual_refresh(service: Service, bank: Bank, owner: Organization) -> 
     assert early.status_code == 409
     assert early.json()["next_refresh_possible_at"].startswith("2026-03-02T10:00")
     service.clock.advance(seconds=3600)
-    taken = service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key)
-    assert taken.status_code == 202
-    assert taken.json()["data"]["id"] == row.id
+    accepted = service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key)
+    assert accepted.status_code == 202
+    assert accepted.json()["data"]["id"] == row.id
     assert service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key).status_code == 409
     finish(bank, None, row.provider_ref)
     assert events(service, owner)[-1]["data"]["refresh_type"] == "manual"
     assert bank.provider.asked[0] == ("refresh", row.provider_ref, "manual")
 
 
-def test_a_refresh_that_the_provider_cannot_take(service: Service, bank: Bank, owner: Organization) -> None:
+def test_a_refresh_that_the_provider_does_not_support(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
     bank.provider.refusal = ProviderDown("The bank does not answer.")
     assert service.post(f"{CONNECTIONS}/{row.id}/refresh", owner.key).status_code == 503
@@ -192,7 +192,7 @@ def test_automatic_refreshes_are_four_a_day(service: Service, bank: Bank, owner:
     assert ("refresh", quiet.provider_ref, "automatic") not in bank.provider.asked
 
 
-def test_a_consent_that_has_run_out(service: Service, bank: Bank, owner: Organization) -> None:
+def test_an_expired_consent(service: Service, bank: Bank, owner: Organization) -> None:
     bank.connected(owner, consent_expires_at=START + DAY)
     assert service.db.write_now(refresh.expire_consents) == 0
     service.clock.advance(seconds=DAY // 1_000_000)
@@ -312,7 +312,7 @@ def test_accounts_are_listed_by_api_and_connection(service: Service, bank: Bank,
     assert set(account["extra"]) == {"iban", "holder_name", "transactions_count"}
 
 
-def test_an_error_told_twice_is_one_event(service: Service, bank: Bank, owner: Organization) -> None:
+def test_an_error_reported_twice_is_one_event(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner)
     for _ in range(2):
         bank.deliver(

@@ -1,4 +1,4 @@
-"""Ingest: however often and in whatever form a bank tells a booking, it is one transaction, and none is missed."""
+"""Ingest: however often and in whatever form a bank reports a booking, it is one transaction, and none is missed."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ def listed(service: Service, owner: Organization, **query: str) -> list[dict[str
 def test_overlapping_deliveries_make_no_duplicates(service: Service, bank: Bank, owner: Organization) -> None:
     days = [facts(number, f"Nr. {number}", f"2026-03-{number:02d}") for number in range(1, 21)]
     row = bank.connected(owner, *days[:10])
-    assert bank.tell(row, *days[5:15]).added == 5
-    assert bank.tell(row, *days[10:], *days[:10]).added == 5
-    assert bank.tell(row, *days) == (0, 0, 0)
+    assert bank.report(row, *days[5:15]).added == 5
+    assert bank.report(row, *days[10:], *days[:10]).added == 5
+    assert bank.report(row, *days) == (0, 0, 0)
     assert [item["description"] for item in listed(service, owner)] == [f"Nr. {number}" for number in range(1, 21)]
 
 
 def test_two_equal_bookings_of_one_day_are_two(service: Service, bank: Bank, owner: Organization) -> None:
     coffee = facts(-2_50, "Kaffee")
     row = bank.connected(owner, coffee, coffee)
-    assert bank.tell(row, coffee, coffee) == (0, 0, 0)
-    assert bank.tell(row, coffee, coffee, coffee).added == 1
+    assert bank.report(row, coffee, coffee) == (0, 0, 0)
+    assert bank.report(row, coffee, coffee, coffee).added == 1
     assert len(listed(service, owner)) == 3
 
 
-def test_the_bank_s_own_ids_tell_equal_bookings_apart(service: Service, bank: Bank, owner: Organization) -> None:
+def test_the_bank_s_own_ids_distinguish_equal_bookings(service: Service, bank: Bank, owner: Organization) -> None:
     one, two = (facts(-2_50, "Kaffee", provider_ref=ref) for ref in ("a", "b"))
     row = bank.connected(owner, one, two)
-    assert bank.tell(row, two) == (0, 0, 0)
+    assert bank.report(row, two) == (0, 0, 0)
     assert [item["duplicated"] for item in listed(service, owner)] == [False, False]
 
 
-def test_a_booking_told_again_under_another_id_is_marked(service: Service, bank: Bank, owner: Organization) -> None:
+def test_a_booking_reported_again_under_another_id_is_marked(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(-2_50, "Kaffee", provider_ref="a"))
-    bank.tell(row, facts(-2_50, "Kaffee", provider_ref="a"), facts(-2_50, "Kaffee", provider_ref="again"))
+    bank.report(row, facts(-2_50, "Kaffee", provider_ref="a"), facts(-2_50, "Kaffee", provider_ref="again"))
     assert [item["duplicated"] for item in listed(service, owner)] == [False, True]
 
 
 def test_an_id_that_the_bank_uses_again_is_another_booking(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(-1_00, "Gebühr Januar", "2026-01-31", provider_ref="9998"))
-    told = facts(-1_00, "Gebühr Februar", "2026-02-28", provider_ref="9998")
-    assert bank.tell(row, told).added == 1
-    assert bank.tell(row, facts(-9_00, "ganz anders", "2026-02-28", provider_ref="9998")).added == 1
+    fee = facts(-1_00, "Gebühr Februar", "2026-02-28", provider_ref="9998")
+    assert bank.report(row, fee).added == 1
+    assert bank.report(row, facts(-9_00, "ganz anders", "2026-02-28", provider_ref="9998")).added == 1
 
 
 def test_pending_becomes_posted_in_its_own_row(service: Service, bank: Bank, owner: Organization) -> None:
@@ -77,7 +77,7 @@ def test_pending_becomes_posted_in_its_own_row(service: Service, bank: Bank, own
         facts(-6_00, "nach Referenz", "2026-03-01", status="pending", end_to_end_id="E2E-1"),
         facts(-7_00, "nach  Text", "2026-03-01", status="pending"),
     )
-    counts = bank.tell(
+    counts = bank.report(
         row,
         facts(-5_10, "nach Kennung, mit Trinkgeld", "2026-03-12", provider_ref="p1"),
         facts(-6_00, "anders geschrieben", "2026-03-03", end_to_end_id="E2E-1"),
@@ -93,14 +93,14 @@ def test_pending_becomes_posted_in_its_own_row(service: Service, bank: Bank, own
 
 def test_posted_never_becomes_pending_again(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(-5_00, "Karte", provider_ref="x"))
-    bank.tell(row, facts(-5_00, "Karte", provider_ref="x", status="pending"))
+    bank.report(row, facts(-5_00, "Karte", provider_ref="x", status="pending"))
     assert [item["status"] for item in listed(service, owner)] == ["posted"]
 
 
 def test_a_late_back_dated_arrival_gets_a_higher_id(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(1, "neu", "2026-03-01"))
     [first] = listed(service, owner)
-    bank.tell(row, facts(1, "neu", "2026-03-01"), facts(2, "alt", "2025-12-24"))
+    bank.report(row, facts(1, "neu", "2026-03-01"), facts(2, "alt", "2025-12-24"))
     [late] = listed(service, owner, from_id=first["id"])
     assert late["made_on"] == "2025-12-24"
     assert int(late["id"]) > int(first["id"])
@@ -110,7 +110,7 @@ def test_what_is_stored_for_the_answer_agrees_with_what_is_searched(
     service: Service, bank: Bank, owner: Organization
 ) -> None:
     row = bank.connected(owner, facts(-5_00, "EREF+E1 SVWZ+a", status="pending"), facts(7, "b", provider_ref="r"))
-    bank.tell(row, facts(-5_00, "EREF+E1 SVWZ+a", "2026-03-02"), facts(7, "b geändert", provider_ref="r"))
+    bank.report(row, facts(-5_00, "EREF+E1 SVWZ+a", "2026-03-02"), facts(7, "b geändert", provider_ref="r"))
 
     def stored(tx: Tx) -> list[tuple[Any, ...]]:
         return tx.all(
@@ -120,10 +120,10 @@ def test_what_is_stored_for_the_answer_agrees_with_what_is_searched(
     rows = service.db.read_now(stored)
     assert len(rows) == 2
     for number, account, made_on, amount_minor, status, end_to_end_id, payment_id, wire in rows:
-        told = msgspec.json.decode(wire)
-        assert (told["id"], told["account_id"], told["made_on"]) == (str(number), str(account), made_on)
-        assert (round(told["amount"] * 100), told["status"]) == (amount_minor, status)
-        assert (told["extra"]["end_to_end_id"], told["payment_id"]) == (end_to_end_id, payment_id)
+        answer = msgspec.json.decode(wire)
+        assert (answer["id"], answer["account_id"], answer["made_on"]) == (str(number), str(account), made_on)
+        assert (round(answer["amount"] * 100), answer["status"]) == (amount_minor, status)
+        assert (answer["extra"]["end_to_end_id"], answer["payment_id"]) == (end_to_end_id, payment_id)
 
 
 def test_a_reader_walking_by_id_sees_every_row_once_while_eight_write(
@@ -135,10 +135,10 @@ def test_a_reader_walking_by_id_sees_every_row_once_while_eight_write(
 
     def write(number: int) -> None:
         try:
-            told = []
+            reported = []
             for step in range(rounds):
-                told += [facts(number + 1, f"{number}/{step}/{item}") for item in range(each)]
-                bank.tell(rows[number], *told)
+                reported += [facts(number + 1, f"{number}/{step}/{item}") for item in range(each)]
+                bank.report(rows[number], *reported)
         except BaseException as error:
             errors.append(error)
 
@@ -147,7 +147,7 @@ def test_a_reader_walking_by_id_sees_every_row_once_while_eight_write(
     cursor = 0
     for thread in threads:
         thread.start()
-    # The feed is one order over all accounts of the organisation; ids are taken from the same counters.
+    # The feed is one order over all accounts of the organisation; ids come from the same counters.
     while any(thread.is_alive() for thread in threads):
         cursor = _walk(service, owner, cursor, seen)
     for thread in threads:
@@ -170,7 +170,7 @@ def test_from_id_misses_nothing_while_eight_write_to_one_account(
 
     def write(number: int) -> None:
         for step in range(rounds):
-            bank.tell(row, *(facts(number + 1, f"{number}/{step}/{item}") for item in range(each)))
+            bank.report(row, *(facts(number + 1, f"{number}/{step}/{item}") for item in range(each)))
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
     seen: list[int] = []
@@ -198,15 +198,15 @@ _bookings = st.lists(st.tuples(st.integers(1, 28), st.integers(-3, 3).filter(boo
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_bookings, st.lists(st.tuples(st.integers(0, 27), st.integers(1, 28)), max_size=6))
-def test_windows_told_in_any_order_come_to_the_same(
+def test_windows_reported_in_any_order_give_the_same_result(
     service: Service, bookings: list[tuple[int, int, str]], windows: list[tuple[int, int]]
 ) -> None:
-    """A bank tells whole days, in windows that overlap as they like: in the end each booking is there as often as it is."""
+    """A bank reports whole days, in windows that overlap arbitrarily: in the end each booking is stored as often as it happened."""
     owner = service.organization(credits_granted=10)
     bank = Bank(service)
     row = bank.connected(owner)
     days = [facts(amount, text, f"2026-03-{day:02d}") for day, amount, text in bookings]
     for start, length in [*windows, (0, 31)]:
-        bank.tell(row, *(item for item in days if start < item.made_on.day <= start + length))
+        bank.report(row, *(item for item in days if start < item.made_on.day <= start + length))
     found = sorted((item["made_on"], item["amount"], item["description"]) for item in listed(service, owner))
     assert found == sorted((item.made_on.isoformat(), item.amount_minor / 100, item.description) for item in days)

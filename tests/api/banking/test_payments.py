@@ -1,4 +1,4 @@
-"""Payments: intent, bank, reports. Status, credits and event change together, whoever reports what in which order."""
+"""Payments: status, credits and events change together, whatever is reported by whom and in which order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.payments.poll import poll_due_payments
-from kontobahn.banking.payments.transitions import FINAL, TRANSITIONS
 from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown, ProviderRefused
 from kontobahn.clock import DAY, HOUR
 from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
@@ -35,15 +34,15 @@ def pay(service: Service, owner: Organization, **more: Any) -> Any:
     return service.post(PAYMENTS, owner.key, json=body, headers=headers)
 
 
-def told(service: Service, owner: Organization) -> list[tuple[str, str]]:
+def payment_events(service: Service, owner: Organization) -> list[tuple[str, str]]:
     return [
         (event["event"], event["data"]["status"]) for event in events(service, owner) if "payment_id" in event["data"]
     ]
 
 
-def report(bank: Bank, payment: dict[str, Any], *said: Any, delivery_id: str | None = None) -> None:
+def report(bank: Bank, payment: dict[str, Any], *reported: Any, delivery_id: str | None = None) -> None:
     answer = bank.deliver(
-        delivery_id, kind="PaymentReported", provider_ref=f"bank-{payment['end_to_end_id']}", report=list(said)
+        delivery_id, kind="PaymentReported", provider_ref=f"bank-{payment['end_to_end_id']}", report=list(reported)
     )
     assert answer.status_code == 200, answer.text
 
@@ -79,11 +78,11 @@ def test_a_payment_is_made_with_its_credits_reserved(service: Service, bank: Ban
 
 def test_the_credits_are_charged_when_it_is_settled(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner).json()["data"]
-    for said in ("authorizing", "processing", "settled"):
-        report(bank, payment, said, "ACSC")
+    for reported in ("authorizing", "processing", "settled"):
+        report(bank, payment, reported, "ACSC")
     balance = service.balance(owner)
     assert (balance.reserved, balance.spent) == (0, 3)
-    assert told(service, owner) == [
+    assert payment_events(service, owner) == [
         ("payment_update", "initiated"), ("payment_update", "authorizing"), ("payment_update", "processing"),
         ("payment_update", "settled"),
     ]  # fmt: skip
@@ -106,7 +105,7 @@ def test_the_credits_are_given_back_when_it_does_not_happen(
     assert (history[-1]["error_class"], history[-1]["error_message"]) == ("PaymentFailed", "Konto erloschen")
 
 
-def test_one_more_confirmation_is_told_as_progress(service: Service, bank: Bank, owner: Organization) -> None:
+def test_one_more_confirmation_is_reported_as_progress(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner, custom_fields={"a": 1}).json()["data"]
     report(bank, payment, "initiated_info_required")
     progress = events(service, owner)[-1]
@@ -138,11 +137,11 @@ def test_custom_fields_are_in_events_only_if_they_were_given(service: Service, o
 def test_late_repeated_and_unknown_reports_change_nothing(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner).json()["data"]
     report(bank, payment, "processing", "ACSP")
-    before = told(service, owner)
+    before = payment_events(service, owner)
     report(bank, payment, "authorizing")
     report(bank, payment, "processing", "PDNG")
     report(bank, payment, None, "XXXX")
-    assert told(service, owner) == before
+    assert payment_events(service, owner) == before
     [row] = service.get(PAYMENTS, owner.key).json()["data"]
     assert (row["status"], row["raw_provider_status"]) == ("processing", "XXXX")
 
@@ -165,18 +164,18 @@ def test_a_delivery_is_applied_once(service: Service, bank: Bank, owner: Organiz
     payment = pay(service, owner).json()["data"]
     for _ in range(3):
         report(bank, payment, "authorizing", delivery_id="same")
-    assert told(service, owner)[1:] == [("payment_update", "authorizing")]
+    assert payment_events(service, owner)[1:] == [("payment_update", "authorizing")]
 
 
 def test_an_executed_payment_is_settled_by_its_booked_debit(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner).json()["data"]
     [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
-    connection = service.db.read_now(_connection, owner, row["id"])
+    connection = service.db.read_now(connections.get, owner.id, row["id"])
     debit = facts(-12_34, f"EREF+{payment['end_to_end_id']} SVWZ+Rechnung", end_to_end_id=payment["end_to_end_id"])
-    bank.tell(connection, debit._replace(status="pending"))
+    bank.report(connection, debit._replace(status="pending"))
     report(bank, payment, "executed", "ACSC")
     assert status(service, owner, payment) == "executed"
-    bank.tell(connection, debit)
+    bank.report(connection, debit)
     assert status(service, owner, payment) == "settled"
     assert service.balance(owner).spent == 3
     [transaction] = service.get(
@@ -188,17 +187,13 @@ def test_an_executed_payment_is_settled_by_its_booked_debit(service: Service, ba
 def test_a_debit_that_comes_before_executed_settles_then(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner).json()["data"]
     [row] = service.get("/v2/banking/connections", owner.key).json()["data"]
-    connection = service.db.read_now(_connection, owner, row["id"])
+    connection = service.db.read_now(connections.get, owner.id, row["id"])
     wrong_amount = facts(-12_33, "EREF", end_to_end_id=payment["end_to_end_id"])
-    bank.tell(connection, wrong_amount)
+    bank.report(connection, wrong_amount)
     report(bank, payment, "executed")
     assert status(service, owner, payment) == "executed"
-    bank.tell(connection, wrong_amount, facts(-12_34, "EREF", end_to_end_id=payment["end_to_end_id"]))
+    bank.report(connection, wrong_amount, facts(-12_34, "EREF", end_to_end_id=payment["end_to_end_id"]))
     assert status(service, owner, payment) == "settled"
-
-
-def _connection(tx: Any, owner: Organization, connection_id: str) -> Any:
-    return connections.get(tx, owner.id, connection_id)
 
 
 def test_a_creation_without_an_answer_is_neither_repeated_nor_failed(
@@ -233,7 +228,7 @@ def test_what_the_bank_never_got_fails_after_it_was_looked_for(
     assert service.balance(owner).available == 100
 
 
-def test_a_refusal_at_creation_is_an_end(service: Service, bank: Bank, owner: Organization) -> None:
+def test_a_refusal_at_creation_is_final(service: Service, bank: Bank, owner: Organization) -> None:
     bank.provider.creation = ProviderRefused("PaymentValidationError", "Limit überschritten", "RJCT")
     payment = pay(service, owner).json()["data"]
     assert payment["status"] == "rejected"
@@ -388,17 +383,7 @@ def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organiz
         assert service.get(PAYMENTS, owner.key, params=query).status_code == 400
 
 
-def test_the_table_of_transitions_has_no_way_out_of_an_end() -> None:
-    assert {"settled", "failed", "rejected"} == FINAL
-    for before, following in TRANSITIONS.items():
-        assert before not in following
-        if before not in FINAL:
-            assert {"settled", "failed", "rejected"} <= set(following)
-    assert "initiated_info_required" in TRANSITIONS["authorizing"]
-    assert "initiated_info_required" not in TRANSITIONS["authorized"]
-
-
-def test_asking_again_and_again_leaves_no_trace(service: Service, bank: Bank, owner: Organization) -> None:
+def test_repeated_polling_leaves_no_trace(service: Service, bank: Bank, owner: Organization) -> None:
     payment = pay(service, owner).json()["data"]
     path = f"{PAYMENTS}/{payment['id']}"
     before = service.get(f"{path}/history", owner.key).json()

@@ -71,7 +71,7 @@ def test_a_list_has_every_field_of_the_contract(service: Service, bank: Bank, ow
 
 def test_by_value_date_then_id_or_by_id(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(1, "a", "2026-03-02"), facts(2, "b", "2026-03-01"))
-    bank.tell(row, facts(1, "a", "2026-03-02"), facts(2, "b", "2026-03-01"), facts(3, "late", "2026-02-01"))
+    bank.report(row, facts(1, "a", "2026-03-02"), facts(2, "b", "2026-03-01"), facts(3, "late", "2026-02-01"))
     by_date = service.get(LIST, owner.key, params={"connection_id": row.id}).json()["data"]
     assert [item["description"] for item in by_date] == ["late", "b", "a"]
     by_id = service.get(LIST, owner.key, params={"connection_id": row.id, "sort": "id"}).json()["data"]
@@ -108,7 +108,7 @@ def test_a_connection_covers_its_accounts_in_one_order(service: Service, bank: B
     row = bank.connected(
         owner, facts(1, "a", "2026-03-03"), facts(2, "b", "2026-03-01", account_ref="savings"), accounts=both
     )
-    bank.tell(row, facts(1, "a", "2026-03-03"), facts(3, "c", "2026-03-02"),
+    bank.report(row, facts(1, "a", "2026-03-03"), facts(3, "c", "2026-03-02"),
               facts(2, "b", "2026-03-01", account_ref="savings"), accounts=both)  # fmt: skip
     first, second = account_id(service, owner), account_id(service, owner, 1)
 
@@ -146,7 +146,7 @@ def test_each_call_costs_one_credit(service: Service, bank: Bank, owner: Organiz
 # --- The feed of changes
 
 
-def test_the_feed_tells_what_an_id_cursor_cannot(service: Service, bank: Bank, owner: Organization) -> None:
+def test_the_feed_reports_what_an_id_cursor_cannot(service: Service, bank: Bank, owner: Organization) -> None:
     waiting = facts(-5_00, "Karte", "2026-03-01", status="pending")
     row = bank.connected(owner, waiting, facts(1, "bleibt"))
     first = _feed(service, owner, "")
@@ -154,7 +154,7 @@ def test_the_feed_tells_what_an_id_cursor_cannot(service: Service, bank: Bank, o
         ("added", "pending"), ("added", "posted"),
     ]  # fmt: skip
     service.clock.advance(seconds=60)
-    bank.tell(row, facts(-5_00, "Karte", "2026-03-03"), facts(1, "bleibt"))
+    bank.report(row, facts(-5_00, "Karte", "2026-03-03"), facts(1, "bleibt"))
     [change] = _feed(service, owner, first["cursor"])["data"]
     assert change["change"] == "modified"
     assert change["id"] == first["data"][0]["id"]
@@ -163,15 +163,15 @@ def test_the_feed_tells_what_an_id_cursor_cannot(service: Service, bank: Bank, o
     assert change["transaction"]["updated_at"] > change["transaction"]["created_at"]
 
 
-def test_the_feed_tells_what_was_removed(service: Service, bank: Bank, owner: Organization) -> None:
+def test_the_feed_reports_what_was_removed(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, facts(-5_00, "Reservierung", status="pending"), facts(1, "bleibt"))
     cursor = _feed(service, owner, "")["cursor"]
-    bank.tell(row, facts(1, "bleibt"))
+    bank.report(row, facts(1, "bleibt"))
     withdrawn = _feed(service, owner, cursor)
     assert [(item["change"], item["transaction"]) for item in withdrawn["data"]] == [("removed", None)]
     service.request("DELETE", f"/v2/banking/connections/{row.id}", owner.key)
     assert [item["change"] for item in _feed(service, owner, withdrawn["cursor"])["data"]] == ["removed"]
-    # Whoever begins now was never told of them.
+    # A reader that starts now never saw them.
     assert _feed(service, owner, "")["data"] == []
 
 

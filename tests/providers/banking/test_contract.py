@@ -33,7 +33,7 @@ class Adapter(NamedTuple):
     owner: Organization
     provider: BankProvider
     connection: ConnectionRow
-    # The provider's name for an account that can pay, and its IBAN.
+    # The provider's reference of an account that can pay, and its IBAN.
     account_ref: str
     iban: str
 
@@ -65,7 +65,7 @@ ADAPTERS: dict[str, Callable[[Service], Adapter]] = {"sandbox": sandbox}
 
 @pytest.fixture
 def engine() -> str:
-    """What an adapter does differs by adapter, not by engine; those are tried through the calls."""
+    """Adapters do not differ by engine; the engines are covered by the tests of the calls."""
     return "sqlite"
 
 
@@ -82,7 +82,7 @@ def refusal(adapter: Adapter, coroutine: Any) -> str:
     return caught.value.error_class
 
 
-def test_what_it_tells_hangs_together_and_says_nothing_new_the_second_time(adapter: Adapter) -> None:
+def test_a_snapshot_is_consistent_and_brings_nothing_new_the_second_time(adapter: Adapter) -> None:
     snapshot: Snapshot = adapter.ask(adapter.provider.fetch(adapter.connection.provider_ref))
     assert snapshot.connection.provider_ref == adapter.connection.provider_ref
     accounts = [account.provider_ref for account in snapshot.accounts]
@@ -91,14 +91,14 @@ def test_what_it_tells_hangs_together_and_says_nothing_new_the_second_time(adapt
     refs = [facts.provider_ref for facts in snapshot.transactions if facts.provider_ref is not None]
     assert len(set(refs)) == len(refs)
 
-    def take(tx: Tx) -> Counts:
+    def ingest(tx: Tx) -> Counts:
         connections.lock(tx, adapter.owner.id, adapter.connection.id)
         return flows.ingest_snapshot(tx, adapter.connection, snapshot)
 
-    assert adapter.service.db.write_now(take) == Counts(0, 0, 0)
+    assert adapter.service.db.write_now(ingest) == Counts(0, 0, 0)
 
 
-def test_a_connect_flow_has_an_address_that_runs_out(adapter: Adapter) -> None:
+def test_a_connect_flow_has_an_address_that_expires(adapter: Adapter) -> None:
     request = ConnectRequest("pending_x", adapter.connection.api, None, (), None)
     start = adapter.ask(adapter.provider.start_connect(request))
     assert start.connect_url.startswith(adapter.service.base_url)
@@ -115,7 +115,7 @@ def test_a_connection_that_is_not_there_is_refused_and_ending_it_is_no_error(ada
         assert refusal(adapter, provider.refresh(gone, "manual"))
 
 
-def test_an_order_is_taken_once_and_found_by_its_end_to_end_id(adapter: Adapter) -> None:
+def test_an_order_is_accepted_once_and_found_by_its_end_to_end_id(adapter: Adapter) -> None:
     provider, order = adapter.provider, adapter.order()
     assert adapter.ask(provider.find_payment(order)) is None
     start: PaymentStart = adapter.ask(provider.create_payment(order))
@@ -128,7 +128,7 @@ def test_an_order_is_taken_once_and_found_by_its_end_to_end_id(adapter: Adapter)
     assert adapter.ask(provider.find_payment(adapter.order(end_to_end_id="KB2-0A0B0C0D"))) is None
 
 
-def test_an_order_that_cannot_be_is_refused_and_not_there(adapter: Adapter) -> None:
+def test_an_impossible_order_is_refused_and_does_not_exist(adapter: Adapter) -> None:
     for wrong in ({"account_ref": "nobody"}, {"connection_ref": "nobody"}):
         order = adapter.order(**wrong)
         assert refusal(adapter, adapter.provider.create_payment(order))
@@ -136,7 +136,7 @@ def test_an_order_that_cannot_be_is_refused_and_not_there(adapter: Adapter) -> N
     assert refusal(adapter, adapter.provider.payment_status("nobody"))
 
 
-def test_what_it_did_not_sign_is_not_its_own(adapter: Adapter) -> None:
+def test_a_delivery_that_it_did_not_sign_is_refused(adapter: Adapter) -> None:
     for headers in ({}, {"webhook-id": "x", "webhook-timestamp": "1", "webhook-signature": "v1,x"}):
         with pytest.raises(BadSignature):
             adapter.provider.read_webhook(headers, b"{}")

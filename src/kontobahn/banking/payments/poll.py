@@ -63,7 +63,7 @@ async def poll_due_payments(context: Context) -> None:
             try:
                 await ask_bank(context, row)
             except (Unavailable, SetupError) as error:
-                log.warning("payment_not_asked_after", payment_id=row.id, detail=str(error))
+                log.warning("payment_poll_failed", payment_id=row.id, detail=str(error))
 
 
 def _claim_due(tx: Tx) -> list[PaymentRow]:

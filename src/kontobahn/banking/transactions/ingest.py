@@ -21,6 +21,7 @@ from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.formats import purpose
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
@@ -31,6 +32,7 @@ CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
 _BLANKS = re.compile(r"\s+")
 
+# Written from plain tuples in this order: it runs for every booking of an import.
 _INSERT = (
     "INSERT INTO banking_transactions (account_id, id, made_on, amount_minor, status, provider_ref, fingerprint, statement,"
     " end_to_end_id, payment_id, first_change, last_change, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -39,7 +41,6 @@ _UPDATE = (
     "UPDATE banking_transactions SET made_on = ?, amount_minor = ?, status = ?, provider_ref = ?, fingerprint = ?,"
     " statement = ?, end_to_end_id = ?, payment_id = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?"
 )
-_KNOWN = "SELECT id, made_on, amount_minor, status, provider_ref, fingerprint, statement, end_to_end_id FROM banking_transactions"
 
 
 class KnownRow(NamedTuple):
@@ -53,6 +54,9 @@ class KnownRow(NamedTuple):
     fingerprint: str
     statement: str | None
     end_to_end_id: str | None
+
+
+KNOWN = Table("banking_transactions", KnownRow)
 
 
 class Counts(NamedTuple):
@@ -90,17 +94,15 @@ class TransactionIngest:
 
     def remove_missing_pending(self) -> None:
         """Removes pending rows that a complete delivery left out: the bank has withdrawn them."""
-        for row in self._tx.all(f"{_KNOWN} WHERE account_id = ? AND status = 'pending'", self._account.id):
-            known = KnownRow(*row)
+        for known in KNOWN.all(self._tx, "account_id = ? AND status = 'pending'", self._account.id):
             if known.id not in self._matched:
                 self._remove(known)
 
     def remove_unbooked(self, closed_on: str, pending_before: str) -> None:
         """After a booked statement up to a day: removes rows reported as posted by then that no statement contains."""
-        for row in self._tx.all(
-            f"{_KNOWN} WHERE account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
+        for known in KNOWN.all(
+            self._tx, "account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
         ):
-            known = KnownRow(*row)
             if known.id in self._matched:
                 continue
             if known.made_on <= pending_before if known.status == "pending" else self._posted_on(known) <= closed_on:
@@ -127,13 +129,13 @@ class TransactionIngest:
             )
         new: list[tuple[TransactionFacts, str, bool]] = []
         for facts in chunk:
-            mark = fingerprint(facts)
-            known, duplicated = self._find(facts, mark)
+            fingerprint = _fingerprint_of(facts)
+            known, duplicated = self._find(facts, fingerprint)
             if known is None:
-                new.append((facts, mark, duplicated))
+                new.append((facts, fingerprint, duplicated))
             else:
                 self._matched.add(known.id)
-                self._update(known, facts, mark)
+                self._update(known, facts, fingerprint)
         self._insert(new)
 
     # --- Finding a booking's row
@@ -148,11 +150,11 @@ class TransactionIngest:
             self._loaded = min(first, low), max(last, high)
         for start, end in ranges:
             if start <= end:
-                for row in self._tx.all(
-                    f"{_KNOWN} WHERE account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
+                for known in KNOWN.all(
+                    self._tx, "account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
                     self._account.id, start.isoformat(), end.isoformat(),
                 ):  # fmt: skip
-                    self._remember(KnownRow(*row))
+                    self._remember(known)
 
     def _remember(self, known: KnownRow) -> None:
         if known.id in self._matched:
@@ -165,7 +167,7 @@ class TransactionIngest:
         if known.status == "pending":
             self._pending.setdefault(known.amount_minor, []).append(known)
 
-    def _find(self, facts: TransactionFacts, mark: str) -> tuple[KnownRow | None, bool]:
+    def _find(self, facts: TransactionFacts, fingerprint: str) -> tuple[KnownRow | None, bool]:
         """Returns this booking's row; if there is none, also whether the bank seems to have reported it twice."""
         if self._was_empty:
             return None, False
@@ -173,7 +175,7 @@ class TransactionIngest:
             if self._is_free(known) and (known.status == "pending" or known.amount_minor == facts.amount_minor):
                 return known, False
         duplicated = False
-        for known in self._by_content.get((facts.amount_minor, mark), ()):
+        for known in self._by_content.get((facts.amount_minor, fingerprint), ()):
             if known.provider_ref and facts.provider_ref and known.provider_ref != facts.provider_ref:
                 # Two ids mean two bookings. One booking reported under two ids looks the same, so it is only marked.
                 duplicated = duplicated or known.status == facts.status == "posted"
@@ -207,11 +209,10 @@ class TransactionIngest:
                 if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
             ]
         # A pending row may be posted on a day outside the loaded range.
-        rows = self._tx.all(
-            f"{_KNOWN} WHERE account_id = ? AND provider_ref = ? AND status = 'pending'",
+        return KNOWN.all(
+            self._tx, "account_id = ? AND provider_ref = ? AND status = 'pending'",
             self._account.id, facts.provider_ref,
         )  # fmt: skip
-        return [KnownRow(*row) for row in rows]
 
     def _is_free(self, known: KnownRow) -> bool:
         return known.id not in self._matched
@@ -227,11 +228,11 @@ class TransactionIngest:
         now = to_datetime(tx.now)
         rows = []
         debits: list[tuple[int, int]] = []
-        for offset, (facts, mark, duplicated) in enumerate(new):
+        for offset, (facts, fingerprint, duplicated) in enumerate(new):
             number = first_id + offset
-            end_to_end_id, parsed, extra = parse_description(facts)
+            end_to_end_id, parsed, extra = _parse_description(facts)
             payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
-            row = Transaction(
+            wire = Transaction(
                 id=str(number),
                 account_id=str(account.id),
                 payment_id=None if payment is None else str(payment),
@@ -249,8 +250,8 @@ class TransactionIngest:
                 updated_at=now,
             )
             rows.append((
-                account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref, mark,
-                facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(row),
+                account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref,
+                fingerprint, facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(wire),
             ))  # fmt: skip
             self._matched.add(number)
             self._count(facts.status, 1)
@@ -261,7 +262,7 @@ class TransactionIngest:
         for payment, amount_minor in debits:
             apply_debit(tx, account.organization_id, payment, amount_minor)
 
-    def _update(self, known: KnownRow, facts: TransactionFacts, mark: str) -> None:
+    def _update(self, known: KnownRow, facts: TransactionFacts, fingerprint: str) -> None:
         """Updates a row to what the bank reports now, if that is anything new."""
         if known.status == "posted" and facts.status == "pending":
             return
@@ -269,7 +270,7 @@ class TransactionIngest:
         wire = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, known.id)
         assert wire is not None
         before = _decode(wire[0])
-        end_to_end_id, parsed, extra = parse_description(facts)
+        end_to_end_id, parsed, extra = _parse_description(facts)
         payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
         after = msgspec.structs.replace(
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
@@ -286,7 +287,7 @@ class TransactionIngest:
         after.updated_at = to_datetime(tx.now)
         change = numbers.take(tx, account.organization_id, "change")
         tx.run(
-            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref, mark,
+            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref, fingerprint,
             facts.statement or known.statement, end_to_end_id, payment, change, encode_text(after), account.id, known.id,
         )  # fmt: skip
         self._count(known.status, -1)
@@ -315,7 +316,7 @@ class TransactionIngest:
             self._pending_count += step
 
 
-def parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
+def _parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
     """Parses the description. Fields that the bank sent separately take precedence."""
     text = purpose.parse(facts.description)
     parsed = text.parsed()
@@ -325,7 +326,7 @@ def parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionP
     return end_to_end_id, DescriptionParsed(**parsed), extra
 
 
-def fingerprint(facts: TransactionFacts) -> str:
+def _fingerprint_of(facts: TransactionFacts) -> str:
     """A digest of a booking's content that survives different line breaks."""
     content = (
         facts.made_on.isoformat(), str(facts.amount_minor), facts.currency_code, _normalised(facts.description),
@@ -343,7 +344,7 @@ def _became(known: KnownRow, facts: TransactionFacts) -> bool:
     if known.end_to_end_id and known.end_to_end_id == facts.end_to_end_id:
         return True
     days = _days_between(known.made_on, facts.made_on)
-    return days <= MAX_SHIFT.days and known.fingerprint == fingerprint(
+    return days <= MAX_SHIFT.days and known.fingerprint == _fingerprint_of(
         facts._replace(made_on=date.fromisoformat(known.made_on))
     )
 
