@@ -17,6 +17,7 @@ from kontobahn import errors, limits, outbound
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.server import BODY_SECONDS
+from kontobahn.app import scheduled_jobs
 from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
 from kontobahn.clock import MINUTE
@@ -136,6 +137,13 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         elif row["Setting"] != "planned":
             assert getattr(Settings(), row["Setting"]) == value, row["What"]
     assert fixed == {}
+
+
+@on_sqlite
+def test_the_jobs_are_those_of_the_service(start_service: ServiceFactory) -> None:
+    jobs = scheduled_jobs(start_service().application.context)
+    documented = [(row["Job"], row["Every"]) for row in table(ROOT / "docs" / "architecture.md", "Jobs")]
+    assert documented == [(job.name, f"{job.every_seconds} s") for job in jobs]
 
 
 def test_every_status_of_an_error_is_documented_and_no_other() -> None:
