@@ -137,15 +137,15 @@ async def ours(
     """Events written, then delivered: healthy deliveries a second, from the first attempt to the last outcome written down."""
     for first in range(start, start + events, 500):
         await db.write(emit_round, ids, first, min(500, start + events - first))
-    door = OutboundClient(Rule.of_setting(settings.webhook_allow))
-    deliverer = Deliverer(db, open_vault(settings), door, settings, SystemClock(), Metrics())
+    client = OutboundClient(Rule.of_setting(settings.webhook_allow))
+    deliverer = Deliverer(db, open_vault(settings), client, settings, SystemClock(), Metrics())
     began = time.perf_counter()
     deliverer.start()
     while await db.read(_waiting, ids[DEAD:]):
         await asyncio.sleep(0.05)
     seconds = time.perf_counter() - began
     await deliverer.stop()
-    await door.close()
+    await client.close()
     return events * (ORGANIZATIONS - DEAD) / ORGANIZATIONS / seconds
 
 

@@ -129,6 +129,10 @@ class Service:
         ledger = self.application.api._dependencies.context.part(Ledger)
         return ledger.providers
 
+    def forget_callers(self) -> None:
+        """Empties the cache of principals, as the time would that the tests do not wait."""
+        self.application.authenticator._cached.clear()
+
     def balance(self, organization: Organization) -> credits.Balance:
         return self.db.read_now(credits.balance, organization.id)
 

@@ -16,7 +16,7 @@ import pytest
 from kontobahn import errors, limits, outbound
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.server import BODY_SECONDS
+from kontobahn.api.exchange import BODY_SECONDS
 from kontobahn.app import scheduled_jobs
 from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
@@ -118,14 +118,14 @@ def test_a_limit_is_counted_by_what_is_documented(start_service: ServiceFactory,
 
 def test_sizes_and_times_are_those_of_the_settings() -> None:
     fixed = {
-        "idempotency key, length": idempotency.LONGEST_KEY,
+        "idempotency key, length": idempotency.MAX_KEY_LENGTH,
         "time for a request body to arrive": BODY_SECONDS,
         "receipt image, decoded (20 MB)": kassenbuch.MAX_IMAGE_BYTES,
         "receipt images of one entry": kassenbuch.MAX_IMAGES,
         "lines of one cash book entry": kassenbuch.MAX_LINES,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
-        "webhook URL, length": outbound.LONGEST_URL,
+        "webhook URL, length": outbound.MAX_URL_LENGTH,
         "events of one page": event_log.MAX_EVENTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
         "tickets added by one call": ticket_routes.MAX_TICKETS,

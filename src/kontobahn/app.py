@@ -13,13 +13,14 @@ from typing import Any
 from kontobahn import __version__, credits, limits, log
 from kontobahn.access import audit, sessions
 from kontobahn.access.audit import Actor
-from kontobahn.access.gate import Gate
+from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, Routes, collect
+from kontobahn.api.exchange import Receive, Scope
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.server import Api, ApiDependencies, Receive, Scope
+from kontobahn.api.server import Api, ApiDependencies
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import sessions as auth_sessions
@@ -126,12 +127,12 @@ class Application:
         self._refuse_unknown_prices()
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
         self.outbound, self.watch = context.part(Events)
-        self.gate = Gate(self.db, self.vault, self.clock)
+        self.authenticator = Authenticator(self.db, self.vault, self.clock)
         self.api = Api(
             ApiDependencies(
                 context=context,
                 clock=self.clock,
-                gate=self.gate,
+                authenticator=self.authenticator,
                 windows=self.windows,
                 groups=limits.groups(settings),
                 usage=self.usage,
@@ -270,7 +271,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
     db = context.db
 
     async def expire_reservations() -> None:
-        while await db.write(credits.expire_stale_holds, most=500) == 500:
+        while await db.write(credits.expire_stale_holds, limit=500) == 500:
             pass
 
     async def lapse_grants() -> None:

@@ -1,15 +1,17 @@
 """Credits: granted, reserved before a call, confirmed after it, expired when it fails. Whole numbers, double entry.
 
 Every movement goes from one pot to another (issued → available → reserved → spent, or back, or lapsed) and is a line of the
-statement. Which grant a credit came from is settled only when the set of live grants changes: in between, the earliest to
-expire is used first, and the order of the calls makes no difference.
+statement. Which grant a credit came from is settled only when the set of live grants changes: until then the earliest to
+expire counts as used first, and the order of the calls makes no difference.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from kontobahn.clock import SECOND
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, NotFound, OutOfCredits, Unavailable
 from kontobahn.ids import new_id
 
@@ -24,6 +26,8 @@ class Cause(NamedTuple):
 
 
 class Hold(NamedTuple):
+    """Credits set aside, and what is left available."""
+
     id: str
     amount: int
     available: int
@@ -53,8 +57,28 @@ class Movement(NamedTuple):
     quelle: str
 
 
+class _HoldRow(NamedTuple):
+    organization_id: str
+    id: str
+    amount: int
+    state: str
+    created_at: int
+    expires_at: int
+    request_id: str
+    endpoint: str
+    api_key_id: str | None
+    quelle: str
+
+
+_HOLDS = Table("credit_holds", _HoldRow)
+_MOVEMENTS = Table("credit_movements", Movement)
+_INSERT_MOVEMENT = (
+    f"INSERT INTO credit_movements (organization_id, {_MOVEMENTS.columns}) VALUES (?{', ?' * len(Movement._fields)})"
+)
+
+
 class HoldLapsed(Unavailable):
-    """A call outlived its reservation; the effect must not be kept."""
+    """The call took longer than its reservation; its effect must not be kept."""
 
 
 NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")
@@ -79,7 +103,7 @@ def balance(tx: Tx, organization_id: str) -> Balance:
 
 
 def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None = None, note: str = "") -> str:
-    """Give credits, for ever or until an instant; the answer is the grant's id."""
+    """Grants credits, for ever or until an instant. Returns the grant's id."""
     if amount < 1:
         raise Conflict("A grant must be at least one credit.")
     if expires_at is not None and expires_at <= tx.now:
@@ -98,7 +122,10 @@ def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None =
 
 
 def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Hold:
-    """Set credits aside for a call or a payment; OutOfCredits where they do not suffice."""
+    """Sets credits aside for a call (`Call.cause` says which). Raises OutOfCredits if there are too few.
+
+    For `hold_seconds`: a call's reservation lives as long as a call may take, a payment's until the payment is settled.
+    """
     row = _take(tx, organization_id, amount)
     if row is None:
         _lapse(tx, organization_id)
@@ -106,18 +133,25 @@ def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cau
     if row is None:
         raise OutOfCredits(benoetigt=amount, verfuegbar=balance(tx, organization_id).available)
     hold_id = new_id()
-    tx.run(
-        "INSERT INTO credit_holds"
-        " (organization_id, id, amount, state, created_at, expires_at, request_id, endpoint, api_key_id, quelle)"
-        " VALUES (?, ?, ?, 'reserved', ?, ?, ?, ?, ?, ?)",
-        organization_id, hold_id, amount, tx.now, tx.now + hold_seconds * 1_000_000, *cause,
-    )  # fmt: skip
+    hold = _HoldRow(
+        organization_id=organization_id,
+        id=hold_id,
+        amount=amount,
+        state="reserved",
+        created_at=tx.now,
+        expires_at=tx.now + hold_seconds * SECOND,
+        request_id=cause.request_id,
+        endpoint=cause.endpoint,
+        api_key_id=cause.api_key_id,
+        quelle=cause.quelle,
+    )
+    _HOLDS.insert(tx, hold)
     _write_line(tx, organization_id, row, "reserve", "available", "reserved", amount, hold_id, cause)
     return Hold(hold_id, amount, row[1])
 
 
 def confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
-    """The call succeeded: charge what was set aside. The answer is the balance the statement now shows."""
+    """Charges what was set aside, because the call succeeded. Returns the balance that the statement now shows."""
     settled = _settle_hold(tx, organization_id, hold_id, "confirmed")
     if settled is None:
         raise HoldLapsed("The call took longer than its credits were reserved. Nothing was charged.")
@@ -133,7 +167,7 @@ def confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
 
 
 def expire(tx: Tx, organization_id: str, hold_id: str) -> bool:
-    """The call failed: give back what was set aside. False where it was settled before."""
+    """Gives back what was set aside, because the call failed. Returns False if it was settled before."""
     settled = _settle_hold(tx, organization_id, hold_id, "expired")
     if settled is None:
         return False
@@ -147,12 +181,12 @@ def expire(tx: Tx, organization_id: str, hold_id: str) -> bool:
     return True
 
 
-def expire_stale_holds(tx: Tx, *, most: int = 500) -> int:
-    """Give back what dead processes left reserved. Run again while the answer is `most`."""
+def expire_stale_holds(tx: Tx, *, limit: int = 500) -> int:
+    """Gives back what dead processes left reserved. Run it again while it returns `limit`."""
     stale = tx.all(
         "SELECT organization_id, id FROM credit_holds WHERE state = 'reserved' AND expires_at <= ?"
         " ORDER BY expires_at LIMIT ?",
-        tx.now, most,
+        tx.now, limit,
     )  # fmt: skip
     # In one order of organisations, so that two processes doing this at once cannot block each other.
     for organization_id, hold_id in sorted(stale):
@@ -170,18 +204,12 @@ def lapse_due_grants(tx: Tx) -> int:
 
 
 def statement(tx: Tx, organization_id: str, *, after_line: int = 0, limit: int = 1_000_000) -> list[Movement]:
-    return [
-        Movement(*row)
-        for row in tx.all(
-            f"SELECT {', '.join(Movement._fields)} FROM credit_movements"
-            " WHERE organization_id = ? AND line > ? ORDER BY line LIMIT ?",
-            organization_id, after_line, limit,
-        )
-    ]  # fmt: skip
+    condition = "organization_id = ? AND line > ? ORDER BY line LIMIT ?"
+    return _MOVEMENTS.all(tx, condition, organization_id, after_line, limit)
 
 
 def find_discrepancies(tx: Tx) -> list[str]:
-    """Where an account differs from what its statement adds up to; empty when the books are right."""
+    """Returns where an account differs from what its statement adds up to: nothing, if the books are right."""
     found = []
     for organization_id, *pots in tx.all(
         "SELECT organization_id, available, reserved, spent, lapsed, granted, last_line FROM credit_accounts"
@@ -238,16 +266,26 @@ def _write_line(
     if account is None:
         raise NotFound("There is no such organisation.")
     line, available, reserved = account
-    tx.run(
-        "INSERT INTO credit_movements (organization_id, line, at, kind, from_pot, to_pot, amount, available_after,"
-        " reserved_after, reference, request_id, endpoint, api_key_id, quelle)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        organization_id, line, tx.now, kind, from_pot, to_pot, amount, available, reserved, reference, *cause,
-    )  # fmt: skip
+    movement = Movement(
+        line=line,
+        at=tx.now,
+        kind=kind,
+        from_pot=from_pot,
+        to_pot=to_pot,
+        amount=amount,
+        available_after=available,
+        reserved_after=reserved,
+        reference=reference,
+        request_id=cause.request_id,
+        endpoint=cause.endpoint,
+        api_key_id=cause.api_key_id,
+        quelle=cause.quelle,
+    )
+    tx.run(_INSERT_MOVEMENT, organization_id, *movement)
 
 
 def _lapse(tx: Tx, organization_id: str) -> None:
-    """Settle which grants were used, then let go of what has expired."""
+    """Settles which grants were used, then lapses what has expired."""
     _allocate(tx, organization_id)
     for grant_id, remaining in tx.all(
         "SELECT id, remaining FROM credit_grants"
@@ -269,7 +307,7 @@ def _lapse(tx: Tx, organization_id: str) -> None:
 
 
 def _allocate(tx: Tx, organization_id: str) -> None:
-    """Book the credits used since the last time to the live grants: the earliest to expire first."""
+    """Books the credits used since the last time to the live grants, the earliest to expire first."""
     # The UPDATE locks the account's row, so that no call can slip in between on PostgreSQL.
     row = tx.one(
         "UPDATE credit_accounts SET last_line = last_line WHERE organization_id = ? RETURNING reserved + spent - allocated",
@@ -294,7 +332,7 @@ def _allocate(tx: Tx, organization_id: str) -> None:
             )  # fmt: skip
             used -= step
     if used < 0:
-        # Set aside from a grant that has lapsed since, and given back now: it stays with the organisation.
+        # Set aside from a grant that has lapsed since, and given back now: the organisation keeps it.
         _add_grant(tx, organization_id, new_id(), -used, None, "returned from a reservation")
     tx.run("UPDATE credit_accounts SET allocated = reserved + spent WHERE organization_id = ?", organization_id)
 

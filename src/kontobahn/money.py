@@ -8,7 +8,7 @@ from typing import cast
 import msgspec
 
 CENT = Decimal("0.01")
-LARGEST = Decimal("999999999999.99")
+MAX_AMOUNT = Decimal("999999999999.99")
 
 
 def euro(value: Decimal) -> Decimal:
@@ -16,8 +16,8 @@ def euro(value: Decimal) -> Decimal:
     # Choice 8: two decimals for EUR; a third is refused, never rounded.
     if not value.is_finite():
         raise ValueError("must be a finite number")
-    if abs(value) > LARGEST:
-        raise ValueError(f"must lie between -{LARGEST} and {LARGEST}")
+    if abs(value) > MAX_AMOUNT:
+        raise ValueError(f"must lie between -{MAX_AMOUNT} and {MAX_AMOUNT}")
     cents = value.quantize(CENT)
     if cents != value:
         raise ValueError("must have at most two decimals")

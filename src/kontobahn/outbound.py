@@ -23,12 +23,12 @@ from kontobahn.errors import SetupError
 if TYPE_CHECKING:
     import aiohttp
 
-LONGEST_URL = 2000
+MAX_URL_LENGTH = 2000
 # Anything can listen on other ports, and not all of it is meant to be talked to by strangers.
 PORTS = (443, 8443)
 CONNECT_SECONDS = 8.0
 SECONDS = 15.0
-MOST_BYTES = 16 * 1024
+MAX_BYTES = 16 * 1024
 # A name server that does not answer holds a thread for many seconds; the others must not wait for it.
 _RESOLVER_THREADS = 64
 
@@ -84,7 +84,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([/?][^#]*)?")
 _TAIL = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::([0-9]{1,5}))?")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "onion")
+_PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "onion")
 
 
 class Target(NamedTuple):
@@ -137,8 +137,8 @@ class Rule(NamedTuple):
 # Depends on nothing but the two, and is asked for every attempt.
 @lru_cache(maxsize=1024)
 def _parse(rule: Rule, url: str) -> Target:
-    if len(url) > LONGEST_URL:
-        raise Refused(f"The URL is longer than {LONGEST_URL} characters.")
+    if len(url) > MAX_URL_LENGTH:
+        raise Refused(f"The URL is longer than {MAX_URL_LENGTH} characters.")
     if not url.isascii():
         raise Refused("The URL has characters that are not ASCII; write an international name in its xn-- form.")
     match = _URL.fullmatch(url)
@@ -193,7 +193,7 @@ def _checked_name(host: str) -> str:
         raise Refused("The URL's host must not end with a dot.")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
         raise Refused("The URL's host is not a valid name.")
-    if "." not in host or any(host == name or host.endswith(f".{name}") for name in _INSIDE):
+    if "." not in host or any(host == name or host.endswith(f".{name}") for name in _PRIVATE_SUFFIXES):
         raise Refused("The URL's host is a name inside a private network.")
     return host
 
@@ -265,7 +265,7 @@ class OutboundClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         seconds: float = SECONDS,
-        most_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
     ) -> Reply:
         """One request and its answer, whatever its status; a redirect is an answer like any other."""
         target = self.rule.parse(url)
@@ -282,10 +282,10 @@ class OutboundClient:
             async with session.request(
                 method, built, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
-                content = await _read(response, most_bytes)
+                content = await _read(response, max_bytes)
                 return Reply(response.status, response.headers, content)
         except aiohttp.ClientError as error:
-            raise _in_our_words(error) from error
+            raise _translate_error(error) from error
         except TimeoutError as error:
             raise Unreached("timeout", f"No complete answer within {seconds:g} seconds.") from error
 
@@ -302,7 +302,7 @@ class OutboundClient:
             import aiohttp
             from aiohttp.abc import AbstractResolver, ResolveResult
 
-            door = self
+            client = self
 
             class Checked(AbstractResolver):
                 """Asked for each new connection; what it answers is what is connected to."""
@@ -310,8 +310,8 @@ class OutboundClient:
                 async def resolve(
                     self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
                 ) -> list[ResolveResult]:
-                    found = await door.resolver.addresses(host, port)
-                    door.rule.check_addresses(host, port, found)
+                    found = await client.resolver.addresses(host, port)
+                    client.rule.check_addresses(host, port, found)
                     return [_resolved(host, address, port) for address in found]
 
                 async def close(self) -> None:
@@ -337,11 +337,11 @@ def _resolved(host: str, address: str, port: int) -> Any:
     return {"hostname": host, "host": address, "port": port, "family": family, "proto": 0, "flags": flags}
 
 
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Up to the limit; a connection with more to come is closed, not drained."""
     content = b""
-    while len(content) < most_bytes:
-        chunk = await response.content.read(most_bytes - len(content))
+    while len(content) < max_bytes:
+        chunk = await response.content.read(max_bytes - len(content))
         if not chunk:
             return content
         content += chunk
@@ -350,7 +350,7 @@ async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     return content
 
 
-def _in_our_words(error: aiohttp.ClientError) -> Exception:
+def _translate_error(error: aiohttp.ClientError) -> Exception:
     import aiohttp
 
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -59,7 +59,7 @@ def test_a_session_can_be_ended_by_its_owner_alone(service: Service, mine: Organ
     assert foreign.content == unknown.content
     done = service.request("DELETE", f"/v2/auth/sessions/{session_id}", erika)
     assert done.json() == {"data": {"id": session_id, "removed": True}}
-    service.application.gate.forget_all()
+    service.forget_callers()
     assert service.get("/v2/auth/users", erika).status_code == 401
     assert "session.end" in actions(service, mine)
 
@@ -145,7 +145,7 @@ def test_a_deleted_user_is_out_at_once(service: Service, mine: Organization) -> 
     as_owner, as_member = service.session(owner.email), service.session(member.email)
     gone = service.request("DELETE", f"/v2/auth/users/{member.id}", as_owner)
     assert gone.json() == {"data": {"id": member.id, "removed": True}}
-    service.application.gate.forget_all()
+    service.forget_callers()
     assert service.get("/v2/auth/users", as_member).status_code == 401
     body = {"email": member.email, "password": PASSWORD}
     assert service.post("/v2/auth/sessions", json=body).status_code == 401

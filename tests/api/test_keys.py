@@ -83,7 +83,7 @@ def test_an_expired_key_is_refused_at_its_instant(service: Service) -> None:
 def test_a_rotated_key_overlaps_with_its_successor(service: Service) -> None:
     mine = service.organization()
     new = service.db.write_now(keys.rotate, service.vault, mine.id, mine.key_id, ACTOR, overlap_seconds=60)
-    service.application.gate.forget_all()
+    service.forget_callers()
     assert service.get(PATH, mine.key).status_code == service.get(PATH, new.secret).status_code == 200
     service.clock.advance(seconds=61)
     assert service.get(PATH, mine.key).status_code == 401

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.ids import new_id
 
 
 class Actor(NamedTuple):
-    """Who did it, and through which call."""
+    """Who made a change, and in which call."""
 
     name: str
     request_id: str | None = None
@@ -23,6 +24,7 @@ SYSTEM = Actor("system")
 
 
 class AuditEntry(NamedTuple):
+    organization_id: str
     id: str
     at: int
     actor: str
@@ -33,21 +35,23 @@ class AuditEntry(NamedTuple):
     ip: str | None
 
 
+_AUDIT_LOG = Table("audit_log", AuditEntry)
+
+
 def record(tx: Tx, organization_id: str, actor: Actor, action: str, subject: str, **details: Any) -> None:
-    tx.run(
-        "INSERT INTO audit_log (organization_id, id, at, actor, action, subject, details, request_id, ip)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        organization_id, new_id(), tx.now, actor.name, action, subject,
-        msgspec.json.encode(details).decode(), actor.request_id, actor.ip,
-    )  # fmt: skip
+    entry = AuditEntry(
+        organization_id=organization_id,
+        id=new_id(),
+        at=tx.now,
+        actor=actor.name,
+        action=action,
+        subject=subject,
+        details=msgspec.json.encode(details).decode(),
+        request_id=actor.request_id,
+        ip=actor.ip,
+    )
+    _AUDIT_LOG.insert(tx, entry)
 
 
 def entries(tx: Tx, organization_id: str) -> list[AuditEntry]:
-    return [
-        AuditEntry(*row)
-        for row in tx.all(
-            "SELECT id, at, actor, action, subject, details, request_id, ip FROM audit_log"
-            " WHERE organization_id = ? ORDER BY at, id",
-            organization_id,
-        )
-    ]
+    return _AUDIT_LOG.all(tx, "organization_id = ? ORDER BY at, id", organization_id)

@@ -1,4 +1,4 @@
-"""Invitations: how a person joins an organisation. The token is shown once, to whoever invites."""
+"""Invitations: how a person joins an organisation. The token is shown once, to the person who invites."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from kontobahn.access.principal import Principal, Role
 from kontobahn.access.users import User
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, Forbidden, NotFound
 from kontobahn.ids import INVITATION_PREFIX, new_id, new_token
 from kontobahn.vault import Vault
-
-_COLUMNS = "organization_id, id, email, role, status, invited_by, created_at, expires_at, settled_at"
 
 
 class Invitation(NamedTuple):
@@ -30,6 +29,9 @@ class Invitation(NamedTuple):
 
     def state(self, now: int) -> str:
         return "expired" if self.status == "pending" and self.expires_at <= now else self.status
+
+
+_INVITATIONS = Table("invitations", Invitation)
 
 
 class NewInvitation(NamedTuple):
@@ -50,61 +52,47 @@ def create(
         raise Conflict("This person belongs to the organisation already.")
     secret = new_token(INVITATION_PREFIX)
     invitation = Invitation(
-        principal.organization_id,
-        new_id(),
-        email,
-        role,
-        "pending",
-        principal.user_id,
-        tx.now,
-        tx.now + days * DAY,
-        None,
+        organization_id=principal.organization_id,
+        id=new_id(),
+        email=email,
+        role=role,
+        status="pending",
+        invited_by=principal.user_id,
+        created_at=tx.now,
+        expires_at=tx.now + days * DAY,
+        settled_at=None,
     )
-    tx.run(
-        f"INSERT INTO invitations ({_COLUMNS}, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *invitation, vault.token_hash(secret),
-    )  # fmt: skip
+    _INVITATIONS.insert(tx, invitation, token_hash=vault.token_hash(secret))
     audit.record(tx, principal.organization_id, actor, "invitation.create", invitation.id, email=email, role=role)
     return NewInvitation(invitation, secret)
 
 
 def listing(tx: Tx, organization_id: str) -> list[Invitation]:
-    return [
-        Invitation(*row)
-        for row in tx.all(
-            f"SELECT {_COLUMNS} FROM invitations WHERE organization_id = ? ORDER BY created_at, id", organization_id
-        )
-    ]
+    return _INVITATIONS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
 def revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> Invitation:
     tx.lock("invitations", principal.organization_id)
-    row = tx.one(
-        f"SELECT {_COLUMNS} FROM invitations WHERE organization_id = ? AND id = ?",
-        principal.organization_id, invitation_id,
-    )  # fmt: skip
-    if row is None:
+    invitation = _INVITATIONS.one(tx, "organization_id = ? AND id = ?", principal.organization_id, invitation_id)
+    if invitation is None:
         raise principal.missing("Invitation")
-    invitation = Invitation(*row)
     if invitation.status == "accepted":
         raise Conflict("This invitation was accepted already. Delete the user instead.")
     if invitation.status == "revoked":
         return invitation
-    _settle(tx, invitation, "revoked")
     audit.record(tx, principal.organization_id, actor, "invitation.revoke", invitation_id)
-    return invitation._replace(status="revoked", settled_at=tx.now)
+    return _INVITATIONS.update(tx, invitation, status="revoked", settled_at=tx.now)
 
 
 def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, actor: Actor) -> User:
-    """Make the invited person a user."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM invitations WHERE token_hash = ?", vault.token_hash(token))
-    if row is None:
+    """Makes the invited person a user."""
+    found = _INVITATIONS.one(tx, "token_hash = ?", vault.token_hash(token))
+    if found is None:
         raise NotFound("This invitation is not known.")
-    organization_id = row[0]
+    organization_id = found.organization_id
     tx.lock("invitations", organization_id)
-    row = tx.one(f"SELECT {_COLUMNS} FROM invitations WHERE organization_id = ? AND id = ?", organization_id, row[1])
-    assert row is not None
-    invitation = Invitation(*row)
+    invitation = _INVITATIONS.one(tx, "organization_id = ? AND id = ?", organization_id, found.id)
+    assert invitation is not None
     state = invitation.state(tx.now)
     if state != "pending":
         raise Conflict(f"This invitation is {state}.")
@@ -112,13 +100,6 @@ def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, a
         tx, organization_id,
         email=invitation.email, name=name, role=invitation.role, password_hash=password_hash, actor=actor,
     )  # fmt: skip
-    _settle(tx, invitation, "accepted")
+    _INVITATIONS.update(tx, invitation, status="accepted", settled_at=tx.now)
     audit.record(tx, organization_id, actor, "invitation.accept", invitation.id, user_id=user.id)
     return user
-
-
-def _settle(tx: Tx, invitation: Invitation, status: str) -> None:
-    tx.run(
-        "UPDATE invitations SET status = ?, settled_at = ? WHERE organization_id = ? AND id = ?",
-        status, tx.now, invitation.organization_id, invitation.id,
-    )  # fmt: skip

@@ -9,14 +9,10 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.clock import SECOND
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, new_id, new_token
 from kontobahn.vault import Vault
-
-_COLUMNS = (
-    "organization_id, id, name, hint, role, is_agency, created_by, created_at, expires_at, revoked_at, last_used_at,"
-    " replaced_by"
-)
 
 
 class ApiKey(NamedTuple):
@@ -39,9 +35,12 @@ class ApiKey(NamedTuple):
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
 
+_API_KEYS = Table("api_keys", ApiKey)
+
+
 class NewKey(NamedTuple):
     key: ApiKey
-    # The only time the secret is seen.
+    # Shown here and never again.
     secret: str
 
 
@@ -57,18 +56,25 @@ def create(
     clients: tuple[str, ...] = (),
     created_by: str | None = None,
 ) -> NewKey:
-    """A new key; with `clients` an agency key."""
+    """Makes a key; with `clients` an agency key."""
     if expires_at is not None and expires_at <= tx.now:
         raise BadRequest("`expires_at` lies in the past.")
     secret = new_token(API_KEY_PREFIX)
     key = ApiKey(
-        organization_id, new_id(), name, secret[: len(API_KEY_PREFIX) + 4], role, int(bool(clients)), created_by, tx.now,
-        expires_at, None, None, None,
-    )  # fmt: skip
-    tx.run(
-        f"INSERT INTO api_keys ({_COLUMNS}, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *key, vault.token_hash(secret),
-    )  # fmt: skip
+        organization_id=organization_id,
+        id=new_id(),
+        name=name,
+        hint=secret[: len(API_KEY_PREFIX) + 4],
+        role=role,
+        is_agency=int(bool(clients)),
+        created_by=created_by,
+        created_at=tx.now,
+        expires_at=expires_at,
+        revoked_at=None,
+        last_used_at=None,
+        replaced_by=None,
+    )
+    _API_KEYS.insert(tx, key, token_hash=vault.token_hash(secret))
     for client in clients:
         if tx.one("SELECT 1 FROM organizations WHERE id = ?", client) is None:
             raise NotFound(f"There is no organisation {client}.")
@@ -82,23 +88,18 @@ def create(
 
 
 def listing(tx: Tx, organization_id: str) -> list[ApiKey]:
-    return [
-        ApiKey(*row)
-        for row in tx.all(
-            f"SELECT {_COLUMNS} FROM api_keys WHERE organization_id = ? ORDER BY created_at, id", organization_id
-        )
-    ]
+    return _API_KEYS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
 def get(tx: Tx, organization_id: str, key_id: str) -> ApiKey:
-    row = tx.one(f"SELECT {_COLUMNS} FROM api_keys WHERE organization_id = ? AND id = ?", organization_id, key_id)
-    if row is None:
+    key = _API_KEYS.one(tx, "organization_id = ? AND id = ?", organization_id, key_id)
+    if key is None:
         raise NotFound(f"There is no API key {key_id}.")
-    return ApiKey(*row)
+    return key
 
 
 def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor, *, overlap_seconds: int) -> NewKey:
-    """A new secret with the same name and rights; the old one goes on for the overlap."""
+    """Makes a key with the same name and rights; the old one stays valid for the overlap."""
     tx.lock("api_key", key_id)
     old = get(tx, organization_id, key_id)
     if old.state(tx.now) != "active":
@@ -113,10 +114,7 @@ def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor
     ends_at = tx.now + overlap_seconds * SECOND
     if old.expires_at is not None:
         ends_at = min(ends_at, old.expires_at)
-    tx.run(
-        "UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE organization_id = ? AND id = ?",
-        ends_at, new.key.id, organization_id, key_id,
-    )  # fmt: skip
+    _API_KEYS.update(tx, old, expires_at=ends_at, replaced_by=new.key.id)
     audit.record(
         tx, organization_id, actor, "api_key.rotate", key_id, successor=new.key.id, overlap_seconds=overlap_seconds
     )
@@ -124,21 +122,19 @@ def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor
 
 
 def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor) -> ApiKey:
-    """End a key at once. Revoking it again changes nothing."""
+    """Ends a key at once. Revoking it again changes nothing."""
     key = get(tx, organization_id, key_id)
     if key.revoked_at is not None:
         return key
-    tx.run("UPDATE api_keys SET revoked_at = ? WHERE organization_id = ? AND id = ?", tx.now, organization_id, key_id)
     audit.record(tx, organization_id, actor, "api_key.revoke", key_id)
-    return key._replace(revoked_at=tx.now)
+    return _API_KEYS.update(tx, key, revoked_at=tx.now)
 
 
 def authenticate(tx: Tx, token_hash: str) -> Principal:
-    """The principal of a key; Unauthorized with the reason where there is none."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM api_keys WHERE token_hash = ?", token_hash)
-    if row is None:
+    """Returns the principal of a key. Raises Unauthorized, with the reason, if it is not valid."""
+    key = _API_KEYS.one(tx, "token_hash = ?", token_hash)
+    if key is None:
         raise Unauthorized("This API key is not known.")
-    key = ApiKey(*row)
     state = key.state(tx.now)
     if state == "revoked":
         raise Unauthorized("This API key was revoked.")
@@ -157,11 +153,11 @@ def authenticate(tx: Tx, token_hash: str) -> Principal:
 
 
 def find(tx: Tx, key_id: str) -> ApiKey:
-    """A key by its id alone, for the operator's command line."""
-    row = tx.one(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)
-    if row is None:
+    """A key of any organisation by its id, for the operator's command line."""
+    key = _API_KEYS.one(tx, "id = ?", key_id)
+    if key is None:
         raise NotFound(f"There is no API key {key_id}.")
-    return ApiKey(*row)
+    return key
 
 
 def note_use(tx: Tx, organization_id: str, key_id: str, at: int) -> None:

@@ -1,4 +1,4 @@
-"""Who is calling, and for whom. Made by a key or a session; every scoped query starts from it."""
+"""Who is calling, and on whose behalf. Made from a key or a session; every scoped query starts from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES: tuple[Role, ...] = ("member", "admin", "owner")
 class Principal(NamedTuple):
     organization_id: str
     role: Role
-    # The organisations it may act for, its own first.
+    # The organisations it may act for; its own comes first.
     scope: tuple[str, ...]
     is_agency: bool = False
     key_id: str | None = None
@@ -30,7 +30,7 @@ class Principal(NamedTuple):
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def missing(self, what: str) -> Refusal:
-        """The answer for an id that is not there or not ours; it never tells the two apart."""
+        """Returns the error for an id that does not exist or is out of scope; the two cannot be told apart."""
         # Choice 33: an agency is told 403, in the same words whether the id exists or not.
         if self.is_agency:
             return Forbidden(f"This agency key may not act on that {what.lower()}.")

@@ -10,6 +10,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
 from kontobahn.clock import HOUR
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Unauthorized
 from kontobahn.ids import SESSION_PREFIX, new_id, new_token
 from kontobahn.vault import Vault
@@ -24,6 +25,9 @@ class Session(NamedTuple):
     ip: str
 
 
+_SESSIONS = Table("sessions", Session)
+
+
 class NewSession(NamedTuple):
     session: Session
     secret: str
@@ -32,11 +36,7 @@ class NewSession(NamedTuple):
 def create(tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor) -> NewSession:
     secret = new_token(SESSION_PREFIX)
     session = Session(user.organization_id, new_id(), user.id, tx.now, tx.now + hours * HOUR, actor.ip or "")
-    tx.run(
-        "INSERT INTO sessions (organization_id, id, user_id, created_at, expires_at, ip, token_hash)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        *session, vault.token_hash(secret),
-    )  # fmt: skip
+    _SESSIONS.insert(tx, session, token_hash=vault.token_hash(secret))
     audit.record(tx, user.organization_id, actor, "session.create", session.id, user_id=user.id)
     return NewSession(session, secret)
 
@@ -61,18 +61,12 @@ def authenticate(tx: Tx, token_hash: str) -> Principal:
 
 
 def of_user(tx: Tx, organization_id: str, user_id: str) -> list[Session]:
-    return [
-        Session(*row)
-        for row in tx.all(
-            "SELECT organization_id, id, user_id, created_at, expires_at, ip FROM sessions"
-            " WHERE organization_id = ? AND user_id = ? AND expires_at > ? ORDER BY created_at, id",
-            organization_id, user_id, tx.now,
-        )
-    ]  # fmt: skip
+    condition = "organization_id = ? AND user_id = ? AND expires_at > ? ORDER BY created_at, id"
+    return _SESSIONS.all(tx, condition, organization_id, user_id, tx.now)
 
 
 def end(tx: Tx, principal: Principal, session_id: str, actor: Actor) -> None:
-    """Sign out one of one's own sessions."""
+    """Ends one of the caller's own sessions."""
     ended = tx.run(
         "DELETE FROM sessions WHERE organization_id = ? AND id = ? AND user_id = ?",
         principal.organization_id, session_id, principal.user_id,

@@ -10,13 +10,12 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, Forbidden
 from kontobahn.ids import new_id
 
-_COLUMNS = "organization_id, id, email, name, role, created_at"
-
-# Called in the transaction that deletes a user: (tx, organization_id, user_id, actor). Areas that keep something for a person
-# (a bank connection belongs to whoever signed in at the bank) register here in the composition root.
+# Called in the transaction that deletes a user: (tx, organization_id, user_id, actor). The composition root registers the areas
+# that keep something for a person (a bank connection belongs to the person who signed in at the bank).
 UserRemoval = Callable[[Tx, str, str, Actor], None]
 
 
@@ -29,6 +28,9 @@ class User(NamedTuple):
     created_at: int
 
 
+_USERS = Table("users", User)
+
+
 @cache
 def _hasher() -> Any:
     from argon2 import PasswordHasher
@@ -37,7 +39,7 @@ def _hasher() -> Any:
 
 
 def hash_password(password: str) -> str:
-    """Slow on purpose: never call it on the event loop or inside a transaction."""
+    """Slow on purpose: never call this on the event loop or inside a transaction."""
     return str(_hasher().hash(password))
 
 
@@ -66,7 +68,7 @@ def create(
 ) -> User:
     user = User(organization_id, new_id(), normal_email(email), name, role, tx.now)
     inserted = tx.run(
-        f"INSERT INTO users ({_COLUMNS}, password_hash) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        f"INSERT INTO users ({_USERS.columns}, password_hash) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         *user, password_hash,
     )  # fmt: skip
     if not inserted:
@@ -76,26 +78,19 @@ def create(
 
 
 def listing(tx: Tx, organization_id: str) -> list[User]:
-    return [
-        User(*row)
-        for row in tx.all(
-            f"SELECT {_COLUMNS} FROM users WHERE organization_id = ? ORDER BY created_at, id", organization_id
-        )
-    ]
+    return _USERS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
 def get(tx: Tx, principal: Principal, user_id: str) -> User:
-    row = tx.one(
-        f"SELECT {_COLUMNS} FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, user_id
-    )
-    if row is None:
+    user = _USERS.one(tx, "organization_id = ? AND id = ?", principal.organization_id, user_id)
+    if user is None:
         raise principal.missing("User")
-    return User(*row)
+    return user
 
 
 def by_email(tx: Tx, email: str) -> tuple[User, str] | None:
-    """The user and the stored hash of the password."""
-    row = tx.one(f"SELECT {_COLUMNS}, password_hash FROM users WHERE email = ?", normal_email(email))
+    """Returns the user and the stored hash of the password."""
+    row = tx.one(f"SELECT {_USERS.columns}, password_hash FROM users WHERE email = ?", normal_email(email))
     return None if row is None else (User(*row[:-1]), row[-1])
 
 
@@ -107,13 +102,12 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if "owner" in (user.role, role) and not principal.may("owner"):
         raise Forbidden("Only an owner may make or unmake an owner.")
     _keep_an_owner(tx, user)
-    tx.run("UPDATE users SET role = ? WHERE organization_id = ? AND id = ?", role, principal.organization_id, user_id)
     audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
-    return user._replace(role=role)
+    return _USERS.update(tx, user, role=role)
 
 
 def delete(tx: Tx, principal: Principal, user_id: str, actor: Actor, removals: tuple[UserRemoval, ...] = ()) -> User:
-    """Remove a user with sessions and what areas keep for the person. The organisation's API keys stay valid."""
+    """Deletes a user, the person's sessions, and what areas keep for the person. The organisation's API keys stay valid."""
     tx.lock("users", principal.organization_id)
     user = get(tx, principal, user_id)
     if user.role == "owner" and not principal.may("owner"):

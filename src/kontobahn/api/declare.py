@@ -1,6 +1,6 @@
 """How an endpoint is declared: `@get(path, cost=…)` on an async function with typed query, body and answer.
 
-Routing, OpenAPI, the price list and the conformance test all read the declaration; nothing is said twice.
+Routing, OpenAPI, the price list and the conformance test all read the declaration; nothing is declared twice.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kontobahn.access.principal import Role
 from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody
@@ -17,7 +17,7 @@ from kontobahn.limits import group_of
 
 Handler = Callable[..., Awaitable[Any]]
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-# Who may call: any API key (the rule), a key or a signed-in person, or anybody.
+# Who may call: any API key (the default), a key or a signed-in person, or anybody.
 Caller = Literal["key", "key or session", "anybody"]
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -28,17 +28,8 @@ class Endpoint(NamedTuple):
     handler: Handler
     summary: str
     description: str
-    cost: int
-    free_as_dropdown: bool
-    caller: Caller
-    role: Role
     group: str
     statuses: tuple[int, ...]
-    errors: tuple[int, ...]
-    # What a call that answers with a file (Download) may answer with; empty for JSON.
-    media_types: tuple[str, ...]
-    # Payments and invoices: an idempotency key is remembered for weeks instead of hours.
-    moves_money: bool
     query: type[Query]
     query_decoder: QueryDecoder
     body: type[Body] | None
@@ -47,31 +38,55 @@ class Endpoint(NamedTuple):
     takes_raw_body: bool
     answer: Any
     path_parameters: dict[str, Any]
-    # For the documentation; made up from the types where there is none.
-    example: Any
-    body_example: Any
+    cost: int = 0
+    free_as_dropdown: bool = False
+    caller: Caller = "key"
+    role: Role = "member"
+    # The statuses that it may refuse with, beyond those of every call.
+    errors: tuple[int, ...] = ()
+    # The types that a call which answers with a file (Download) may answer with; empty for JSON.
+    media_types: tuple[str, ...] = ()
+    # Payments and invoices: an idempotency key is kept for weeks instead of hours.
+    moves_money: bool = False
+    # For the documentation; made from the types if there is none.
+    example: Any = None
+    body_example: Any = None
 
     @property
     def name(self) -> str:
-        """As settings, the credit statement and metrics call it."""
+        """Its name in settings, the credit statement and metrics."""
         return f"{self.method} {self.path}"
 
 
-def get(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
-    return _declare("GET", path, (200,), **declaration)
+class Options(TypedDict, total=False):
+    """What a declaration may say beside its path; Endpoint has the defaults."""
+
+    cost: int
+    free_as_dropdown: bool
+    caller: Caller
+    role: Role
+    errors: tuple[int, ...]
+    media_types: tuple[str, ...]
+    moves_money: bool
+    example: Any
+    body_example: Any
 
 
-def post(path: str, *, statuses: tuple[int, ...] = (201,), **declaration: Any) -> Callable[[Handler], Endpoint]:
+def get(path: str, **options: Unpack[Options]) -> Callable[[Handler], Endpoint]:
+    return lambda handler: _declare("GET", path, (200,), handler, options)
+
+
+def post(path: str, *, statuses: tuple[int, ...] = (201,), **options: Unpack[Options]) -> Callable[[Handler], Endpoint]:
     # Choice 2: 201 for a POST that creates.
-    return _declare("POST", path, statuses, **declaration)
+    return lambda handler: _declare("POST", path, statuses, handler, options)
 
 
-def put(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
-    return _declare("PUT", path, (200,), **declaration)
+def put(path: str, **options: Unpack[Options]) -> Callable[[Handler], Endpoint]:
+    return lambda handler: _declare("PUT", path, (200,), handler, options)
 
 
-def delete(path: str, **declaration: Any) -> Callable[[Handler], Endpoint]:
-    return _declare("DELETE", path, (200,), **declaration)
+def delete(path: str, **options: Unpack[Options]) -> Callable[[Handler], Endpoint]:
+    return lambda handler: _declare("DELETE", path, (200,), handler, options)
 
 
 def collect(*modules: ModuleType) -> list[Endpoint]:
@@ -79,60 +94,35 @@ def collect(*modules: ModuleType) -> list[Endpoint]:
     return [item for module in modules for item in vars(module).values() if isinstance(item, Endpoint)]
 
 
-def _declare(
-    method: Method,
-    path: str,
-    statuses: tuple[int, ...],
-    *,
-    cost: int = 0,
-    free_as_dropdown: bool = False,
-    caller: Caller = "key",
-    role: Role = "member",
-    errors: tuple[int, ...] = (),
-    moves_money: bool = False,
-    media_types: tuple[str, ...] = (),
-    example: Any = None,
-    body_example: Any = None,
-) -> Callable[[Handler], Endpoint]:
-    def declare(handler: Handler) -> Endpoint:
-        hints = get_type_hints(handler, include_extras=True)
-        takes = [name for name in inspect.signature(handler).parameters if name not in ("call", "query", "body")]
-        if takes != _PARAMETER.findall(path):
-            raise TypeError(f"{method} {path}: the handler takes {takes}, the path names {_PARAMETER.findall(path)}")
-        query = hints.get("query", Query)
-        takes_raw_body = hints.get("body") is RawBody
-        body = None if takes_raw_body else hints.get("body")
-        text = inspect.getdoc(handler) or ""
-        if not text:
-            raise TypeError(f"{method} {path}: an endpoint needs a docstring")
-        summary, _, description = text.partition("\n")
-        return Endpoint(
-            method=method,
-            path=path,
-            handler=handler,
-            summary=summary,
-            description=description.strip(),
-            cost=cost,
-            free_as_dropdown=free_as_dropdown,
-            caller=caller,
-            role=role,
-            group=group_of(path),
-            statuses=statuses,
-            errors=errors,
-            media_types=media_types,
-            moves_money=moves_money,
-            query=query,
-            query_decoder=QueryDecoder(query),
-            body=body,
-            body_decoder=BodyDecoder(body) if body else None,
-            takes_raw_body=takes_raw_body,
-            answer=hints["return"],
-            path_parameters={name: hints[name] for name in takes},
-            example=example,
-            body_example=body_example,
-        )
-
-    return declare
+def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Handler, options: Options) -> Endpoint:
+    hints = get_type_hints(handler, include_extras=True)
+    takes = [name for name in inspect.signature(handler).parameters if name not in ("call", "query", "body")]
+    if takes != _PARAMETER.findall(path):
+        raise TypeError(f"{method} {path}: the handler takes {takes}, the path names {_PARAMETER.findall(path)}")
+    text = inspect.getdoc(handler) or ""
+    if not text:
+        raise TypeError(f"{method} {path}: an endpoint needs a docstring")
+    summary, _, description = text.partition("\n")
+    query = hints.get("query", Query)
+    takes_raw_body = hints.get("body") is RawBody
+    body = None if takes_raw_body else hints.get("body")
+    return Endpoint(
+        method=method,
+        path=path,
+        handler=handler,
+        summary=summary,
+        description=description.strip(),
+        group=group_of(path),
+        statuses=statuses,
+        query=query,
+        query_decoder=QueryDecoder(query),
+        body=body,
+        body_decoder=BodyDecoder(body) if body else None,
+        takes_raw_body=takes_raw_body,
+        answer=hints["return"],
+        path_parameters={name: hints[name] for name in takes},
+        **options,
+    )
 
 
 class Routes:
@@ -149,7 +139,7 @@ class Routes:
             methods[endpoint.method] = endpoint
 
     def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
-        """The endpoints by method, and the values of the path's parameters."""
+        """Returns the endpoints by method, and the values of the path's parameters."""
         methods = self._plain.get(path)
         if methods is not None:
             return methods, {}

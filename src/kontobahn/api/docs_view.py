@@ -21,7 +21,7 @@ from kontobahn.json_text import encode
 URL_VARIABLE = "$API_URL"
 _CALLERS = {(): "Anybody", ("apiKey",): "API key", ("apiKey", "session"): "API key or signed-in person"}
 _JSON_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)')
-_DEEPEST = 6
+_MAX_DEPTH = 6
 
 
 class Field(NamedTuple):
@@ -166,7 +166,7 @@ def _fields(schema: Schema, components: Mapping[str, Schema], within: str = "", 
             schema=plain,
         )
         inner = resolve(plain, components)
-        if depth < _DEEPEST and inner.get("type") in ("object", "array"):
+        if depth < _MAX_DEPTH and inner.get("type") in ("object", "array"):
             is_list = inner["type"] == "array"
             yield from _fields(inner.get("items", {}) if is_list else inner, components,
                                f"{within}{name}{'[]' if is_list else ''}.", depth + 1)  # fmt: skip
@@ -192,7 +192,7 @@ def _rules(schema: Schema, *, with_pattern: bool = True) -> list[str]:
     rules = []
     if "enum" in schema:
         rules.append(" · ".join(f"`{value}`" for value in schema["enum"]))
-    if schema.get("maximum") == money.LARGEST:
+    if schema.get("maximum") == money.MAX_AMOUNT:
         rules.append("at most two decimals")
     else:
         rules += _range(schema.get("minimum"), schema.get("maximum"))

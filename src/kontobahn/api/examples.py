@@ -14,7 +14,7 @@ from typing import Any
 
 from kontobahn.api.schemas import Schema, resolve
 
-DEEPEST = 12
+MAX_DEPTH = 12
 _BY_FORMAT = {"date": "2026-03-31", "date-time": "2026-03-31T09:30:00Z", "uri": "https://kontobahn.example/",
               "email": "erika@muster.example"}  # fmt: skip
 # By the field's name, without case and underscores.
@@ -45,7 +45,7 @@ def example(schema: Schema, components: Mapping[str, Schema], *, whole: bool, na
         schema = resolve(schema, components)
         return example(schema, components, whole=whole, name=name, depth=depth)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
-    if options and depth > DEEPEST:
+    if options and depth > MAX_DEPTH:
         return None
     if options:
         return example(options[0], components, whole=whole, name=name, depth=depth)
@@ -53,7 +53,7 @@ def example(schema: Schema, components: Mapping[str, Schema], *, whole: bool, na
         case "object":
             return dict(_members(schema, components, whole, depth + 1))
         case "array":
-            if depth > DEEPEST or "items" not in schema:
+            if depth > MAX_DEPTH or "items" not in schema:
                 return []
             item = example(schema["items"], components, whole=whole, name=name, depth=depth + 1)
             return [item] * max(1, schema.get("minItems", 1))

@@ -15,7 +15,7 @@ from kontobahn.errors import BadRequest, Conflict, KeyReused
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 PUBLIC = "public"
 
 
@@ -53,9 +53,9 @@ def _unquoted(raw: str) -> str:
     key = raw.strip()
     if len(key) >= 2 and key[0] == key[-1] == '"':
         key = key[1:-1]
-    if not key or len(key) > LONGEST_KEY or not key.isprintable() or not key.isascii():
+    if not key or len(key) > MAX_KEY_LENGTH or not key.isprintable() or not key.isascii():
         raise BadRequest(
-            f"The header `Idempotency-Key` must be 1 to {LONGEST_KEY} printable ASCII characters.",
+            f"The header `Idempotency-Key` must be 1 to {MAX_KEY_LENGTH} printable ASCII characters.",
             field="Idempotency-Key",
         )
     return key

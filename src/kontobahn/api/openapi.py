@@ -15,7 +15,7 @@ from kontobahn import limits
 from kontobahn.access.principal import ROLES
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.examples import example
-from kontobahn.api.idempotency import LONGEST_KEY
+from kontobahn.api.idempotency import MAX_KEY_LENGTH
 from kontobahn.api.schemas import Schemas, without_null
 from kontobahn.api.wire import Answer
 from kontobahn.json_text import encode
@@ -322,7 +322,7 @@ def _idempotency_key(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
         "in": "header",
         "required": False,
         "description": f"Your own name for this call: sent twice with the same key, it is done once. Kept for {kept}.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!#-~]([ -~]*[!#-~])?$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[!#-~]([ -~]*[!#-~])?$"},
         # No example: a tool that tries every call with its examples would reuse the key and be refused.
     }
 

@@ -115,8 +115,8 @@ def _make_number(schema: Schema, *, asked: bool) -> None:
         schema["default"] = Decimal(schema["default"])
     if asked:
         # No `multipleOf: 0.01` for the two decimals: validators that divide floats refuse 19.99 by it.
-        schema.setdefault("minimum", -money.LARGEST)
-        schema.setdefault("maximum", money.LARGEST)
+        schema.setdefault("minimum", -money.MAX_AMOUNT)
+        schema.setdefault("maximum", money.MAX_AMOUNT)
 
 
 def _promise_every_field(component: Schema) -> None:

@@ -7,24 +7,22 @@ becomes a JSON error with the headers every answer carries.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kontobahn import limits, log
-from kontobahn.access.gate import Gate
-from kontobahn.access.principal import Principal
+from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint, Routes
+from kontobahn.api.exchange import Exchange, Receive, Scope, decode_body
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Download, Query, RawBody, plain_words
+from kontobahn.api.wire import Download, Query, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
@@ -32,23 +30,16 @@ from kontobahn.errors import (
     KontobahnError,
     MethodNotAllowed,
     NotFound,
-    NotJson,
-    TooLarge,
     TooManyRequests,
     Unauthorized,
     Unavailable,
 )  # fmt: skip
 from kontobahn.ids import new_request_id
 from kontobahn.json_text import encode
-from kontobahn.limits import Group, Hit, Windows
+from kontobahn.limits import Group, Windows
 from kontobahn.metrics import Metrics
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-
-BODY_SECONDS = 60
 DEFAULT_QUELLE = "API"
-_REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 # Choice 6: refusals that are an answer to this very call and are kept for its repeats. The others pass (no credits, something
 # down) or are for the caller to correct, and nothing was written: the same key may be sent again.
 _KEPT_REFUSALS = (403, 404, 409)
@@ -59,57 +50,13 @@ class ApiDependencies(NamedTuple):
 
     context: Context
     clock: Clock
-    gate: Gate
+    authenticator: Authenticator
     windows: Windows
     groups: dict[str, Group]
     usage: Usage
     metrics: Metrics
     addresses: ClientAddress
     routes: Routes
-
-
-class Exchange:
-    """One request and what is known of it so far."""
-
-    __slots__ = (
-        "body",
-        "call",
-        "endpoint",
-        "headers",
-        "hit",
-        "ip",
-        "policy",
-        "principal",
-        "request_id",
-        "scope",
-        "started",
-    )
-
-    def __init__(self, scope: Scope, addresses: ClientAddress) -> None:
-        self.started = time.perf_counter()
-        self.scope = scope
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.ip = addresses.of(scope, self.headers.get(b"x-forwarded-for"))
-        self.request_id = _request_id(self.headers.get(b"x-request-id"))
-        self.endpoint: Endpoint | None = None
-        self.principal: Principal | None = None
-        self.hit: Hit | None = None
-        self.policy = ""
-        self.call: Call | None = None
-        self.body = b""
-
-    def header(self, name: bytes) -> str | None:
-        value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1")
-
-
-def _request_id(given: bytes | None) -> str:
-    """The caller's own id, where it is a sane one."""
-    if given is not None:
-        text = given.decode("latin-1")
-        if _REQUEST_ID.fullmatch(text):
-            return text
-    return new_request_id()
 
 
 class Api:
@@ -194,7 +141,7 @@ class Api:
         if endpoint.query is not Query:
             arguments["query"] = query
         if endpoint.method in ("POST", "PUT"):
-            body = await self._decode_body(exchange, endpoint, receive)
+            body = await decode_body(exchange, endpoint, receive, self._settings.body_limit_bytes)
             if body is not None:
                 arguments["body"] = body
         call = Call(
@@ -254,9 +201,9 @@ class Api:
         wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
         try:
             if key is not None:
-                exchange.principal = await self._dependencies.gate.by_key(key.strip())
+                exchange.principal = await self._dependencies.authenticator.by_key(key.strip())
             elif wants_session and bearer is not None and bearer[:7].lower() == "bearer ":
-                exchange.principal = await self._dependencies.gate.by_session(bearer[7:].strip())
+                exchange.principal = await self._dependencies.authenticator.by_session(bearer[7:].strip())
             else:
                 return _missing_key(wants_session)
         except Unauthorized as refusal:
@@ -311,19 +258,6 @@ class Api:
         )
         return await context.db.write(idempotency.begin, context.vault, call.claim)
 
-    async def _decode_body(self, exchange: Exchange, endpoint: Endpoint, receive: Receive) -> Any:
-        exchange.body = await read_body(receive, exchange.headers, self._settings.body_limit_bytes)
-        if endpoint.takes_raw_body:
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers.items()}
-            return RawBody(headers, exchange.body)
-        if endpoint.body_decoder is None:
-            if exchange.body.strip() not in (b"", b"{}"):
-                raise BadRequest("This call takes no request body.")
-            return None
-        if exchange.body:
-            _require_json(exchange.header(b"content-type"))
-        return endpoint.body_decoder.decode(exchange.body)
-
     def _headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
         headers = [(b"x-request-id", exchange.request_id.encode())]
         hit = exchange.hit
@@ -377,34 +311,3 @@ def _path_parameters(endpoint: Endpoint, values: dict[str, str]) -> dict[str, An
         except msgspec.ValidationError as error:
             raise BadRequest(f"The path's `{name}` {plain_words(str(error))}.", field=name) from None
     return converted
-
-
-def _require_json(content_type: str | None) -> None:
-    media_type, _, parameters = (content_type or "").partition(";")
-    charset = re.search(r"charset\s*=\s*\"?([^\s\";]+)", parameters, re.IGNORECASE)
-    if media_type.strip().lower() != "application/json" or (charset and charset[1].lower() not in ("utf-8", "utf8")):
-        raise NotJson("Send the request body as `Content-Type: application/json` in UTF-8.")
-
-
-async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
-    """The whole body, refused as soon as it is known to be too large."""
-    declared = headers.get(b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > limit:
-        raise TooLarge(f"The request body is larger than {limit} bytes.")
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest("The connection ended before the request body had arrived.")
-                chunk = message.get("body", b"")
-                size += len(chunk)
-                if size > limit:
-                    raise TooLarge(f"The request body is larger than {limit} bytes.")
-                chunks.append(chunk)
-                if not message.get("more_body", False):
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    except TimeoutError:
-        raise BadRequest(f"The request body did not arrive within {BODY_SECONDS} seconds.") from None

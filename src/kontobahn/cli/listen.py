@@ -22,8 +22,8 @@ from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
 
 WAIT_SECONDS = 20
 ANSWER_SECONDS = 15
-LONGEST_PAUSE_SECONDS = 10.0
-MOST_BYTES = 64 * 1024 * 1024
+MAX_PAUSE_SECONDS = 10.0
+MAX_BYTES = 64 * 1024 * 1024
 
 
 class LoggedEvent(msgspec.Struct):
@@ -54,7 +54,7 @@ class Page(msgspec.Struct):
 
 
 class Source(NamedTuple):
-    door: OutboundClient
+    client: OutboundClient
     url: str
     key: str
 
@@ -94,20 +94,20 @@ def listen(
 
     async def main() -> int:
         """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
-        door = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn listen")
-        source = Source(door, url.rstrip("/"), key)
+        client = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn listen")
+        source = Source(client, url.rstrip("/"), key)
         seen = failed = 0
         try:
             cursor = "0" if from_start else await _end_of_log(source)
             # Only now: what happens from here on is forwarded.
             _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}", aside=as_json)
             async for event in _events(source, cursor, once=once):
-                failed += not await _forward(door, forward_to, signing_key, event, as_json=as_json)
+                failed += not await _forward(client, forward_to, signing_key, event, as_json=as_json)
                 seen += 1
                 if seen == count:
                     break
         finally:
-            await door.close()
+            await client.close()
         return failed
 
     if asyncio.run(main()):
@@ -125,12 +125,14 @@ def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, s
 
 
 async def _forward(
-    door: OutboundClient, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool
+    client: OutboundClient, forward_to: str, signing_key: bytes, event: LoggedEvent, *, as_json: bool
 ) -> bool:
     headers = signed_headers(event.id, int(time.time()), event.body, [signing_key])
     started, status, reason = time.perf_counter(), None, None
     try:
-        status = (await door.send("POST", forward_to, body=event.body, headers=headers, seconds=ANSWER_SECONDS)).status
+        status = (
+            await client.send("POST", forward_to, body=event.body, headers=headers, seconds=ANSWER_SECONDS)
+        ).status
     except Unreached as error:
         reason = str(error)
     milliseconds = round((time.perf_counter() - started) * 1000)
@@ -163,9 +165,9 @@ async def _page(source: Source, query: str) -> Page:
     pause = 0.5
     while True:
         try:
-            reply = await source.door.send(
+            reply = await source.client.send(
                 "GET", f"{source.url}/v2/banking/events?{query}&quelle=listen", headers={"x-api-key": source.key},
-                seconds=WAIT_SECONDS + ANSWER_SECONDS, most_bytes=MOST_BYTES,
+                seconds=WAIT_SECONDS + ANSWER_SECONDS, max_bytes=MAX_BYTES,
             )  # fmt: skip
         except Unreached as error:
             why = str(error)
@@ -176,7 +178,7 @@ async def _page(source: Source, query: str) -> Page:
             pause = max(pause, float(reply.headers.get("Retry-After", 0)))
         print(f"kontobahn: the service is away ({why}); trying again in {pause:g} s", file=sys.stderr)
         await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
 
 def _why(reply: Reply) -> str:

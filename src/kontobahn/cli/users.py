@@ -20,7 +20,7 @@ from kontobahn.cli.common import (
 )  # fmt: skip
 
 app = typer.Typer(no_args_is_help=True, help="Users: the first person of an organisation; later ones are invited.")
-SHORTEST_PASSWORD = 12
+MIN_PASSWORD_LENGTH = 12
 
 
 @app.command("create")
@@ -44,8 +44,8 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"“{role}” is no role: owner, admin or member.")
-    if len(password) < SHORTEST_PASSWORD:
-        raise typer.BadParameter(f"The password must have at least {SHORTEST_PASSWORD} characters.")
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise typer.BadParameter(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
     password_hash = users.hash_password(password)
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)

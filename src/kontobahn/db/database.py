@@ -82,7 +82,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-def tell(listeners: dict[str, list[Callable[[], None]]], unit: Unit) -> None:
+def notify_listeners(listeners: dict[str, list[Callable[[], None]]], unit: Unit) -> None:
     for channel in unit.notices or ():
         for listener in tuple(listeners.get(channel, ())):
             listener()

@@ -24,15 +24,15 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Row, Unit, tell
+from kontobahn.db.database import Row, Unit, notify_listeners
 from kontobahn.errors import DatabaseUnavailable
 
-MOST_RUNS = 10
+MAX_ATTEMPTS = 10
 CONNECT_TIMEOUT_SECONDS = 5
 _BEGIN = {False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", True: "BEGIN ISOLATION LEVEL READ COMMITTED"}
 _SESSION = "SET statement_timeout = '120s'; SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '150s'"
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
-_OUT_OF_REACH = (
+_UNAVAILABLE = (
     pg.DiskFull,
     pg.OutOfMemory,
     pg.TooManyConnections,
@@ -199,7 +199,7 @@ class PostgresEngine:
             except BaseException as error:
                 if session is not None and session.connection.info.transaction_status != TransactionStatus.IDLE:
                     session.connection.close()
-                unit.promise.settle(None, translate(error))
+                unit.promise.settle(None, translate_error(error))
             else:
                 unit.promise.settle(result, None)
         if session is not None:
@@ -223,25 +223,25 @@ class PostgresEngine:
         return session
 
     def _run(self, session: Session, unit: Unit, *, write: bool) -> Any:
-        for attempt in range(1, MOST_RUNS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 result = unit.fn(PostgresTx(session, self._clock.now(), unit), *unit.args, **unit.kwargs)
                 session.command("COMMIT")
-                tell(self.listeners, unit)
+                notify_listeners(self.listeners, unit)
                 return result
             except BaseException as error:
                 with suppress(psycopg.Error):  # a lost connection has nothing left to roll back
                     session.command("ROLLBACK")
-                if not isinstance(error, _CONFLICTS) or attempt == MOST_RUNS:
+                if not isinstance(error, _CONFLICTS) or attempt == MAX_ATTEMPTS:
                     raise
                 time.sleep(random.uniform(0, 0.002 * 2**attempt))
                 session.command(_BEGIN[write])
         raise AssertionError("the last attempt returns or raises")
 
 
-def translate(error: BaseException) -> BaseException:
+def translate_error(error: BaseException) -> BaseException:
     """Trouble that passes by itself becomes 503; everything else stays what it is."""
-    if isinstance(error, (*_CONFLICTS, *_OUT_OF_REACH, psycopg.InterfaceError)):
+    if isinstance(error, (*_CONFLICTS, *_UNAVAILABLE, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"PostgreSQL: {type(error).__name__}: {error}")
     if isinstance(error, psycopg.OperationalError) and not isinstance(error, pg.QueryCanceled):
         return DatabaseUnavailable(f"PostgreSQL: {error}")

@@ -15,13 +15,13 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Outcome, Row, Unit, settle_all, tell
+from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.errors import DatabaseUnavailable
 
-MOST_UNITS_A_COMMIT = 256
+MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 2
 BUSY_TIMEOUT_MS = 30_000
-_PASSES_BY_ITSELF = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
+_TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
 
 class SqliteTx:
@@ -64,8 +64,8 @@ class SqliteEngine:
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
         writer = self._connect()
-        self._glances = self._connect(read_only=True)
-        self._glancing = threading.Lock()
+        self._inline_reader = self._connect(read_only=True)
+        self._inline_lock = threading.Lock()
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
             threading.Thread(
@@ -88,8 +88,8 @@ class SqliteEngine:
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
             return
-        with self._glancing:
-            unit.promise.settle_here(*self._read_snapshot(self._glances, unit))
+        with self._inline_lock:
+            unit.promise.settle_here(*self._read_snapshot(self._inline_reader, unit))
 
     def close(self) -> None:
         """Finish what waits, then let go."""
@@ -101,8 +101,8 @@ class SqliteEngine:
             self._reads.put(None)
         for thread in self._threads:
             thread.join()
-        with self._glancing:
-            self._glances.close()
+        with self._inline_lock:
+            self._inline_reader.close()
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         try:
@@ -130,7 +130,7 @@ class SqliteEngine:
             unit = self._writes.get()
             while unit is not None:
                 batch.append(unit)
-                if len(batch) == MOST_UNITS_A_COMMIT:
+                if len(batch) == MAX_UNITS_PER_COMMIT:
                     break
                 try:
                     unit = self._writes.get_nowait()
@@ -156,11 +156,11 @@ class SqliteEngine:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             begun = outcomes or [(unit, None, None) for unit in batch]
-            settle_all([(unit, None, own_error or _translate(failure)) for unit, _, own_error in begun])
+            settle_all([(unit, None, own_error or _translate_error(failure)) for unit, _, own_error in begun])
             return batch[len(begun) :]
         for unit, _, error in outcomes:
             if unit.notices and error is None:
-                tell(self.listeners, unit)
+                notify_listeners(self.listeners, unit)
         settle_all(outcomes)
         return []
 
@@ -173,7 +173,7 @@ class SqliteEngine:
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO unit")
                 connection.execute("RELEASE unit")
-            return None, _translate(error)
+            return None, _translate_error(error)
         return result, None
 
     def _read_loop(self, connection: sqlite3.Connection) -> None:
@@ -187,7 +187,7 @@ class SqliteEngine:
             connection.execute("BEGIN")
             result = unit.fn(SqliteTx(connection, self._clock.now(), unit), *unit.args, **unit.kwargs)
         except BaseException as error:
-            failure = _translate(error)
+            failure = _translate_error(error)
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         return result, failure
@@ -204,10 +204,10 @@ def _create_private(path: Path) -> None:
         raise DatabaseUnavailable(f"{path}: {error}") from error
 
 
-def _translate(error: BaseException) -> BaseException:
+def _translate_error(error: BaseException) -> BaseException:
     """Trouble that passes by itself becomes 503; everything else stays what it is."""
     if isinstance(error, sqlite3.OperationalError):
         text = str(error).lower()
-        if any(word in text for word in _PASSES_BY_ITSELF):
+        if any(word in text for word in _TRANSIENT):
             return DatabaseUnavailable(f"SQLite: {error}")
     return error

@@ -37,8 +37,13 @@ class Table(Generic[R]):
         """The column list for a join in which the table has this alias."""
         return ", ".join(f"{alias}.{name}" for name in self.columns.split(", "))
 
-    def insert(self, tx: Tx, row: R) -> None:
-        tx.run(self._insert, *row)
+    def insert(self, tx: Tx, row: R, **more: Any) -> None:
+        """Writes the row, with values for columns that are never read back into one (the hash of a token)."""
+        if not more:
+            tx.run(self._insert, *row)
+            return
+        marks = ", ".join("?" * (len(row) + len(more)))
+        tx.run(f"INSERT INTO {self.name} ({self.columns}, {', '.join(more)}) VALUES ({marks})", *row, *more.values())
 
     def insert_many(self, tx: Tx, rows: Iterable[R]) -> None:
         tx.many(self._insert, rows)

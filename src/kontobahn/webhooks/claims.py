@@ -1,7 +1,7 @@
-"""What deliverers share through the database: which events are in whose hand, and what became of each attempt.
+"""What deliverers share through the database: which events are claimed by whom, and how each attempt ended.
 
-A cycle is one transaction: it writes down the attempts that ended and takes what is due. A claim is a lane's `next_at` moved to
-where the claim runs out, so what a killed process had in hand comes up again by itself. Nothing here reaches the network.
+A cycle is one transaction: it records the attempts that ended and claims what is due. A claim moves a lane's `next_at` to the
+instant at which the claim expires, so what a killed process had claimed becomes due again. Nothing here reaches the network.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from kontobahn.clock import HOUR, MINUTE, SECOND
-from kontobahn.db import Row, Tx
+from kontobahn.db import Tx
 from kontobahn.webhooks import endpoint, outbox
 from kontobahn.webhooks.endpoint import Sealed
 
-# Choice 29: a first try, then one after each of these.
+# Choice 29: a first attempt, then one after each of these delays.
 RETRY_AFTER = (5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR)
-LONGEST_RETRY_AFTER = 10 * HOUR
+MAX_RETRY_AFTER = 10 * HOUR
 JITTER = 0.1
-# Longer than any attempt with the cycle that writes it down.
+# More than an attempt needs beyond its timeout, with the cycle that records it.
 MARGIN_SECONDS = 30
 GONE = 410
-# PostgreSQL: a lane that an event is just being written into is left for the next cycle instead of waited for.
+# PostgreSQL: a lane that an event is being written into is left to the next cycle instead of waited for.
 _SKIP_LOCKED = {"sqlite": "", "postgres": " FOR UPDATE OF l SKIP LOCKED"}
 
 
 class Claimed(NamedTuple):
-    """An event in our hand, with all that an attempt needs."""
+    """A claimed event, with all that an attempt needs."""
 
     organization_id: str
     sequence: int
     subject: str
-    # What came before: attempts in all, and tries since it was last started.
+    # So far: attempts in all, and tries since it was last restarted.
     attempts: int
     tries: int
     id: str
@@ -48,7 +48,7 @@ class Claimed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. No status: there was no answer."""
+    """How an attempt ended. The status is None if there was no answer."""
 
     claimed: Claimed
     at: int
@@ -62,15 +62,15 @@ class Outcome(NamedTuple):
         return self.status is not None and 200 <= self.status < 300
 
 
-class Room(NamedTuple):
-    """How much more may be taken: of receivers that answer, of those that fail or are slow, and of one organisation."""
+class Capacity(NamedTuple):
+    """How many more events may be claimed: for receivers that answer, for those that fail or are slow, for one organisation."""
 
     quick: int
-    doubtful: int
+    failing_or_slow: int
     per_organization: int
     per_failing_organization: int
-    in_hand: Mapping[str, int]
-    # Lanes that this process still works on: were the clock to jump, their claims would seem to have run out.
+    in_flight: Mapping[str, int]
+    # Lanes that this process is still working on: if the clock jumped, their claims would seem to have expired.
     lanes: Collection[tuple[str, str]]
     slow: frozenset[str]
 
@@ -81,31 +81,38 @@ class Stopped(NamedTuple):
 
 
 class Cycle(NamedTuple):
-    # Outcomes that could not be written yet, because their lane was locked.
+    # Outcomes that could not be recorded yet, because their lane was locked.
     postponed: list[Outcome]
     claimed: list[Claimed]
     stopped: list[Stopped]
 
 
 def run_cycle(
-    tx: Tx, engine: str, owner: str, outcomes: list[Outcome], room: Room, *, claim_seconds: float, pause_days: int
+    tx: Tx,
+    engine: str,
+    owner: str,
+    outcomes: list[Outcome],
+    capacity: Capacity,
+    *,
+    claim_seconds: float,
+    pause_days: int,
 ) -> Cycle:
     postponed, stopped = _settle(tx, engine, owner, outcomes, pause_days) if outcomes else ([], [])
-    claimed = _claim(tx, engine, owner, room, tx.now + round(claim_seconds * SECOND))
+    claimed = _claim(tx, engine, owner, capacity, tx.now + round(claim_seconds * SECOND))
     return Cycle(postponed, claimed, stopped)
 
 
-def give_back(tx: Tx, owner: str) -> None:
-    """What is in this owner's hand is free for others, with its tries as they were."""
+def release(tx: Tx, owner: str) -> None:
+    """Releases what this owner has claimed, with its tries as they were."""
     lanes = tx.all("SELECT organization_id, subject FROM webhook_lanes WHERE owner = ?", owner)
     tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
     outbox.advance_lanes(tx, [(organization_id, subject) for organization_id, subject in lanes])
 
 
-def give_back_all(tx: Tx) -> None:
-    """The same for whoever had it, where there is only one process: what is in hand at its start is a dead one's."""
+def release_all(tx: Tx) -> None:
+    """Releases every claim. Only for a single process at its start: what is claimed then belongs to a dead one."""
     for (owner,) in tx.all("SELECT DISTINCT owner FROM webhook_lanes WHERE owner IS NOT NULL"):
-        give_back(tx, owner)
+        release(tx, owner)
 
 
 def _settle(
@@ -121,7 +128,7 @@ def _settle(
         )
     }
     postponed = [item for item in outcomes if item.claimed.lane not in held]
-    # One that is no longer the lane's head, or was written down before, tells of a claim that had run out.
+    # One that is no longer the head of its lane, or was recorded before, belongs to a claim that had expired.
     by_lane = {
         item.claimed.lane: item
         for item in outcomes
@@ -151,7 +158,7 @@ def _settle(
 
 
 def _verdict(outcome: Outcome, now: int) -> tuple[str, int]:
-    """The delivery's next state, and when it is due."""
+    """Returns the delivery's next state, and when it is due."""
     if outcome.delivered:
         return "delivered", now
     tries = outcome.claimed.tries + 1
@@ -159,7 +166,7 @@ def _verdict(outcome: Outcome, now: int) -> tuple[str, int]:
         return "failed", now
     wait = RETRY_AFTER[tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)
     if outcome.retry_after is not None:
-        wait = max(wait, min(outcome.retry_after * SECOND, LONGEST_RETRY_AFTER))
+        wait = max(wait, min(outcome.retry_after * SECOND, MAX_RETRY_AFTER))
     return "pending", now + round(wait)
 
 
@@ -180,28 +187,41 @@ def _note_health(tx: Tx, outcomes: list[Outcome], pause_days: int) -> list[Stopp
     return stopped
 
 
-def _claim(tx: Tx, engine: str, owner: str, room: Room, until: int) -> list[Claimed]:
-    if room.quick <= 0 and room.doubtful <= 0:
+class _Receiver(NamedTuple):
+    """An endpoint with something due."""
+
+    organization_id: str
+    url: str
+    secret: bytes
+    previous_secret: bytes | None
+    previous_until: int | None
+    failing_since: int | None
+
+
+def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> list[Claimed]:
+    if capacity.quick <= 0 and capacity.failing_or_slow <= 0:
         return []
-    due = tx.all(
-        "SELECT organization_id, url, secret, previous_secret, previous_until, failing_since FROM webhook_endpoints e"
-        " WHERE state = 'active' AND EXISTS"
+    rows = tx.all(
+        f"SELECT {', '.join(_Receiver._fields)} FROM webhook_endpoints e WHERE state = 'active' AND EXISTS"
         " (SELECT 1 FROM webhook_lanes l WHERE l.organization_id = e.organization_id AND l.next_at <= ?)",
         tx.now,
     )
-    random.shuffle(due)
-    doubtful = [row for row in due if row[5] is not None or row[0] in room.slow]
-    quick = [row for row in due if row[5] is None and row[0] not in room.slow]
+    random.shuffle(rows)
+    quick: list[_Receiver] = []
+    failing_or_slow: list[_Receiver] = []
+    for receiver in map(_Receiver._make, rows):
+        is_quick = receiver.failing_since is None and receiver.organization_id not in capacity.slow
+        (quick if is_quick else failing_or_slow).append(receiver)
     claimed: list[Claimed] = []
-    for rows, space in ((quick, room.quick), (doubtful, room.doubtful)):
-        left = space
-        for number, row in enumerate(rows):
+    for receivers, places in ((quick, capacity.quick), (failing_or_slow, capacity.failing_or_slow)):
+        left = places
+        for number, receiver in enumerate(receivers):
             if left <= 0:
                 break
             # An equal share of what is left, so that no organisation's backlog takes all of it.
-            share = max(1, left // (len(rows) - number))
-            found = _claim_of_organization(tx, engine, row, min(share, left, _free(room, row)))
-            taken = [item for item in found if item.lane not in room.lanes]
+            share = max(1, left // (len(receivers) - number))
+            found = _due_events(tx, engine, receiver, min(share, left, _places_left(capacity, receiver)))
+            taken = [item for item in found if item.lane not in capacity.lanes]
             claimed += taken
             left -= len(taken)
     tx.many(
@@ -211,22 +231,21 @@ def _claim(tx: Tx, engine: str, owner: str, room: Room, until: int) -> list[Clai
     return claimed
 
 
-def _free(room: Room, row: Row) -> int:
-    organization_id, failing_since = row[0], row[5]
-    most = room.per_organization if failing_since is None else room.per_failing_organization
-    return most - room.in_hand.get(organization_id, 0)
+def _places_left(capacity: Capacity, receiver: _Receiver) -> int:
+    is_failing = receiver.failing_since is not None
+    places = capacity.per_failing_organization if is_failing else capacity.per_organization
+    return places - capacity.in_flight.get(receiver.organization_id, 0)
 
 
-def _claim_of_organization(tx: Tx, engine: str, row: Row, most: int) -> list[Claimed]:
-    if most <= 0:
+def _due_events(tx: Tx, engine: str, receiver: _Receiver, limit: int) -> list[Claimed]:
+    if limit <= 0:
         return []
-    organization_id, url, secret, previous, previous_until, failing_since = row
     found = tx.all(
         "SELECT l.organization_id, l.head, l.subject, d.attempts, d.tries, e.id, e.event, e.body FROM webhook_lanes l"
         " JOIN webhook_deliveries d ON d.organization_id = l.organization_id AND d.sequence = l.head"
         " JOIN webhook_events e ON e.organization_id = l.organization_id AND e.sequence = l.head"
         f" WHERE l.organization_id = ? AND l.next_at <= ? ORDER BY l.next_at LIMIT ?{_SKIP_LOCKED[engine]}",
-        organization_id, tx.now, most,
+        receiver.organization_id, tx.now, limit,
     )  # fmt: skip
-    sealed = Sealed(secret, previous, previous_until)
-    return [Claimed._make((*columns, url, sealed, failing_since)) for columns in found]
+    sealed = Sealed(receiver.secret, receiver.previous_secret, receiver.previous_until)
+    return [Claimed._make((*columns, receiver.url, sealed, receiver.failing_since)) for columns in found]

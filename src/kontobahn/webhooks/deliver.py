@@ -1,7 +1,7 @@
-"""Sends what the outbox holds: at least once, in order for one subject, signed, with retries.
+"""Sends what is in the outbox: at least once, in order within a subject, signed, with retries.
 
-One loop writes down what ended and takes what is due, in one transaction a turn; each attempt is a task. Receivers that fail or are
-slow share a quarter of the places among themselves, so they cannot take those of the others.
+One loop records what ended and claims what is due, in one transaction per turn; each attempt is a task. Receivers that fail or are
+slow share a quarter of the places, so they cannot take those of the others.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from kontobahn.outbound import OutboundClient, Refused, Reply, Unreached
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
-from kontobahn.webhooks.claims import Claimed, Outcome, Room
+from kontobahn.webhooks.claims import Capacity, Claimed, Outcome
 from kontobahn.webhooks.endpoint import Keys
 from kontobahn.webhooks.outbox import CHANNEL
 from kontobahn.webhooks.signing import signed_headers
 
-# Another process may have written the event, or a retry come due.
+# Another process may have written the event, or a retry may have become due.
 POLL_SECONDS = 1.0
-# While much is on its way, outcomes are collected for as long before they are written down together.
+# While attempts are running, outcomes are collected for this long and then recorded together.
 GATHER_SECONDS = 0.01
 SLOW_SECONDS = 2.0
 PER_FAILING_ORGANIZATION = 2
-MOST_ANSWER_BYTES = 4096
+MAX_ANSWER_BYTES = 4096
 STOP_SECONDS = 5.0
 
 
 class Deliverer:
     def __init__(
-        self, db: Database, vault: Vault, door: OutboundClient, settings: Settings, clock: Clock, metrics: Metrics
+        self, db: Database, vault: Vault, outbound: OutboundClient, settings: Settings, clock: Clock, metrics: Metrics
     ) -> None:
         self._db = db
         self._keys = Keys(vault)
-        self._door = door
+        self._outbound = outbound
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
@@ -55,8 +55,8 @@ class Deliverer:
         self._attempts: set[asyncio.Task[None]] = set()
         self._ended: list[Outcome] = []
         self._lanes: set[tuple[str, str]] = set()
-        self._in_hand: Counter[str] = Counter()
-        self._doubtful_in_hand = 0
+        self._in_flight: Counter[str] = Counter()
+        self._failing_or_slow_in_flight = 0
         self._slow: set[str] = set()
 
     def start(self) -> None:
@@ -65,12 +65,12 @@ class Deliverer:
         self._loop_task = asyncio.create_task(self._run(), name="webhook deliverer")
 
     def wake(self) -> None:
-        """Look now, not at the next poll; from any thread."""
+        """Looks now, not at the next poll. May be called from any thread."""
         with suppress(RuntimeError):  # the loop has gone
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def stop(self) -> None:
-        """Let what is on its way end, for a while; give the rest back for others."""
+        """Gives running attempts some time to end, then releases the rest for others."""
         if self._loop_task is None:
             return
         self._stopping = True
@@ -84,27 +84,28 @@ class Deliverer:
                 task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
         try:
-            await self._cycle(self._room()._replace(quick=0, doubtful=0))
-            await self._db.write(claims.give_back, self._owner)
+            await self._cycle(self._capacity()._replace(quick=0, failing_or_slow=0))
+            await self._db.write(claims.release, self._owner)
         except Unavailable as trouble:
             log.warning("webhook_claims_left_to_expire", detail=trouble.operator or str(trouble))
 
     async def _run(self) -> None:
-        retake = self._db.engine.name == "sqlite"
+        # SQLite has one process, so whatever is claimed now was claimed by one that has died.
+        has_old_claims = self._db.engine.name == "sqlite"
         while not self._stopping:
             self._woken.clear()
             try:
-                if retake:
-                    await self._db.write(claims.give_back_all)
-                    retake = False
-                taken = await self._cycle(self._room())
+                if has_old_claims:
+                    await self._db.write(claims.release_all)
+                    has_old_claims = False
+                taken = await self._cycle(self._capacity())
             except Unavailable as trouble:
                 log.warning("webhook_cycle_postponed", detail=trouble.operator or str(trouble))
                 taken = 0
                 await asyncio.sleep(POLL_SECONDS)
             except Exception as error:
-                # What ended is not kept for the next turn, or one bad outcome would keep all the others from being written:
-                # those claims run out.
+                # The outcomes are not kept for the next turn, or one bad one would stop all the others from being recorded;
+                # their claims expire.
                 log.exception("webhook_cycle_failed", error)
                 taken = 0
                 await asyncio.sleep(POLL_SECONDS)
@@ -114,8 +115,8 @@ class Deliverer:
             if self._attempts:
                 await asyncio.sleep(GATHER_SECONDS)
 
-    async def _cycle(self, room: Room) -> int:
-        """One turn; the answer counts what was taken."""
+    async def _cycle(self, capacity: Capacity) -> int:
+        """Runs one turn, and returns how many events were claimed."""
         ended, self._ended = self._ended, []
         try:
             cycle = await self._db.write(
@@ -123,7 +124,7 @@ class Deliverer:
                 self._db.engine.name,
                 self._owner,
                 ended,
-                room,
+                capacity,
                 claim_seconds=self._settings.webhook_timeout_seconds + claims.MARGIN_SECONDS,
                 pause_days=self._settings.webhook_pause_days,
             )
@@ -135,39 +136,39 @@ class Deliverer:
         for organization_id, state in cycle.stopped:
             log.warning("webhook_url_stopped", organization_id=organization_id, state=state)
         for claimed in cycle.claimed:
-            is_doubtful = claimed.failing_since is not None or claimed.organization_id in self._slow
-            self._in_hand[claimed.organization_id] += 1
+            is_failing_or_slow = claimed.failing_since is not None or claimed.organization_id in self._slow
+            self._in_flight[claimed.organization_id] += 1
             self._lanes.add(claimed.lane)
-            self._doubtful_in_hand += is_doubtful
-            task = asyncio.create_task(self._attempt(claimed, is_doubtful))
+            self._failing_or_slow_in_flight += is_failing_or_slow
+            task = asyncio.create_task(self._attempt(claimed, is_failing_or_slow))
             self._attempts.add(task)
             task.add_done_callback(self._attempts.discard)
         return len(cycle.claimed)
 
-    def _room(self) -> Room:
-        most = self._settings.webhook_concurrency
-        for_doubtful = most // 4
-        return Room(
-            quick=most - for_doubtful - (self._in_hand.total() - self._doubtful_in_hand),
-            doubtful=for_doubtful - self._doubtful_in_hand,
+    def _capacity(self) -> Capacity:
+        places = self._settings.webhook_concurrency
+        for_failing_or_slow = places // 4
+        return Capacity(
+            quick=places - for_failing_or_slow - (self._in_flight.total() - self._failing_or_slow_in_flight),
+            failing_or_slow=for_failing_or_slow - self._failing_or_slow_in_flight,
             per_organization=self._settings.webhook_concurrency_per_organization,
             per_failing_organization=min(PER_FAILING_ORGANIZATION, self._settings.webhook_concurrency_per_organization),
-            in_hand=dict(self._in_hand),
+            in_flight=dict(self._in_flight),
             lanes=frozenset(self._lanes),
             slow=frozenset(self._slow),
         )
 
-    async def _attempt(self, claimed: Claimed, is_doubtful: bool) -> None:
+    async def _attempt(self, claimed: Claimed, is_failing_or_slow: bool) -> None:
         organization_id = claimed.organization_id
         started, at = time.perf_counter(), self._clock.now()
         try:
             status, reason, retry_after = await self._send(claimed, at)
         finally:
             self._lanes.discard(claimed.lane)
-            self._in_hand[organization_id] -= 1
-            if not self._in_hand[organization_id]:
-                del self._in_hand[organization_id]
-            self._doubtful_in_hand -= is_doubtful
+            self._in_flight[organization_id] -= 1
+            if not self._in_flight[organization_id]:
+                del self._in_flight[organization_id]
+            self._failing_or_slow_in_flight -= is_failing_or_slow
         seconds = time.perf_counter() - started
         (self._slow.add if seconds > SLOW_SECONDS else self._slow.discard)(organization_id)
         outcome = Outcome(claimed, at, round(seconds * 1000), status, reason, retry_after)
@@ -180,13 +181,13 @@ class Deliverer:
         )  # fmt: skip
 
     async def _send(self, claimed: Claimed, at: int) -> tuple[int | None, str | None, int | None]:
-        """Status, reason where it is no success, and how long the receiver asks us to wait."""
+        """Returns the status, the reason if it failed, and how many seconds the receiver asks us to wait."""
         body = claimed.body.encode()
         try:
             keys = self._keys.of(claimed.organization_id, claimed.sealed, at)
-            reply = await self._door.send(
+            reply = await self._outbound.send(
                 "POST", claimed.url, body=body, headers=signed_headers(claimed.id, at // SECOND, body, keys),
-                seconds=self._settings.webhook_timeout_seconds, most_bytes=MOST_ANSWER_BYTES,
+                seconds=self._settings.webhook_timeout_seconds, max_bytes=MAX_ANSWER_BYTES,
             )  # fmt: skip
         except (Refused, Unreached) as failure:
             return None, str(failure), None
@@ -200,7 +201,7 @@ class Deliverer:
 
 
 def _reason(reply: Reply) -> str | None:
-    # Choice 29: a redirect is a failure; the receiver's answer itself is nobody's to see.
+    # Choice 29: a redirect is a failure; the receiver's own answer is shown to nobody.
     if 200 <= reply.status < 300:
         return None
     if 300 <= reply.status < 400:
@@ -211,7 +212,7 @@ def _reason(reply: Reply) -> str | None:
 
 
 def _retry_after(reply: Reply) -> int | None:
-    """Whole seconds, as 429 and 503 may ask for; the other form, a date, is not worth another clock to trust."""
+    """The seconds that 429 and 503 may ask for. The other form, a date, would mean trusting the receiver's clock."""
     value = reply.headers.get("Retry-After", "").strip()
     if reply.status not in (429, 503) or not value.isdigit() or len(value) > 9:
         return None

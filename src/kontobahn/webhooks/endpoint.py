@@ -1,6 +1,6 @@
-"""The one URL of an organisation: set, cleared, its signing secrets, and why it may have been stopped.
+"""The one URL of an organisation: set, cleared, its signing secrets, and whether it was stopped.
 
-Whether a URL may be connected to is outbound.py's to say; whoever saves one has asked there first.
+Whether a URL may be connected to is decided by outbound.py; callers check there before they save one.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def find(tx: Tx, organization_id: str) -> Endpoint:
 
 
 def set_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> tuple[Endpoint, str | None]:
-    """Save the URL, or clear it with None; the secret is in the answer when this made one.
+    """Saves the URL, or clears it with None. Returns the secret too if this made one.
 
-    Setting it, even to what it was, resumes a URL that was stopped.
+    Setting a URL that was stopped resumes it, even if it is the same one.
     """
     outbox.lock_event_log(tx, organization_id)
     before = find(tx, organization_id)
@@ -62,7 +62,7 @@ def set_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: 
         outbox.restart_pending(tx, organization_id)
     secret = None
     if before.url is None:
-        # Choice 28: the secret is answered once, by the call that makes it.
+        # Choice 28: the secret is shown once, by the call that makes it.
         secret = new_secret()
         _write(tx, organization_id, url, "active", _seal(vault, organization_id, secret))
     else:
@@ -78,7 +78,7 @@ def set_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: 
 def rotate_secret(
     tx: Tx, vault: Vault, organization_id: str, *, overlap_hours: int, actor: Actor
 ) -> tuple[Endpoint, str]:
-    """A new secret; the present one signs too for the overlap, the one before it no more."""
+    """Makes a new secret. The present one signs too for the overlap; the one before it no longer does."""
     outbox.lock_event_log(tx, organization_id)
     if find(tx, organization_id).url is None:
         raise Conflict("There is no webhook URL, and so no secret: set one with PUT /v2/banking/webhook-url.")
@@ -99,7 +99,7 @@ def note_success(tx: Tx, organization_id: str) -> None:
 
 
 def note_failure(tx: Tx, organization_id: str, url: str, *, pause_days: int) -> bool:
-    """Remember since when the URL has failed; the answer is whether it is paused now."""
+    """Records since when the URL has failed, and returns whether it is paused now."""
     # Choice 29: five days without a success pause the URL.
     tx.run(
         "UPDATE webhook_endpoints SET failing_since = ? WHERE organization_id = ? AND url = ? AND failing_since IS NULL",
@@ -109,7 +109,7 @@ def note_failure(tx: Tx, organization_id: str, url: str, *, pause_days: int) -> 
 
 
 def note_gone(tx: Tx, organization_id: str, url: str) -> bool:
-    """The receiver said 410: nothing more is sent there."""
+    """Records that the receiver answered 410: nothing more is sent there. Returns whether this stopped it."""
     stopped = _stop(tx, organization_id, url, "gone")
     if stopped:
         outbox.cancel_pending(tx, organization_id)
@@ -117,7 +117,7 @@ def note_gone(tx: Tx, organization_id: str, url: str) -> bool:
 
 
 class Keys:
-    """Opens the secrets that sign; one that was opened is remembered, because it is needed for every attempt."""
+    """Opens the signing secrets, and caches them because every attempt needs one."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
@@ -134,7 +134,7 @@ class Keys:
 
 
 def _stop(tx: Tx, organization_id: str, url: str, state: State, condition: str = "", *params: int) -> bool:
-    # Only the URL that answered so: another may have been set since.
+    # Only this URL: another one may have been set since.
     stopped = tx.run(
         "UPDATE webhook_endpoints SET state = ?, stopped_at = ?"
         f" WHERE organization_id = ? AND url = ? AND state = 'active'{condition}",

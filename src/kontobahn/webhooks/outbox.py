@@ -1,6 +1,6 @@
-"""The log of outgoing events. `emit` writes one in the transaction of the change it tells of, with what its delivery needs.
+"""The log of outgoing events. `emit` writes one in the transaction of the change it reports, with what its delivery needs.
 
-An event's body is made here, once, and never again: what is logged is what is signed and sent. Nothing here reaches the network.
+An event's body is made here, once: what is logged is what is signed and sent. Nothing here reaches the network.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str, Any] | msgspec.Struct) -> str:
-    """Tell the organisation's receiver what this transaction changed; the answer is the event's id.
+    """Reports to the organisation's receiver what this transaction changed, and returns the event's id.
 
-    ``subject`` says what it is about, `payment:17` or `connection:5`: events of one subject arrive in the order of their emission.
+    ``subject`` says what it is about, `payment:17` or `connection:5`: events of one subject arrive in the order they were emitted.
     """
     row = tx.one(
         "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 1)"
@@ -33,14 +33,14 @@ def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str,
     assert row is not None
     sequence: int = row[0]
     event_id = ID_PREFIX + new_id().replace("-", "")
-    # Choice 29: the body is exactly the envelope; what a delivery adds stands in its headers.
+    # Choice 29: the body is exactly the envelope; what a delivery adds is in its headers.
     body = _encode({"event": event, "data": data, "received_at": to_datetime(tx.now)}).decode()
     tx.run(
         "INSERT INTO webhook_events (organization_id, sequence, id, event, subject, body, received_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         organization_id, sequence, event_id, event, subject, body, tx.now,
     )  # fmt: skip
-    # A paused URL's events wait for it; one that is gone asked for no more.
+    # Events wait for a paused URL; one that is gone asked for no more.
     if tx.one(
         "SELECT 1 FROM webhook_endpoints WHERE organization_id = ? AND (state = 'active' OR state = 'paused')",
         organization_id,
@@ -51,7 +51,7 @@ def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str,
 
 
 def lock_event_log(tx: Tx, organization_id: str) -> None:
-    """No event of the organisation is written beside this transaction: for those who change where events go."""
+    """Blocks other transactions from writing events of the organisation until the commit; for changes of where events go."""
     tx.run(
         "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 0)"
         " ON CONFLICT (organization_id) DO UPDATE SET last_sequence = webhook_logs.last_sequence",
@@ -60,14 +60,14 @@ def lock_event_log(tx: Tx, organization_id: str) -> None:
 
 
 def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> None:
-    """Put an event into its subject's lane, due now; one that was delivered or given up starts anew."""
+    """Puts an event into its subject's lane, due now. One that was delivered or given up starts again."""
     tx.run(
         "INSERT INTO webhook_deliveries (organization_id, sequence, subject, state, attempts, tries, due_at)"
         " VALUES (?, ?, ?, 'pending', 0, 0, ?) ON CONFLICT (organization_id, sequence)"
         " DO UPDATE SET state = 'pending', tries = 0, due_at = excluded.due_at, settled_at = NULL",
         organization_id, sequence, subject, tx.now,
     )  # fmt: skip
-    # A lane that is there is locked to the commit even where nothing changes: its owner may just now be finding it empty.
+    # An existing lane is locked until the commit even if nothing changes: its owner may be finding it empty right now.
     tx.run(
         "INSERT INTO webhook_lanes (organization_id, subject, head, next_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (organization_id, subject) DO UPDATE SET"
@@ -81,9 +81,9 @@ def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> 
 
 
 def advance_lanes(tx: Tx, lanes: list[tuple[str, str]]) -> None:
-    """After something of theirs was settled: each waits for its earliest pending event, in nobody's hand, or is gone.
+    """After some of their events were settled: each lane waits for its earliest pending event, unclaimed, or is deleted.
 
-    The caller holds these lanes; otherwise an event that is being emitted could be left in a lane that is gone.
+    The caller holds the locks of these lanes; otherwise an event that is being emitted could be left in a deleted lane.
     """
     tx.many(
         "DELETE FROM webhook_lanes WHERE organization_id = ? AND subject = ? AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
@@ -102,7 +102,7 @@ def advance_lanes(tx: Tx, lanes: list[tuple[str, str]]) -> None:
 
 
 def cancel_pending(tx: Tx, organization_id: str) -> None:
-    """Nothing more is sent of what waits; it stays in the log, and can be resent."""
+    """Sends no more of what is pending. It stays in the log, and can be resent."""
     tx.run("DELETE FROM webhook_lanes WHERE organization_id = ?", organization_id)
     tx.run(
         "UPDATE webhook_deliveries SET state = 'cancelled', settled_at = ? WHERE organization_id = ? AND state = 'pending'",
@@ -111,7 +111,7 @@ def cancel_pending(tx: Tx, organization_id: str) -> None:
 
 
 def restart_pending(tx: Tx, organization_id: str) -> None:
-    """What waits is due now, with all its tries before it."""
+    """Makes what is pending due now, with all its tries left."""
     tx.run("UPDATE webhook_lanes SET next_at = ? WHERE organization_id = ? AND owner IS NULL", tx.now, organization_id)
     tx.run(
         "UPDATE webhook_deliveries SET tries = 0, due_at = ? WHERE organization_id = ? AND state = 'pending'",
@@ -120,17 +120,17 @@ def restart_pending(tx: Tx, organization_id: str) -> None:
     tx.notify(CHANNEL)
 
 
-def purge(tx: Tx, *, days: int, most: int = 500) -> int:
-    """Forget the oldest events that are past their time, delivered or not; the answer counts them."""
+def purge(tx: Tx, *, days: int, limit: int = 500) -> int:
+    """Deletes the oldest events that have been kept long enough, delivered or not. Returns how many."""
     old = tx.all(
         "SELECT e.organization_id, e.sequence, e.subject, d.state FROM webhook_events e LEFT JOIN webhook_deliveries d"
         " ON d.organization_id = e.organization_id AND d.sequence = e.sequence"
         " WHERE e.received_at <= ? ORDER BY e.received_at LIMIT ?",
-        tx.now - days * DAY, most,
+        tx.now - days * DAY, limit,
     )  # fmt: skip
     keys = [(organization_id, sequence) for organization_id, sequence, _, _ in old]
     lanes = sorted({(organization_id, subject) for organization_id, _, subject, state in old if state == "pending"})
-    # The lanes first: whoever emits into one waits, and then finds it as it is after the purge.
+    # The lanes first: an emit into one of them waits, and then finds it as the purge left it.
     tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
     for table in ("webhook_attempts", "webhook_deliveries", "webhook_events"):
         tx.many(f"DELETE FROM {table} WHERE organization_id = ? AND sequence = ?", keys)

@@ -1,4 +1,4 @@
-"""Standard Webhooks signatures: what proves to a receiver that a delivery is ours and that nothing in it was changed."""
+"""Standard Webhooks signatures: they prove to a receiver that a delivery is ours and that nothing in it was changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def new_secret() -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """The bytes that sign; ValueError where it is no secret of this kind."""
+    """Returns the bytes that sign. Raises ValueError if this is not such a secret."""
     if not secret.startswith(SECRET_PREFIX):
         raise ValueError(f"A signing secret begins with {SECRET_PREFIX}.")
     try:
@@ -30,8 +30,8 @@ def key_of(secret: str) -> bytes:
 
 
 def signed_headers(event_id: str, seconds: int, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
-    """The headers of one attempt: the id stays over all of them, the time is the attempt's own."""
-    # Choice 29: while a secret is being replaced there are two signatures, and either proves it.
+    """Returns the headers of one attempt: the id is the same for all attempts, the time is this one's."""
+    # Choice 29: while a secret is being replaced there are two signatures, and either is valid.
     content = b"%s.%d.%s" % (event_id.encode(), seconds, body)
     signatures = [base64.b64encode(hmac.digest(key, content, "sha256")).decode() for key in keys]
     return {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kontobahn.webhooks import claims
-from kontobahn.webhooks.claims import Room
+from kontobahn.webhooks.claims import Capacity
 from tests.api.webhooks.conftest import Customer, Delivering
 from tests.receiver import Answer, Delivered, Receiver, eventually
 
@@ -88,7 +88,7 @@ def _log(customer: Customer) -> Any:
 
 
 def test_a_silent_receiver_delays_nobody_else(start_delivering: Start, make_receiver: MakeReceiver) -> None:
-    """With hardly any places: the silent ones may have the one for doubtful receivers, and a few at the very first."""
+    """With hardly any places: the silent ones may have the one for failing_or_slow receivers, and a few at the very first."""
     end = threading.Event()
 
     def silent(_: Delivered) -> Answer:
@@ -105,7 +105,7 @@ def test_a_silent_receiver_delays_nobody_else(start_delivering: Start, make_rece
             for customer in hopeless:
                 customer.emit(f"payment:{number}")
         eventually(lambda: len(dead.deliveries) >= 4)
-        # In the first two seconds four of six places are taken; from then on, one or two of the doubtful.
+        # In the first two seconds four of six places are taken; from then on, one or two of the failing_or_slow.
         for moment in (0, 2.2):
             time.sleep(moment)
             began = time.monotonic()
@@ -162,19 +162,19 @@ def test_two_deliverers_deliver_each_event_once_and_in_order(
             assert [event_id for event_id in receiver.ids() if event_id in ids] == ids
 
 
-def test_what_a_dead_process_had_in_hand_is_taken_over(start_delivering: Start, make_receiver: MakeReceiver) -> None:
+def test_what_a_dead_process_had_in_flight_is_taken_over(start_delivering: Start, make_receiver: MakeReceiver) -> None:
     receiver = make_receiver()
     world = start_delivering(receiver)
     db = world.service.db
     world.service.run(world.service.application.deliverer.stop())
     customer = world.customer(receiver)
     event_id = customer.emit()
-    room = Room(9, 9, 9, 9, {}, (), frozenset())
-    cycle = db.write_now(claims.run_cycle, db.engine.name, "dead", [], room, claim_seconds=45, pause_days=5)
+    capacity = Capacity(9, 9, 9, 9, {}, (), frozenset())
+    cycle = db.write_now(claims.run_cycle, db.engine.name, "dead", [], capacity, claim_seconds=45, pause_days=5)
     assert [item.id for item in cycle.claimed] == [event_id]
 
     def claim_as(owner: str) -> list[str]:
-        again = db.write_now(claims.run_cycle, db.engine.name, owner, [], room, claim_seconds=45, pause_days=5)
+        again = db.write_now(claims.run_cycle, db.engine.name, owner, [], capacity, claim_seconds=45, pause_days=5)
         return [item.id for item in again.claimed]
 
     assert claim_as("alive") == [], "it is in the hand of another"
@@ -182,7 +182,7 @@ def test_what_a_dead_process_had_in_hand_is_taken_over(start_delivering: Start, 
     assert claim_as("alive") == [event_id]
     # The dead one was only slow: what it says now of a claim that is no longer its own changes nothing.
     late = [claims.Outcome(cycle.claimed[0], world.service.clock.now(), 1, 204, None)]
-    written = db.write_now(claims.run_cycle, db.engine.name, "dead", late, room, claim_seconds=45, pause_days=5)
+    written = db.write_now(claims.run_cycle, db.engine.name, "dead", late, capacity, claim_seconds=45, pause_days=5)
     assert written.postponed == late
     assert customer.delivery(event_id)["state"] == "pending"
 

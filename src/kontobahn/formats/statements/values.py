@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from kontobahn.formats.statements.model import StatementError
 
-_MAX_DIGITS = 14  # in hundredths: what money.LARGEST allows
+_MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _DECIMAL = re.compile(r"(\d{1,18})(?:[.,](\d{0,2})0*)?", re.ASCII)
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:\d\d|T.*)?", re.ASCII)
 _GERMAN_ACCOUNT = re.compile(r"(\d{8})[/ ]?(\d{1,10})", re.ASCII)

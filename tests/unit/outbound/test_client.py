@@ -1,4 +1,4 @@
-"""The door on a real network: loopback servers, certificates of our own, and a resolver that lies as an attacker's would."""
+"""The client on a real network: loopback servers, certificates of our own, and a resolver that lies as an attacker's would."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def through(door: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
+def through(client: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any]]) -> list[Any]:
     """What each call gave, one after the other, on one event loop; an exception is a result like any other."""
 
     async def main() -> list[Any]:
@@ -35,14 +35,14 @@ def through(door: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any]]
                 found.append(await call())
             except (Refused, Unreached) as error:
                 found.append(error)
-        await door.close()
+        await client.close()
         return found
 
     return asyncio.run(main())
 
 
-def post(door: OutboundClient, url: str, **options: Any) -> Any:
-    return through(door, lambda: door.send("POST", url, body=b"{}", **options))[0]
+def post(client: OutboundClient, url: str, **options: Any) -> Any:
+    return through(client, lambda: client.send("POST", url, body=b"{}", **options))[0]
 
 
 def named(receiver: Receiver, host: str = NAME) -> Rule:
@@ -52,8 +52,8 @@ def named(receiver: Receiver, host: str = NAME) -> Rule:
 def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
         names = FakeNames(receiver_example=["127.0.0.1"])
-        door = OutboundClient(named(receiver), resolver=names, tls=authority.client())
-        reply = post(door, f"https://{NAME}:{receiver.port}/a?b=%20c")
+        client = OutboundClient(named(receiver), resolver=names, tls=authority.client())
+        reply = post(client, f"https://{NAME}:{receiver.port}/a?b=%20c")
         assert isinstance(reply, Reply)
         assert reply.status == 204
         assert receiver.server_names == [NAME]
@@ -64,10 +64,10 @@ def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: 
 
 def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
     with receiving(tls=authority.server("other.example")) as receiver:
-        door = OutboundClient(
+        client = OutboundClient(
             named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]), tls=authority.client()
         )
-        failure = post(door, f"https://{NAME}:{receiver.port}/")
+        failure = post(client, f"https://{NAME}:{receiver.port}/")
         assert isinstance(failure, Unreached)
         assert failure.kind == "tls"
         assert receiver.deliveries == []
@@ -75,8 +75,8 @@ def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None
 
 def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
-        door = OutboundClient(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
-        assert post(door, f"https://{NAME}:{receiver.port}/").kind == "tls"
+        client = OutboundClient(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
+        assert post(client, f"https://{NAME}:{receiver.port}/").kind == "tls"
         assert receiver.deliveries == []
 
 
@@ -86,8 +86,10 @@ def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) 
      ["64:ff9b::7f00:1"], ["169.254.169.254"], ["fe80::1%1"]],
 )  # fmt: skip
 def test_a_name_with_one_answer_that_is_not_public_gets_no_connection(answers: list[str]) -> None:
-    door = OutboundClient(Rule(), resolver=FakeNames(receiver_example=answers))
-    saved, sent = through(door, lambda: door.check(f"https://{NAME}/"), lambda: door.send("POST", f"https://{NAME}/"))
+    client = OutboundClient(Rule(), resolver=FakeNames(receiver_example=answers))
+    saved, sent = through(
+        client, lambda: client.check(f"https://{NAME}/"), lambda: client.send("POST", f"https://{NAME}/")
+    )
     for refusal in (saved, sent):
         assert isinstance(refusal, Refused)
         assert not any(address in str(refusal) for address in answers), "addresses inside are nobody's business"
@@ -125,9 +127,9 @@ def trap() -> Iterator[list[Any]]:
 def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connection() -> None:
     with trap() as caught:
         names = FakeNames(receiver_example=[["93.184.216.34"], ["127.0.0.77"]])
-        door = OutboundClient(Rule(), resolver=names)
+        client = OutboundClient(Rule(), resolver=names)
         url = f"https://{NAME}:8443/"
-        saved, sent = through(door, lambda: door.check(url), lambda: door.send("POST", url))
+        saved, sent = through(client, lambda: client.check(url), lambda: client.send("POST", url))
         assert saved is None
         assert isinstance(sent, Refused)
         assert names.asked == [NAME, NAME]
@@ -137,8 +139,8 @@ def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connect
 def test_the_trap_catches_what_is_let_through() -> None:
     """So that the test before it can fail."""
     with trap() as caught:
-        door = OutboundClient(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
-        assert isinstance(post(door, f"https://{NAME}:8443/", seconds=0.5), Unreached)
+        client = OutboundClient(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
+        assert isinstance(post(client, f"https://{NAME}:8443/", seconds=0.5), Unreached)
     assert len(caught) == 1
 
 
@@ -161,29 +163,29 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
     with receiving(lambda _: Answer(200, body=b"x" * 5_000_000)) as receiver:
-        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, most_bytes=4096)
+        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=4096)
         assert (reply.status, len(reply.content)) == (200, 4096)
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"\0" * 3_000_000)
     with receiving(lambda _: Answer(200, {"content-encoding": "gzip"}, bomb)) as receiver:
-        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, most_bytes=100_000)
+        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=100_000)
         assert reply.content == bomb
 
 
 def test_a_connection_is_kept_for_the_next_request() -> None:
     with receiving(lambda _: Answer(200, body=b"thanks")) as receiver:
-        door = OutboundClient(named(receiver, "localhost"))
-        replies = through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 5)
+        client = OutboundClient(named(receiver, "localhost"))
+        replies = through(client, *[lambda: client.send("POST", receiver.url, body=b"{}")] * 5)
         assert [reply.status for reply in replies] == [200] * 5
         assert receiver.connections == 1
 
 
 def test_cookies_are_not_kept() -> None:
     with receiving(lambda _: Answer(200, {"set-cookie": "a=b; path=/"})) as receiver:
-        door = OutboundClient(named(receiver, "localhost"))
-        through(door, *[lambda: door.send("POST", receiver.url, body=b"{}")] * 2)
+        client = OutboundClient(named(receiver, "localhost"))
+        through(client, *[lambda: client.send("POST", receiver.url, body=b"{}")] * 2)
         assert "cookie" not in receiver.deliveries[1].headers
 
 
@@ -244,13 +246,13 @@ def test_a_closed_port_and_an_unknown_name_are_told_apart() -> None:
 
 def test_a_name_that_cannot_be_resolved_can_be_saved() -> None:
     """A name server that is down must not keep anybody from setting a URL; every connection checks again."""
-    door = OutboundClient(Rule(), resolver=FakeNames())
-    assert through(door, lambda: door.check("https://not-yet.example/")) == [None]
+    client = OutboundClient(Rule(), resolver=FakeNames())
+    assert through(client, lambda: client.check("https://not-yet.example/")) == [None]
 
 
 def test_an_address_is_checked_without_asking_for_a_name(tmp_path: Path) -> None:
     names = FakeNames()
-    door = OutboundClient(Rule(), resolver=names)
-    found = through(door, lambda: door.check("https://127.0.0.1/"), lambda: door.send("POST", "https://[::1]/"))
+    client = OutboundClient(Rule(), resolver=names)
+    found = through(client, lambda: client.check("https://127.0.0.1/"), lambda: client.send("POST", "https://[::1]/"))
     assert [type(item) for item in found] == [Refused, Refused]
     assert names.asked == []
