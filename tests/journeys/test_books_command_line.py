@@ -70,7 +70,7 @@ def test_a_batch_is_taken_once_and_comes_out_as_it_went_in(
     again = kontobahn(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
     )
-    assert "taken before" in json.loads(again.stdout)[0]["error"]
+    assert "imported before" in json.loads(again.stdout)[0]["error"]
     written = answer(
         "export", "extf", "--connection", connection, "--year-start", "2024-01-01", "--to", str(tmp_path / "out"),
         data=tmp_path, **settings,
@@ -102,7 +102,7 @@ def test_every_refused_row_is_named_and_nothing_taken(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
     )
     outcome = json.loads(refused.stdout)[0]
-    assert (outcome["taken"], "nothing was taken" in outcome["error"]) == (0, True)
+    assert (outcome["taken"], "nothing was imported" in outcome["error"]) == (0, True)
     rows = [(row["zeile"], row["spalte"]) for row in outcome["refused"]]
     assert rows == [(4, "Umsatz (ohne Soll/Haben-Kz)"), (5, ""), (6, "Belegdatum"), (7, "BU-Schlüssel")]
     assert all(row["grund"] for row in outcome["refused"])

@@ -1,4 +1,4 @@
-"""What every ledger provider must do, whoever keeps the books: the built-in ones and one far away."""
+"""What every ledger provider must do: the built-in books and a remote one."""
 
 from __future__ import annotations
 

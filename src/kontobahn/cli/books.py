@@ -48,7 +48,7 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a connection with one client, empty and with all services.
+    """Create a connection with one client, empty and with all services.
 
     Example: kontobahn books create --name "Muster GmbH" --skr SKR03 --length 4 --client 1234-1 --year-start 2024-01-01
     """
@@ -118,7 +118,7 @@ def year(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a fiscal year, so that cash book entries of it can be made; or say with --end that one is a short year.
+    """Open a fiscal year for cash book entries, or declare one a short year with --end.
 
     Example: kontobahn books year 0193… --start 2024-01-01 --end 2024-06-30
     """
@@ -168,7 +168,7 @@ def reconnect(connection_id: ConnectionArgument, data: DataOption = None, as_jso
 
 @app.command("expire")
 def expire(connection_id: ConnectionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let a connection expire, as a provider's would."""
+    """Let a connection expire, as an external provider's may."""
     _set_status(connection_id, "expired", data, as_json)
 
 
@@ -189,7 +189,7 @@ def service(
 ) -> None:
     """Book or end a client's service."""
     if name not in store.SUBSCRIPTIONS:
-        raise typer.BadParameter(f"“{name}” is no service: {', '.join(store.SUBSCRIPTIONS)}.")
+        raise typer.BadParameter(f"“{name}” is not a service; choose one of {', '.join(store.SUBSCRIPTIONS)}.")
 
     def change(tx: Tx) -> list[str]:
         chosen = _client(tx, connection_id, client)
@@ -206,14 +206,14 @@ def service(
 def right(
     connection_id: ConnectionArgument,
     area: Annotated[str, typer.Argument(help=f"One of: {', '.join(AREAS)}.")],
-    off: Annotated[bool, typer.Option("--off", help="Take it away instead of granting it.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Revoke it instead of granting it.")] = False,
     client: ClientOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Grant or take away the right to an area of a client's books."""
+    """Grant or revoke the right to an area of a client's books."""
     if area not in AREAS:
-        raise typer.BadParameter(f"“{area}” is no area: {', '.join(AREAS)}.")
+        raise typer.BadParameter(f"“{area}” is not an area; choose one of {', '.join(AREAS)}.")
 
     def change(tx: Tx) -> None:
         chosen = _client(tx, connection_id, client)
@@ -224,7 +224,7 @@ def right(
         here.db.write_now(change)
     say(
         {"area": area, "granted": not off},
-        f"The right to {area} is {'taken away' if off else 'granted'}.",
+        f"The right to {area} is {'revoked' if off else 'granted'}.",
         as_json=as_json,
     )
 
@@ -234,12 +234,12 @@ def reverse(
     connection_id: ConnectionArgument,
     cash_book: Annotated[str, typer.Argument(help="Name of the cash book.")],
     number: Annotated[int, typer.Argument(min=1, help="Number of the entry.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why; it stands in the reversal.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the reversal.")],
     client: ClientOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a cash book entry back by its opposite; entries are never changed."""
+    """Reverse a cash book entry by its opposite; entries are never changed."""
     with installation(data) as here:
         made = here.db.write_now(_reverse, connection_id, client, cash_book, number, reason)
     say({"number": made, "reverses": number}, f"Entry {made} reverses entry {number}.", as_json=as_json)

@@ -19,8 +19,8 @@ from kontobahn.ledger.books.importing import ImportRefused, Report, hash_rows, i
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
 
-imports = typer.Typer(no_args_is_help=True, help="Take files in.")
-exports = typer.Typer(no_args_is_help=True, help="Write files.")
+imports = typer.Typer(no_args_is_help=True, help="Import files.")
+exports = typer.Typer(no_args_is_help=True, help="Export files.")
 ConnectionOption = Annotated[str, typer.Option("--connection", metavar="ID", help="The ledger connection.")]
 ClientOption = Annotated[
     str | None,
@@ -33,17 +33,17 @@ def import_extf(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="EXTF files.")],
     connection: ConnectionOption,
     client: ClientOption = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Take a file without its refused rows.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Import a file without its refused rows.")] = False,
     another: Annotated[
         bool, typer.Option("--another", help="Rows that look like those of a partial import are other bookings.")
     ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take DATEV-format files into the books: bookings, person accounts, account labels, payment terms.
+    """Import DATEV-format files into the books: bookings, person accounts, account labels, payment terms.
 
-    A file is taken whole or not at all, unless --partial is given, and never twice. Every refused row is named; once they are mended,
-    import the file again: rows taken before are left out. Exit code 1 when a file or a row was refused.
+    A file is imported as a whole or not at all, unless --partial is given, and never twice. Every refused row is named; correct
+    them and import the file again: rows imported before are left out. Exit code 1 if a file or a row was refused.
 
     Example: kontobahn import extf EXTF_Buchungsstapel.csv --connection 0193…
     """
@@ -56,7 +56,7 @@ def import_extf(
         say(outcomes, "", as_json=True)
     else:
         for outcome in outcomes:
-            _tell(outcome)
+            _show(outcome)
     if any(outcome["error"] or outcome["refused"] for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -92,7 +92,7 @@ def _import_one(
     rows = [{"zeile": row.line, "spalte": row.column, "grund": row.reason} for row in report.refused]
     return {
         **outcome,
-        "kategorie": report.kategorie,
+        "kategorie": report.category,
         "client_id": report.client_id,
         "taken": report.taken,
         "known": report.known,
@@ -100,15 +100,15 @@ def _import_one(
     }
 
 
-def _tell(outcome: dict[str, Any]) -> None:
+def _show(outcome: dict[str, Any]) -> None:
     if outcome["refused"]:
         rows = [(row["zeile"], row["spalte"], row["grund"]) for row in outcome["refused"]]
         say_table(("line", "column", "reason"), rows, as_json=False, empty="")
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
-        known = f" {outcome['known']} were taken before and left out." if outcome["known"] else ""
-        taken = f"{outcome['taken']} records of {outcome['kategorie']} taken for {outcome['client_id']}."
+        known = f" {outcome['known']} were imported before and left out." if outcome["known"] else ""
+        taken = f"{outcome['taken']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
         refused = f" {len(outcome['refused'])} rows were refused." if outcome["refused"] else ""
         print(f"{outcome['file']}: {taken}{known}{refused}")
 

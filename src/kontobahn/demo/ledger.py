@@ -1,4 +1,4 @@
-"""The demo's books: a trading company over three fiscal years, made anew from a fixed seed.
+"""The demo's books: a trading company over three fiscal years, made from a fixed seed.
 
 Debtors and creditors with names, part payments, discounts, a reversal, an opening balance whose history is missing, both kinds of
 payment terms, two cash books. A second client has no export service, and a second connection has expired.
@@ -133,7 +133,7 @@ def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto
 
 
 def _iban(position: int) -> str:
-    """A made-up account at a made-up bank code, with right check digits."""
+    """Returns a made-up account at a made-up bank code, with valid check digits."""
     bban = f"12030000{position + 1000:010d}"
     check = 98 - int(bban + "131400") % 97
     return f"DE{check:02d}{bban}"
@@ -195,7 +195,7 @@ def _eb(start: date, konto: str, gegenkonto: str, cents: int) -> Satz:
 
 
 def _first_openings(start: date) -> list[Satz]:
-    """What was there before these books begin; nothing explains the 1,487.50 of the first debtor."""
+    """Balances from before these books begin; no document explains the 1,487.50 of the first debtor."""
     return [
         _eb(start, _number("1200"), "9000", 4_250_000),
         _eb(start, _number("0420"), "9000", 1_180_000),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Steuer(NamedTuple):
-    """A tax: where it is booked and how high it is, in percent."""
+    """A tax: the account it is booked to, and its rate in percent."""
 
     konto: str
     prozent: int
@@ -19,7 +19,7 @@ class Steuer(NamedTuple):
 class Kontenrahmen(NamedTuple):
     name: str
     beschriftungen: dict[str, str]
-    # Accounts whose bookings are split into net and tax by themselves.
+    # Accounts whose bookings are split into net and tax without a key.
     automatik: dict[str, Steuer]
     # Tax keys and what they stand for; None is “no tax”.
     schluessel: dict[str, Steuer | None]

@@ -1,6 +1,6 @@
 """From a booking as entered (gross, with a tax key) to its legs: what each account is debited and credited. Pure.
 
-SOLL is positive, HABEN negative; the legs of a booking always add up to nothing.
+SOLL is positive, HABEN negative; the legs of a booking always add up to zero.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def legs(
     skonto: int = 0,
     belegdatum: str = "",
 ) -> list[Leg]:
-    """The legs of a booking of `betrag` cents. `soll` is the side of `konto`; account numbers are technical."""
+    """Returns the legs of a booking of `betrag` cents. `soll` is the side of `konto`; account numbers are technical."""
     if konto == gegenkonto:
         raise KontierungError("Gegenkonto", "must be another account than Konto")
     sign = 1 if soll else -1
@@ -71,13 +71,13 @@ def legs(
 
 
 def booked_prozent(rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, bu_schluessel: str) -> int:
-    """The rate that a booking is split by; 0 where it carries no tax."""
+    """Returns the rate by which a booking is split; 0 if it carries no tax."""
     steuer, _ = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
     return steuer.prozent if steuer else 0
 
 
 def _refuse_other_rates(belegdatum: str, prozent: int) -> None:
-    """For half a year other rates were in force, on other accounts; splitting by these would be a guess."""
+    """Raises KontierungError for the half-year in which other rates applied, on other accounts."""
     if prozent and _REDUCED_RATES[0] <= belegdatum <= _REDUCED_RATES[1]:
         raise KontierungError(
             "Belegdatum", f"{belegdatum} lies in the months of reduced tax rates, which are not known here"
@@ -85,7 +85,7 @@ def _refuse_other_rates(belegdatum: str, prozent: int) -> None:
 
 
 def tax_of(gross: int, prozent: int) -> int:
-    """The tax in a gross amount: net is rounded half away from zero, tax is the rest."""
+    """Returns the tax in a gross amount: net is rounded half away from zero, tax is the rest."""
     # net = gross / (1 + p/100), in whole cents
     divisor = 100 + prozent
     net = (2 * abs(gross) * 100 + divisor) // (2 * divisor)
@@ -93,7 +93,7 @@ def tax_of(gross: int, prozent: int) -> int:
 
 
 def full(nummer: str) -> str:
-    """The technical number of one of our charts' four-digit numbers."""
+    """Returns the technical number for a four-digit number of our charts."""
     return nummer.ljust(SACHKONTO_DIGITS, "0")
 
 
@@ -107,7 +107,7 @@ def automatic_tax(rahmen: Kontenrahmen, konto: str) -> Steuer | None:
 
 
 def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) -> tuple[Steuer | None, bool]:
-    """The tax of a booking, and whether it is in `konto` (otherwise in `gegenkonto`)."""
+    """Returns the tax of a booking, and whether it is in `konto` (otherwise in `gegenkonto`)."""
     automatic = automatic_tax(rahmen, gegenkonto)
     konto_automatic = automatic_tax(rahmen, konto)
     if automatic is not None and konto_automatic is not None and schluessel != AUFHEBUNG_DER_AUTOMATIK:
@@ -129,7 +129,7 @@ def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) 
 
 
 def _key_is_for_konto(rahmen: Kontenrahmen, konto: str, gegenkonto: str) -> bool:
-    """A tax key belongs to the account that is neither a person nor money; to Gegenkonto where both could be."""
+    """A tax key belongs to the account that is neither a person nor money; to `gegenkonto` if both qualify."""
     return not _takes_no_tax(rahmen, konto) and _takes_no_tax(rahmen, gegenkonto)
 
 

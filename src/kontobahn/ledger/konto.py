@@ -15,12 +15,12 @@ def is_personenkonto(konto: str) -> bool:
 
 
 def is_debitor(konto: str) -> bool:
-    """Of a person account: debtors start with 1 to 6, creditors with 7 to 9."""
+    """Whether a person account is a debtor: those start with 1 to 6, creditors with 7 to 9."""
     return konto[0] < "7"
 
 
 def technical(nummer: str, laenge: int) -> str:
-    """The technical number of one written with the client's own length, or given in full; ValueError with the reason."""
+    """Returns the technical number for one in the client's own length or in full. Raises ValueError with the reason."""
     if not nummer.isascii() or not nummer.isdigit():
         raise ValueError("must be digits")
     if len(nummer) in (laenge, laenge + 1):
@@ -42,9 +42,9 @@ def technical(nummer: str, laenge: int) -> str:
 
 
 def readings(nummer: str, laenge: int) -> list[str]:
-    """What a number to look for may mean, the form that answers carry first; ValueError with the reason where nothing.
+    """Returns what a number in a search may mean, the form that answers use first. Raises ValueError with the reason if nothing.
 
-    Where a client's own numbers have seven digits, 84000000 may be a ledger account in full or one of its person accounts.
+    If a client's own numbers have seven digits, 84000000 may be a ledger account in full or one of its person accounts.
     """
     found = technical(nummer, laenge)
     is_full = len(nummer) == SACHKONTO_DIGITS and not nummer[laenge:].strip("0")
@@ -52,5 +52,5 @@ def readings(nummer: str, laenge: int) -> list[str]:
 
 
 def functional(konto: str, laenge: int) -> str:
-    """The number as the client writes it."""
+    """Returns the number as the client writes it."""
     return konto[: len(konto) - (SACHKONTO_DIGITS - laenge)]

@@ -1,7 +1,8 @@
 """Open items: from documents and carry-overs to the list per person account. Pure; amounts in cents, SOLL positive.
 
-An opening balance repeats what earlier years' documents come to. What it holds beyond them (the rest) is netted against
-payments and credits that lack their document, the oldest first; what then remains is an item of its own.
+An opening balance repeats the balance of earlier years' documents. What it holds beyond them (the rest) is netted against
+payments and credits that lack their document, the oldest first; what then remains is an item of its own. Without the call
+(`rewe.py`): the port and its adapters speak these types.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# An account of the answer: its size (negative, to sort by), number, balance, and its text after number and label.
+# An account of the answer: its absolute balance (negated, to sort by), number, balance, and its text after number and label.
 OpenKonto = tuple[int, str, int, str]
 
 
@@ -79,13 +80,13 @@ class Rest(NamedTuple):
     """What an account's opening balance holds beyond the documents of the years before."""
 
     betrag: int
-    # For an item of its own: the carried year's first day (reconcile) or the first opening balance there ever was (raw).
+    # For an item of its own: the carried year's first day (reconcile) or the day of the first opening balance ever (raw).
     belegdatum: str
     buchungstext: str
 
 
 def reconcile(items: list[Item], rest: Rest) -> list[Item]:
-    """Net the rest against one-sided documents of the opposite sign; the remainder becomes EB-RESIDUAL."""
+    """Nets the rest against one-sided documents of the opposite sign; the remainder becomes EB-RESIDUAL."""
     left = rest.betrag
     result = []
     for item in sorted(items, key=lambda item: (item.belegdatum, item.beleg)):
@@ -101,7 +102,7 @@ def reconcile(items: list[Item], rest: Rest) -> list[Item]:
 
 
 def raw(items: list[Item], rest: Rest) -> list[Item]:
-    """Opening balances as an ordinary document “0”, together with whatever else carries that number."""
+    """Shows opening balances as an ordinary document “0”, together with other legs of that number."""
     opening = Item(RAW_EB_BELEG, max(rest.betrag, 0), max(-rest.betrag, 0), rest.belegdatum, rest.buchungstext)
     result = []
     for item in items:
@@ -114,7 +115,7 @@ def raw(items: list[Item], rest: Rest) -> list[Item]:
 
 
 def open_konto(konto: str, items: list[Item]) -> OpenKonto | None:
-    """The account with its items, the largest first; what has no balance is left out, and None where nothing is left."""
+    """Returns the account with its items that have a balance, the largest first, or None if there are none."""
     by_size = sorted([(-abs(item[1] - item[2]), item) for item in items if item[1] != item[2]])
     if not by_size:
         return None
@@ -137,8 +138,8 @@ def quoted(text: str) -> str:
 
 
 def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:
-    """The answer: accounts by absolute balance, sums by side."""
-    # Written as text: structs for each of many thousand would cost several times as much.
+    """Returns the answer: accounts by absolute balance, sums by side."""
+    # Written as text: a struct for each of many thousand items would cost several times as much.
     konten.sort()
     texts = [
         f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'

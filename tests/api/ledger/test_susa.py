@@ -32,7 +32,7 @@ def books(service: Service) -> Books:
 
 
 def rows(books: Books, **query: str) -> dict[str, dict[str, Any]]:
-    """The rows by account, with exact amounts; every one of them agrees with itself, and all of them come to nothing."""
+    """The rows by account, with exact amounts; every one is consistent, and all of them add up to zero."""
     answer = books.get(PATH, **{**YEAR, **query})
     assert answer.status_code == 200, answer.text
     found = json.loads(answer.content, parse_float=Decimal)["data"]

@@ -1,6 +1,6 @@
 """Ledgers made up by chance: fiscal years, movements, carry-overs that agree with them or do not. A seed gives the same one again.
 
-Nothing here asks the program; what is true of a ledger is in reckoning.py, and what is asked of it in test_random_ledgers.py.
+Nothing here asks the program; what is true of a ledger is in recalculation.py, and what is asked of it in test_random_ledgers.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from tests.unit.ledger.reckoning import CARRY, PERSONS, Booking, person_legs
+from tests.unit.ledger.recalculation import CARRY, PERSONS, Booking, person_legs
 
 # Few numbers and small amounts, so that documents meet, clear each other and stand in several accounts.
 # Their order differs between bytes and a language's alphabet.

@@ -1,4 +1,4 @@
-"""Files into the books: mended files after a partial import, and fiscal years of fewer than twelve months."""
+"""Files into the books: corrected files after a partial import, and fiscal years of fewer than twelve months."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.formats.extf.files import Columns, satz, text_of
 GOOD = [satz(f"{number},00;S;;;;;10001;8400;;1503;RE-{number};;;Rechnung") for number in range(1, 6)]
 TWIN = satz("7,00;S;;;;;1000;8400;;1503;;;;Barverkauf")
 BAD = satz("1,00;S;;;;;10001;8400;;3102;RE-9;;;Rechnung")
-MENDED = satz("1,00;S;;;;;10001;8400;;2802;RE-9;;;Rechnung")
+CORRECTED = satz("1,00;S;;;;;10001;8400;;2802;RE-9;;;Rechnung")
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def booked(books: Books) -> list[tuple[int, str]]:
     return sorted(books.rows("SELECT umsatz, belegfeld1 FROM books_bookings"))
 
 
-def test_of_a_mended_file_the_rows_taken_before_are_left_out(books: Books) -> None:
+def test_of_a_corrected_file_the_rows_imported_before_are_left_out(books: Books) -> None:
     partly = take(books, *GOOD, TWIN, BAD, TWIN, partial=True)
     assert (partly.taken, len(partly.refused), partly.known) == (7, 1, 0)
-    whole = take(books, *GOOD, TWIN, MENDED, TWIN)
+    whole = take(books, *GOOD, TWIN, CORRECTED, TWIN)
     assert (whole.taken, whole.refused, whole.known) == (1, [], 7)
     assert booked(books) == [
         (100, "RE-1"),
@@ -64,27 +64,34 @@ def test_of_a_mended_file_the_rows_taken_before_are_left_out(books: Books) -> No
     assert books.rows("SELECT COUNT(*) FROM books_partial_rows") == [(0,)]
 
 
+def test_rows_that_an_older_version_imported_are_still_recognised(books: Books) -> None:
+    """The digests are stored, so what they are made of must not change."""
+    take(books, GOOD[0], BAD, partial=True)
+    rows = books.rows("SELECT digest, kopf, times FROM books_partial_rows")
+    assert rows == [("8dce8884071eb4af3edfe5be", "e40cfe624cb4b010979d9e79", 1)]
+
+
 def test_it_may_take_several_tries(books: Books) -> None:
     take(books, *GOOD, BAD, BAD, partial=True)
-    again = take(books, *GOOD, MENDED, BAD, partial=True)
+    again = take(books, *GOOD, CORRECTED, BAD, partial=True)
     assert (again.taken, len(again.refused), again.known) == (1, 1, 5)
-    whole = take(books, *GOOD, MENDED, TWIN)
+    whole = take(books, *GOOD, CORRECTED, TWIN)
     assert (whole.taken, whole.known) == (1, 6)
     assert len(booked(books)) == 7
 
 
-def test_a_file_with_the_mended_rows_alone_is_taken(books: Books) -> None:
+def test_a_file_with_the_corrected_rows_alone_is_imported(books: Books) -> None:
     take(books, *GOOD, BAD, partial=True)
-    assert (take(books, MENDED).taken, len(booked(books))) == (1, 6)
+    assert (take(books, CORRECTED).taken, len(booked(books))) == (1, 6)
 
 
 @pytest.mark.parametrize(
     ("rows", "header"),
     [
-        ([*GOOD[1:], MENDED], None),
+        ([*GOOD[1:], CORRECTED], None),
         ([GOOD[0], TWIN], None),
-        ([*GOOD, MENDED], {17: '"Anderer Stapel"'}),
-        ([*GOOD, MENDED], {16: "20241130"}),
+        ([*GOOD, CORRECTED], {17: '"Anderer Stapel"'}),
+        ([*GOOD, CORRECTED], {16: "20241130"}),
     ],
 )
 def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings(
@@ -102,20 +109,20 @@ def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Book
     other: Columns = {17: '"Anderer Stapel"'}
     take(books, *GOOD, BAD, partial=True)
     take(books, GOOD[0], TWIN, BAD, header=other, partial=True, another=True)
-    whole = take(books, *GOOD, MENDED)
+    whole = take(books, *GOOD, CORRECTED)
     assert (whole.taken, whole.known) == (1, 5)
-    assert take(books, GOOD[0], TWIN, MENDED, header=other).known == 2
+    assert take(books, GOOD[0], TWIN, CORRECTED, header=other).known == 2
 
 
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
     take(books, *GOOD, partial=True)
-    assert take(books, *GOOD, MENDED).taken == 6
+    assert take(books, *GOOD, CORRECTED).taken == 6
 
 
-def test_a_mended_file_that_is_refused_again_takes_nothing(books: Books) -> None:
+def test_a_corrected_file_that_is_refused_again_imports_nothing(books: Books) -> None:
     take(books, *GOOD, BAD, partial=True)
     with books.unchanged(), pytest.raises(ImportRefused):
-        take(books, *GOOD, BAD, MENDED)
+        take(books, *GOOD, BAD, CORRECTED)
 
 
 # --- Short fiscal years

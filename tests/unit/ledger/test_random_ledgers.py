@@ -1,4 +1,4 @@
-"""Random ledgers, posted in random order: open items and balances must be what a plain reckoning says, to the cent.
+"""Random ledgers, posted in random order: open items and balances must agree with a plain recalculation, to the cent.
 
 RANDOM_LEDGERS=5000 takes so many on each engine; a failure names the seed and the smallest ledger that still fails.
 """
@@ -33,7 +33,7 @@ from kontobahn.settings import load
 from tests.harness import ACTOR, START
 from tests.services import PostgresServer
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, complete_history, cut_offs, smallest
-from tests.unit.ledger.reckoning import PERSONS, Booking, balance, carried_years, open_items, person_legs
+from tests.unit.ledger.recalculation import PERSONS, Booking, balance, carried_years, open_items, person_legs
 
 MODES = ("reconcile", "raw")
 LEDGERS = {"sqlite": 1500, "postgres": 500}
@@ -133,7 +133,7 @@ def cents(amount: Decimal) -> int:
 
 
 def expected(bookings: list[Booking], stichtag: str, mode: str, side: str = "all", konto: str | None = None) -> Any:
-    """The whole answer as the reckoning has it, with amounts in cents."""
+    """The whole answer as recalculated, with amounts in cents."""
     konten = []
     sums = {True: 0, False: 0}
     for name, items in open_items(bookings, stichtag, mode).items():
@@ -200,7 +200,7 @@ def check_open_items(tx: Tx, client: Client, ledger: Ledger) -> None:
 
 
 def check_trial_balances(tx: Tx, client: Client, ledger: Ledger) -> None:
-    """Each line is what the reckoning says; and open items at a year's end are the balances since the last carry-over."""
+    """Each line agrees with the recalculation; and open items at a year's end are the balances since the last carry-over."""
     susa = {start: trial_balance(tx, client, ledger, start) for start, _ in ledger.years}
     start, end = random.Random(ledger.order).choice(ledger.years)
     carried = carried_years(ledger.bookings, end)
@@ -212,7 +212,7 @@ def check_trial_balances(tx: Tx, client: Client, ledger: Ledger) -> None:
 
 
 def trial_balance(tx: Tx, client: Client, ledger: Ledger, jahr: str) -> dict[str, int]:
-    """Account → balance; every line agrees with itself, and all of them come to nothing."""
+    """Account → balance; every line is consistent, and all of them add up to zero."""
     rows = plain(reading.susa(tx, client, date.fromisoformat(jahr), None))
     for row in rows:
         moved = sum(signed(item["saldo"]) for item in row["periodenwerte"])
@@ -252,7 +252,7 @@ def signed(saldo: Any) -> int:
 
 
 def for_each_ledger(books: Books, count: int, check: Callable[[Tx, Client, Ledger], None]) -> None:
-    """Post many ledgers in each transaction, then ask; a failure is made small and told with its seed."""
+    """Post many ledgers in each transaction, then ask; a failure is reduced and reported with its seed."""
     seeds = range(FIRST_SEED, FIRST_SEED + count)
     for start in range(0, len(seeds), LEDGERS_A_TRANSACTION):
         ledgers = [any_ledger(seed) for seed in seeds[start : start + LEDGERS_A_TRANSACTION]]
@@ -274,14 +274,14 @@ def fails(books: Books, ledger: Ledger, check: Callable[[Tx, Client, Ledger], No
     return False
 
 
-def test_open_items_and_trial_balances_are_what_a_plain_reckoning_says(books: Books) -> None:
+def test_open_items_and_trial_balances_agree_with_a_plain_recalculation(books: Books) -> None:
     for_each_ledger(books, books.ledgers, check_ledger)
 
 
 def test_so_they_are_where_accounts_have_too_many_items_to_be_kept_as_text(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MOST_STORED_ITEMS", 1)
+    monkeypatch.setattr(answers, "MAX_STORED_ITEMS", 1)
     for_each_ledger(books, books.ledgers // 10, check_ledger)
 
 

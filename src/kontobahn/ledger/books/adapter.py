@@ -1,4 +1,4 @@
-"""The built-in books as a ledger provider: each answer behind the same checks an external provider makes."""
+"""The built-in books as a ledger provider, with the same checks of services and rights that an external one makes."""
 
 from __future__ import annotations
 

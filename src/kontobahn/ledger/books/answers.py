@@ -1,6 +1,6 @@
-"""The read models nearest to the answers: an account's open items, and its line of a trial balance, as the text a call gives.
+"""Read models that are stored as the text of an answer: an account's open items, and its line of the trial balance.
 
-Written anew for the accounts that a batch touched, in its transaction. Labels are not in them: a new name changes no balance.
+Rewritten for the accounts that a batch touched, in its transaction. They hold no labels, which may change without a booking.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from kontobahn.ledger.opos import Item, OpenKonto
 from kontobahn.money import amount_text
 
 EB_PERIOD = 0
-# An account with more open items is asked item by item: its text would be too long to be written anew with each booking.
-MOST_STORED_ITEMS = 1_000
+# An account with more open items is read item by item: its text would be too long to rewrite with each booking.
+MAX_STORED_ITEMS = 1_000
 _KONTEN_AT_ONCE = 100
-_ONE_OF_THEM = f"IN ({', '.join('?' * _KONTEN_AT_ONCE)})"
+_ANY = f"IN ({', '.join('?' * _KONTEN_AT_ONCE)})"
 
 _OPEN_ITEMS = (
     "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
-    f" AND konto {_ONE_OF_THEM}"
+    f" AND konto {_ANY}"
 )
 _PERIODS = (
-    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {_ONE_OF_THEM}"
+    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {_ANY}"
     " ORDER BY konto, periode"
 )
 _PUT_OPEN_ACCOUNT = (
@@ -39,7 +39,7 @@ _PUT_BALANCE = (
 
 
 def open_items(tx: Tx, mandant: int, konten: Iterable[str]) -> Iterator[dict[str, list[Item]]]:
-    """Account → what is open in it, some accounts at a time; none is left out."""
+    """Yields account → its open items, some accounts at a time; accounts without any are included."""
     for some in _portions(konten):
         found: dict[str, list[Item]] = {konto: [] for konto in some}
         for konto, *item in tx.all(_OPEN_ITEMS, mandant, *some):
@@ -59,9 +59,9 @@ def settle_open_accounts(tx: Tx, mandant: int, konten: Iterable[str]) -> None:
 
 
 def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
-    """What is kept of an account; None where nothing is open in it."""
+    """Returns what is stored of an account, or None if nothing is open in it."""
     found = opos.open_konto(konto, items)
-    if found is None or len(items) <= MOST_STORED_ITEMS:
+    if found is None or len(items) <= MAX_STORED_ITEMS:
         return found
     return (*found[:3], "")
 
@@ -77,7 +77,7 @@ def settle_balances(tx: Tx, mandant: int, jahr: str, konten: Iterable[str]) -> N
 
 
 def susa_text(konto: str, periods: Iterable[tuple[int, int, int]]) -> str:
-    """A row of the answer (SusaZeile) in JSON, after its label, from its periods in their order."""
+    """Returns the JSON of a SusaZeile after its label, from the periods in their order."""
     eb: int | None = None
     total_soll = total_haben = 0
     values = []
@@ -101,7 +101,7 @@ def _saldo_text(cents: int) -> str:
 
 
 def _portions(konten: Iterable[str]) -> Iterator[list[str]]:
-    """Always of one length, the last one filled up with itself: a statement of one text is prepared once."""
+    """Yields portions of equal length, the last one padded by repetition, so that the statement is prepared only once."""
     ordered = sorted(konten)
     for start in range(0, len(ordered), _KONTEN_AT_ONCE):
         some = ordered[start : start + _KONTEN_AT_ONCE]

@@ -1,19 +1,22 @@
-"""Cash books: one entry a line, numbered without gaps, chained by hash, never below nothing, corrected by reversal only."""
+"""Cash books: one entry per line, numbered without gaps, chained by hash, never negative, corrected by reversal only."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
+from msgspec import Struct
 
 from kontobahn import money
 from kontobahn.clock import berlin_date, from_datetime, to_datetime
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books import posting
+from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client, FiscalYear, is_known, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import (
@@ -34,29 +37,70 @@ from kontobahn.ledger.provider import Author
 CHAIN_START = "0" * 64
 
 
+class CashBook(NamedTuple):
+    mandant: int
+    bezeichnung: str
+    konto: str
+    last_nummer: int
+    last_hash: str
+    saldo: int
+
+
+class EntryRow(NamedTuple):
+    mandant: int
+    kassenname: str
+    nummer: int
+    task: str
+    booking: int
+    datum: str
+    betrag: int
+    storno_von: int | None
+    record: str
+    hash: str
+
+
+class EntryRecord(Struct):
+    """What is chained of an entry, as JSON in this order of fields; amounts in cents."""
+
+    nummer: int
+    datum: str
+    betrag: int
+    belegtext: str
+    gegenkonto: str
+    belegnummer: str | None
+    bu_schluessel: str | None
+    kost1: str | None
+    kost2: str | None
+    saldo: int
+    gebucht_am: int
+    storno_von: int | None
+
+
+_CASH_BOOKS = Table("books_cash_books", CashBook, key=("mandant", "bezeichnung"))
+_ENTRIES = Table("books_cash_entries", EntryRow, key=("mandant", "kassenname", "nummer"))
+decode_record = msgspec.json.Decoder(EntryRecord).decode
+
+
 def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> None:
-    tx.run(
-        "INSERT INTO books_cash_books (mandant, bezeichnung, konto, last_nummer, last_hash, saldo) VALUES (?, ?, ?, 0, ?, 0)",
-        client.mandant, bezeichnung, konto, CHAIN_START,
-    )  # fmt: skip
+    _CASH_BOOKS.insert(tx, CashBook(client.mandant, bezeichnung, konto, 0, CHAIN_START, 0))
 
 
 def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Kassenbucheintrag:
-    """Every line an entry of its own, all of them or none."""
+    """Makes an entry of each line, all of them or none."""
     tx.lock("kassenbuch", str(client.mandant), entry.kassenname)
-    kasse = _cash_book(tx, client, entry.kassenname)
+    cash_book = _cash_book(tx, client, entry.kassenname)
     datum, jahr = _day(tx, client, entry)
-    _refuse_negative(tx, client, entry, datum)
+    _check_not_negative(tx, client, entry, datum)
     task = new_id()
     images = [_save_image(tx, client, task, number, image) for number, image in enumerate(entry.images)]
-    warnings = _book(tx, client, kasse, entry, datum, jahr, task)
+    cash_book, warnings = _book(tx, client, cash_book, entry, datum, jahr, task)
     now = to_datetime(tx.now)
     meldungen = [
         Meldung(dateiname=image.dateiname, nachricht="Das Belegbild wurde gespeichert.", zeitstempel=now, typ="INFO")
         for image in images
     ]
     meldungen += [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in warnings]
-    last = kasse["last_nummer"]
+    last = cash_book.last_nummer
     first = last - len(entry.lines) + 1
     booked = f"Die Kassenbucheinträge {first} bis {last} wurden gebucht."
     if first == last:
@@ -76,68 +120,54 @@ def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Ka
 
 
 def entries(tx: Tx, client: Client, kassenname: str) -> list[tuple[Any, ...]]:
-    """Number, day, amount, balance after it, counter account, document number, text and what it reverses."""
+    """Returns number, day, amount, balance after it, counter account, document number, text and what it reverses."""
     _cash_book(tx, client, kassenname)
-    rows = tx.all(
-        "SELECT record FROM books_cash_entries WHERE mandant = ? AND kassenname = ? ORDER BY nummer",
-        client.mandant,
-        kassenname,
-    )
-    found = [msgspec.json.decode(record) for (record,) in rows]
+    rows = _ENTRIES.all(tx, "mandant = ? AND kassenname = ? ORDER BY nummer", client.mandant, kassenname)
+    records = [decode_record(row.record) for row in rows]
     return [
         (
-            item["nummer"], item["datum"], money.from_minor(item["betrag"]), money.from_minor(item["saldo"]), item["gegenkonto"],
-            item["belegnummer"], item["belegtext"], item["storno_von"],
+            item.nummer, item.datum, money.from_minor(item.betrag), money.from_minor(item.saldo), item.gegenkonto,
+            item.belegnummer, item.belegtext, item.storno_von,
         )
-        for item in found
+        for item in records
     ]  # fmt: skip
 
 
-def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, grund: str) -> int:
-    """Take an entry back by its opposite, today; the answer is the number of the reversal."""
+def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, reason: str) -> int:
+    """Reverses an entry by its opposite, today, and returns the number of the reversal."""
     tx.lock("kassenbuch", str(client.mandant), kassenname)
-    kasse = _cash_book(tx, client, kassenname)
-    row = tx.one(
-        "SELECT record FROM books_cash_entries WHERE mandant = ? AND kassenname = ? AND nummer = ?",
-        client.mandant, kassenname, nummer,
-    )  # fmt: skip
-    if row is None:
+    cash_book = _cash_book(tx, client, kassenname)
+    scope = (client.mandant, kassenname, nummer)
+    found = _ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND nummer = ?", *scope)
+    if found is None:
         raise NotFound(f"The cash book “{kassenname}” has no entry {nummer}.")
-    done = tx.one(
-        "SELECT nummer FROM books_cash_entries WHERE mandant = ? AND kassenname = ? AND storno_von = ?",
-        client.mandant, kassenname, nummer,
-    )  # fmt: skip
-    if done is not None:
-        raise Conflict(f"Entry {nummer} was reversed already, by entry {done[0]}.")
-    original = msgspec.json.decode(row[0])
+    reversal = _ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND storno_von = ?", *scope)
+    if reversal is not None:
+        raise Conflict(f"Entry {nummer} was reversed already, by entry {reversal.nummer}.")
+    original = decode_record(found.record)
     line = CashLine(
-        belegtext=f"Storno {nummer}: {grund}"[:60], gegenkonto=original["gegenkonto"], betrag=-original["betrag"],
-        beleg_nummer=original["belegnummer"], prozent=None, bu_schluessel=original["bu_schluessel"],
-        kostenstellen=(original["kost1"], original["kost2"]),
+        belegtext=f"Storno {nummer}: {reason}"[:60], gegenkonto=original.gegenkonto, betrag=-original.betrag,
+        beleg_nummer=original.belegnummer, prozent=None, bu_schluessel=original.bu_schluessel,
+        kostenstellen=(original.kost1, original.kost2),
     )  # fmt: skip
     entry = CashEntry(kassenname, "EUR", line.betrag, to_datetime(tx.now), (line,), ())
     datum, jahr = _day(tx, client, entry)
-    _refuse_negative(tx, client, entry, datum)
-    _book(tx, client, kasse, entry, datum, jahr, new_id(), storno_von=nummer)
-    return int(kasse["last_nummer"])
+    _check_not_negative(tx, client, entry, datum)
+    cash_book, _ = _book(tx, client, cash_book, entry, datum, jahr, new_id(), storno_von=nummer)
+    return cash_book.last_nummer
 
 
-def _cash_book(tx: Tx, client: Client, name: str) -> dict[str, Any]:
-    row = tx.one(
-        "SELECT bezeichnung, konto, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ? AND bezeichnung = ?",
-        client.mandant, name,
-    )  # fmt: skip
-    if row is None:
-        known = tx.all(
-            "SELECT bezeichnung FROM books_cash_books WHERE mandant = ? ORDER BY bezeichnung", client.mandant
-        )
-        names = ", ".join(f"“{item}”" for (item,) in known) or "none"
+def _cash_book(tx: Tx, client: Client, name: str) -> CashBook:
+    found = _CASH_BOOKS.one(tx, "mandant = ? AND bezeichnung = ?", client.mandant, name)
+    if found is None:
+        known = _CASH_BOOKS.all(tx, "mandant = ? ORDER BY bezeichnung", client.mandant)
+        names = ", ".join(f"“{cash_book.bezeichnung}”" for cash_book in known) or "none"
         raise BadRequest(f"The field `kassenname`: there is no cash book “{name}”. Known: {names}.", field="kassenname")
-    return dict(zip(("bezeichnung", "konto", "last_nummer", "last_hash", "saldo"), row, strict=True))
+    return found
 
 
 def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
-    """The Berlin day of the entry and its fiscal year."""
+    """Returns the entry's day in Berlin and its fiscal year."""
     try:
         day = berlin_date(from_datetime(entry.transaktionsdatum))
     except (ValueError, OverflowError):
@@ -155,8 +185,8 @@ def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
     return day.isoformat(), jahr
 
 
-def _refuse_negative(tx: Tx, client: Client, entry: CashEntry, datum: str) -> None:
-    """The cash box never holds less than nothing: not after any line, and not at the end of any later day."""
+def _check_not_negative(tx: Tx, client: Client, entry: CashEntry, datum: str) -> None:
+    """Raises Conflict if the cash balance would be negative after any line, or at the end of any later day."""
     # Choice 13: refused with 409.
     before, later = 0, []
     for day, bewegung in tx.all(
@@ -171,14 +201,14 @@ def _refuse_negative(tx: Tx, client: Client, entry: CashEntry, datum: str) -> No
     for number, line in enumerate(entry.lines):
         running += line.betrag
         if running < 0:
-            _negative(f"belegzeilen[{number}].betrag", entry.kassenname, datum, running - line.betrag, line.betrag)
+            _refuse(f"belegzeilen[{number}].betrag", entry.kassenname, datum, running - line.betrag, line.betrag)
     for day, bewegung in later:
         running += bewegung
         if running < 0:
-            _negative("betrag", entry.kassenname, day, running - entry.betrag, entry.betrag)
+            _refuse("betrag", entry.kassenname, day, running - entry.betrag, entry.betrag)
 
 
-def _negative(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> None:
+def _refuse(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> NoReturn:
     raise Conflict(
         f"The cash book “{kassenname}” holds {money.from_minor(saldo)} EUR on {day}; {money.from_minor(betrag)} EUR would make it"
         " negative.",
@@ -188,20 +218,19 @@ def _negative(field: str, kassenname: str, day: str, saldo: int, betrag: int) ->
 
 
 def _book(
-    tx: Tx, client: Client, kasse: dict[str, Any], entry: CashEntry, datum: str, jahr: FiscalYear, task: str,
+    tx: Tx, client: Client, cash_book: CashBook, entry: CashEntry, datum: str, jahr: FiscalYear, task: str,
     *, storno_von: int | None = None,
-) -> list[str]:  # fmt: skip
-    """Post and number the lines; the answer is what the bookkeeper should look at."""
+) -> tuple[CashBook, list[str]]:  # fmt: skip
+    """Posts and numbers the lines. Returns the cash book after them, and warnings for the bookkeeper."""
     batch = posting.open_batch(
         tx, client, jahr, kind=posting.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
     )
     poster = posting.Poster(tx, client, batch)
-    warnings: list[str] = []
+    before, warnings = cash_book, list[str]()
     for number, line in enumerate(entry.lines):
-        gegenkonto = _gegenkonto(tx, client, number, line)
-        satz = posting.Satz(
-            umsatz=abs(line.betrag), soll=line.betrag > 0, konto=kasse["konto"], gegenkonto=gegenkonto, belegdatum=datum,
-            bu_schluessel=line.bu_schluessel or "", belegfeld1=line.beleg_nummer or "", buchungstext=line.belegtext,
+        satz = Satz(
+            umsatz=abs(line.betrag), soll=line.betrag > 0, konto=cash_book.konto, gegenkonto=_gegenkonto(tx, client, number, line),
+            belegdatum=datum, bu_schluessel=line.bu_schluessel or "", belegfeld1=line.beleg_nummer or "", buchungstext=line.belegtext,
             kost1=line.kostenstellen[0] or "", kost2=line.kostenstellen[1] or "",
         )  # fmt: skip
         try:
@@ -211,46 +240,46 @@ def _book(
             path = f"belegzeilen[{number}].{name}"
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
         warnings += _tax_warnings(client, number, line, satz)
-        _number(tx, client, kasse, line, gegenkonto, datum, task, booking, storno_von)
+        cash_book = _append(tx, client, cash_book, line, satz, task, booking, storno_von)
     poster.finish()
-    tx.run(
-        "UPDATE books_cash_books SET last_nummer = ?, last_hash = ?, saldo = ? WHERE mandant = ? AND bezeichnung = ?",
-        kasse["last_nummer"], kasse["last_hash"], kasse["saldo"], client.mandant, entry.kassenname,
-    )  # fmt: skip
+    _CASH_BOOKS.update(
+        tx, before, last_nummer=cash_book.last_nummer, last_hash=cash_book.last_hash, saldo=cash_book.saldo
+    )
     tx.run(
         "INSERT INTO books_cash_days (mandant, kassenname, datum, bewegung) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (mandant, kassenname, datum) DO UPDATE SET bewegung = books_cash_days.bewegung + excluded.bewegung",
         client.mandant, entry.kassenname, datum, entry.betrag,
     )  # fmt: skip
-    return warnings
+    return cash_book, warnings
 
 
-def _number(
-    tx: Tx, client: Client, kasse: dict[str, Any], line: CashLine, gegenkonto: str, datum: str, task: str, booking: int,
+def _append(
+    tx: Tx, client: Client, cash_book: CashBook, line: CashLine, satz: Satz, task: str, booking: int,
     storno_von: int | None,
-) -> None:  # fmt: skip
-    kasse["last_nummer"] += 1
-    kasse["saldo"] += line.betrag
+) -> CashBook:  # fmt: skip
+    """Writes the next entry of the chain, and returns the cash book that ends with it."""
+    nummer, saldo = cash_book.last_nummer + 1, cash_book.saldo + line.betrag
     record = msgspec.json.encode(
-        {
-            "nummer": kasse["last_nummer"], "datum": datum, "betrag": line.betrag, "belegtext": line.belegtext,
-            "gegenkonto": functional(gegenkonto, client.konto_laenge), "belegnummer": line.beleg_nummer,
-            "bu_schluessel": line.bu_schluessel, "kost1": line.kostenstellen[0], "kost2": line.kostenstellen[1],
-            "saldo": kasse["saldo"], "gebucht_am": tx.now, "storno_von": storno_von,
-        }
+        EntryRecord(
+            nummer=nummer, datum=satz.belegdatum, betrag=line.betrag, belegtext=line.belegtext,
+            gegenkonto=functional(satz.gegenkonto, client.konto_laenge), belegnummer=line.beleg_nummer,
+            bu_schluessel=line.bu_schluessel, kost1=line.kostenstellen[0], kost2=line.kostenstellen[1], saldo=saldo,
+            gebucht_am=tx.now, storno_von=storno_von,
+        )
     )  # fmt: skip
-    kasse["last_hash"] = chain(kasse["last_hash"], record)
-    tx.run(
-        "INSERT INTO books_cash_entries"
-        " (mandant, kassenname, nummer, task, booking, datum, betrag, storno_von, record, hash)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        client.mandant, kasse["bezeichnung"], kasse["last_nummer"], task, booking, datum, line.betrag, storno_von,
-        record.decode(), kasse["last_hash"],
+    hashed = chain(cash_book.last_hash, record)
+    _ENTRIES.insert(
+        tx,
+        EntryRow(
+            mandant=client.mandant, kassenname=cash_book.bezeichnung, nummer=nummer, task=task, booking=booking,
+            datum=satz.belegdatum, betrag=line.betrag, storno_von=storno_von, record=record.decode(), hash=hashed,
+        ),
     )  # fmt: skip
+    return cash_book._replace(last_nummer=nummer, last_hash=hashed, saldo=saldo)
 
 
 def chain(previous: str, record: bytes) -> str:
-    """Each entry's hash covers the one before it: a change anywhere shows in every later entry."""
+    """The hash of an entry covers the one before it, so a change anywhere shows in every later entry."""
     return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
 
 
@@ -261,7 +290,7 @@ def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
     except ValueError as error:
         raise BadRequest(f"The field `{path}` {error}.", field=path) from None
     if len(found) > 1:
-        # A ledger account in full or a person account: only one that there is can be meant.
+        # A ledger account in full or a person account: prefer the one that exists.
         found = [konto for konto in found if is_known(tx, client, konto)] or found
     if len(found) > 1:
         raise BadRequest(
@@ -272,8 +301,8 @@ def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
     return found[0]
 
 
-def _tax_warnings(client: Client, number: int, line: CashLine, satz: posting.Satz) -> list[str]:
-    """A rate that does not fit the key or the account is booked as the key says, and told."""
+def _tax_warnings(client: Client, number: int, line: CashLine, satz: Satz) -> list[str]:
+    """A rate that does not fit the key or the account is ignored with a warning: the key decides."""
     if line.prozent is None:
         return []
     booked = booked_prozent(
@@ -288,7 +317,7 @@ def _save_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptIm
     belegbild = Belegbild(
         id=new_id(), dateiname=image.dateiname, groesse=len(image.content), mimeTyp=image.mime_typ, sha256=image.sha256
     )
-    # Not asked before but refused by the table: another cash book may be storing the same file at this moment.
+    # Not checked beforehand but refused by the table: another cash book may be storing the same file right now.
     stored = tx.run(
         "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (mandant, sha256) DO NOTHING",

@@ -1,4 +1,4 @@
-"""Writes the books as EXTF files: bookings of a fiscal year and person accounts, as our reader takes them back unchanged."""
+"""Exports the books as EXTF files that can be imported again unchanged: bookings of a fiscal year, and person accounts."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.konto import functional
 
 # The format's own limit for a batch.
-MOST_ROWS_A_FILE = 99_999
+MAX_ROWS_PER_FILE = 99_999
 PAGE = 20_000
-_COLUMNS = (
-    "id, umsatz, soll, waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2, skonto,"
-    " buchungstext, kost1, kost2, generalumkehr, weitere"
-)
+# The fields of a Buchungssatz are columns of the table, but for the first: the line of a file.
+_FIELDS = Buchungssatz._fields[1:]
+_KONTO, _GEGENKONTO = _FIELDS.index("konto"), _FIELDS.index("gegenkonto")
+_SOLL, _GENERALUMKEHR = _FIELDS.index("soll"), _FIELDS.index("generalumkehr")
 
 
 def export_bookings(db: Database, client: Client, jahr: FiscalYear, folder: Path, now: int) -> list[Path]:
-    """The bookings of a fiscal year in files of at most 99,999 rows; closing entries in files of their own."""
+    """Writes the bookings of a fiscal year in files of at most 99,999 rows, closing entries in files of their own."""
     written = []
     for is_closing in (False, True):
         after = 0
@@ -37,9 +37,8 @@ def export_bookings(db: Database, client: Client, jahr: FiscalYear, folder: Path
         while (count := db.read_now(_count_after, client, jahr, after, is_closing=is_closing)) > 0:
             number += 1
             header = _header(client, jahr, extf.BUCHUNGSSTAPEL, now, buchungstyp=2 if is_closing else 1)
-            path = _new_file(
-                folder, header, extf.BUCHUNGSSTAPEL, number if count > MOST_ROWS_A_FILE or number > 1 else 0, is_closing
-            )
+            is_one_of_many = count > MAX_ROWS_PER_FILE or number > 1
+            path = _new_file(folder, header, number if is_one_of_many else 0, is_closing=is_closing)
             pages = _Pages(db, client, jahr, after, is_closing=is_closing)
             extf.write_buchungsstapel(path, header, pages)
             after = pages.last
@@ -48,14 +47,14 @@ def export_bookings(db: Database, client: Client, jahr: FiscalYear, folder: Path
 
 
 class _Pages:
-    """Bookings in the order of their ids, read some thousand at a time; they never change, so pages fit together."""
+    """Bookings in the order of their ids, read in pages; as bookings never change, the pages fit together."""
 
     def __init__(self, db: Database, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> None:
         self._db, self._client, self._jahr, self._is_closing = db, client, jahr, is_closing
         self.last = after
 
     def __iter__(self) -> Iterator[Buchungssatz]:
-        left = MOST_ROWS_A_FILE
+        left = MAX_ROWS_PER_FILE
         while left:
             rows = self._db.read_now(
                 _page, self._client, self._jahr, self.last, min(PAGE, left), is_closing=self._is_closing
@@ -63,18 +62,18 @@ class _Pages:
             if not rows:
                 return
             for row in rows:
-                yield _as_satz(row, self._client.konto_laenge)
+                yield _as_buchungssatz(row, self._client.konto_laenge)
             left -= len(rows)
             self.last = rows[-1][0]
 
 
-def _sides(*, is_closing: bool) -> str:
+def _periods(*, is_closing: bool) -> str:
     return f"periode {'=' if is_closing else '<>'} {CLOSING_PERIOD}"
 
 
 def _count_after(tx: Tx, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> int:
     row = tx.one(
-        f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_sides(is_closing=is_closing)}",
+        f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_periods(is_closing=is_closing)}",
         client.mandant, jahr.start, after,
     )  # fmt: skip
     return int(row[0]) if row else 0
@@ -84,18 +83,19 @@ def _page(
     tx: Tx, client: Client, jahr: FiscalYear, after: int, limit: int, *, is_closing: bool
 ) -> list[tuple[Any, ...]]:
     return tx.all(
-        f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
-        f" AND {_sides(is_closing=is_closing)} ORDER BY id LIMIT ?",
+        f"SELECT id, {', '.join(_FIELDS)} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
+        f" AND {_periods(is_closing=is_closing)} ORDER BY id LIMIT ?",
         client.mandant, jahr.start, after, limit,
     )  # fmt: skip
 
 
-def _as_satz(row: tuple[Any, ...], laenge: int) -> Buchungssatz:
-    _, umsatz, soll, waehrung, kurs, basis, konto, gegenkonto, *rest = row
-    rest[-2] = bool(rest[-2])
-    return Buchungssatz(
-        0, umsatz, bool(soll), waehrung, kurs, basis, functional(konto, laenge), functional(gegenkonto, laenge), *rest
-    )
+def _as_buchungssatz(row: tuple[Any, ...], laenge: int) -> Buchungssatz:
+    _, *values = row
+    values[_KONTO] = functional(values[_KONTO], laenge)
+    values[_GEGENKONTO] = functional(values[_GEGENKONTO], laenge)
+    values[_SOLL] = bool(values[_SOLL])
+    values[_GENERALUMKEHR] = bool(values[_GENERALUMKEHR])
+    return Buchungssatz(0, *values)
 
 
 def export_persons(db: Database, client: Client, jahr: FiscalYear, folder: Path, now: int) -> list[Path]:
@@ -103,7 +103,7 @@ def export_persons(db: Database, client: Client, jahr: FiscalYear, folder: Path,
     if not rows:
         return []
     header = _header(client, jahr, extf.PERSONENKONTEN, now)
-    path = _new_file(folder, header, extf.PERSONENKONTEN, 0, False)
+    path = _new_file(folder, header)
     extf.write_personenkonten(path, header, (_as_person(record, row) for _, record, row in rows))
     return [path]
 
@@ -143,7 +143,7 @@ def _as_person(record: dict[str, Any], row: str) -> extf.Personenkonto:
 
 
 def _addresses(addresses: list[dict[str, Any]]) -> tuple[extf.Adresse, ...]:
-    """At most one for letters and one for invoices have a place in the format."""
+    """The format has room for one address for letters and one for invoices."""
     result = []
     for is_invoice in (False, True):
         for item in addresses:
@@ -168,7 +168,7 @@ def _header(client: Client, jahr: FiscalYear, category: extf.Category, now: int,
     )  # fmt: skip
 
 
-def _new_file(folder: Path, header: Header, category: extf.Category, number: int, is_closing: bool) -> Path:
+def _new_file(folder: Path, header: Header, number: int = 0, *, is_closing: bool = False) -> Path:
     name = extf.file_name(header).removesuffix(".csv")
     suffix = ("_Abschluss" if is_closing else "") + (f"_{number}" if number else "")
     path = folder / f"{name}{suffix}.csv"

@@ -1,4 +1,4 @@
-"""Takes EXTF files into the books: whole or not at all (or, if asked, without the refused rows), and never twice."""
+"""Imports EXTF files into the books: as a whole or not at all (or, on request, without the refused rows), and never twice."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books import persons, posting, reading, store
-from kontobahn.ledger.books.mending import PartialRows
 from kontobahn.ledger.books.posting import Poster, Satz
+from kontobahn.ledger.books.reimport import PartialRows
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
@@ -30,23 +30,23 @@ Progress = Callable[[int, int], None]
 
 
 class Report(NamedTuple):
-    """What became of a file."""
+    """The outcome for a file."""
 
-    kategorie: str
+    category: str
     client_id: str
     taken: int
     refused: list[RowError]
-    # Rows that an earlier, partial import of the same file had taken.
+    # Rows that an earlier, partial import of the same file had booked.
     known: int = 0
 
 
 class ImportRefused(Refusal):
-    """Rows were refused and nothing was taken."""
+    """Rows were refused and nothing was imported."""
 
     status = 400
 
     def __init__(self, report: Report) -> None:
-        super().__init__(f"{len(report.refused)} rows were refused; nothing was taken.")
+        super().__init__(f"{len(report.refused)} rows were refused; nothing was imported.")
         self.report = report
 
 
@@ -62,9 +62,9 @@ def import_file(
     progress: Progress,
     another: bool = False,
 ) -> Report:
-    """One unit of work: the file, or ImportRefused with every refused row.
+    """One unit of work. Raises ImportRefused with every refused row.
 
-    `another` says that rows which a partial import took before are other bookings in this file.
+    With `another`, rows like those that a partial import booked before are other bookings.
     """
     client = _client_of(tx, connection, client_id, file)
     header = file.header
@@ -82,13 +82,13 @@ def import_file(
     refused: list[RowError] = []
     known = 0
     if header.category == extf.BUCHUNGSSTAPEL.number:
-        before = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
-        taken = _take_bookings(tx, client, batch, file, refused, progress, before)
-        known = before.known
+        partial_rows = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
+        taken = _import_bookings(tx, client, batch, file, refused, progress, partial_rows)
+        known = partial_rows.known
         if partial or not refused:
-            before.finish(has_refused=bool(refused))
+            partial_rows.finish(has_refused=bool(refused))
     else:
-        taken = _RECORDS[header.category](tx, client, file, refused)
+        taken = _IMPORTERS[header.category](tx, client, file, refused)
     report = Report(file.category.name, client.client_id, taken, refused, known)
     if refused and not partial:
         raise ImportRefused(report._replace(taken=0, known=0))
@@ -96,7 +96,7 @@ def import_file(
 
 
 def hash_rows(path: Path) -> str:
-    """What a file is known by: its rows, without the header that holds the time of its making."""
+    """Identifies a file by its rows, without the header, which holds the time of its creation."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         file.readline(), file.readline()
@@ -118,14 +118,14 @@ def _client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: E
     )
 
 
-def _take_bookings(
+def _import_bookings(
     tx: Tx,
     client: Client,
     batch: posting.Batch,
     file: ExtfFile,
     refused: list[RowError],
     progress: Progress,
-    before: PartialRows,
+    partial_rows: PartialRows,
 ) -> int:
     poster = Poster(tx, client, batch)
     last_day = batch.jahr.end
@@ -141,11 +141,11 @@ def _take_bookings(
             reason = f"{satz.belegdatum} lies after the fiscal year, which ends on {last_day}."
             refused.append(RowError(record.line, "Belegdatum", reason))
             continue
-        if before.has(satz):
+        if partial_rows.has(satz):
             continue
         try:
             poster.add(satz)
-            before.take(satz)
+            partial_rows.add(satz)
         except KontierungError as error:
             refused.append(RowError(record.line, error.field, f"{error.field} {error.reason}."))
     progress(file.total_bytes, file.total_bytes)
@@ -158,14 +158,14 @@ _KONTO, _GEGENKONTO = Satz._fields.index("konto"), Satz._fields.index("gegenkont
 
 
 def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
-    """The row with technical account numbers."""
+    """Returns the row with technical account numbers."""
     values = [*_fields_of_satz(record)]
     values[_KONTO] += zeros
     values[_GEGENKONTO] += zeros
     return tuple.__new__(Satz, values)
 
 
-def _take_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     labels = []
     for record in file.kontenbeschriftungen():
@@ -177,7 +177,7 @@ def _take_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]
     return len(labels)
 
 
-def _take_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     taken = 0
     for person in file.personenkonten():
@@ -189,13 +189,13 @@ def _take_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError
             taken += 1
         else:
             row = encode_text(person)
-            persons.store(tx, client, person.konto + zeros, _as_record(client, file, person), extf=row)
+            persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
             taken += 1
     return taken
 
 
-def _as_record(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Personenkonto:
-    """The file's row as the API knows a person account."""
+def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Personenkonto:
+    """The row of the file in the form of the API."""
     kinds = {"1": "CONTACT_PERSON", "2": "COMPANY"}
     name = person.name or person.name_ohne_angabe
     phones = [Telefon(nummer=person.telefon)] if person.telefon else []
@@ -232,7 +232,7 @@ def _as_record(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Pe
     )
 
 
-def _take_terms(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_terms(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     taken = 0
     for bedingung in file.zahlungsbedingungen():
         if isinstance(bedingung, RowError):
@@ -281,8 +281,8 @@ def _deadline(tag: int, monat: int) -> str | None:
     return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
 
 
-_RECORDS: dict[int, Callable[[Tx, Client, ExtfFile, list[RowError]], int]] = {
-    extf.PERSONENKONTEN.number: _take_persons,
-    extf.KONTENBESCHRIFTUNGEN.number: _take_labels,
-    extf.ZAHLUNGSBEDINGUNGEN.number: _take_terms,
+_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, list[RowError]], int]] = {
+    extf.PERSONENKONTEN.number: _import_persons,
+    extf.KONTENBESCHRIFTUNGEN.number: _import_labels,
+    extf.ZAHLUNGSBEDINGUNGEN.number: _import_terms,
 }

@@ -1,4 +1,4 @@
-"""Person accounts: business partners by number. A change replaces the whole record; the old one is kept."""
+"""Person accounts: business partners by number. A change replaces the whole record; the old one is kept as history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kontobahn.ledger.provider import Author
 
 
 def save(tx: Tx, client: Client, person: Personenkonto, author: Author) -> tuple[PersonenkontoAntwort, bool]:
-    """Create the account, or replace the one of this number; the answer says which."""
+    """Creates the account, or replaces the one with this number. Returns the answer, and whether it was created."""
     konto = check_for_client(tx, client, person)
     tx.lock("personenkonto", str(client.mandant), konto)
     created = store(tx, client, konto, person)
@@ -68,29 +68,29 @@ def save(tx: Tx, client: Client, person: Personenkonto, author: Author) -> tuple
 
 
 def check_for_client(tx: Tx, client: Client, person: Personenkonto) -> str:
-    """The technical number; BadRequest where the record does not fit the client's books."""
+    """Returns the technical number. Raises BadRequest if the record does not fit the client's books."""
     if person.kontonummernLaenge != client.konto_laenge:
-        _misfit("kontonummernLaenge", f"must be {client.konto_laenge}, as in the client's books")
+        _refuse("kontonummernLaenge", f"must be {client.konto_laenge}, as in the client's books")
     if person.kontenrahmen != client.kontenrahmen:
-        _misfit("kontenrahmen", f"must be {client.kontenrahmen}, as in the client's books")
+        _refuse("kontenrahmen", f"must be {client.kontenrahmen}, as in the client's books")
     known = [jahr.start for jahr in years(tx, client)]
     if person.geschaeftsjahrStartDatum.isoformat() not in known:
-        _misfit("geschaeftsjahrStartDatum", f"must be the start of a fiscal year: {', '.join(known) or 'none yet'}")
+        _refuse("geschaeftsjahrStartDatum", f"must be the start of a fiscal year: {', '.join(known) or 'none yet'}")
     if len(person.personenkontoNummer) != client.konto_laenge + 1:
-        _misfit("personenkontoNummer", f"must have {client.konto_laenge + 1} digits, one more than kontonummernLaenge")
+        _refuse("personenkontoNummer", f"must have {client.konto_laenge + 1} digits, one more than kontonummernLaenge")
     konto = technical(person.personenkontoNummer, client.konto_laenge)
     assert is_personenkonto(konto)
     return konto
 
 
-def _misfit(field: str, reason: str) -> None:
+def _refuse(field: str, reason: str) -> None:
     raise BadRequest(f"The field `{field}` {reason}.", field=field)
 
 
 def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, extf: str = "") -> bool:
-    """Write the record and keep the one it replaces; True where there was none.
+    """Writes the record and keeps the one it replaces as history. Returns whether it is new.
 
-    A record that came with a file keeps the file's row too, so that an export gives back every column of it.
+    A record from a file keeps the row of the file too, so that an export returns every column of it.
     """
     record = encode_text(person)
     old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
@@ -120,6 +120,6 @@ def name_of(person: Personenkonto) -> str:
 
 
 def listing(tx: Tx, client: Client) -> list[tuple[str, dict[str, Any], str]]:
-    """Number, record and the file's row, where there was one."""
+    """Returns number, record, and the row of the file it came from, if any."""
     rows = tx.all("SELECT konto, record, extf FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
     return [(konto, msgspec.json.decode(record), extf) for konto, record, extf in rows]

@@ -1,6 +1,6 @@
-"""Posting: the one door through which bookings get into the books, with the read models that answer from them.
+"""Posting: the only way for bookings into the books. It also updates the read models, in the same transaction.
 
-Bookings are never changed. SuSa and open items are kept in the same transaction; `verify.py` recomputes them from the bookings.
+Bookings are never changed. `verify.py` recomputes the read models from them.
 """
 
 from __future__ import annotations
@@ -22,19 +22,14 @@ FLUSH_EVERY = 20_000
 CLOSING_PERIOD = 13
 EB_BELEG, EB_TEXT = "0", "Saldovortrag"
 CASH = "kassenbuch"
-_VORTRAG_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
+_CARRY_OVER_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
-_INSERT_BOOKING = (
-    "INSERT INTO books_bookings (mandant, id, jahr, periode, batch, umsatz, soll, waehrung, kurs, basis_umsatz, konto,"
-    " gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2, generalumkehr, weitere)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 _ADD_PERIOD = (
     "INSERT INTO books_periods (mandant, jahr, konto, periode, soll, haben) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (mandant, jahr, konto, periode) DO UPDATE SET"
     " soll = books_periods.soll + excluded.soll, haben = books_periods.haben + excluded.haben"
 )
-# The date and text of an item are those of its earliest leg, whatever the order in which legs arrive.
+# An item has the date and text of its earliest leg, in whatever order the legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
     "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext)"
@@ -67,7 +62,10 @@ _RESTS = (
 
 
 class Satz(NamedTuple):
-    """A booking as entered, with technical account numbers. `soll` is the side of `konto`."""
+    """A booking as entered (Buchungssatz), with technical account numbers. `soll` is the side of `konto`.
+
+    Its fields are columns of books_bookings.
+    """
 
     umsatz: int
     soll: bool
@@ -93,6 +91,13 @@ class Satz(NamedTuple):
         return self.umsatz if self.basis_umsatz is None else self.basis_umsatz
 
 
+_BOOKING_COLUMNS = ("mandant", "id", "jahr", "periode", "batch", *Satz._fields)
+_INSERT_BOOKING = (
+    f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
+)
+_SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
+
+
 class Batch(NamedTuple):
     id: str
     jahr: FiscalYear
@@ -112,12 +117,12 @@ def open_batch(
     bezeichnung: str = "",
     is_closing: bool = False,
 ) -> Batch:
-    """Announce a batch; Conflict where the same rows were taken before."""
+    """Creates a batch. Raises Conflict if the same rows were booked before."""
     known = tx.one(
         "SELECT source, created_at FROM books_batches WHERE mandant = ? AND sha256 = ?", client.mandant, sha256
     )
     if known is not None:
-        raise Conflict(f"The same bookings were taken before, from {known[0]}.")
+        raise Conflict(f"The same bookings were imported before, from {known[0]}.")
     batch = Batch(new_id(), jahr, is_closing, kind == CASH)
     tx.run(
         "INSERT INTO books_batches (mandant, id, kind, source, sha256, bezeichnung, records, created_at)"
@@ -128,10 +133,10 @@ def open_batch(
 
 
 def is_opening_balance(satz: Satz, jahr_start: str, *, is_cash: bool = False) -> bool:
-    """On the first day, against an account of carry-overs; of a person account also under the document number 0."""
+    """Whether it is on the first day against a carry-over account or, for a person account, under document number 0."""
     if satz.belegdatum != jahr_start:
         return False
-    if satz.gegenkonto in _VORTRAG_ACCOUNTS or satz.konto in _VORTRAG_ACCOUNTS:
+    if satz.gegenkonto in _CARRY_OVER_ACCOUNTS or satz.konto in _CARRY_OVER_ACCOUNTS:
         return True
     has_person = PERSONENKONTO_DIGITS in (len(satz.konto), len(satz.gegenkonto))
     return has_person and satz.belegfeld1 == EB_BELEG and not is_cash
@@ -147,7 +152,7 @@ def period_of(belegdatum: str, jahr_start: str) -> int:
 
 
 class Poster:
-    """Adds bookings to one batch, some thousand at a time; `finish` makes it whole."""
+    """Adds bookings to one batch and writes them in blocks; `finish` writes the last one and what follows from the batch."""
 
     def __init__(self, tx: Tx, client: Client, batch: Batch) -> None:
         self._tx = tx
@@ -161,31 +166,29 @@ class Poster:
         )
         assert row is not None
         self._last: int = row[0]
-        self.records = 0
+        self._count = 0
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
         self._clear()
 
     def add(self, satz: Satz) -> int:
-        """Post a booking and answer its id; KontierungError, before anything is kept, where it cannot be split."""
+        """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be split."""
         jahr = self._batch.jahr.start
         parts = legs_of(self._rahmen, satz)
         eb = is_opening_balance(satz, jahr, is_cash=self._batch.is_cash)
         periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
         self._last = booking = self._last + 1
-        self.records += 1
-        self._bookings.append((
-            self._client.mandant, booking, jahr, periode, self._batch.id, satz.umsatz, int(satz.soll), satz.waehrung, satz.kurs,
-            satz.basis_umsatz, satz.konto, satz.gegenkonto, satz.bu_schluessel, satz.belegdatum, satz.belegfeld1, satz.belegfeld2,
-            satz.skonto, satz.buchungstext, satz.kost1, satz.kost2, int(satz.generalumkehr), satz.weitere,
-        ))  # fmt: skip
+        self._count += 1
+        row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz]
+        row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
+        self._bookings.append(row)
         periods, reversed_side = self._periods, satz.generalumkehr
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
             if sums is None:
                 sums = periods[konto, periode] = [0, 0]
-            # A Generalumkehr takes back turnover on the side where it was, instead of adding to the other one.
+            # A Generalumkehr reduces turnover on its side instead of adding to the other one.
             if (betrag > 0) != reversed_side:
                 sums[0] += betrag
             else:
@@ -197,13 +200,13 @@ class Poster:
         return booking
 
     def finish(self) -> int:
-        """Write what is left and settle the carry-overs; the answer is the number of bookings."""
+        """Writes what is left, settles the carry-overs and returns the number of bookings."""
         self._flush()
         mandant, jahr = self._client.mandant, self._batch.jahr
         self._tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
         self._tx.run(
             "UPDATE books_batches SET records = records + ? WHERE mandant = ? AND id = ?",
-            self.records,
+            self._count,
             mandant,
             self._batch.id,
         )
@@ -215,14 +218,14 @@ class Poster:
         settle_rests(self._tx, mandant, None if newly_carried else self._touched)
         answers.settle_open_accounts(self._tx, mandant, self._touched)
         answers.settle_balances(self._tx, mandant, jahr.start, self._moved)
-        return self.records
+        return self._count
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, *, eb: bool) -> None:
         year = self._years.get(konto)
         if year is None:
             year = self._years[konto] = [0, "", 0]
         if eb:
-            # Ledger accounts are carried over in a step of their own, which says nothing of the persons.
+            # Ledger accounts are carried over in a step of their own, which says nothing about person accounts.
             self._carries_persons = True
             year[0] += betrag
             text = satz.buchungstext or EB_TEXT
@@ -242,7 +245,7 @@ class Poster:
             item[1] -= betrag
 
     def _clear(self) -> None:
-        self._bookings: list[tuple[object, ...]] = []
+        self._bookings: list[list[Any]] = []
         self._moves: list[tuple[object, ...]] = []
         self._periods: dict[tuple[str, int], list[int]] = {}
         self._items: dict[tuple[str, str], list[Any]] = {}
@@ -274,7 +277,7 @@ def legs_of(rahmen: Kontenrahmen, satz: Satz) -> list[Leg]:
 
 
 def settle_rests(tx: Tx, mandant: int, konten: set[str] | None) -> None:
-    """What carried years hold beyond the documents before them: for these accounts, or for all."""
+    """Recomputes what carried years hold beyond the documents before them, for these accounts or for all."""
     if konten is None:
         tx.run("DELETE FROM books_carry_rests WHERE mandant = ?", mandant)
         tx.run(_RESTS.format(narrowed=""), mandant)
@@ -282,10 +285,3 @@ def settle_rests(tx: Tx, mandant: int, konten: set[str] | None) -> None:
     ordered = sorted(konten)
     tx.many("DELETE FROM books_carry_rests WHERE mandant = ? AND konto = ?", [(mandant, konto) for konto in ordered])
     tx.many(_RESTS.format(narrowed=" AND i.konto = ?"), [(mandant, konto) for konto in ordered])
-
-
-def post_one(tx: Tx, client: Client, batch: Batch, satz: Satz) -> int:
-    poster = Poster(tx, client, batch)
-    booking = poster.add(satz)
-    poster.finish()
-    return booking

@@ -1,14 +1,15 @@
-"""What the books answer: open items, trial balance, accounts, bookings and lists. Read models, never the history."""
+"""Reads of the built-in books: open items, trial balance, accounts, bookings and lists; from read models, not from the history."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from kontobahn import money
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode_text
 from kontobahn.ledger import opos
@@ -22,13 +23,13 @@ from kontobahn.ledger.opos import Item, OpenKonto, Opos, OposSelection, Rest
 _ALL_PERSONS = ("100000000", "999999999")
 
 
-def kontonummer(client: Client, given: str, field: str = "kontonummer") -> str:
-    return _readings(client, given, field)[-1]
+def kontonummer(client: Client, text: str, field: str = "kontonummer") -> str:
+    return _readings(client, text, field)[-1]
 
 
-def _readings(client: Client, given: str, field: str = "kontonummer") -> list[str]:
+def _readings(client: Client, text: str, field: str = "kontonummer") -> list[str]:
     try:
-        return readings(given, client.konto_laenge)
+        return readings(text, client.konto_laenge)
     except ValueError as error:
         raise BadRequest(f"The query parameter `{field}` {error}.", field=field) from None
 
@@ -43,7 +44,7 @@ def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
     changed = _changed_since(tx, client, stichtag, low, high)
     names = _labels(tx, client, low, high)
     stored = _open_accounts(tx, client, low, high)
-    # Only accounts with a carry-over, or with movements after the cut-off, have to be looked at document by document.
+    # Only accounts with a carry-over, with movements after the cut-off or with too many items are read document by document.
     special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
     if not special:
         return opos.assemble(selection.stichtag, stored, names)
@@ -74,7 +75,7 @@ def _konto_range(client: Client, selection: OposSelection) -> tuple[str, str]:
 
 
 def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKonto]:
-    """What is open now, account by account; without a text where it has too many items."""
+    """Returns what is open now, account by account; without its text if an account has too many items."""
     return tx.all(
         "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
         client.mandant, low, high,
@@ -89,7 +90,7 @@ def _by_konto(changed: dict[tuple[str, str], Item]) -> dict[str, list[Item]]:
 
 
 def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -> dict[tuple[str, str], Item]:
-    """Documents that moved after the cut-off, with what came later taken out again."""
+    """Returns documents that moved after the cut-off, less those movements."""
     return {
         (konto, beleg): Item(beleg, int(soll), int(haben), belegdatum, buchungstext)
         for konto, beleg, soll, haben, belegdatum, buchungstext in tx.all(
@@ -121,7 +122,7 @@ def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_
 
 
 def _first_openings(tx: Tx, client: Client, carried: str, low: str, high: str) -> dict[str, tuple[str, str]]:
-    """The first year an account was carried into: with an opening balance, or without one for all that was in it."""
+    """Returns the first year each account was carried into, with or without an opening balance, and the text of it."""
     scope = (client.mandant, carried, low, high)
     found = {
         konto: (jahr, opos.EB_RESIDUAL_TEXT)
@@ -154,11 +155,11 @@ def _labels(tx: Tx, client: Client, low: str, high: str) -> dict[str, str]:
 # --- Trial balance
 
 
-def susa(tx: Tx, client: Client, jahr: date, nur_konto: str | None) -> list[SusaZeile]:
+def susa(tx: Tx, client: Client, jahr: date, only: str | None) -> list[SusaZeile]:
     year = year_of_start(tx, client, jahr)
     spans = [("", _ALL_PERSONS[1])]
-    if nur_konto is not None:
-        spans = [(konto, konto) for konto in _readings(client, nur_konto)]
+    if only is not None:
+        spans = [(konto, konto) for konto in _readings(client, only)]
     rows: list[tuple[str, str]] = []
     for low, high in spans:
         rows = rows or tx.all(
@@ -196,35 +197,49 @@ def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int |
     return [Kontozeile(kontonummer=konto, kontobeschriftung=text or "") for konto, text in rows]
 
 
+class _BookingRow(NamedTuple):
+    id: int
+    waehrung: str
+    soll: int
+    buchungstext: str
+    konto: str
+    gegenkonto: str
+    bu_schluessel: str
+    umsatz: int
+    belegfeld1: str
+    belegdatum: str
+    kost1: str
+    kost2: str
+
+
+_BOOKINGS = Table("books_bookings", _BookingRow)
+
+
 def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
     year = year_of_start(tx, client, jahr)
-    rows = tx.all(
-        "SELECT id, waehrung, soll, buchungstext, konto, gegenkonto, bu_schluessel, umsatz, belegfeld1, belegdatum, kost1, kost2"
-        " FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? ORDER BY id LIMIT ?",
+    rows = _BOOKINGS.all(
+        tx, "mandant = ? AND jahr = ? AND id > ? ORDER BY id LIMIT ?",
         client.mandant, year.start, int(from_id or 0), limit or 1_000_000_000,
     )  # fmt: skip
-    return [_buchung(*row) for row in rows]
+    return [_buchung(row) for row in rows]
 
 
-def _buchung(
-    booking: int, waehrung: str, soll: int, text: str, konto: str, gegenkonto: str, schluessel: str, umsatz: int,
-    belegfeld1: str, belegdatum: str, kost1: str, kost2: str,
-) -> Buchung:  # fmt: skip
+def _buchung(row: _BookingRow) -> Buchung:
     shared = {
-        "kostenstellen": Kostenstellen(kost1=kost1 or None, kost2=kost2 or None),
-        "buSchluessel": schluessel or None,
-        "umsatz": money.to_wire(umsatz),
-        "belegfeld1": belegfeld1,
-        "belegdatum": datetime.combine(date.fromisoformat(belegdatum), datetime.min.time(), UTC),
+        "kostenstellen": Kostenstellen(kost1=row.kost1 or None, kost2=row.kost2 or None),
+        "buSchluessel": row.bu_schluessel or None,
+        "umsatz": money.to_wire(row.umsatz),
+        "belegfeld1": row.belegfeld1,
+        "belegdatum": datetime.combine(date.fromisoformat(row.belegdatum), datetime.min.time(), UTC),
     }
     return Buchung(
-        id=str(booking),
-        waehrung=waehrung,
-        sollHabenKennzeichen="SOLL" if soll else "HABEN",
-        buchungstext=text,
+        id=str(row.id),
+        waehrung=row.waehrung,
+        sollHabenKennzeichen="SOLL" if row.soll else "HABEN",
+        buchungstext=row.buchungstext,
         buchungszeilen=[
-            Buchungszeile(kontonummer=konto, **shared),  # type: ignore[arg-type]
-            Buchungszeile(kontonummer=gegenkonto, **shared),  # type: ignore[arg-type]
+            Buchungszeile(kontonummer=row.konto, **shared),  # type: ignore[arg-type]
+            Buchungszeile(kontonummer=row.gegenkonto, **shared),  # type: ignore[arg-type]
         ],
     )
 

@@ -37,7 +37,7 @@ def create_books(
     client_id: str,
     year_start: date,
 ) -> Client:
-    """A connection (or one there is) with one more client, empty, with all services and a cash book."""
+    """Creates a client, empty, with all services and a cash book, and its connection unless there is one already."""
     if skr not in KONTENRAHMEN:
         raise BadRequest(f"The chart of accounts {skr} is not known here: {', '.join(KONTENRAHMEN)}.")
     if not _CLIENT_ID.match(client_id):

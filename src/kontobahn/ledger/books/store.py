@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
@@ -16,7 +17,6 @@ RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
 BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswesen"
 SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
 _NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
-_COLUMNS = "organization_id, connection_id, client_id, mandant, bezeichnung, kontenrahmen, konto_laenge, is_default"
 
 
 class Client(NamedTuple):
@@ -34,10 +34,13 @@ class Client(NamedTuple):
         return KONTENRAHMEN[self.kontenrahmen]
 
 
+_CLIENTS = Table("books_clients", Client, key=("mandant",))
+
+
 def create_client(
     tx: Tx, connection: ConnectionRef, *, client_id: str, bezeichnung: str, kontenrahmen: str, konto_laenge: int
 ) -> Client:
-    """A client with our short chart of accounts; the first one of a connection is its default."""
+    """Creates a client with our short chart of accounts; the first one of a connection is its default."""
     tx.lock("books", connection.id)
     others = clients(tx, connection)
     if any(other.client_id == client_id for other in others):
@@ -47,7 +50,7 @@ def create_client(
         konto_laenge, int(not others),
     )  # fmt: skip
     tx.run(
-        f"INSERT INTO books_clients ({_COLUMNS}, last_buchung, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+        f"INSERT INTO books_clients ({_CLIENTS.columns}, last_buchung, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
         *client, tx.now,
     )  # fmt: skip
     tx.many(
@@ -68,17 +71,12 @@ def next_number(tx: Tx, name: str) -> int:
 
 
 def clients(tx: Tx, connection: ConnectionRef) -> list[Client]:
-    return [
-        Client(*row)
-        for row in tx.all(
-            f"SELECT {_COLUMNS} FROM books_clients WHERE organization_id = ? AND connection_id = ? ORDER BY mandant",
-            connection.organization_id, connection.id,
-        )
-    ]  # fmt: skip
+    scope = (connection.organization_id, connection.id)
+    return _CLIENTS.all(tx, "organization_id = ? AND connection_id = ? ORDER BY mandant", *scope)
 
 
 def find_client(tx: Tx, connection: ConnectionRef, client_id: str | None) -> Client:
-    """The client asked for, or the default one."""
+    """Returns the client with this id, or the default one."""
     for client in clients(tx, connection):
         if client.client_id == client_id or (client_id is None and client.is_default):
             return client
@@ -88,9 +86,9 @@ def find_client(tx: Tx, connection: ConnectionRef, client_id: str | None) -> Cli
 
 
 def client_of_mandant(tx: Tx, mandant: int) -> Client:
-    row = tx.one(f"SELECT {_COLUMNS} FROM books_clients WHERE mandant = ?", mandant)
-    assert row is not None
-    return Client(*row)
+    found = _CLIENTS.one(tx, "mandant = ?", mandant)
+    assert found is not None
+    return found
 
 
 # --- Subscriptions and rights
@@ -177,14 +175,14 @@ def year_of_date(tx: Tx, client: Client, day: str) -> FiscalYear | None:
     return next((jahr for jahr in years(tx, client) if jahr.start <= day <= jahr.end), None)
 
 
-def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -> FiscalYear:
-    """The fiscal year of this start, made where it is missing; Conflict where it would overlap another one.
+def ensure_year(tx: Tx, client: Client, start: date, end: date | None = None) -> FiscalYear:
+    """Returns the fiscal year of this start, and creates it if it is missing. Raises Conflict if it would overlap another.
 
-    It has twelve months, or fewer where the next one begins earlier or `ende` says so (Rumpfgeschäftsjahr).
+    It has twelve months, or fewer if the next one begins earlier or `end` says so (Rumpfgeschäftsjahr).
     """
     lock_years(tx, client)
     start_text = start.isoformat()
-    last = (ende or year_end(start)).isoformat()
+    last = (end or year_end(start)).isoformat()
     found: FiscalYear | None = None
     for jahr in years(tx, client):
         if jahr.start == start_text:
@@ -196,13 +194,13 @@ def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -
                 f" year, say so first: kontobahn books year … --start {jahr.start} --end {day_before}."
             )
         elif start_text < jahr.start <= last:
-            if ende is not None:
+            if end is not None:
                 raise Conflict(
                     f"A fiscal year from {start_text} to {last} would overlap the one from {jahr.start} to {jahr.end}."
                 )
             last = (date.fromisoformat(jahr.start) - timedelta(days=1)).isoformat()
     if found is not None:
-        return found if ende is None or last == found.end else _set_end(tx, client, found, last)
+        return found if end is None or last == found.end else _set_end(tx, client, found, last)
     tx.run(
         "INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, start_text, last
     )
@@ -210,7 +208,7 @@ def ensure_year(tx: Tx, client: Client, start: date, ende: date | None = None) -
 
 
 def lock_years(tx: Tx, client: Client) -> None:
-    """Nobody else makes or shortens a fiscal year of the client until the end of the transaction."""
+    """Keeps others from creating or shortening a fiscal year of the client until the end of the transaction."""
     tx.lock("books_years", str(client.mandant))
 
 
@@ -225,7 +223,7 @@ def _set_end(tx: Tx, client: Client, jahr: FiscalYear, last: str) -> FiscalYear:
 
 
 def year_end(start: date) -> date:
-    """Twelve months on, less a day."""
+    """Returns the last day of twelve months from here."""
     try:
         return start.replace(year=start.year + 1) - timedelta(days=1)
     except ValueError:  # 29 February
@@ -233,7 +231,7 @@ def year_end(start: date) -> date:
 
 
 def is_known(tx: Tx, client: Client, konto: str) -> bool:
-    """Labelled, or booked on before."""
+    """Whether the account has a label or bookings."""
     for table in ("books_accounts", "books_balances"):
         if tx.one(f"SELECT 1 FROM {table} WHERE mandant = ? AND konto = ? LIMIT 1", client.mandant, konto) is not None:
             return True

@@ -1,4 +1,4 @@
-"""The protocol of writes: what the books did with each, kept as it was told."""
+"""The log of writes: the messages that each was answered with."""
 
 from __future__ import annotations
 

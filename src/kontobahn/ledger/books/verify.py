@@ -1,15 +1,13 @@
-"""Recomputes the read models from the bookings and says where a cent differs. What it finds is a defect of ours, never of the books."""
+"""Recomputes the read models from the bookings and reports every difference: a defect of ours, never of the books."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
 
-import msgspec
-
 from kontobahn.db import Tx
 from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
-from kontobahn.ledger.books.cash import CHAIN_START, chain
+from kontobahn.ledger.books.cash import CHAIN_START, chain, decode_record
 from kontobahn.ledger.books.posting import EB_TEXT, Satz, legs_of
 from kontobahn.ledger.books.store import Client, client_of_mandant
 from kontobahn.ledger.books.store import years as years_of
@@ -17,11 +15,7 @@ from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import Item
 
 PAGE = 20_000
-_TOLD = ("nummer", "datum", "betrag", "saldo", "storno_von")
-_COLUMNS = (
-    "id, jahr, periode, umsatz, soll, konto, gegenkonto, belegdatum, bu_schluessel, belegfeld1, buchungstext, basis_umsatz, skonto,"
-    " generalumkehr"
-)
+_SATZ = ", ".join(Satz._fields)
 
 
 def all_mandanten(tx: Tx) -> list[int]:
@@ -29,7 +23,7 @@ def all_mandanten(tx: Tx) -> list[int]:
 
 
 class Recomputed:
-    """The read models as the bookings say they must be."""
+    """The read models as they follow from the bookings."""
 
     def __init__(self) -> None:
         self.periods: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
@@ -39,37 +33,18 @@ class Recomputed:
         self.moves: dict[tuple[str, int, str], int] = {}
         self.carried: set[str] = set()
 
-    def add(self, client: Client, row: tuple[Any, ...]) -> None:
-        (
-            booking,
-            jahr,
-            periode,
-            umsatz,
-            soll,
-            konto,
-            gegenkonto,
-            datum,
-            bu,
-            beleg,
-            text,
-            basis,
-            skonto,
-            reversed_side,
-        ) = row
-        satz = Satz(
-            umsatz, bool(soll), konto, gegenkonto, datum, bu, beleg, text, basis_umsatz=basis, skonto=skonto,
-            generalumkehr=bool(reversed_side),
-        )  # fmt: skip
-        for name, betrag in legs_of(client.rahmen, satz):
-            side = 0 if (betrag > 0) != bool(reversed_side) else 1
-            self.periods[jahr, name, periode][side] += betrag if side == 0 else -betrag
-            if is_personenkonto(name):
+    def add(self, client: Client, booking: int, jahr: str, periode: int, satz: Satz) -> None:
+        is_reversal = bool(satz.generalumkehr)
+        for konto, betrag in legs_of(client.rahmen, satz):
+            side = 0 if (betrag > 0) != is_reversal else 1
+            self.periods[jahr, konto, periode][side] += betrag if side == 0 else -betrag
+            if is_personenkonto(konto):
                 if periode == EB_PERIOD:
-                    self._add_opening(name, jahr, betrag, text or EB_TEXT)
+                    self._add_opening(konto, jahr, betrag, satz.buchungstext or EB_TEXT)
                     continue
-                self.years[name, jahr][2] += betrag
-                self._add_item(name, beleg, betrag, (datum, text))
-                self.moves[datum, booking, name] = betrag
+                self.years[konto, jahr][2] += betrag
+                self._add_item(konto, satz.belegfeld1, betrag, (satz.belegdatum, satz.buchungstext))
+                self.moves[satz.belegdatum, booking, konto] = betrag
 
     def _add_opening(self, konto: str, jahr: str, betrag: int, text: str) -> None:
         self.carried.add(jahr)
@@ -111,15 +86,18 @@ class Recomputed:
 
 
 def find_differences(tx: Tx, mandant: int) -> list[str]:
-    """Sentences, one a difference; empty when every read model equals its bookings."""
+    """Returns a sentence for each difference; none if every read model agrees with the bookings."""
     client = client_of_mandant(tx, mandant)
     must = Recomputed()
     after = 0
     while rows := tx.all(
-        f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?", mandant, after, PAGE
+        f"SELECT id, jahr, periode, {_SATZ} FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        mandant,
+        after,
+        PAGE,
     ):
-        for row in rows:
-            must.add(client, row)
+        for booking, jahr, periode, *values in rows:
+            must.add(client, booking, jahr, periode, Satz._make(values))
         after = rows[-1][0]
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
@@ -155,12 +133,12 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
             dict.fromkeys(must.carried, True),
             {jahr.start: True for jahr in years_of(tx, client) if jahr.has_eb},
         ),
-        *_wrong_cash_books(tx, client, label),
+        *_cash_book_differences(tx, client, label),
     ]
 
 
 def _stored(tx: Tx, mandant: int, table: str, keys: str, values: str) -> dict[Any, Any]:
-    """A table of the read model: key → value, either of them a tuple where it has several columns."""
+    """Returns a table of the read model as key → value, either of them a tuple if it has several columns."""
     width = keys.count(",") + 1
     return {
         _plain(row[:width]): _plain(row[width:])
@@ -189,18 +167,20 @@ def _compare(label: str, what: str, must: dict[Any, Any], have: dict[Any, Any]) 
     ]
 
 
-def _wrong_cash_books(tx: Tx, client: Client, label: str) -> list[str]:
+def _cash_book_differences(tx: Tx, client: Client, label: str) -> list[str]:
     found = []
     for name, konto, *end in tx.all(
         "SELECT bezeichnung, konto, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ?",
         client.mandant,
     ):
-        found += [f"{label}: cash book “{name}”{text}" for text in _wrong_entries(tx, client, name, konto, tuple(end))]
+        found += [
+            f"{label}: cash book “{name}”{text}" for text in _entry_differences(tx, client, name, konto, tuple(end))
+        ]
     return found
 
 
-def _wrong_entries(tx: Tx, client: Client, name: str, konto: str, end: tuple[int, str, int]) -> list[str]:
-    """No gap in the numbers, no entry changed, each one the booking it stands for, and every day what its entries come to."""
+def _entry_differences(tx: Tx, client: Client, name: str, konto: str, end: tuple[int, str, int]) -> list[str]:
+    """Checks that numbers have no gap, no entry was changed, each agrees with its booking, and each day with its entries."""
     found: list[str] = []
     previous, total, count = CHAIN_START, 0, 0
     days: dict[str, int] = defaultdict(int)
@@ -218,8 +198,9 @@ def _wrong_entries(tx: Tx, client: Client, name: str, konto: str, end: tuple[int
             return [*found, f", entry {nummer}: the chain is broken."]
         total += betrag
         days[datum] += betrag
-        told = msgspec.json.decode(record)
-        if (nummer, datum, betrag, total, storno_von) != tuple(told[key] for key in _TOLD):
+        recorded = decode_record(record)
+        chained = (recorded.nummer, recorded.datum, recorded.betrag, recorded.saldo, recorded.storno_von)
+        if (nummer, datum, betrag, total, storno_von) != chained:
             found.append(f", entry {nummer}: it is not what was chained.")
         if booked != betrag:
             found.append(f", entry {nummer} is {betrag}, and its booking says {booked}.")

@@ -1,4 +1,4 @@
-"""The encoding is told by the byte order mark; what cannot be text is found before the first row."""
+"""The byte order mark decides the encoding; bytes that cannot be decoded are found before the first row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bad row is told by its line, and takes no other row with it."""
+"""An invalid row is reported by its line, and affects no other row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open items and balances reckoned the long way: from a plain list of bookings, each time from the beginning.
+"""Open items and balances recalculated the long way: from a plain list of bookings, each time from the beginning.
 
 It shares nothing with the program but the rules: grouping by account and document, and carry-overs netted against what lacks
 its document. Amounts are cents, SOLL is positive.
@@ -132,7 +132,7 @@ class Balance(NamedTuple):
 
 
 def balance(bookings: list[Booking], konto: str, jahr: str) -> Balance | None:
-    """A person account's line of the trial balance; None where it has no bookings in the year."""
+    """A person account's line of the trial balance; None if it has no bookings in the year."""
     legs = [leg for leg in person_legs(bookings) if (leg.konto, leg.jahr) == (konto, jahr)]
     if not legs:
         return None
