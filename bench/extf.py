@@ -106,7 +106,7 @@ def _import_seconds(place: Path, file: Path, count: int) -> float:
         seconds = time.perf_counter() - started
     finally:
         db.close()
-    assert (report.taken, report.refused) == (count, []), report
+    assert (report.imported, report.refused) == (count, []), report
     return seconds
 
 

@@ -94,7 +94,7 @@ def _import_one(
         **outcome,
         "kategorie": report.category,
         "client_id": report.client_id,
-        "taken": report.taken,
+        "taken": report.imported,
         "known": report.known,
         "refused": rows,
     }
@@ -108,9 +108,9 @@ def _show(outcome: dict[str, Any]) -> None:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
         known = f" {outcome['known']} were imported before and left out." if outcome["known"] else ""
-        taken = f"{outcome['taken']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
+        imported = f"{outcome['taken']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
         refused = f" {len(outcome['refused'])} rows were refused." if outcome["refused"] else ""
-        print(f"{outcome['file']}: {taken}{known}{refused}")
+        print(f"{outcome['file']}: {imported}{known}{refused}")
 
 
 imports.command("statements")(import_statements)

@@ -61,7 +61,7 @@ def legs(
     if steuer is not None:
         taxed = konto if konto_is_taxed else gegenkonto
         if _takes_no_tax(rahmen, taxed):
-            raise KontierungError("BU-Schlüssel", f"{bu_schluessel} stands with no account that could carry tax")
+            raise KontierungError("BU-Schlüssel", f"{bu_schluessel} is used with no account that could carry tax")
         _refuse_other_rates(belegdatum, steuer.prozent)
         tax = tax_of(sides[taxed], steuer.prozent)
         sides[taxed] -= tax
@@ -111,7 +111,7 @@ def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) 
     automatic = automatic_tax(rahmen, gegenkonto)
     konto_automatic = automatic_tax(rahmen, konto)
     if automatic is not None and konto_automatic is not None and schluessel != AUFHEBUNG_DER_AUTOMATIK:
-        raise KontierungError("Gegenkonto", "and Konto both carry tax by themselves; the booking needs tax key 40")
+        raise KontierungError("Gegenkonto", "and Konto both carry tax automatically; the booking needs tax key 40")
     if schluessel == AUFHEBUNG_DER_AUTOMATIK:
         return None, False
     key = schluessel
@@ -124,7 +124,9 @@ def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) 
     if key not in rahmen.schluessel:
         raise KontierungError("BU-Schlüssel", f"{schluessel} is not known; it cannot be split into net and tax")
     if automatic is not None or konto_automatic is not None:
-        raise KontierungError("BU-Schlüssel", f"{schluessel} stands with an account that carries tax by itself")
+        raise KontierungError(
+            "BU-Schlüssel", f"{schluessel} cannot be used with an account that carries tax automatically"
+        )
     return rahmen.schluessel[key], _key_is_for_konto(rahmen, konto, gegenkonto)
 
 

@@ -30,7 +30,7 @@ def books(service: Service) -> Books:
     return Books(service, service.organization(), years=("2024-01-01",))
 
 
-def take(books: Books, *rows: str, header: Columns | None = None, **options: Any) -> Report:
+def import_rows(books: Books, *rows: str, header: Columns | None = None, **options: Any) -> Report:
     content = text_of(*rows, header=header).encode("cp1252")
 
     def unit(tx: Tx) -> Report:
@@ -50,10 +50,10 @@ def booked(books: Books) -> list[tuple[int, str]]:
 
 
 def test_of_a_corrected_file_the_rows_imported_before_are_left_out(books: Books) -> None:
-    partly = take(books, *GOOD, TWIN, BAD, TWIN, partial=True)
-    assert (partly.taken, len(partly.refused), partly.known) == (7, 1, 0)
-    whole = take(books, *GOOD, TWIN, CORRECTED, TWIN)
-    assert (whole.taken, whole.refused, whole.known) == (1, [], 7)
+    partly = import_rows(books, *GOOD, TWIN, BAD, TWIN, partial=True)
+    assert (partly.imported, len(partly.refused), partly.known) == (7, 1, 0)
+    whole = import_rows(books, *GOOD, TWIN, CORRECTED, TWIN)
+    assert (whole.imported, whole.refused, whole.known) == (1, [], 7)
     assert booked(books) == [
         (100, "RE-1"),
         (100, "RE-9"),
@@ -66,23 +66,23 @@ def test_of_a_corrected_file_the_rows_imported_before_are_left_out(books: Books)
 
 def test_rows_that_an_older_version_imported_are_still_recognised(books: Books) -> None:
     """The digests are stored, so what they are made of must not change."""
-    take(books, GOOD[0], BAD, partial=True)
+    import_rows(books, GOOD[0], BAD, partial=True)
     rows = books.rows("SELECT digest, kopf, times FROM books_partial_rows")
     assert rows == [("8dce8884071eb4af3edfe5be", "e40cfe624cb4b010979d9e79", 1)]
 
 
 def test_it_may_take_several_tries(books: Books) -> None:
-    take(books, *GOOD, BAD, BAD, partial=True)
-    again = take(books, *GOOD, CORRECTED, BAD, partial=True)
-    assert (again.taken, len(again.refused), again.known) == (1, 1, 5)
-    whole = take(books, *GOOD, CORRECTED, TWIN)
-    assert (whole.taken, whole.known) == (1, 6)
+    import_rows(books, *GOOD, BAD, BAD, partial=True)
+    again = import_rows(books, *GOOD, CORRECTED, BAD, partial=True)
+    assert (again.imported, len(again.refused), again.known) == (1, 1, 5)
+    whole = import_rows(books, *GOOD, CORRECTED, TWIN)
+    assert (whole.imported, whole.known) == (1, 6)
     assert len(booked(books)) == 7
 
 
 def test_a_file_with_the_corrected_rows_alone_is_imported(books: Books) -> None:
-    take(books, *GOOD, BAD, partial=True)
-    assert (take(books, CORRECTED).taken, len(booked(books))) == (1, 6)
+    import_rows(books, *GOOD, BAD, partial=True)
+    assert (import_rows(books, CORRECTED).imported, len(booked(books))) == (1, 6)
 
 
 @pytest.mark.parametrize(
@@ -97,32 +97,32 @@ def test_a_file_with_the_corrected_rows_alone_is_imported(books: Books) -> None:
 def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings(
     books: Books, rows: list[str], header: Columns | None
 ) -> None:
-    take(books, *GOOD, BAD, partial=True)
+    import_rows(books, *GOOD, BAD, partial=True)
     for partial in (False, True):
         with books.unchanged(), pytest.raises(Conflict, match=r"of the 5 rows .* file\.csv .* --another"):
-            take(books, *rows, header=header, partial=partial)
-    assert take(books, *rows, header=header, another=True).taken == len(rows)
+            import_rows(books, *rows, header=header, partial=partial)
+    assert import_rows(books, *rows, header=header, another=True).imported == len(rows)
     assert len(booked(books)) == 5 + len(rows)
 
 
 def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Books) -> None:
     other: Columns = {17: '"Anderer Stapel"'}
-    take(books, *GOOD, BAD, partial=True)
-    take(books, GOOD[0], TWIN, BAD, header=other, partial=True, another=True)
-    whole = take(books, *GOOD, CORRECTED)
-    assert (whole.taken, whole.known) == (1, 5)
-    assert take(books, GOOD[0], TWIN, CORRECTED, header=other).known == 2
+    import_rows(books, *GOOD, BAD, partial=True)
+    import_rows(books, GOOD[0], TWIN, BAD, header=other, partial=True, another=True)
+    whole = import_rows(books, *GOOD, CORRECTED)
+    assert (whole.imported, whole.known) == (1, 5)
+    assert import_rows(books, GOOD[0], TWIN, CORRECTED, header=other).known == 2
 
 
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
-    take(books, *GOOD, partial=True)
-    assert take(books, *GOOD, CORRECTED).taken == 6
+    import_rows(books, *GOOD, partial=True)
+    assert import_rows(books, *GOOD, CORRECTED).imported == 6
 
 
 def test_a_corrected_file_that_is_refused_again_imports_nothing(books: Books) -> None:
-    take(books, *GOOD, BAD, partial=True)
+    import_rows(books, *GOOD, BAD, partial=True)
     with books.unchanged(), pytest.raises(ImportRefused):
-        take(books, *GOOD, BAD, CORRECTED)
+        import_rows(books, *GOOD, BAD, CORRECTED)
 
 
 # --- Short fiscal years
@@ -141,13 +141,13 @@ def open_year(books: Books, start: str, ende: str | None) -> None:
 
 def test_a_year_within_another_is_refused_with_how_to_make_that_one_short(books: Books) -> None:
     with books.unchanged(), pytest.raises(Conflict, match=r"overlap .* --start 2024-01-01 --end 2024-06-30"):
-        take(books, satz(changed={10: "1508"}), header=JULY)
+        import_rows(books, satz(changed={10: "1508"}), header=JULY)
     open_year(books, "2024-01-01", "2024-06-30")
-    assert take(books, satz(changed={10: "1508"}), header=JULY).taken == 1
-    assert take(books, satz(changed={10: "3006"})).taken == 1
+    assert import_rows(books, satz(changed={10: "1508"}), header=JULY).imported == 1
+    assert import_rows(books, satz(changed={10: "3006"})).imported == 1
     assert years(books) == [("2024-01-01", "2024-06-30"), ("2024-07-01", "2025-06-30")]
     with books.unchanged(), pytest.raises(ImportRefused) as refused:
-        take(books, satz(changed={10: "0107"}))
+        import_rows(books, satz(changed={10: "0107"}))
     (row,) = refused.value.report.refused
     assert (row.line, row.column) == (3, "Belegdatum")
     assert "ends on 2024-06-30" in row.reason
@@ -155,12 +155,12 @@ def test_a_year_within_another_is_refused_with_how_to_make_that_one_short(books:
 
 def test_a_year_before_another_ends_where_that_one_begins(service: Service) -> None:
     books = Books(service, service.organization(), years=("2024-07-01",))
-    assert take(books, satz(changed={10: "3006"})).taken == 1
+    assert import_rows(books, satz(changed={10: "3006"})).imported == 1
     assert years(books) == [("2024-01-01", "2024-06-30"), ("2024-07-01", "2025-06-30")]
 
 
 def test_a_year_is_not_made_shorter_than_its_bookings_nor_longer_than_its_room(books: Books) -> None:
-    take(books, satz(changed={10: "1508"}))
+    import_rows(books, satz(changed={10: "1508"}))
     with books.unchanged(), pytest.raises(Conflict, match="bookings up to 2024-08-15"):
         open_year(books, "2024-01-01", "2024-06-30")
     open_year(books, "2024-01-01", "2024-08-31")

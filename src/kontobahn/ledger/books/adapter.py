@@ -7,19 +7,10 @@ from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
-from kontobahn.ledger.accounting import Buchung, Geschaeftsjahr, Kontozeile, SusaZeile, Zahlungsbedingung
+from kontobahn.ledger import accounting, kassenbuch
 from kontobahn.ledger.books import cash, persons, reading, store
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.errors import Area, ProviderError
-from kontobahn.ledger.kassenbuch import (
-    Belegtyp,
-    CashEntry,
-    Kassenbuch,
-    Kassenbucheintrag,
-    Ordnertyp,
-    ReceiptImage,
-    Rechnungsordner,
-)
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
@@ -44,10 +35,10 @@ class OpenBooks:
         self._client = client
         self.client_id = client.client_id
 
-    async def geschaeftsjahre(self) -> list[Geschaeftsjahr]:
+    async def geschaeftsjahre(self) -> list[accounting.Geschaeftsjahr]:
         known = await self._read("stammdaten", store.years)
         return [
-            Geschaeftsjahr(
+            accounting.Geschaeftsjahr(
                 date.fromisoformat(jahr.start),
                 date.fromisoformat(jahr.end),
                 self._client.kontenrahmen,
@@ -56,40 +47,42 @@ class OpenBooks:
             for jahr in known
         ]
 
-    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[Kontozeile]:
+    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[accounting.Kontozeile]:
         return await self._read("konten", reading.konten, jahr, from_id, limit)
 
-    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
+    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[accounting.Buchung]:
         return await self._read("buchungen", reading.buchungen, jahr, from_id, limit)
 
-    async def susa(self, jahr: date, kontonummer: str | None) -> list[SusaZeile]:
+    async def susa(self, jahr: date, kontonummer: str | None) -> list[accounting.SusaZeile]:
         return await self._read("susa", reading.susa, jahr, kontonummer)
 
-    async def zahlungsbedingungen(self, jahr: date) -> list[Zahlungsbedingung]:
+    async def zahlungsbedingungen(self, jahr: date) -> list[accounting.Zahlungsbedingung]:
         return await self._read("zahlungsbedingungen", reading.zahlungsbedingungen, jahr)
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         return await self._read("buchungen", reading.offene_posten, selection)
 
-    async def kassenbuecher(self) -> list[Kassenbuch]:
+    async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
         return await self._read("kassenbuch", reading.kassenbuecher)
 
-    async def rechnungsordner(self, ordnertyp: Ordnertyp | None) -> list[Rechnungsordner]:
+    async def rechnungsordner(self, ordnertyp: kassenbuch.Ordnertyp | None) -> list[kassenbuch.Rechnungsordner]:
         return await self._read("kassenbuch", reading.rechnungsordner, ordnertyp)
 
-    async def belegtypen(self) -> list[Belegtyp]:
+    async def belegtypen(self) -> list[kassenbuch.Belegtyp]:
         return await self._read("belege", reading.belegtypen)
 
-    async def create_kassenbucheintrag(self, entry: CashEntry, author: Author) -> Effect[Kassenbucheintrag]:
+    async def create_kassenbucheintrag(
+        self, entry: kassenbuch.CashEntry, author: Author
+    ) -> Effect[kassenbuch.Kassenbucheintrag]:
         areas: tuple[Area, ...] = ("kassenbuch", "belege") if entry.images else ("kassenbuch",)
 
-        def effect(tx: Tx) -> Kassenbucheintrag:
+        def effect(tx: Tx) -> kassenbuch.Kassenbucheintrag:
             store.require(tx, self._client, *areas)
             return cash.create_entry(tx, self._client, entry, author)
 
         return effect
 
-    async def belegbild(self, image_id: str) -> ReceiptImage | None:
+    async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
         return await self._read("belege", cash.find_image, image_id)
 
     async def save_personenkonto(

@@ -34,7 +34,7 @@ class Report(NamedTuple):
 
     category: str
     client_id: str
-    taken: int
+    imported: int
     refused: list[RowError]
     # Rows that an earlier, partial import of the same file had booked.
     known: int = 0
@@ -83,15 +83,15 @@ def import_file(
     known = 0
     if header.category == extf.BUCHUNGSSTAPEL.number:
         partial_rows = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
-        taken = _import_bookings(tx, client, batch, file, refused, progress, partial_rows)
+        imported = _import_bookings(tx, client, batch, file, refused, progress, partial_rows)
         known = partial_rows.known
         if partial or not refused:
             partial_rows.finish(has_refused=bool(refused))
     else:
-        taken = _IMPORTERS[header.category](tx, client, file, refused)
-    report = Report(file.category.name, client.client_id, taken, refused, known)
+        imported = _IMPORTERS[header.category](tx, client, file, refused)
+    report = Report(file.category.name, client.client_id, imported, refused, known)
     if refused and not partial:
-        raise ImportRefused(report._replace(taken=0, known=0))
+        raise ImportRefused(report._replace(imported=0, known=0))
     return report
 
 
@@ -179,19 +179,19 @@ def _import_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowErro
 
 def _import_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    taken = 0
+    imported = 0
     for person in file.personenkonten():
         if isinstance(person, RowError):
             refused.append(person)
         elif len(person.konto) != client.konto_laenge + 1:
             # The format allows labels of ledger accounts here.
             store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
-            taken += 1
+            imported += 1
         else:
             row = encode_text(person)
             persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
-            taken += 1
-    return taken
+            imported += 1
+    return imported
 
 
 def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Personenkonto:
@@ -233,14 +233,14 @@ def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto
 
 
 def _import_terms(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
-    taken = 0
+    imported = 0
     for bedingung in file.zahlungsbedingungen():
         if isinstance(bedingung, RowError):
             refused.append(bedingung)
         else:
             reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
-            taken += 1
-    return taken
+            imported += 1
+    return imported
 
 
 def zahlungsbedingung(bedingung: extf.Zahlungsbedingung) -> Zahlungsbedingung:

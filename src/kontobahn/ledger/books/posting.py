@@ -182,7 +182,7 @@ class Poster:
         self._count += 1
         row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz]
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
-        self._bookings.append(row)
+        self._bookings.append(tuple(row))
         periods, reversed_side = self._periods, satz.generalumkehr
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
@@ -245,7 +245,7 @@ class Poster:
             item[1] -= betrag
 
     def _clear(self) -> None:
-        self._bookings: list[list[Any]] = []
+        self._bookings: list[tuple[Any, ...]] = []
         self._moves: list[tuple[object, ...]] = []
         self._periods: dict[tuple[str, int], list[int]] = {}
         self._items: dict[tuple[str, str], list[Any]] = {}
