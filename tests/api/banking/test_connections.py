@@ -85,7 +85,7 @@ def test_an_unfinished_flow_is_removed_after_fifteen_minutes(service: Service, b
     assert service.db.write_now(flows.remove_unfinished) == 1
     assert listed(service, owner) == []
     assert service.get(f"{CONNECTIONS}/{token}", owner.key).status_code == 404
-    # The person was slow, the bank says it is done all the same.
+    # The person was slow, but the bank still reports success.
     finish(bank, token)
     assert [row["status"] for row in listed(service, owner)] == ["active"]
 
@@ -142,7 +142,7 @@ def test_a_reconnect_keeps_the_id_and_restores_the_status(service: Service, bank
         "pending_token",
     }
     assert [now["status"] for now in listed(service, owner)] == ["pending"]
-    # The provider may have a new name for it.
+    # The provider may use a new reference.
     finish(bank, answer.json()["pending_token"], "bank-renewed")
     [now] = listed(service, owner)
     assert (now["id"], now["status"], now["error_class"]) == (row.id, "active", None)
@@ -268,7 +268,7 @@ def test_a_wrong_signature_is_refused_and_stores_nothing(service: Service, bank:
 
 def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Bank, owner: Organization) -> None:
     token = begin(service, owner)["pending_token"]
-    # The bank says it is done, but does not answer when it is asked what there is.
+    # The bank reports success, but does not answer when its data is fetched.
     assert bank.deliver(kind="ConnectionFinished", provider_ref="slow", pending_token=token).status_code == 200
     assert [row["status"] for row in listed(service, owner)] == ["pending_connect"]
     bank.provider.snapshots["slow"] = Snapshot(bank.connection_facts("slow"), [account_facts()], [])

@@ -275,7 +275,7 @@ def test_a_repeat_with_the_same_key_is_the_same_payment(service: Service, bank: 
 
 def test_a_repeat_after_the_process_died_is_the_same_payment(service: Service, bank: Bank, owner: Organization) -> None:
     first = pay(service, owner, headers={"idempotency-key": "k1"}).json()["data"]
-    # As it is when the process died between the intent and the answer, and the claim has run out.
+    # The process died after it wrote the payment and before it answered, and its claim has expired.
     service.db.write_now(
         lambda tx: tx.run(
             "UPDATE idempotency_keys SET state = 'running', status = NULL, answer = NULL, lease_until = 0"
