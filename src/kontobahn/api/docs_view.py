@@ -6,11 +6,13 @@ Everything here that returns Markup has escaped what it was given.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from kontobahn import money
@@ -261,28 +263,18 @@ def shell(text: str) -> Markup:
     return Markup('<span class="origin">{}</span>').format(URL_VARIABLE).join(parts)
 
 
+def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
+    return Markup("<pre><code>{}</code></pre>\n").format(shell(tokens[number].content.strip()))
+
+
+# HTML in a text is shown, never taken; an indented line is a line like any other.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("code")
+_MARKDOWN.add_render_rule("fence", _fence)
+
+
 def prose(text: str) -> Markup:
-    """Paragraphs, lists, code: as much Markdown as the guide and the docstrings use."""
-    blocks = []
-    for block in re.split(r"(^```\n.*?^```$)|\n\s*\n", text.strip(), flags=re.DOTALL | re.MULTILINE):
-        if not block or not block.strip():
-            continue
-        if block.startswith("```"):
-            blocks.append(Markup("<pre><code>{}</code></pre>").format(shell(block[3:-3].strip())))
-        elif block.lstrip().startswith("- "):
-            items = re.split(r"^- ", block.strip(), flags=re.MULTILINE)[1:]
-            blocks.append(
-                Markup("<ul>{}</ul>").format(
-                    Markup("").join(Markup("<li>{}</li>").format(_inline(item)) for item in items)
-                )
-            )
-        else:
-            blocks.append(Markup("<p>{}</p>").format(_inline(block)))
-    return Markup("\n").join(blocks)
-
-
-def _inline(text: str) -> Markup:
-    return _replace(re.compile(r"`([^`]+)`"), lambda match: Markup("<code>{}</code>").format(match[1]), text.strip())
+    """Markdown, as the guide and the docstrings are written in."""
+    return Markup(_MARKDOWN.render(text))
 
 
 def _replace(pattern: re.Pattern[str], mark: Any, text: str) -> Markup:

@@ -1,0 +1,156 @@
+"""The documentation page shows every call, runs nothing that a text brings along, and works offline."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from kontobahn.api import docs_view
+from kontobahn.api.declare import Endpoint
+from kontobahn.api.docs import docs_routes
+from kontobahn.settings import Settings
+from tests.openapi_samples import (
+    EVERY,
+    named,
+    settings,
+)
+
+
+def fetch(path: str, headers: dict[str, str] | None = None, **changed: Any) -> httpx.Response:
+    return asyncio.run(_fetch(path, headers or {}, settings(**changed)))
+
+
+async def _fetch(path: str, headers: dict[str, str], chosen: Settings) -> httpx.Response:
+    transport = httpx.ASGITransport(Starlette(routes=docs_routes(EVERY, chosen)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        return await client.get(path, headers=headers)
+
+
+class Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def values(self, *names: str) -> list[str]:
+        return [attributes[name] for _, attributes in self.tags for name in names if name in attributes]
+
+
+@cache
+def page() -> Page:
+    return Page(fetch("/docs").text)
+
+
+@named(EVERY)
+def test_the_page_shows_every_call(endpoint: Endpoint) -> None:
+    articles = {attributes["id"]: attributes for tag, attributes in page().tags if tag == "article"}
+    assert f"{endpoint.method} {endpoint.path}" in articles[endpoint.handler.__name__]["data-words"]
+    assert f"#{endpoint.handler.__name__}" in page().values("href")
+    assert endpoint.summary.rstrip(".") in page().text
+
+
+def test_the_page_is_sent_with_strict_headers() -> None:
+    answer = fetch("/docs")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "connect-src": "'self'",
+        "img-src": "'self' data:", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'",
+    }  # fmt: skip
+
+
+def test_the_page_has_nothing_inline_and_nothing_from_elsewhere() -> None:
+    for tag, attributes in page().tags:
+        assert tag != "style"
+        assert tag != "script" or attributes.get("src")
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+    addresses = page().values("href", "src", "action", "srcset", "data")
+    assert addresses
+    assert [address for address in addresses if not re.match(r"#|/(?!/)", address)] == []
+
+
+def test_what_a_docstring_says_is_text_on_the_page() -> None:
+    assert len([tag for tag, _ in page().tags if tag == "script"]) == 1
+    assert "<script>alert(1)</script>" in page().text
+    assert "List the <b>items</b>" in page().text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "![a](data:text/html,b)", "<javascript:alert(1)>"],
+)
+def test_markdown_brings_nothing_that_runs_onto_the_page(text: str) -> None:
+    assert {tag for tag, _ in Page(docs_view.prose(text)).tags} <= {"p"}
+
+
+def test_the_page_can_be_used_by_keyboard_and_read_aloud() -> None:
+    ids = page().values("id")
+    assert len(ids) == len(set(ids))
+    assert {address[1:] for address in page().values("href") if address.startswith("#")} <= set(ids)
+    labelled = set(page().values("for"))
+    for tag, attributes in page().tags:
+        if tag in ("input", "select", "textarea"):
+            assert attributes["id"] in labelled, attributes
+        assert tag != "img" or "alt" in attributes
+
+
+def test_the_page_shows_the_address_of_the_service_where_it_is_known() -> None:
+    assert "$API_URL/v2/" in page().text
+    known = Page(fetch("/docs", base_url="https://konto.example").text)
+    assert "https://konto.example/v2/" in known.text
+    assert "$API_URL" not in known.text
+
+
+def test_amounts_on_the_page_keep_their_decimals() -> None:
+    assert '"betrag": 119.00' in page().text
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("docs.css", "text/css"), ("docs.js", "text/javascript"), ("icon.svg", "image/svg+xml")]
+)
+def test_the_files_of_the_page_are_kept_by_browsers_for_as_long_as_they_are_current(name: str, kind: str) -> None:
+    address = next(value for value in page().values("href", "src") if f"/{name}?" in value)
+    answer = fetch(address)
+    assert answer.headers["content-type"].startswith(kind)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "immutable" in answer.headers["cache-control"]
+    assert fetch(address.partition("?")[0]).headers["cache-control"] == "no-cache"
+    assert fetch(address, {"If-None-Match": answer.headers["etag"]}).status_code == 304
+    assert fetch(address, {"Accept-Encoding": "identity"}).text == answer.text
+    assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|url\(|@import|\binnerHTML\b|\beval\b", answer.text)
+
+
+def test_only_the_known_files_are_served() -> None:
+    assert fetch("/static/docs/docs.py").status_code == 404
+    assert fetch("/static/docs/..%2Fdocs.py").status_code == 404
+
+
+def test_the_start_page_leads_to_the_documentation() -> None:
+    answer = fetch("/")
+    assert answer.status_code == 307
+    assert answer.headers["location"] == "/docs"
+
+
+def test_the_machinery_of_pages_is_not_loaded_before_it_is_needed() -> None:
+    script = "import sys, kontobahn.app as app; assert not {'jinja2', 'markdown_it', 'starlette'} & sys.modules.keys();"
+    script += "import kontobahn.api.docs; assert not {'jinja2', 'markdown_it'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", script], check=True)
