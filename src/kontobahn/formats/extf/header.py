@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from kontobahn.formats.extf.format import BUCHUNGSSTAPEL, CATEGORIES, Category, ExtfError
-from kontobahn.formats.extf.values import EUR, is_digits, quote, unquote
+from kontobahn.formats.extf.values import EUR, is_digits, quote
 
 
 class Header(NamedTuple):
@@ -79,37 +79,40 @@ HEADER_FIELDS = (
     "Kennzeichen", "Versionsnummer", "Formatkategorie", "Formatname", "Formatversion", "Erzeugt am", "Importiert",
     "Herkunft", "Exportiert von", "Importiert von", "Berater", "Mandant", "WJ-Beginn", "Sachkontenlänge", "Datum von",
     "Datum bis", "Bezeichnung", "Diktatkürzel", "Buchungstyp", "Rechnungslegungszweck", "Festschreibung", "WKZ",
-    "reserviert", "Derivatskennzeichen", "reserviert", "reserviert", "SKR", "Branchenlösung-Id", "reserviert",
-    "reserviert", "Anwendungsinformation",
+    "reserviert 23", "Derivatskennzeichen", "reserviert 25", "reserviert 26", "SKR", "Branchenlösung-Id",
+    "reserviert 29", "reserviert 30", "Anwendungsinformation",
 )  # fmt: skip
 # The present version, and the one before 2019, which has the same fields.
 _HEADER_VERSIONS = ("700", "510")
 _ORIGIN = "KB"
-_MAX_LENGTHS = {8: 2, 9: 25, 17: 30, 18: 2, 31: 16}
+_MAX_LENGTHS = {
+    "Herkunft": 2, "Exportiert von": 25, "Bezeichnung": 30, "Diktatkürzel": 2, "Anwendungsinformation": 16,
+}  # fmt: skip
 
 
-def _invalid(number: int, reason: str) -> ExtfError:
-    return ExtfError(f"Header field {number} ({HEADER_FIELDS[number - 1]}): {reason}")
+def _invalid(name: str, reason: str) -> ExtfError:
+    return ExtfError(f"Header field {HEADER_FIELDS.index(name) + 1} ({name}): {reason}")
 
 
-def _number(fields: list[str], number: int, minimum: int, maximum: int) -> int:
-    text = fields[number - 1]
+def _number(fields: dict[str, str], name: str, minimum: int, maximum: int) -> int:
+    text = fields[name]
     if not (is_digits(text, 9) and minimum <= int(text) <= maximum):
-        raise _invalid(number, f"'{text}' is not a number from {minimum} to {maximum}.")
+        raise _invalid(name, f"'{text}' is not a number from {minimum} to {maximum}.")
     return int(text)
 
 
-def _day(fields: list[str], number: int) -> date:
-    text = fields[number - 1]
+def _day(fields: dict[str, str], name: str) -> date:
+    text = fields[name]
     try:
         if re.fullmatch(r"(19|2[0-9])[0-9]{6}", text):
             return date(int(text[:4]), int(text[4:6]), int(text[6:]))
     except ValueError:
         pass
-    raise _invalid(number, f"'{text}' is not a date of the form YYYYMMDD.")
+    raise _invalid(name, f"'{text}' is not a date of the form YYYYMMDD.")
 
 
-def _timestamp(text: str) -> datetime | None:
+def _timestamp(fields: dict[str, str], name: str) -> datetime | None:
+    text = fields[name]
     if not text:
         return None
     try:
@@ -117,72 +120,100 @@ def _timestamp(text: str) -> datetime | None:
             return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}.{text[14:] or '000'}")
     except ValueError:
         pass
-    raise _invalid(6, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.")
+    raise _invalid(name, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.")
 
 
-def parse_header(fields: list[str]) -> Header:
+def parse_header(values: list[str]) -> Header:
     """Parses the fields of line 1. Raises ExtfError that names the invalid field."""
-    if fields[0] not in {"EXTF", "DTVF"}:
-        raise ExtfError(f"This is no DATEV-format file: it begins with '{fields[0][:20]}', not with EXTF or DTVF.")
-    if len(fields) != len(HEADER_FIELDS):
-        raise ExtfError(f"The header has {len(fields)} fields, not {len(HEADER_FIELDS)}.")
-    if fields[1] not in _HEADER_VERSIONS:
-        raise _invalid(2, f"'{fields[1]}' is not a known version; {' and '.join(_HEADER_VERSIONS)} are.")
-    category = CATEGORIES.get(int(fields[2])) if re.fullmatch(r"[0-9]{1,4}", fields[2]) else None
-    if category is None:
-        raise _invalid(3, f"'{fields[2]}' is not a known category; {', '.join(map(str, CATEGORIES))} are.")
-    known = {str(version): version for version in category.min_columns}
-    if fields[4] not in known:
-        raise _invalid(5, f"'{fields[4]}' is not a known version of {category.name}; {', '.join(known)} can be read.")
-    if fields[20] not in {"", "0", "1"}:
-        raise _invalid(21, f"'{fields[20]}' is neither 0 nor 1.")
-    if not re.fullmatch(r"[A-Z]{3}|", fields[21]):
-        raise _invalid(22, f"'{fields[21]}' is not a currency.")
+    if values[0] not in {"EXTF", "DTVF"}:
+        raise ExtfError(f"This is no DATEV-format file: it begins with '{values[0][:20]}', not with EXTF or DTVF.")
+    if len(values) != len(HEADER_FIELDS):
+        raise ExtfError(f"The header has {len(values)} fields, not {len(HEADER_FIELDS)}.")
+    fields = dict(zip(HEADER_FIELDS, values, strict=True))
+    category, version = _category(fields)
+    if fields["Festschreibung"] not in {"", "0", "1"}:
+        raise _invalid("Festschreibung", f"'{fields['Festschreibung']}' is neither 0 nor 1.")
+    if not re.fullmatch(r"[A-Z]{3}|", fields["WKZ"]):
+        raise _invalid("WKZ", f"'{fields['WKZ']}' is not a currency.")
     header = Header(
-        kennzeichen=fields[0], category=category.number, formatname=fields[3], version=known[fields[4]],
-        erzeugt_am=_timestamp(fields[5]), herkunft=fields[7],
-        berater=_number(fields, 11, 1001, 9_999_999), mandant=_number(fields, 12, 1, 99_999),
-        wj_beginn=_day(fields, 13), sachkontenlaenge=_number(fields, 14, 4, 8),
-        datum_von=_day(fields, 15) if fields[14] else None, datum_bis=_day(fields, 16) if fields[15] else None,
-        bezeichnung=fields[16], buchungstyp=_number(fields, 19, 1, 2) if fields[18] else 1,
-        festschreibung=fields[20] == "1", waehrung=fields[21] or EUR, skr=fields[26],
-        exportiert_von=fields[8], diktatkuerzel=fields[17], rechnungslegungszweck=fields[19],
-        anwendungsinformation=fields[30],
-    )  # fmt: skip
+        kennzeichen=fields["Kennzeichen"],
+        category=category.number,
+        formatname=fields["Formatname"],
+        version=version,
+        erzeugt_am=_timestamp(fields, "Erzeugt am"),
+        herkunft=fields["Herkunft"],
+        berater=_number(fields, "Berater", 1001, 9_999_999),
+        mandant=_number(fields, "Mandant", 1, 99_999),
+        wj_beginn=_day(fields, "WJ-Beginn"),
+        sachkontenlaenge=_number(fields, "Sachkontenlänge", 4, 8),
+        datum_von=_day(fields, "Datum von") if fields["Datum von"] else None,
+        datum_bis=_day(fields, "Datum bis") if fields["Datum bis"] else None,
+        bezeichnung=fields["Bezeichnung"],
+        buchungstyp=_number(fields, "Buchungstyp", 1, 2) if fields["Buchungstyp"] else 1,
+        festschreibung=fields["Festschreibung"] == "1",
+        waehrung=fields["WKZ"] or EUR,
+        skr=fields["SKR"],
+        exportiert_von=fields["Exportiert von"],
+        diktatkuerzel=fields["Diktatkürzel"],
+        rechnungslegungszweck=fields["Rechnungslegungszweck"],
+        anwendungsinformation=fields["Anwendungsinformation"],
+    )
     _check_period(header)
     return header
+
+
+def _category(fields: dict[str, str]) -> tuple[Category, int]:
+    """Returns the category of the file and the version of its columns."""
+    if fields["Versionsnummer"] not in _HEADER_VERSIONS:
+        known = " and ".join(_HEADER_VERSIONS)
+        raise _invalid("Versionsnummer", f"'{fields['Versionsnummer']}' is not a known version; {known} are.")
+    number = fields["Formatkategorie"]
+    category = CATEGORIES.get(int(number)) if re.fullmatch(r"[0-9]{1,4}", number) else None
+    if category is None:
+        raise _invalid("Formatkategorie", f"'{number}' is not a known category; {', '.join(map(str, CATEGORIES))} are.")
+    versions = {str(version): version for version in category.min_columns}
+    version = fields["Formatversion"]
+    if version not in versions:
+        reason = f"'{version}' is not a known version of {category.name}; {', '.join(versions)} can be read."
+        raise _invalid("Formatversion", reason)
+    return category, versions[version]
 
 
 def _check_period(header: Header) -> None:
     year = f"the fiscal year from {header.wj_beginn} to {header.wj_ende}"
     if header.datum_von and header.datum_von > header.wj_ende:
-        raise _invalid(15, f"{header.datum_von} lies after {year}.")
+        raise _invalid("Datum von", f"{header.datum_von} lies after {year}.")
     if header.datum_bis and header.datum_bis < header.wj_beginn:
-        raise _invalid(16, f"{header.datum_bis} lies before {year}.")
+        raise _invalid("Datum bis", f"{header.datum_bis} lies before {year}.")
     if header.datum_von and header.datum_bis and header.datum_bis < header.datum_von:
-        raise _invalid(16, f"{header.datum_bis} lies before the Datum von, {header.datum_von}.")
+        raise _invalid("Datum bis", f"{header.datum_bis} lies before the Datum von, {header.datum_von}.")
 
 
 def format_header(header: Header, category: Category) -> str:
     """Returns line 1 for our own file of this category, in its newest version. Only postings have a period."""
-    postings = category is BUCHUNGSSTAPEL
+    is_postings = category is BUCHUNGSSTAPEL
     created = header.erzeugt_am
-    fields = dict.fromkeys(range(1, len(HEADER_FIELDS) + 1), "") | {
-        1: quote("EXTF"), 2: _HEADER_VERSIONS[0], 3: str(category.number), 4: quote(category.name),
-        5: str(category.version), 6: f"{created:%Y%m%d%H%M%S}{created.microsecond // 1000:03d}" if created else "",
-        8: quote(header.herkunft), 9: quote(header.exportiert_von), 10: quote(""), 11: str(header.berater),
-        12: str(header.mandant), 13: f"{header.wj_beginn:%Y%m%d}", 14: str(header.sachkontenlaenge),
-        17: quote(header.bezeichnung), 18: quote(header.diktatkuerzel), 22: quote(header.waehrung if postings else ""),
-        24: quote(""), 27: quote(header.skr), 30: quote(""), 31: quote(header.anwendungsinformation),
+    texts = {
+        "Kennzeichen": "EXTF", "Formatname": category.name, "Herkunft": header.herkunft, "Exportiert von": header.exportiert_von,
+        "Importiert von": "", "Bezeichnung": header.bezeichnung, "Diktatkürzel": header.diktatkuerzel,
+        "WKZ": header.waehrung if is_postings else "", "Derivatskennzeichen": "", "SKR": header.skr, "reserviert 30": "",
+        "Anwendungsinformation": header.anwendungsinformation,
     }  # fmt: skip
-    if postings:
+    for name, max_length in _MAX_LENGTHS.items():
+        if len(texts[name]) > max_length:
+            raise _invalid(name, f"'{texts[name]}' is longer than {max_length} characters.")
+    fields = dict.fromkeys(HEADER_FIELDS, "") | {name: quote(text) for name, text in texts.items()}
+    fields |= {
+        "Versionsnummer": _HEADER_VERSIONS[0], "Formatkategorie": str(category.number), "Formatversion": str(category.version),
+        "Erzeugt am": f"{created:%Y%m%d%H%M%S}{created.microsecond // 1000:03d}" if created else "",
+        "Berater": str(header.berater), "Mandant": str(header.mandant), "WJ-Beginn": f"{header.wj_beginn:%Y%m%d}",
+        "Sachkontenlänge": str(header.sachkontenlaenge),
+    }  # fmt: skip
+    if is_postings:
         fields |= {
-            15: f"{header.datum_von:%Y%m%d}" if header.datum_von else "",
-            16: f"{header.datum_bis:%Y%m%d}" if header.datum_bis else "",
-            19: str(header.buchungstyp), 20: header.rechnungslegungszweck, 21: str(int(header.festschreibung)),
+            "Datum von": f"{header.datum_von:%Y%m%d}" if header.datum_von else "",
+            "Datum bis": f"{header.datum_bis:%Y%m%d}" if header.datum_bis else "",
+            "Buchungstyp": str(header.buchungstyp), "Rechnungslegungszweck": header.rechnungslegungszweck,
+            "Festschreibung": str(int(header.festschreibung)),
         }  # fmt: skip
-    for number, max_length in _MAX_LENGTHS.items():
-        text = unquote(fields[number])
-        if len(text) > max_length:
-            raise _invalid(number, f"'{text}' is longer than {max_length} characters.")
     return ";".join(fields.values())

@@ -39,10 +39,6 @@ def quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def unquote(text: str) -> str:
-    return text[1:-1].replace('""', '"')
-
-
 def is_digits(text: str, maximum: int) -> bool:
     """Whether the text is 1 to `maximum` of the digits 0 to 9. str.isdigit alone would accept those of other scripts."""
     return 0 < len(text) <= maximum and text.isascii() and text.isdigit()

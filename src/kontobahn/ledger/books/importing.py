@@ -188,6 +188,7 @@ def _import_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowErr
             store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
             imported += 1
         else:
+            # An array in the order of the fields, which must not change: it is stored, and read back by the export.
             row = encode_text(person)
             persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
             imported += 1
