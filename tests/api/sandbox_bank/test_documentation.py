@@ -11,7 +11,7 @@ from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.people import PEOPLE
 from kontobahn.sandbox_bank.plans import PLANS, amount_of
 
-PAGE = (Path(__file__).parents[4] / "docs" / "sandbox.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text("utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:
