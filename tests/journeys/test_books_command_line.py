@@ -60,7 +60,7 @@ def bookings() -> Iterator[extf.Buchungssatz]:
     yield satz(11_900, "4930", "70001", "2024-04-03", "ER-1", bu_schluessel="29", soll=False, generalumkehr=True)
 
 
-def test_a_batch_is_taken_once_and_comes_out_as_it_went_in(
+def test_a_batch_is_imported_once_and_exported_unchanged(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
     file = tmp_path / "EXTF_in.csv"
@@ -86,7 +86,7 @@ def test_a_batch_is_taken_once_and_comes_out_as_it_went_in(
         server.stop()
 
 
-def test_every_refused_row_is_named_and_nothing_taken(
+def test_every_refused_row_is_named_and_nothing_imported(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
     file = tmp_path / "EXTF_bad.csv"

@@ -177,7 +177,7 @@ def test_folders_are_of_the_kind_asked_for(adapter: Adapter) -> None:
         assert {folder["ordnertyp"] for folder in folders} <= {kind}
 
 
-def test_a_cash_entry_is_answered_as_it_was_given(adapter: Adapter) -> None:
+def test_a_cash_entry_is_answered_as_it_was_sent(adapter: Adapter) -> None:
     lines = [NeueBelegzeile(belegtext="A", gegenkonto="1360", betrag=Decimal(amount)) for amount in ("10.05", "-0.05")]
     given = kassenbuch.check(
         NeuerKassenbucheintrag(
@@ -219,7 +219,7 @@ READS: list[tuple[str, dict[str, str], int]] = [
 ]
 
 
-def test_every_read_is_answered_and_charged_whoever_keeps_the_books(adapter: Adapter) -> None:
+def test_every_read_is_answered_and_charged_with_every_adapter(adapter: Adapter) -> None:
     left = 100
     for path, query, price in READS:
         answer = adapter.service.get(path, adapter.owner.key, params={"connectionId": adapter.connection_id, **query})
@@ -229,7 +229,7 @@ def test_every_read_is_answered_and_charged_whoever_keeps_the_books(adapter: Ada
     assert adapter.service.balance(adapter.owner).available == left
 
 
-def test_every_write_is_answered_and_charged_whoever_keeps_the_books(adapter: Adapter) -> None:
+def test_every_write_is_answered_and_charged_with_every_adapter(adapter: Adapter) -> None:
     query = {"connectionId": adapter.connection_id}
     for path, body, status, left in (
         (KASSENBUCH, entry(line(10, "1360"), line(-5, "1360")), 201, 99),
@@ -242,7 +242,7 @@ def test_every_write_is_answered_and_charged_whoever_keeps_the_books(adapter: Ad
         assert answer.json()["platform"] == {"neuesGuthaben": left}
 
 
-def test_the_probe_of_sound_books_is_ok_whoever_keeps_them(adapter: Adapter) -> None:
+def test_the_probe_of_sound_books_is_ok_with_every_adapter(adapter: Adapter) -> None:
     answer = adapter.service.get(
         "/v2/ledger-rewe-read/permissions", adapter.owner.key, params={"connectionId": adapter.connection_id}
     )

@@ -87,13 +87,17 @@ def test_a_provider_in_trouble_is_503_with_when_to_retry_and_what_it_said(remote
     remote.is_untouched()
 
 
-@pytest.mark.parametrize(("status", "told"), [(400, 400), (404, 404), (409, 409), (422, 400), (405, 400), (410, 400)])
-def test_a_request_the_provider_rejects_is_told_as_one_with_its_words(remote: Remote, status: int, told: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "expected"), [(400, 400), (404, 404), (409, 409), (422, 400), (405, 400), (410, 400)]
+)
+def test_a_request_the_provider_rejects_is_reported_as_one_with_its_words(
+    remote: Remote, status: int, expected: int
+) -> None:
     for call in CALLS:
         for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
             remote.fail(name, status)
             answer = remote.ask(call)
-            assert answer.status_code == told, (call[0], answer.text)
+            assert answer.status_code == expected, (call[0], answer.text)
             assert "retry-after" not in answer.headers
             body = answer.json()
             assert body["message"] == "raw words"
@@ -112,7 +116,7 @@ def test_once_the_provider_s_no_is_put_right_the_same_idempotency_key_succeeds(r
     assert (answer.status_code, answer.headers.get("idempotent-replayed")) == (201, None)
 
 
-def test_a_key_the_provider_no_longer_takes_is_409_with_where_to_renew_it(remote: Remote) -> None:
+def test_a_key_the_provider_no_longer_accepts_is_409_with_where_to_renew_it(remote: Remote) -> None:
     for call in CALLS:
         for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
             remote.fail(name, 401)
@@ -294,7 +298,7 @@ def probes(remote: Remote) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "expected"),
     [
         (403, "permission"),
         (401, "expired"),
@@ -305,33 +309,44 @@ def probes(remote: Remote) -> dict[str, dict[str, Any]]:
         (None, "error"),
     ],
 )
-def test_each_area_is_told_by_what_the_provider_answers(remote: Remote, status: int | None, told: str) -> None:
+def test_each_area_is_classified_by_what_the_provider_answers(
+    remote: Remote, status: int | None, expected: str
+) -> None:
     for area in AREAS[1:]:
         remote.fail(f"probe {area}", status)
         found = probes(remote)
-        assert found[area] == {"status": told, "httpStatus": status, "maesnType": "its-type", "message": "raw words"}
+        assert found[area] == {
+            "status": expected,
+            "httpStatus": status,
+            "maesnType": "its-type",
+            "message": "raw words",
+        }
         assert {probe["status"] for name, probe in found.items() if name != area} == {"ok"}
     remote.is_untouched()
 
 
-@pytest.mark.parametrize(("status", "told"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")])
+@pytest.mark.parametrize(
+    ("status", "expected"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")]
+)
 @pytest.mark.parametrize("name", ["probe stammdaten", "geschaeftsjahre"])
 def test_without_master_data_what_needs_the_year_is_unknown(
-    remote: Remote, name: str, status: int | None, told: str
+    remote: Remote, name: str, status: int | None, expected: str
 ) -> None:
     remote.fail(name, status)
     found = {name: probe["status"] for name, probe in probes(remote).items()}
-    assert found.pop("stammdaten") == told
+    assert found.pop("stammdaten") == expected
     assert {name for name, status in found.items() if status == "unknown"} == set(NEEDS_YEAR)
     assert {name for name, status in found.items() if status == "ok"} == {"personenkonten", "kassenbuch", "belege"}
 
 
-@pytest.mark.parametrize(("status", "told"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")])
-def test_books_that_do_not_open_are_told_by_why(remote: Remote, status: int | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "expected"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")]
+)
+def test_books_that_do_not_open_are_classified_by_the_reason(remote: Remote, status: int | None, expected: str) -> None:
     remote.fail("open", status)
     found = {name: probe["status"] for name, probe in probes(remote).items()}
     assert {name for name, status in found.items() if status == "unknown"} == set(NEEDS_YEAR)
-    assert {status for name, status in found.items() if name not in NEEDS_YEAR} == {told}
+    assert {status for name, status in found.items() if name not in NEEDS_YEAR} == {expected}
 
 
 def test_a_client_without_fiscal_years_is_no_crash(remote: Remote) -> None:

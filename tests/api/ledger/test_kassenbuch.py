@@ -275,35 +275,35 @@ def test_an_entry_is_among_the_bookings(books: Books) -> None:
         ({"prozent": 19, "buSchluessel": "20"}, None),
     ],
 )
-def test_a_rate_that_disagrees_with_what_was_booked_is_told(
+def test_a_rate_that_disagrees_with_what_was_booked_is_a_warning(
     books: Books, given: dict[str, Any], warned: str | None
 ) -> None:
     answer = book(books, line(119, steuersatz=given))
-    told = [item["nachricht"] for item in answer["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
-    assert told == ([warned] if warned else [])
+    answered = [item["nachricht"] for item in answer["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
+    assert answered == ([warned] if warned else [])
     assert balances(books)["84000000"] == ("-119.00" if given.get("buSchluessel") == "40" else "-100.00")
 
 
-def test_a_rate_against_a_key_is_booked_as_the_key_says_and_told_by_line(books: Books) -> None:
+def test_a_rate_against_a_key_is_booked_as_the_key_says_with_a_warning_by_line(books: Books) -> None:
     answer = book(
         books, line(100, "1360"), line(-10.70, "4930", steuersatz={"prozent": 19, "buSchluessel": "8"}), line(1, "1360")
     )
-    told = [item["nachricht"] for item in answer["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
-    assert told == ["Zeile 2: angegeben sind 19 % Steuer, gebucht wurden 7 %."]
+    answered = [item["nachricht"] for item in answer["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
+    assert answered == ["Zeile 2: angegeben sind 19 % Steuer, gebucht wurden 7 %."]
     assert balances(books)["15710000"] == "0.70"
 
 
-def test_the_protocol_is_kept_as_it_was_told_with_who_asked(books: Books) -> None:
+def test_the_log_keeps_what_was_answered_and_who_asked(books: Books) -> None:
     pdf = {"content": "JVBERi0xLjcK", "dateiname": "Quittung.pdf"}
     body = entry(line(119, steuersatz={"prozent": 7}), belegbilder=[pdf])
     answer = books.send(KASSENBUCH, body, query={"quelle": "n8n"}, headers={"x-request-id": "run-7"})
-    told = answer.json()["ledgerAntwort"]
-    assert [item["typ"] for item in told["meldungen"]] == ["INFO", "WARNUNG", "INFO"]
-    assert told["meldungen"][0]["dateiname"] == "Quittung.pdf"
+    answered = answer.json()["ledgerAntwort"]
+    assert [item["typ"] for item in answered["meldungen"]] == ["INFO", "WARNUNG", "INFO"]
+    assert answered["meldungen"][0]["dateiname"] == "Quittung.pdf"
     book(books, line(1))
     kept = books.rows("SELECT kind, status, request_id, quelle, meldungen FROM books_tasks ORDER BY quelle DESC")
     assert kept[0][:4] == ("kassenbuch", "SUCCESS", "run-7", "n8n")
-    assert json.loads(kept[0][4]) == told["meldungen"]
+    assert json.loads(kept[0][4]) == answered["meldungen"]
     assert kept[1][3] == "API"
 
 
@@ -338,7 +338,7 @@ def test_five_thousand_lines_are_booked_in_order(books: Books) -> None:
     assert kept[-1]["saldo"] == sum(number % 100 + 1 for number in range(5_000)) * 100
 
 
-def test_an_entry_is_taken_back_by_its_opposite_and_only_once(books: Books) -> None:
+def test_an_entry_is_reversed_by_its_opposite_and_only_once(books: Books) -> None:
     book(books, line(119, belegNummer="B-1", kostenstelle1="K"))
     book(books, line(-26.87, "4930", steuersatz={"buSchluessel": "9"}))
     reverse = cash.reverse_entry
@@ -356,7 +356,7 @@ def test_an_entry_is_taken_back_by_its_opposite_and_only_once(books: Books) -> N
     assert set(balances(books).values()) == {"0.00"}
 
 
-def test_what_was_spent_since_cannot_be_taken_back(books: Books) -> None:
+def test_what_was_spent_since_cannot_be_reversed(books: Books) -> None:
     book(books, line(100))
     book(books, line(-60, "4930"))
     with books.unchanged(), pytest.raises(Exception, match="would make it negative"):

@@ -54,9 +54,9 @@ def test_every_allowed_type_is_known_by_its_first_bytes(
 ) -> None:
     answer = books.send(KASSENBUCH, with_images(image(content, dateiname)))
     assert answer.status_code == 201, answer.text
-    (told,) = answer.json()["belegbilder"]
+    (shown,) = answer.json()["belegbilder"]
     (kept_id,) = books.rows("SELECT id FROM books_receipts")[0]
-    assert told == {
+    assert shown == {
         "id": kept_id,
         "dateiname": dateiname,
         "groesse": len(content),
@@ -66,12 +66,12 @@ def test_every_allowed_type_is_known_by_its_first_bytes(
     assert stored(books) == [(dateiname, content)]
 
 
-def test_images_are_told_in_the_order_they_were_sent_and_kept_byte_for_byte(books: Books) -> None:
+def test_images_are_answered_in_the_order_they_were_sent_and_kept_byte_for_byte(books: Books) -> None:
     contents = [PDF + bytes(range(256)), PNG + b"\0" * 1000]
     answer = books.send(KASSENBUCH, with_images(image(contents[0], "z.pdf"), image(contents[1], "a.png")))
     assert [item["dateiname"] for item in answer.json()["belegbilder"]] == ["z.pdf", "a.png"]
-    told = answer.json()["ledgerAntwort"]["meldungen"]
-    assert [item["dateiname"] for item in told] == ["z.pdf", "a.png", None]
+    shown = answer.json()["ledgerAntwort"]["meldungen"]
+    assert [item["dateiname"] for item in shown] == ["z.pdf", "a.png", None]
     assert stored(books) == [("a.png", contents[1]), ("z.pdf", contents[0])]
     tasks = books.rows("SELECT DISTINCT r.task, t.kind FROM books_receipts r JOIN books_tasks t ON t.id = r.task")
     assert [kind for _, kind in tasks] == ["kassenbuch"]
@@ -208,8 +208,8 @@ def test_an_entry_with_images_names_the_receipt_service_where_it_is_not_booked(b
 
 def test_a_stored_image_is_read_back_byte_for_byte_and_free(books: Books) -> None:
     content = PDF + bytes(range(256)) * 100
-    (told,) = books.send(KASSENBUCH, with_images(image(content, "Quittung März.pdf"))).json()["belegbilder"]
-    for given in (told["id"], told["id"].upper()):
+    (shown,) = books.send(KASSENBUCH, with_images(image(content, "Quittung März.pdf"))).json()["belegbilder"]
+    for given in (shown["id"], shown["id"].upper()):
         answer = books.get(f"/v2/ledger-duo/belegbilder/{given}")
         assert answer.status_code == 200, answer.text
         assert answer.content == content
@@ -223,7 +223,7 @@ def test_a_stored_image_is_read_back_byte_for_byte_and_free(books: Books) -> Non
 def test_an_image_of_another_connection_is_not_there(service: Service) -> None:
     owner = service.organization()
     first, second = Books(service, owner), Books(service, owner)
-    (told,) = first.send(KASSENBUCH, with_images(image(PDF))).json()["belegbilder"]
-    assert first.get(f"/v2/ledger-duo/belegbilder/{told['id']}").status_code == 200
-    assert second.get(f"/v2/ledger-duo/belegbilder/{told['id']}").status_code == 404
+    (shown,) = first.send(KASSENBUCH, with_images(image(PDF))).json()["belegbilder"]
+    assert first.get(f"/v2/ledger-duo/belegbilder/{shown['id']}").status_code == 200
+    assert second.get(f"/v2/ledger-duo/belegbilder/{shown['id']}").status_code == 404
     assert second.get("/v2/ledger-duo/belegbilder/1").status_code == 400

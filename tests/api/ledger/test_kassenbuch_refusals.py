@@ -123,8 +123,8 @@ def test_the_day_itself_may_be_booked_to_its_last_minute(books: Books) -> None:
 
 def test_a_day_without_a_fiscal_year_is_409(books: Books) -> None:
     with books.unchanged():
-        for moment in ("2024-12-31T12:00:00+01:00", "1999-01-01T00:00:00Z"):
-            refusal(books.send(KASSENBUCH, entry(line(1), transaktionsdatum=moment)), 409, "transaktionsdatum")
+        for instant in ("2024-12-31T12:00:00+01:00", "1999-01-01T00:00:00Z"):
+            refusal(books.send(KASSENBUCH, entry(line(1), transaktionsdatum=instant)), 409, "transaktionsdatum")
 
 
 def negative(books: Books, body: dict[str, Any], field: str, kassensaldo: str) -> None:
@@ -141,7 +141,7 @@ def test_an_entry_that_would_overdraw_is_409_with_what_is_there(books: Books) ->
     assert books.send(KASSENBUCH, entry(line(-50, "4930"))).status_code == 201
 
 
-def test_lines_are_reckoned_in_their_order(books: Books) -> None:
+def test_lines_are_added_up_in_their_order(books: Books) -> None:
     books.send(KASSENBUCH, entry(line(20)))
     negative(books, entry(line(-30, "4930"), line(100)), "belegzeilen[0].betrag", "20.00")
     negative(books, entry(line(5), line(-30, "4930"), line(100)), "belegzeilen[1].betrag", "25.00")
@@ -156,15 +156,15 @@ def test_an_earlier_day_does_not_spend_what_came_later(books: Books) -> None:
 
 def test_an_earlier_day_does_not_take_what_a_later_one_needed(books: Books) -> None:
     for day, betrag in (("05", 100), ("10", -80), ("15", 500)):
-        moment = f"2026-02-{day}T12:00:00Z"
-        assert books.send(KASSENBUCH, entry(line(betrag, "1360"), transaktionsdatum=moment)).status_code == 201
+        instant = f"2026-02-{day}T12:00:00Z"
+        assert books.send(KASSENBUCH, entry(line(betrag, "1360"), transaktionsdatum=instant)).status_code == 201
     late = entry(line(-30, "4930"), transaktionsdatum="2026-02-07T12:00:00Z")
     negative(books, late, "betrag", "20.00")
     fits = entry(line(-20, "4930"), transaktionsdatum="2026-02-07T12:00:00Z")
     assert books.send(KASSENBUCH, fits).status_code == 201
 
 
-def test_every_cash_book_is_reckoned_for_itself(books: Books) -> None:
+def test_every_cash_book_has_its_own_balance(books: Books) -> None:
     books.cash_book("Nebenkasse", "1010")
     books.send(KASSENBUCH, entry(line(100)))
     negative(books, entry(line(-1, "4930"), kassenname="Nebenkasse"), "belegzeilen[0].betrag", "0.00")
@@ -209,7 +209,7 @@ def test_a_number_that_may_be_a_ledger_or_a_person_account_is_never_guessed(serv
         ("2026-02-31T10:00:00+01:00", "must be a time of the calendar"),
     ],
 )
-def test_a_time_without_a_zone_or_off_the_calendar_is_told_as_such(service: Service, when: str, words: str) -> None:
+def test_a_time_without_a_zone_or_off_the_calendar_is_refused_as_such(service: Service, when: str, words: str) -> None:
     books = Books(service, service.organization())
     with books.unchanged():
         refused = books.send(KASSENBUCH, entry(line(1), transaktionsdatum=when))

@@ -126,7 +126,7 @@ def test_without_its_service_a_call_is_403_with_what_is_booked(books: Books) -> 
         books.service.db.write_now(store.subscribe, books.client, endpoint.service)
 
 
-def test_a_client_that_has_booked_nothing_is_told_so(books: Books) -> None:
+def test_a_client_that_has_booked_nothing_is_refused_so(books: Books) -> None:
     for name in store.SUBSCRIPTIONS:
         books.unsubscribe(name)
     for endpoint in ENDPOINTS:

@@ -149,7 +149,7 @@ def test_a_wrong_question_is_400_and_free(books: Books, query: dict[str, str], f
     assert books.service.balance(books.owner).available == 100
 
 
-def test_a_day_off_the_calendar_is_told_as_such(books: Books) -> None:
+def test_a_day_off_the_calendar_is_refused_as_such(books: Books) -> None:
     body = refusal(books.get(PATH, stichtag="2026-02-31"), 400, "stichtag")
     assert "must be a day of the calendar" in body["error"]
 

@@ -195,7 +195,7 @@ def test_the_name_shows_in_accounts_trial_balance_and_open_items(books: Books) -
         ("telefonnummern", ["BUSINESS", "MOBILE", "OFFICE", "FAX", "PRIVATE", "OTHER"]),
     ],
 )
-def test_every_value_of_an_enumeration_is_taken_and_told(books: Books, field: str, values: list[str]) -> None:
+def test_every_value_of_an_enumeration_is_accepted_and_answered(books: Books, field: str, values: list[str]) -> None:
     for value in values:
         given = value if field == "kontaktTyp" else [{**FULL[field][0], "typ": value}]
         answer = books.send(PERSONENKONTO, person(**{field: given}))
@@ -309,7 +309,7 @@ def test_a_company_or_a_contact_person_must_be_named(books: Books) -> None:
     assert answer.json()["data"]["eintraege"][0]["firmenname"] is None
 
 
-def test_the_protocol_is_kept_as_it_was_told_with_who_asked(books: Books) -> None:
+def test_the_log_keeps_what_was_answered_and_who_asked(books: Books) -> None:
     answer = books.send(PERSONENKONTO, person(), query={"quelle": "n8n"}, headers={"x-request-id": "run-7"})
     (kept,) = books.rows("SELECT kind, status, request_id, quelle, meldungen FROM books_tasks")
     assert kept[:4] == ("personenkonto", "SUCCESS", "run-7", "n8n")

@@ -115,7 +115,7 @@ def test_net_is_rounded_half_up_and_tax_is_the_rest(gross: int, prozent: int) ->
     skr=st.sampled_from(sorted(KONTENRAHMEN)), first=st.integers(0, 99), second=st.integers(0, 99), soll=st.booleans(),
     betrag=st.integers(1, 10**14), bu=st.sampled_from(KEYS), skonto=st.sampled_from((0, 0, 1, 238, 10**6)),
 )  # fmt: skip
-def test_the_legs_of_any_booking_come_to_nothing(
+def test_the_legs_of_any_booking_add_up_to_zero(
     skr: str, first: int, second: int, soll: bool, betrag: int, bu: str, skonto: int
 ) -> None:
     rahmen, accounts = KONTENRAHMEN[skr], ACCOUNTS[skr]
@@ -147,14 +147,14 @@ def test_the_legs_of_any_booking_come_to_nothing(
         (BUERO, "28", 7), (BUERO, "1", 0), (DEBITOR, "", 0),
     ],
 )  # fmt: skip
-def test_the_rate_told_is_the_rate_booked(gegenkonto: str, bu: str, prozent: int) -> None:
+def test_the_rate_reported_is_the_rate_booked(gegenkonto: str, bu: str, prozent: int) -> None:
     assert booked_prozent(SKR03, konto=BANK, gegenkonto=gegenkonto, bu_schluessel=bu) == prozent
     tax = 11900 - abs(split(BANK, gegenkonto, 11900, bu)[gegenkonto])
     assert (tax == 0) == (prozent == 0)
 
 
 @pytest.mark.parametrize("rahmen", KONTENRAHMEN.values(), ids=KONTENRAHMEN)
-def test_every_account_a_chart_books_to_by_itself_has_a_name(rahmen: object) -> None:
+def test_every_account_a_chart_books_to_automatically_has_a_name(rahmen: object) -> None:
     assert isinstance(rahmen, type(SKR04))
     taxes = [*rahmen.automatik.values(), *filter(None, rahmen.schluessel.values())]
     used = {

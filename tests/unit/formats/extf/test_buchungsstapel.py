@@ -68,7 +68,7 @@ class TestForeignCurrency:
         assert (found.waehrung, found.kurs, found.umsatz, found.basis_umsatz) == ("CHF", "1,081000", 11900, 11008)
         assert found.weitere == ""
 
-    def test_the_currency_of_the_file_is_meant_where_none_is_given(self) -> None:
+    def test_the_currency_of_the_file_is_the_default(self) -> None:
         row = satz(changed={5: "110,08"})
         assert read_satz(row, header={22: '"CHF"'}).waehrung == "CHF"
 
@@ -193,7 +193,7 @@ def test_a_belegfeld_1_with_other_characters_is_refused(text: str) -> None:
     assert f"'{text}' has other characters" in found.reason
 
 
-def test_all_allowed_characters_of_belegfeld_1_are_taken() -> None:
+def test_all_allowed_characters_of_belegfeld_1_are_accepted() -> None:
     assert read_satz(satz(changed={11: "aZ09$&%*+-/"})).belegfeld1 == "aZ09$&%*+-/"
 
 

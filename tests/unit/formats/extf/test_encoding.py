@@ -116,7 +116,7 @@ def test_a_file_of_another_kind_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
-def test_both_ends_of_lines_are_taken(end: str) -> None:
+def test_both_line_endings_are_accepted(end: str) -> None:
     text = text_of(satz(), satz(), end=end)
     for written in (text, text.removesuffix(end), text + end):
         assert [found.line for found in read(written)] == [3, 4]

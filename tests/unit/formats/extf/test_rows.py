@@ -18,7 +18,7 @@ from tests.unit.formats.extf.files import read, refusal, satz, text_of
 GOOD = satz()
 
 
-def test_every_refused_row_is_told_by_its_line() -> None:
+def test_every_refused_row_is_reported_by_its_line() -> None:
     found = read(text_of(GOOD, satz(changed={1: "x"}), GOOD, satz(changed={10: "9999"}), GOOD, "1;2;3", GOOD))
     assert [row.line for row in found] == [3, 4, 5, 6, 7, 8, 9]
     refused = [row for row in found if isinstance(row, RowError)]
@@ -52,7 +52,7 @@ def test_a_row_of_nothing_but_its_end_is_refused() -> None:
         satz(changed={125: '"open'}),
     ],
 )
-def test_a_wrong_quote_takes_no_other_row_with_it(row: str) -> None:
+def test_a_wrong_quote_affects_no_other_row(row: str) -> None:
     found = read(text_of(*[GOOD] * 150, row, *[GOOD] * 150))
     assert [row.line for row in found] == list(range(3, 304))
     assert [row.line for row in found if isinstance(row, RowError)] == [153]

@@ -73,7 +73,7 @@ def test_a_person_a_company_and_what_is_neither_have_a_name(columns: Columns, na
     assert display_name(read_person(columns)) == name
 
 
-def test_an_account_with_nothing_but_its_number_is_taken() -> None:
+def test_an_account_with_nothing_but_its_number_is_accepted() -> None:
     found = read_person({})
     assert (found.adressen, found.bankverbindungen, found.zahlungsbedingung, found.weitere) == ((), (), 0, "")
 
@@ -155,7 +155,7 @@ def test_terms_by_periods_of_the_month() -> None:
     assert found.zeitraeume == (Zeitraum(15, 25, 0, 0, 0, 31, 0), Zeitraum(31, 10, 1, 0, 0, 15, 1))
 
 
-def test_terms_that_are_odd_are_taken_nevertheless() -> None:
+def test_odd_terms_are_accepted_nevertheless() -> None:
     row = bedingung_row("20;Seltsam;1;200;14;2200;7;5")
     (found,) = read(text_of(row, category=ZAHLUNGSBEDINGUNGEN))
     assert isinstance(found, Zahlungsbedingung)

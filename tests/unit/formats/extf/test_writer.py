@@ -177,7 +177,7 @@ def test_a_wrong_header_is_not_written(changed: dict[str, Any], reason: str) -> 
     assert reason in str(refused.value)
 
 
-def test_what_else_cannot_be_written_is_told() -> None:
+def test_what_else_cannot_be_written_is_reported() -> None:
     zeitraum = Zeitraum(10, 0, 0, 0, 0, 31, 0)
     for bedingung, reason in (
         (BEDINGUNG._replace(zeitraeume=(zeitraum,) * 4), "periods are more than three"),
