@@ -14,7 +14,7 @@ from msgspec import Meta
 from kontobahn.api.call import Call, Platform
 from kontobahn.api.declare import Endpoint, get, post, put
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.wire import Answer, Body, Query, Uuid
+from kontobahn.api.wire import Answer, Body, Query, Upload, Uuid
 from kontobahn.app import all_endpoints
 from kontobahn.settings import Settings, load
 
@@ -90,7 +90,13 @@ async def replace_nothing(call: Call) -> Posten:
     raise NotImplementedError
 
 
-SAMPLES: list[Endpoint] = [list_items, create_item, list_bare, replace_nothing]
+@post("/v2/ledger-sample/files", statuses=(201, 202))
+async def take_file(call: Call, body: Upload) -> Posten:
+    """Take a file."""
+    raise NotImplementedError
+
+
+SAMPLES: list[Endpoint] = [list_items, create_item, list_bare, replace_nothing, take_file]
 EVERY = [*REAL, *SAMPLES]
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kontobahn import errors, limits, outbound
-from kontobahn.api import idempotency
+from kontobahn.api import idempotency, tasks, uploads
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import BODY_SECONDS
 from kontobahn.app import scheduled_jobs
@@ -120,6 +120,10 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
     fixed = {
         "idempotency key, length": idempotency.MAX_KEY_LENGTH,
         "time for a request body to arrive": BODY_SECONDS,
+        "time for a file to arrive": uploads.UPLOAD_SECONDS,
+        "files of an organisation arriving at once": uploads.AT_ONCE,
+        "large files of an organisation worked on at once": tasks.RUNNING_AT_ONCE,
+        "task that is over, kept": tasks.KEPT_DAYS,
         "receipt image, decoded (20 MB)": kassenbuch.MAX_IMAGE_BYTES,
         "receipt images of one entry": kassenbuch.MAX_IMAGES,
         "lines of one cash book entry": kassenbuch.MAX_LINES,

@@ -14,13 +14,14 @@ from kontobahn import __version__, credits, limits, log
 from kontobahn.access import audit, sessions
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
-from kontobahn.api import idempotency
+from kontobahn.api import idempotency, tasks
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, Routes, collect
 from kontobahn.api.exchange import Receive, Scope
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.server import Api, ApiDependencies
+from kontobahn.api.tasks import Tasks
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import sessions as auth_sessions
@@ -82,6 +83,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
     parts = (
+        Tasks(db, settings),
         Ledger({"books": BooksProvider(db)}),
         Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
         Mobility({OwnTickets.name: OwnTickets()}),
@@ -178,6 +180,7 @@ class Application:
         """Finish what runs, then let go."""
         self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
+        await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
         await self.sandbox.pump.stop()
@@ -280,9 +283,13 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def purge() -> None:
         await db.write(idempotency.purge_expired)
         await db.write(sessions.purge_expired)
+        await db.write(tasks.purge)
         while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass
         await db.write(sandbox.tidy)
+
+    async def fail_abandoned_tasks() -> None:
+        await db.write(tasks.fail_abandoned)
 
     async def make_due_documents() -> None:
         await documents.make_due(db)
@@ -291,6 +298,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
         Job("purge what has expired", 300, purge),
+        Job("fail abandoned tasks", 30, fail_abandoned_tasks),
         *banking_jobs(context),
         Job("make due invoice documents", 30, make_due_documents),
     ]

@@ -13,7 +13,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── MethodNotAllowed   405 allow
     │   ├── Conflict           409 contradicts the present state
     │   ├── TooLarge           413
-    │   ├── NotJson            415
+    │   ├── WrongMediaType     415
     │   ├── KeyReused          422 an idempotency key with another body
     │   └── TooManyRequests    429
     ├── Unavailable            503 passes by itself; retry_after_seconds
@@ -93,7 +93,7 @@ class TooLarge(Refusal):
     status = 413
 
 
-class NotJson(Refusal):
+class WrongMediaType(Refusal):
     status = 415
 
 

@@ -70,6 +70,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     # Choice 7: 28 MiB, room for a receipt image of 20 MB in base64.
     body_limit_bytes: Annotated[Count, _about("largest request body")] = 28 * 1024 * 1024
+    # Choice 37: files by setting.
+    upload_limit_bytes: Annotated[Count, _about("largest file that a call takes")] = 200 * 1024 * 1024
+    upload_task_bytes: Annotated[
+        Annotated[int, Meta(ge=0)],
+        _about(
+            "a larger file is answered with 202 and imported afterwards; smaller ones are imported before the answer"
+        ),
+    ] = 4 * 1024 * 1024
     idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
     session_hours: Annotated[Count, _about("life of a sign-in")] = 12

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kontobahn.access.principal import Role
-from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody
+from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
 from kontobahn.limits import group_of
 
 Handler = Callable[..., Awaitable[Any]]
@@ -36,6 +36,8 @@ class Endpoint(NamedTuple):
     body_decoder: BodyDecoder | None
     # The handler takes the request body as it came: a delivery whose signature it checks.
     takes_raw_body: bool
+    # The handler takes a file: the request body, or the one file of a form.
+    takes_upload: bool
     answer: Any
     path_parameters: dict[str, Any]
     cost: int = 0
@@ -104,8 +106,8 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
         raise TypeError(f"{method} {path}: an endpoint needs a docstring")
     summary, _, description = text.partition("\n")
     query = hints.get("query", Query)
-    takes_raw_body = hints.get("body") is RawBody
-    body = None if takes_raw_body else hints.get("body")
+    taken = hints.get("body")
+    body = None if taken in (RawBody, Upload) else taken
     return Endpoint(
         method=method,
         path=path,
@@ -118,7 +120,8 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
         query_decoder=QueryDecoder(query),
         body=body,
         body_decoder=BodyDecoder(body) if body else None,
-        takes_raw_body=takes_raw_body,
+        takes_raw_body=taken is RawBody,
+        takes_upload=taken is Upload,
         answer=hints["return"],
         path_parameters={name: hints[name] for name in takes},
         **options,

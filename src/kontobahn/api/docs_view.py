@@ -228,7 +228,9 @@ def _curl(document: dict[str, Any], method: str, path: str, operation: dict[str,
     parts[0] += f' "{base}{path}{"?" if query else ""}{"&".join(query)}"'
     if operation["security"]:
         parts.append('-H "x-api-key: $API_KEY"')
-    if "requestBody" in operation:
+    if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
+        parts.append("-F file=@FILE")
+    elif "requestBody" in operation:
         sample = operation["requestBody"]["content"]["application/json"]["example"]
         parts.append('-H "Content-Type: application/json"')
         parts.append("-d '" + written(sample).replace("'", "'\\''").replace("\n", "\n  ") + "'")

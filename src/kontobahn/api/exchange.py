@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.network import ClientAddress
-from kontobahn.api.wire import RawBody
-from kontobahn.errors import BadRequest, NotJson, TooLarge
+from kontobahn.api.wire import RawBody, Upload
+from kontobahn.errors import BadRequest, TooLarge, WrongMediaType
 from kontobahn.ids import new_request_id
 from kontobahn.limits import Hit
 
@@ -39,6 +39,7 @@ class Exchange:
         "request_id",
         "scope",
         "started",
+        "upload",
     )
 
     def __init__(self, scope: Scope, addresses: ClientAddress) -> None:
@@ -52,7 +53,9 @@ class Exchange:
         self.hit: Hit | None = None
         self.policy = ""
         self.call: Call | None = None
+        # What an idempotency key is bound to: the body, or the checksum of an upload.
         self.body = b""
+        self.upload: Upload | None = None
 
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)
@@ -87,28 +90,33 @@ def _require_json(content_type: str | None) -> None:
     media_type, _, parameters = (content_type or "").partition(";")
     charset = re.search(r"charset\s*=\s*\"?([^\s\";]+)", parameters, re.IGNORECASE)
     if media_type.strip().lower() != "application/json" or (charset and charset[1].lower() not in ("utf-8", "utf8")):
-        raise NotJson("Send the request body as `Content-Type: application/json` in UTF-8.")
+        raise WrongMediaType("Send the request body as `Content-Type: application/json` in UTF-8.")
 
 
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
     """Returns the whole body. Raises TooLarge as soon as it is known to be too large."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            chunks = [chunk async for chunk in body_chunks(receive, headers, limit)]
+    except TimeoutError:
+        raise BadRequest(f"The request body did not arrive within {BODY_SECONDS} seconds.") from None
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def body_chunks(receive: Receive, headers: dict[bytes, bytes], limit: int) -> AsyncIterator[bytes]:
+    """Yields the body as it arrives. Raises TooLarge as soon as it is known to be too large."""
     declared = headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise TooLarge(f"The request body is larger than {limit} bytes.")
-    chunks: list[bytes] = []
     size = 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest("The connection ended before the request body had arrived.")
-                chunk = message.get("body", b"")
-                size += len(chunk)
-                if size > limit:
-                    raise TooLarge(f"The request body is larger than {limit} bytes.")
-                chunks.append(chunk)
-                if not message.get("more_body", False):
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    except TimeoutError:
-        raise BadRequest(f"The request body did not arrive within {BODY_SECONDS} seconds.") from None
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The connection ended before the request body had arrived.")
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(f"The request body is larger than {limit} bytes.")
+        yield chunk
+        if not message.get("more_body", False):
+            return

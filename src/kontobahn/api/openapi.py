@@ -115,8 +115,8 @@ _FAILURES = {
         {"error": "The request body is larger than 29360128 bytes."},
     ),
     415: Failure(
-        "NotJson",
-        "The request body is not JSON.",
+        "WrongMediaType",
+        "The request body is of a type that the call does not take.",
         {"error": "Send the request body as `Content-Type: application/json` in UTF-8."},
     ),
     422: Failure(
@@ -139,6 +139,21 @@ _FAILURES = {
         "Something the service depends on is down; the same call may succeed after `Retry-After` seconds.",
         {"error": "The database cannot be reached at the moment. Nothing was written."},
     ),
+}
+
+
+_BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
+_FILE = {
+    "required": True,
+    "description": "The file itself, or a form with this one file. `Content-Disposition` may name it.",
+    "content": {
+        "application/octet-stream": _BYTES,
+        "text/csv": _BYTES,
+        "application/xml": _BYTES,
+        "multipart/form-data": {
+            "schema": {"type": "object", "required": ["file"], "properties": {"file": _BYTES["schema"]}}
+        },
+    },
 }
 
 
@@ -207,6 +222,8 @@ class _Document:
         if endpoint.takes_raw_body:
             content = {"schema": {"type": "object"}, "example": endpoint.body_example or {}}
             operation["requestBody"] = {"required": True, "content": {_JSON: content}}
+        if endpoint.takes_upload:
+            operation["requestBody"] = _FILE
         operation["responses"] = self._all_responses(endpoint, priced=price > 0)
         return operation
 
@@ -310,7 +327,7 @@ def _failures_of(endpoint: Endpoint, *, priced: bool, writes: bool) -> list[int]
     if writes:
         # A repeated idempotency key may still be running (409) or belong to another request (422).
         statuses |= {409, 413, 422}
-        if endpoint.body is not None:
+        if endpoint.body is not None or endpoint.takes_upload:
             statuses.add(415)
     return sorted(statuses)
 

@@ -21,6 +21,7 @@ from kontobahn.api.exchange import Exchange, Receive, Scope, decode_body
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.network import ClientAddress
 from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
+from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.api.wire import Download, Query, plain_words
 from kontobahn.clock import Clock
@@ -68,6 +69,7 @@ class Api:
         self._prices = {
             item.name: self._settings.prices.get(item.name, item.cost) for item in dependencies.routes.endpoints
         }
+        self._uploads = Uploads(self._settings)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -75,8 +77,8 @@ class Api:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._running += 1
         self._idle.clear()
+        exchange = Exchange(scope, self._dependencies.addresses)
         try:
-            exchange = Exchange(scope, self._dependencies.addresses)
             answer, headers = await self._answer(exchange, receive)
             self._note(exchange, answer.status)
             if answer.media_type:
@@ -84,6 +86,9 @@ class Api:
             else:
                 await send_json(send, answer.status, answer.body, headers, exchange.headers.get(b"accept-encoding"))
         finally:
+            upload = exchange.upload
+            if upload is not None and not upload.work_goes_on:
+                upload.file.close()
             self._running -= 1
             if not self._running:
                 self._idle.set()
@@ -140,7 +145,9 @@ class Api:
         arguments: dict[str, Any] = parameters
         if endpoint.query is not Query:
             arguments["query"] = query
-        if endpoint.method in ("POST", "PUT"):
+        if endpoint.takes_upload:
+            arguments["body"] = await self._uploads.receive(exchange, receive)
+        elif endpoint.method in ("POST", "PUT"):
             body = await decode_body(exchange, endpoint, receive, self._settings.body_limit_bytes)
             if body is not None:
                 arguments["body"] = body

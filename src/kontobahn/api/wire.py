@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 from urllib.parse import unquote_plus
 
 import msgspec
@@ -112,6 +112,24 @@ class RawBody(NamedTuple):
 
     headers: Mapping[str, str]
     content: bytes
+
+
+class Upload:
+    """A file that was sent: the request body itself, or the one file of a form.
+
+    It lies on disk without a name, so that nothing is left of it when it is closed or the process ends. The server closes it
+    when the call is over, unless a task works on.
+    """
+
+    __slots__ = ("file", "name", "sha256", "size", "work_goes_on")
+
+    def __init__(self, file: BinaryIO, name: str, size: int, sha256: str) -> None:
+        self.file = file
+        # As the sender named it; empty if it has no name.
+        self.name = name
+        self.size = size
+        self.sha256 = sha256
+        self.work_goes_on = False
 
 
 def _money_fields(cls: type[Body]) -> tuple[str, ...]:

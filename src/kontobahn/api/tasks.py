@@ -1,0 +1,184 @@
+"""Work that goes on after its answer: the import of a large upload.
+
+A task is a row with a lease, which the process that works on it extends. Its effect and its end are written in one transaction,
+so a task is done with all of its effect, or failed with none. When its process has died, a job marks it as failed; should that
+process be alive after all, its transaction finds the task ended and is rolled back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from kontobahn import log
+from kontobahn.api.call import Call
+from kontobahn.api.wire import Upload
+from kontobahn.clock import DAY, SECOND
+from kontobahn.db import Database, Tx
+from kontobahn.db.table import Table
+from kontobahn.errors import Conflict, KontobahnError, TooManyRequests, Unavailable
+from kontobahn.ids import new_id
+from kontobahn.json_text import encode_text
+from kontobahn.settings import Settings
+
+T = TypeVar("T")
+TaskStatus = Literal["running", "done", "failed"]
+# On a transaction, with the id of the task, which is that of what it makes.
+Work = Callable[[Tx, str], T]
+
+LEASE_SECONDS = 60
+RENEW_SECONDS = 15
+RUNNING_AT_ONCE = 4
+KEPT_DAYS = 30
+_DIED = {"error": "The service ended while it worked on this. Nothing was written: send the file again."}
+_CRASHED = {
+    "error": "Something went wrong on our side, and nothing was written. The operator finds the cause in the log."
+}
+
+
+class TaskRow(NamedTuple):
+    organization_id: str
+    id: str
+    kind: str
+    subject: str
+    source: str
+    actor: str
+    status: TaskStatus
+    answer: str
+    created_at: int
+    finished_at: int | None
+    lease_until: int
+
+
+TASKS = Table("api_tasks", TaskRow)
+
+
+class Tasks:
+    """The tasks that this process works on."""
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._from_bytes = settings.upload_task_bytes
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self,
+        call: Call,
+        upload: Upload,
+        work: Work[T],
+        *,
+        organization_id: str,
+        kind: str,
+        subject: str,
+        begun: Callable[[TaskRow], T],
+    ) -> T:
+        """Does the work and returns its answer; if the upload is a large one, answers 202 with `begun` and works on."""
+        task_id = new_id()
+        if upload.size <= self._from_bytes:
+            return await call.commit(work, task_id)
+        now = call.context.clock.now()
+        row = TaskRow(
+            organization_id=organization_id,
+            id=task_id,
+            kind=kind,
+            subject=subject,
+            source=upload.name,
+            actor=call.actor.name,
+            status="running",
+            answer="",
+            created_at=now,
+            finished_at=None,
+            lease_until=now + LEASE_SECONDS * SECOND,
+        )
+        call.status = 202
+        answer = await call.commit(_begin, row, begun)
+        upload.work_goes_on = True
+        task = asyncio.create_task(self._work(row, upload, work), name=f"task {task_id}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return answer
+
+    async def finish_running(self, seconds: float) -> None:
+        """Waits for the tasks that run; the database finishes what it has begun even after that."""
+        if self._running:
+            _, unfinished = await asyncio.wait(self._running, timeout=seconds)
+            if unfinished:
+                log.warning("shutdown_left_tasks_running", tasks=len(unfinished))
+
+    async def _work(self, row: TaskRow, upload: Upload, work: Work[Any]) -> None:
+        renewing = asyncio.create_task(self._renew(row))
+        try:
+            await self._db.write(_do, row, work)
+        except KontobahnError as error:
+            await self._fail(row, {"error": str(error), **error.extra})
+        except Exception as error:
+            log.exception("task_crashed", error, task_id=row.id, kind=row.kind)
+            await self._fail(row, _CRASHED)
+        finally:
+            renewing.cancel()
+            upload.file.close()
+
+    async def _renew(self, row: TaskRow) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(Unavailable):
+                await self._db.write(_extend, row)
+
+    async def _fail(self, row: TaskRow, error: dict[str, Any]) -> None:
+        try:
+            await self._db.write(_end, row, "failed", encode_text(error))
+        except Unavailable as trouble:
+            # Its lease runs out by itself.
+            log.warning("task_left_to_expire", task_id=row.id, detail=trouble.operator or str(trouble))
+
+
+def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
+    tx.lock("api_tasks", row.organization_id)
+    running = tx.one(
+        "SELECT COUNT(*) FROM api_tasks WHERE organization_id = ? AND status = 'running'", row.organization_id
+    )
+    if running is not None and running[0] >= RUNNING_AT_ONCE:
+        raise TooManyRequests(
+            f"{RUNNING_AT_ONCE} large files are being worked on already. Send this one when one of them is done.",
+            retry_after_seconds=10,
+        )
+    TASKS.insert(tx, row)
+    return begun(row)
+
+
+def _do(tx: Tx, row: TaskRow, work: Work[Any]) -> None:
+    answer = work(tx, row.id)
+    if not _end(tx, row, "done", encode_text(answer)):
+        raise Conflict("The work took too long and was given up. Nothing was written.")
+
+
+def _end(tx: Tx, row: TaskRow, status: TaskStatus, answer: str) -> bool:
+    return bool(
+        tx.run(
+            "UPDATE api_tasks SET status = ?, answer = ?, finished_at = ?, lease_until = 0"
+            " WHERE organization_id = ? AND id = ? AND status = 'running'",
+            status, answer, tx.now, row.organization_id, row.id,
+        )
+    )  # fmt: skip
+
+
+def _extend(tx: Tx, row: TaskRow) -> None:
+    tx.run(
+        "UPDATE api_tasks SET lease_until = ? WHERE organization_id = ? AND id = ? AND status = 'running'",
+        tx.now + LEASE_SECONDS * SECOND, row.organization_id, row.id,
+    )  # fmt: skip
+
+
+def fail_abandoned(tx: Tx) -> int:
+    """Marks as failed what no process works on any more. Returns how many those were."""
+    return tx.run(
+        "UPDATE api_tasks SET status = 'failed', answer = ?, finished_at = ?, lease_until = 0"
+        " WHERE status = 'running' AND lease_until <= ?",
+        encode_text(_DIED), tx.now, tx.now,
+    )  # fmt: skip
+
+
+def purge(tx: Tx) -> int:
+    return tx.run("DELETE FROM api_tasks WHERE finished_at <= ?", tx.now - KEPT_DAYS * DAY)

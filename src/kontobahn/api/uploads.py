@@ -1,0 +1,216 @@
+"""Receives files into temporary ones: bounded in size, time and number, and never held in memory whole."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from email.message import Message
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser
+
+from kontobahn.api.exchange import BODY_SECONDS, Exchange, Receive, body_chunks
+from kontobahn.api.wire import Upload
+from kontobahn.errors import BadRequest, TooLarge, TooManyRequests, WrongMediaType
+from kontobahn.settings import Settings
+
+# A file may take long to arrive as long as it keeps coming: BODY_SECONDS from one part to the next.
+UPLOAD_SECONDS = 1800
+AT_ONCE = 4
+MAX_NAME_LENGTH = 255
+_BLOCK_BYTES = 1024 * 1024
+# What a form has beside its file: boundaries and headers.
+_FORM_BYTES = 16 * 1024
+_FORM, _JSON = "multipart/form-data", "application/json"
+
+
+class Uploads:
+    """The files that are arriving in this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limit = settings.upload_limit_bytes
+        self._directory = settings.data_dir
+        self._arriving: dict[str, int] = {}
+
+    async def receive(self, exchange: Exchange, receive: Receive) -> Upload:
+        """Returns the file, and leaves its checksum as the exchange's body."""
+        assert exchange.principal is not None, "a call that takes a file must know its caller"
+        with self._place_for(exchange.principal.organization_id):
+            upload = exchange.upload = await self._receive(exchange, receive)
+        exchange.body = bytes.fromhex(upload.sha256)
+        return upload
+
+    @contextmanager
+    def _place_for(self, organization_id: str) -> Iterator[None]:
+        arriving = self._arriving.get(organization_id, 0)
+        if arriving >= AT_ONCE:
+            raise TooManyRequests(
+                f"{AT_ONCE} files are arriving at the same time already. Send them one after the other.",
+                retry_after_seconds=5,
+            )
+        self._arriving[organization_id] = arriving + 1
+        try:
+            yield
+        finally:
+            self._arriving[organization_id] -= 1
+            if not self._arriving[organization_id]:
+                del self._arriving[organization_id]
+
+    async def _receive(self, exchange: Exchange, receive: Receive) -> Upload:
+        sink = _Sink(self._directory, self._limit)
+        try:
+            reader = _reader_of(exchange, sink)
+            allowed = self._limit + (_FORM_BYTES if isinstance(reader, _Form) else 0)
+            waiting: list[bytes] = []
+            async with asyncio.timeout(UPLOAD_SECONDS):
+                async for chunk in body_chunks(_in_time(receive), exchange.headers, allowed):
+                    waiting.append(chunk)
+                    if sum(map(len, waiting)) >= _BLOCK_BYTES:
+                        await asyncio.to_thread(reader.feed, b"".join(waiting))
+                        waiting = []
+                await asyncio.to_thread(reader.feed, b"".join(waiting))
+            return sink.finish(reader.finish())
+        except TimeoutError:
+            sink.file.close()
+            raise BadRequest(
+                f"The file did not arrive in time: {UPLOAD_SECONDS} seconds in all, {BODY_SECONDS} from one part to the next."
+            ) from None
+        except BaseException:
+            sink.file.close()
+            raise
+
+
+def _in_time(receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
+    async def receive_in_time() -> MutableMapping[str, Any]:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await receive()
+
+    return receive_in_time
+
+
+class _Sink:
+    """The temporary file, with the checksum of what it holds."""
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        # Beside the database: the system's own place for temporary files may be memory.
+        self.file: BinaryIO = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
+        self._limit = limit
+        self._size = 0
+        self._digest = hashlib.sha256()
+
+    def write(self, content: bytes) -> None:
+        self._size += len(content)
+        if self._size > self._limit:
+            raise TooLarge(f"The file is larger than {self._limit} bytes.")
+        self._digest.update(content)
+        self.file.write(content)
+
+    def finish(self, name: str) -> Upload:
+        if not self._size:
+            raise BadRequest("The file is empty.")
+        self.file.seek(0)
+        return Upload(self.file, name[:MAX_NAME_LENGTH], self._size, self._digest.hexdigest())
+
+
+def _reader_of(exchange: Exchange, sink: _Sink) -> _Plain | _Form:
+    headers = Message()
+    headers["content-type"] = exchange.header(b"content-type") or "application/octet-stream"
+    kind = headers.get_content_type()
+    if kind == _FORM:
+        boundary = headers.get_param("boundary")
+        if not isinstance(boundary, str) or not boundary:
+            raise BadRequest("The header `Content-Type` of a form must name its boundary.", field="Content-Type")
+        return _Form(sink, boundary)
+    if kind == _JSON:
+        raise WrongMediaType(f"Send the file itself as the request body, or as the one file of a {_FORM}.")
+    return _Plain(sink, _file_name(exchange.header(b"content-disposition") or ""))
+
+
+def _file_name(disposition: str) -> str:
+    """The last part of the name in a Content-Disposition, without what does not belong in a text."""
+    header = Message()
+    header["content-disposition"] = disposition
+    name = (header.get_filename() or "").replace("\\", "/").rpartition("/")[2]
+    try:
+        # Browsers and curl send UTF-8, and a header is read as Latin-1.
+        name = name.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        pass
+    return "".join(character for character in name if character.isprintable())
+
+
+class _Plain:
+    """A body that is the file."""
+
+    def __init__(self, sink: _Sink, name: str) -> None:
+        self.feed = sink.write
+        self._name = name
+
+    def finish(self) -> str:
+        return self._name
+
+
+class _Form:
+    """A body that is a form with one file in it, and nothing else."""
+
+    def __init__(self, sink: _Sink, boundary: str) -> None:
+        self._sink = sink
+        self._name: str | None = None
+        self._header = ["", ""]
+        self._disposition = ""
+        self._is_whole = False
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_header_field": self._on_header_field,
+                "on_header_value": self._on_header_value,
+                "on_header_end": self._on_header_end,
+                "on_headers_finished": self._on_headers_finished,
+                "on_part_data": self._on_data,
+                "on_end": self._on_end,
+            },
+        )
+
+    def feed(self, content: bytes) -> None:
+        try:
+            self._parser.write(content)
+        except FormParserError as error:
+            raise BadRequest(f"The form cannot be read: {error}") from None
+
+    def finish(self) -> str:
+        if self._name is None:
+            raise BadRequest("The form holds no file.")
+        if not self._is_whole:
+            raise BadRequest("The form ends before its last boundary.")
+        return self._name
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header[0] += data[start:end].decode("latin-1")
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header[1] += data[start:end].decode("latin-1")
+
+    def _on_header_end(self) -> None:
+        name, value = self._header
+        if name.lower() == "content-disposition":
+            self._disposition = value
+        self._header = ["", ""]
+
+    def _on_headers_finished(self) -> None:
+        if self._name is not None:
+            raise BadRequest("The form holds more than one part. Send one file; everything else is a query parameter.")
+        if "filename" not in self._disposition.lower():
+            raise BadRequest("The form holds a field. Send one file; everything else is a query parameter.")
+        self._name = _file_name(self._disposition)
+
+    def _on_data(self, data: bytes, start: int, end: int) -> None:
+        self._sink.write(data[start:end])
+
+    def _on_end(self) -> None:
+        self._is_whole = True
