@@ -1,4 +1,4 @@
-"""The composition root: settings → database → routes → jobs. The only file that knows every part."""
+"""The composition root: settings → database → routes → jobs. The only module that knows every part."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def all_endpoints() -> list[Endpoint]:
 
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
-    """What calls and jobs stand on: every area's providers behind their ports."""
+    """What calls and jobs work with: every area's providers behind their ports."""
     banks: dict[str, BankProvider] = {
         FilesProvider.name: FilesProvider(),
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
@@ -95,7 +95,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
 
 
 class LoopbackClient:
-    """How the sandbox bank reaches our door: an address of the operator's own, so any may be."""
+    """How the sandbox bank reaches our webhook endpoint: at an address of the operator's choice, so any is allowed."""
 
     def __init__(self) -> None:
         self._outbound = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
@@ -115,7 +115,7 @@ def sandbox_bank(context: Context) -> SandboxProvider:
 
 
 class Application:
-    """Kontobahn as one ASGI application, with the life it has around serving."""
+    """Kontobahn as one ASGI application, with its start and its end."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -162,7 +162,7 @@ class Application:
         try:
             await asyncio.to_thread(migrate, self.db)
         except Unavailable as error:
-            # Served all the same: calls answer 503 until the database is back.
+            # Serve nevertheless: calls answer 503 until the database is back.
             log.warning("database_unavailable_at_start", detail=error.operator)
             self._late_migration = asyncio.create_task(self._migrate_when_back())
         self._flusher = asyncio.create_task(self._flush_usage())
@@ -173,11 +173,11 @@ class Application:
             self.sandbox.pump.start()
 
     def about_to_stop(self) -> None:
-        """Before the server waits for running calls: those that only wait for something to happen answer now."""
+        """Lets calls that only wait for an event answer now; called before the server waits for running calls."""
         self.watch.close()
 
     async def shutdown(self) -> None:
-        """Finish what runs, then let go."""
+        """Finishes running calls and jobs, then closes everything."""
         self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
@@ -229,7 +229,7 @@ class Application:
                 return
 
     def _other_pages(self) -> Asgi:
-        """Built at the first use: a service that only answers /v2 starts without the page machinery."""
+        """Built at first use: a service that only answers /v2 starts without the libraries for pages."""
         if self._pages is None:
             from starlette.applications import Starlette
 
@@ -257,7 +257,7 @@ class Application:
         chargeable = {endpoint.name for endpoint in self.endpoints if endpoint.caller != "anybody"}
         for name in self.settings.prices:
             if name not in chargeable:
-                raise SetupError(f"The setting prices names “{name}”, which is no endpoint that can be charged.")
+                raise SetupError(f"The setting prices names “{name}”, which is not an endpoint that can be charged.")
 
 
 def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: Actor) -> None:
@@ -266,7 +266,7 @@ def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: 
 
 
 def open_outbound_client(settings: Settings) -> OutboundClient:
-    """The way out, for everything that reaches the network."""
+    """The client for everything that reaches the network."""
     return OutboundClient(Rule.of_setting(settings.webhook_allow), user_agent=f"Kontobahn/{__version__}")
 
 
@@ -305,7 +305,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
 
 
 def create() -> Application:
-    """For a server that makes the application in its worker processes; settings come from the environment."""
+    """For a server that makes the application in its worker processes, with settings from the environment."""
     settings = load()
     log.configure(settings.log_level)
     log.info("worker_started", version=__version__)

@@ -16,7 +16,7 @@ DAY = 24 * HOUR
 
 class Clock(Protocol):
     def now(self) -> int:
-        """The present instant."""
+        """The current instant."""
 
 
 class SystemClock:
@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests, and for the sandbox bank."""
+    """A clock that stands still until it is advanced: for tests, and for the sandbox bank."""
 
     def __init__(self, start: int) -> None:
         self._now = start
@@ -45,8 +45,8 @@ def optional_datetime(instant: int | None) -> datetime | None:
     return None if instant is None else to_datetime(instant)
 
 
-def from_datetime(moment: datetime) -> int:
-    return round(moment.timestamp() * SECOND)
+def from_datetime(value: datetime) -> int:
+    return round(value.timestamp() * SECOND)
 
 
 @cache

@@ -11,14 +11,14 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── Forbidden          403 known, but not allowed
     │   ├── NotFound           404 not there, or another organisation's
     │   ├── MethodNotAllowed   405 allow
-    │   ├── Conflict           409 contradicts the present state
+    │   ├── Conflict           409 contradicts the current state
     │   ├── TooLarge           413
     │   ├── WrongMediaType     415
     │   ├── KeyReused          422 an idempotency key with another body
     │   └── TooManyRequests    429
-    ├── Unavailable            503 passes by itself; retry_after_seconds
+    ├── Unavailable            503 transient; retry_after_seconds
     │   └── DatabaseUnavailable
-    └── SetupError                 the installation is wrong; one sentence says what to do
+    └── SetupError                 the installation cannot work; one sentence says what to do
 """
 
 # Choice 3: which status says what.
@@ -32,7 +32,7 @@ class KontobahnError(Exception):
     """The root; ``extra`` holds the further fields of the error body."""
 
     status: ClassVar[int] = 500
-    # A refusal is the answer to repeats of the call too, unless somebody else can put its cause right meanwhile.
+    # A refusal is also the answer to repeats of the call, unless its cause can be removed meanwhile.
     is_final = True
 
     def __init__(self, message: str, /, *, operator: str | None = None, **extra: Any) -> None:
@@ -45,7 +45,7 @@ class Refusal(KontobahnError):
     """The caller asked for something that will not be done."""
 
     def retryable(self) -> Self:
-        """The same call may succeed later: not kept for repeats under its idempotency key."""
+        """Marks that the same call may succeed later, so the refusal is not stored under its idempotency key."""
         self.is_final = False
         return self
 

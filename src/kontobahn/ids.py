@@ -18,11 +18,11 @@ _CHECKSUM_LENGTH = 6  # 62**6 exceeds 2**32, so every CRC-32 fits
 
 
 class _Randomness:
-    """Random bytes for ids, fetched from the system some thousand at a time: every fetch lets other threads go first."""
+    """Random bytes for ids, fetched from the system a few thousand at a time, because every fetch yields to other threads."""
 
     def __init__(self) -> None:
         self._forget()
-        # A forked process must not go on with the same bytes.
+        # A forked process must not continue with the same bytes.
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
@@ -41,7 +41,7 @@ _randomness = _Randomness()
 
 
 class _Order:
-    """Milliseconds and a count within them, never the same twice in a process and never falling."""
+    """Milliseconds and a count within them: strictly rising within a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ _order = _Order()
 
 
 def new_id() -> str:
-    """A UUID version 7 that rises within a process: rows made one after the other lie so in an index."""
+    """A UUID version 7 that rises within a process, so that rows written in sequence are neighbours in an index."""
     milliseconds, count = divmod(_order.next(), 1 << 12)
     value = milliseconds << 80 | 0x7 << 76 | count << 64 | int.from_bytes(_randomness.take(8), "big")
     value = value & ~(0x3 << 62) | 0x2 << 62
@@ -69,7 +69,7 @@ def new_request_id() -> str:
 
 
 def new_token(prefix: str) -> str:
-    """``prefix`` + 30 random base62 characters + a checksum over both, so that a mistyped token is known at sight."""
+    """``prefix`` + 30 random base62 characters + a checksum over both, so that a mistyped token is recognised without a query."""
     body = prefix + "".join(secrets.choice(BASE62) for _ in range(_SECRET_LENGTH))
     return body + _checksum(body)
 

@@ -1,4 +1,4 @@
-"""Named jobs on a schedule. A lease in the database lets one process at a time run a job; a dead one's lease runs out."""
+"""Named jobs on a schedule. A lease in the database lets one process at a time run a job; that of a dead process expires."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobRunner:
         self._tasks = [asyncio.create_task(self._repeat(job), name=f"job {job.name}") for job in self._jobs]
 
     async def stop(self) -> None:
-        """Let running jobs finish; one that takes too long is cut off, and its lease runs out."""
+        """Lets running jobs finish. One that takes too long is cancelled, and its lease expires."""
         self._stopping.set()
         if self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
@@ -49,13 +49,13 @@ class JobRunner:
             await asyncio.gather(*unfinished, return_exceptions=True)
 
     async def run_due(self) -> list[str]:
-        """Run every job that is due and not running elsewhere; the answer names them."""
+        """Runs every job that is due and not running elsewhere, and returns their names."""
         return [job.name for job in self._jobs if await self._run_if_due(job)]
 
     async def _repeat(self, job: Job) -> None:
         while not self._stopping.is_set():
             ran = await self._run_if_due(job)
-            # Not ours this time: whoever has it may be dead, so look again when the lease must have run out.
+            # Another process has it, and may be dead: look again when its lease must have expired.
             seconds = job.every_seconds if ran else min(job.every_seconds, LEASE_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), seconds * random.uniform(0.9, 1.1))
@@ -112,7 +112,7 @@ def _extend(tx: Tx, name: str, owner: str) -> None:
 
 
 def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | None) -> None:
-    # Due again a little before the full time, so that a process waking on schedule is not a moment early.
+    # Due again a little before the full interval, so that a process waking on schedule is not too early.
     next_at = tx.now + round(every_seconds * 0.8 * SECOND)
     tx.run(
         "UPDATE job_leases SET lease_until = 0, next_at = ?, finished_at = ?, last_error = ? WHERE name = ? AND owner = ?",

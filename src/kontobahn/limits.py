@@ -1,6 +1,6 @@
 """Rate limits: fixed windows that open at a caller's first request. In memory for one process, in Redis for several.
 
-Both count every request exactly once. Without Redis for a moment the windows fall back to memory, a process on its own.
+Both count every request exactly once. While Redis is unavailable, each process counts in its own memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Hit(NamedTuple):
 
 class Windows(Protocol):
     async def hit(self, group: Group, identity: str) -> Hit:
-        """Count one request."""
+        """Counts one request."""
 
     async def close(self) -> None: ...
 
@@ -58,7 +58,7 @@ def groups(settings: Settings) -> dict[str, Group]:
 
 
 def group_of(path: str) -> str:
-    # Choice 5: the most specific group alone counts a request.
+    # Choice 5: only the most specific group counts a request.
     if path.startswith("/v2/banking/webhooks/"):
         return WEBHOOKS
     return AUTH if path.startswith("/v2/auth/") else API
@@ -92,14 +92,14 @@ class MemoryWindows:
         return _hit(group, count, ends_at - now)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     def _sweep(self, now: int) -> None:
         self._open = {key: window for key, window in self._open.items() if window[0] > now}
         self._next_sweep = now + SWEEP_SECONDS * SECOND
 
 
-# Counting and the life of the window in one step, so that a window can never be left without an end.
+# Counting and expiry in one step, so that a window can never be left without an end.
 _SCRIPT = """
 local count = redis.call('INCR', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line on standard error. No secret gets through, by field name or by its look."""
+"""Structured logs: one JSON object per line on standard error. Secrets are removed, by field name and by their form."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     _State.stream = stream
 
 
-def debug(event: str, **fields: Any) -> None:
-    _write("debug", event, fields)
-
-
 def info(event: str, **fields: Any) -> None:
     _write("info", event, fields)
 
@@ -50,10 +46,10 @@ def exception(event: str, failure: BaseException, **fields: Any) -> None:
 
 
 def redact(text: str) -> str:
-    return _SECRET_VALUES.sub(_keep_the_harmless_part, text)
+    return _SECRET_VALUES.sub(_harmless_part, text)
 
 
-def _keep_the_harmless_part(match: re.Match[str]) -> str:
+def _harmless_part(match: re.Match[str]) -> str:
     key, webhook_secret, url_user = match.groups()
     if url_user:
         return f"{url_user}…@"

@@ -12,7 +12,7 @@ MAX_AMOUNT = Decimal("999999999999.99")
 
 
 def euro(value: Decimal) -> Decimal:
-    """The amount with exactly two decimals; ValueError with the reason where that would change it."""
+    """Returns the amount with exactly two decimals. Raises ValueError, with the reason, if that would change it."""
     # Choice 8: two decimals for EUR; a third is refused, never rounded.
     if not value.is_finite():
         raise ValueError("must be a finite number")
@@ -33,10 +33,10 @@ def from_minor(cents: int) -> Decimal:
 
 
 def amount_text(cents: int) -> str:
-    """An amount as JSON has it."""
+    """An amount as it is written in JSON."""
     return f"{cents // 100}.{cents % 100:02d}" if cents >= 0 else f"-{-cents // 100}.{-cents % 100:02d}"
 
 
 def to_wire(cents: int) -> Decimal:
-    """An amount that is only going to be written: its JSON text, which costs a tenth of making a Decimal first."""
+    """An amount that will only be encoded: its JSON text, which costs a tenth of what a Decimal does."""
     return cast(Decimal, msgspec.Raw(amount_text(cents)))

@@ -1,8 +1,8 @@
-"""The only door to the network: which addresses may be reached, and how long and how much we listen to them.
+"""The only module that connects to the network: which addresses may be reached, for how long, and how much is read.
 
-`OutboundClient.send` checks the URL, resolves the name itself, lets nothing through but public addresses, connects to the very address
-it has checked, follows no redirect, takes no proxy from the environment and stops reading at a limit. What a caller may see of a
-failure is one sentence without addresses.
+`OutboundClient.send` checks the URL, resolves the name itself, allows only public addresses, connects to the very address it has
+checked, follows no redirect, takes no proxy from the environment and stops reading at a limit. What a caller may see of a failure
+is one sentence without addresses.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     import aiohttp
 
 MAX_URL_LENGTH = 2000
-# Anything can listen on other ports, and not all of it is meant to be talked to by strangers.
+# Anything may listen on other ports, and not all of it is meant to be reached by strangers.
 PORTS = (443, 8443)
 CONNECT_SECONDS = 8.0
 SECONDS = 15.0
 MAX_BYTES = 16 * 1024
-# A name server that does not answer holds a thread for many seconds; the others must not wait for it.
+# A name server that does not answer blocks a thread for many seconds; other names must not wait for it.
 _RESOLVER_THREADS = 64
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Refused(Exception):
-    """The URL or what its name leads to breaks our rule; nothing was sent. The sentence may be shown to anybody."""
+    """The URL, or an address of its host, breaks our rule; nothing was sent. The sentence may be shown to anybody."""
 
 
 class Unreached(Exception):
-    """No complete answer. ``kind`` is a word for metrics, the sentence says nothing of addresses."""
+    """There was no complete answer. ``kind`` is a word for metrics; the sentence names no addresses."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -49,8 +49,8 @@ class Unreached(Exception):
 
 # --- Which addresses are public
 
-# By an explicit list, because the standard library's is_global answers yes for several of these (NAT64, 6to4,
-# multicast) and differs between versions of Python.
+# An explicit list, because the standard library's is_global is true for several of these (NAT64, 6to4, multicast) and
+# differs between versions of Python.
 _PUBLIC_V4 = (ipaddress.IPv4Address("1.0.0.0"), ipaddress.IPv4Address("223.255.255.255"))
 _NOT_PUBLIC_V4 = tuple(
     ipaddress.IPv4Network(network)
@@ -60,7 +60,7 @@ _NOT_PUBLIC_V4 = tuple(
         "198.51.100.0/24", "203.0.113.0/24",
     )
 )  # fmt: skip
-# Outside of 2000::/3 there is no public unicast: loopback, mapped and compatible IPv4, NAT64, unique-local, link-local,
+# There is no public unicast outside 2000::/3: loopback, mapped and compatible IPv4, NAT64, unique-local, link-local,
 # site-local and multicast all lie elsewhere.
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC_V6 = tuple(
@@ -78,7 +78,7 @@ def is_public(address: Address) -> bool:
     return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
 
 
-# --- Which URLs we take
+# --- Which URLs are allowed
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([/?][^#]*)?")
 _TAIL = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
@@ -88,18 +88,18 @@ _PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home.
 
 
 class Target(NamedTuple):
-    """A URL that passed, taken apart by us: what is connected to is built from these parts, never parsed a second time."""
+    """A URL that passed, in parts: what is connected to is built from these, and never parsed a second time."""
 
     scheme: str
     host: str
     port: int
     tail: str
-    # The address where the host is one; a name otherwise.
+    # The address if the host is one; None if it is a name.
     address: Address | None
 
 
 class Rule(NamedTuple):
-    """Where may be connected to: public addresses over TLS, and what the operator has named."""
+    """What may be connected to: public addresses over TLS, and what the operator has named."""
 
     named: frozenset[tuple[str, int]] = frozenset()
     # For commands that a person runs against services of their own choice.
@@ -119,22 +119,22 @@ class Rule(NamedTuple):
         return cls(frozenset(named))
 
     def parse(self, url: str) -> Target:
-        """Take a URL apart, or refuse it with the reason."""
+        """Returns the parts of a URL. Raises Refused, with the reason, if it is not allowed."""
         return _parse(self, url)
 
     def permits(self, host: str, port: int) -> bool:
-        """Whether any address will do."""
+        """Whether any address is allowed."""
         return self.anywhere or (host, port) in self.named
 
     def check_addresses(self, host: str, port: int, addresses: list[str]) -> None:
-        """Every address that a name leads to must pass: with one good and one bad answer, who knows which is taken."""
+        """Raises unless every address of the name is allowed: with a good and a bad one, either might be connected to."""
         if not addresses:
-            raise Unreached("dns", "The name leads to no address.")
+            raise Unreached("dns", "The name has no address.")
         if not self.permits(host, port) and not all(is_public(ipaddress.ip_address(address)) for address in addresses):
             raise Refused("The name leads to an address that is not a public one.")
 
 
-# Depends on nothing but the two, and is asked for every attempt.
+# Depends only on its arguments, and is called for every attempt.
 @lru_cache(maxsize=1024)
 def _parse(rule: Rule, url: str) -> Target:
     if len(url) > MAX_URL_LENGTH:
@@ -147,7 +147,7 @@ def _parse(rule: Rule, url: str) -> Target:
     scheme, authority, tail = match[1].lower(), match[2], match[3] or "/"
     if "@" in authority:
         raise Refused("The URL must not carry a user name or a password.")
-    host, port = _take_apart(authority, 80 if scheme == "http" else 443)
+    host, port = _split_authority(authority, 80 if scheme == "http" else 443)
     is_named = rule.permits(host, port)
     if scheme != "https" and not (scheme == "http" and is_named):
         raise Refused("The URL must begin with https://.")
@@ -161,10 +161,10 @@ def _parse(rule: Rule, url: str) -> Target:
     return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
 
 
-def _take_apart(authority: str, default_port: int) -> tuple[str, int]:
+def _split_authority(authority: str, default_port: int) -> tuple[str, int]:
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise Refused("The URL's host is not a name or an address that we take.")
+        raise Refused("The URL's host is not a valid name or address.")
     port = int(match[2]) if match[2] is not None else default_port
     if not 0 < port < 65536:
         raise Refused("The port is not a number from 1 to 65535.")
@@ -172,14 +172,14 @@ def _take_apart(authority: str, default_port: int) -> tuple[str, int]:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is, in its one usual spelling; None for a name."""
+    """Returns the address if the host is one, in its usual spelling; None if it is a name."""
     if ":" in host:
         try:
             return ipaddress.IPv6Address(host)
         except ValueError:
             raise Refused("The URL's host is not a valid IPv6 address.") from None
     last = host.rpartition(".")[2]
-    # 2130706433, 0x7f.1, 127.1 and 0177.0.0.1 are addresses to many programs: whatever ends in a number must be four of them.
+    # Many programs take 2130706433, 0x7f.1, 127.1 and 0177.0.0.1 for addresses: what ends in a number must be four of them.
     if not (last.isdigit() or re.fullmatch(r"0x[0-9a-f]*", last)):
         return None
     try:
@@ -203,11 +203,11 @@ def _checked_name(host: str) -> str:
 
 class Resolver(Protocol):
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Every IPv4 and IPv6 address of the name; OSError where there is none."""
+        """Returns every IPv4 and IPv6 address of the name. Raises OSError if there is none."""
 
 
 class SystemResolver:
-    """The operating system's, on threads of its own."""
+    """The operating system's resolver, on threads of its own."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver")
@@ -244,9 +244,9 @@ class OutboundClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def check(self, url: str) -> None:
-        """Refuse a URL that is to be saved where we would not connect to it now.
+        """Raises Refused if we would not connect to this URL now; for a URL that is about to be saved.
 
-        A name that cannot be resolved just now passes: it is resolved and checked again at every connection.
+        A name that cannot be resolved now passes: it is resolved and checked again at every connection.
         """
         target = self.rule.parse(url)
         if target.address is None:
@@ -267,7 +267,7 @@ class OutboundClient:
         seconds: float = SECONDS,
         max_bytes: int = MAX_BYTES,
     ) -> Reply:
-        """One request and its answer, whatever its status; a redirect is an answer like any other."""
+        """Sends one request and returns its answer, whatever the status; a redirect is an answer like any other."""
         target = self.rule.parse(url)
         session = await self._opened()
         import aiohttp
@@ -296,7 +296,7 @@ class OutboundClient:
 
     async def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # A quarter of a second, once, that nobody else should have to wait for.
+            # Takes a quarter of a second, once; other calls must not wait for it.
             await asyncio.to_thread(import_module, "aiohttp")
         if self._session is None:
             import aiohttp
@@ -305,7 +305,7 @@ class OutboundClient:
             client = self
 
             class Checked(AbstractResolver):
-                """Asked for each new connection; what it answers is what is connected to."""
+                """Called for each new connection; what it returns is what is connected to."""
 
                 async def resolve(
                     self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -338,7 +338,7 @@ def _resolved(host: str, address: str, port: int) -> Any:
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    """Up to the limit; a connection with more to come is closed, not drained."""
+    """Reads up to the limit; a connection with more to come is closed, not drained."""
     content = b""
     while len(content) < max_bytes:
         chunk = await response.content.read(max_bytes - len(content))

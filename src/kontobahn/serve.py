@@ -20,10 +20,10 @@ BACKLOG = 1024
 
 
 def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
-    """Take the port, so that nobody else can; port 0 takes a free one. The server binds beside the socket returned."""
+    """Takes the port, so that nobody else can; port 0 takes a free one. The server binds beside the returned socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # The server shares its port among workers, and would quietly share it with a second service too.
+        # The server shares its port among workers, and would silently share it with a second service too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -64,7 +64,7 @@ class EmbeddedServer:
             application,
             address=host,
             port=port,
-            interface=Interfaces.ASGINL,  # the application's life is ours: its errors at start must reach the command line
+            interface=Interfaces.ASGINL,  # we start and stop the application: its errors at start must reach the command line
             http=HTTPModes.http1,
             websockets=False,
             backlog=BACKLOG,
@@ -79,7 +79,7 @@ class EmbeddedServer:
 
 
 def serve_one(application: Application, host: str, port: int, ready: Callable[[], None]) -> None:
-    """Serve until told to stop, finishing what runs."""
+    """Serves until told to stop, and finishes running calls."""
 
     async def main() -> None:
         await application.startup()
@@ -116,7 +116,7 @@ async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]
 
 
 def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Several worker processes on one port; each makes its own application from the environment."""
+    """Serves with several worker processes on one port; each makes its own application from the environment."""
     from granian.constants import HTTPModes, Interfaces
     from granian.server import Server
 

@@ -19,8 +19,8 @@ from kontobahn.errors import SetupError
 
 PREFIX = "KONTOBAHN_"
 _DEFAULT_DATA = "./data"
-# Variables of this prefix that are no settings: where these are read from, and what `kontobahn listen` goes by.
-_NO_SETTINGS = (PREFIX + "CONFIG", PREFIX + "API_KEY", PREFIX + "URL")
+# Variables with this prefix that are not settings: where settings are read from, and the options of `kontobahn listen`.
+_NOT_SETTINGS = (PREFIX + "CONFIG", PREFIX + "API_KEY", PREFIX + "URL")
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -139,12 +139,12 @@ NAMES = tuple(Settings.__struct_fields__)
 
 
 def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-    """The settings in force; SetupError with one sentence where one cannot be understood."""
+    """Returns the settings in force. Raises SetupError, with one sentence, if one cannot be understood."""
     environ = os.environ if environ is None else environ
     from_env = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
-        if name.startswith(PREFIX) and name not in _NO_SETTINGS and value != ""
+        if name.startswith(PREFIX) and name not in _NOT_SETTINGS and value != ""
     }
     data = overrides.get("data") or from_env.get("data") or _DEFAULT_DATA
     config = environ.get(PREFIX + "CONFIG")
@@ -188,7 +188,7 @@ def _refuse_unknown(values: Mapping[str, Any], sentence: str) -> None:
 
 
 def describe() -> list[tuple[str, Any, str]]:
-    """Name, default and reason of every setting, for `kontobahn doctor` and the documentation."""
+    """Returns name, default and reason of every setting, for the documentation."""
     rows = []
     for field in msgspec.structs.fields(Settings):
         metas = getattr(field.type, "__metadata__", ())

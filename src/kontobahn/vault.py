@@ -1,4 +1,4 @@
-"""The installation's master key and what is made from it: keyed hashes of tokens, and sealed secrets of others.
+"""The installation's master key and what is derived from it: keyed hashes of tokens, and the sealing of stored secrets.
 
 The key is a setting or DATA/secret.key. Without it no API key is recognised and no stored secret can be read, so back it up.
 """
@@ -27,15 +27,15 @@ class Vault:
         self._derive_key = hmac.digest(master_key, b"kontobahn derived keys", "sha256")
 
     def token_hash(self, token: str) -> str:
-        """What is stored of a token: a copy of the database alone cannot tell a token from a guess."""
+        """What is stored of a token. With a copy of the database alone, nobody can check a guess."""
         return hmac.digest(self._hash_key, token.encode(), hashlib.sha256).hex()
 
     def derive(self, purpose: str) -> bytes:
-        """A key for one purpose, the same for every process of this installation."""
+        """Returns a key for one purpose, the same in every process of this installation."""
         return hmac.digest(self._derive_key, purpose.encode(), hashlib.sha256)
 
     def seal(self, secret: bytes, context: str) -> bytes:
-        """Encrypt for storage; the context (table and row) must be the same when it is opened."""
+        """Encrypts for storage. The context (table and row) must be the same when it is opened."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(12)
@@ -60,7 +60,7 @@ def key_file(settings: Settings) -> Path:
 
 
 def open_vault(settings: Settings) -> Vault:
-    """The vault of this installation; makes the key file at the very first start."""
+    """Opens the vault of this installation; makes the key file at the very first start."""
     if settings.secret_key:
         return Vault(_decode(settings.secret_key, "The setting secret_key"))
     path = key_file(settings)
@@ -74,7 +74,7 @@ def open_vault(settings: Settings) -> Vault:
 def _create_key_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n"
-    # Written aside and linked into place: two first starts at once end with one key, never with half of one.
+    # Written to a temporary file and linked into place: two first starts at once end with one key, never with half of one.
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

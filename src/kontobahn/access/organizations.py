@@ -1,4 +1,4 @@
-"""Organisations: whom data and credits belong to."""
+"""Organisations: the owners of data and credits."""
 
 from __future__ import annotations
 

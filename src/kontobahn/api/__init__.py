@@ -1,1 +1,4 @@
-"""The HTTP seam. An endpoint is one declared function; keys, limits, charges, errors and documentation follow from it."""
+"""HTTP. An endpoint is one declared function; keys, limits, charges, errors and documentation follow from its declaration.
+
+What an endpoint does is up to the areas above; nothing here knows one.
+"""

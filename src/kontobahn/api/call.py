@@ -1,7 +1,7 @@
-"""A call: who asks, for what, and the three ways to answer.
+"""A call: who is asking, for what, and the three ways to answer.
 
-`call.read(fn)` reads. `call.charge()` reserves credits around what may fail and confirms them after it. `call.commit(fn)` does
-an effect of ours, its charge and its stored answer in one transaction.
+`call.read(fn)` reads. `call.charge()` reserves credits around work that may fail and confirms them after it. `call.commit(fn)`
+writes an effect of ours, its charge and its stored answer in one transaction. Only handlers know a Call.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Platform(Struct, frozen=True):
 
 
 class Context(NamedTuple):
-    """What every call stands on."""
+    """What calls and jobs work with."""
 
     db: Database
     vault: Vault
     settings: Settings
     clock: Clock
-    # What each area brought to the application (its providers behind their ports), by its type; see `part`.
+    # What each area adds to the application (its providers behind their ports), by its type; see `part`.
     parts: Mapping[type, object]
     # What areas do in the transaction that deletes a user.
     user_removals: tuple[UserRemoval, ...] = ()
@@ -100,26 +100,26 @@ class Call:
 
     @property
     def cause(self) -> Cause:
-        """What the statement of credits says of this call; for every reservation, also one that outlives the call."""
+        """What the statement of credits says about this call; for every reservation, also one that outlives the call."""
         return Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
     async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A read of a few rows by their key."""
+        """Reads a few rows by their key; see `Database.read_inline`."""
         return await self.context.db.read_inline(fn, *args, **kwargs)
 
     def charge(self) -> Charge:
         return Charge(self)
 
     async def commit(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The effect, the confirmation of its price and the answer to repeats: all of them or none.
+        """Writes the effect, the confirmation of its price and the answer to repeats: all of them or none.
 
-        May stand inside a charge that was opened before, around a provider's part of the work.
+        May be called inside `charge()`, after the provider's part of the work.
         """
         if self._charge is None:
-            async with Charge(self, tell_balance=False):
+            async with Charge(self, reads_balance=False):
                 return await self.commit(fn, *args, **kwargs)
         charge = self._charge
         answer, balance = await self.context.db.write(self._commit, charge.hold, fn, args, kwargs)
@@ -155,25 +155,25 @@ class Call:
         try:
             await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
         except KontobahnError as error:
-            # The job gives it back when its time is over.
+            # The job gives it back when it expires.
             log.warning("reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id, detail=str(error))
 
 
 class Charge:
-    """Reserved on the way in, confirmed on the way out (or by `commit` before), given back when the body fails."""
+    """Reserves on the way in, confirms on the way out (unless `commit` did), gives back if the body fails."""
 
-    __slots__ = ("_call", "_is_confirmed", "_platform", "_tell_balance", "hold")
+    __slots__ = ("_call", "_is_confirmed", "_platform", "_reads_balance", "hold")
 
-    def __init__(self, call: Call, *, tell_balance: bool = True) -> None:
+    def __init__(self, call: Call, *, reads_balance: bool = True) -> None:
         self._call = call
-        self._tell_balance = tell_balance
+        self._reads_balance = reads_balance
         self._platform: Platform | None = None
         self._is_confirmed = False
         self.hold: credits.Hold | None = None
 
     @property
     def platform(self) -> Platform:
-        """The balance after the call; known when the charge is over."""
+        """The balance after the call; known once the charge is closed."""
         assert self._platform is not None, "the charge is still open"
         return self._platform
 
@@ -196,7 +196,7 @@ class Charge:
         if self._is_confirmed:
             return
         if hold is None:
-            if error is None and self._tell_balance:
+            if error is None and self._reads_balance:
                 balance = await call.read(credits.balance, call.principal.organization_id)
                 self._platform = Platform(neuesGuthaben=balance.available)
         elif error is not None:

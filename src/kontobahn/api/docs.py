@@ -1,6 +1,6 @@
 """The documentation page: the OpenAPI document as one page of HTML that works offline, and the files it needs.
 
-Rendered at the first request and kept. Jinja2 is imported only then: health checks come through here without it.
+Rendered at the first request and cached. Jinja2 and markdown-it are imported only then: health checks do without them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _A_YEAR = "public, max-age=31536000, immutable"
 
 
 class Page(NamedTuple):
-    """Something to send, ready in both encodings."""
+    """A body, plain and compressed."""
 
     body: bytes
     compressed: bytes
@@ -52,7 +52,7 @@ class Page(NamedTuple):
 
 
 def docs_routes(endpoints: list[Endpoint], settings: Settings) -> list[Route]:
-    # These are plain functions: Starlette runs them in a thread, so that rendering holds up no call.
+    # Plain functions: Starlette runs them in a thread, so rendering does not block other calls.
     @cache
     def rendered() -> Page:
         # Amounts keep their decimals: 119.00 must not be shown as 119.0.
@@ -115,7 +115,7 @@ def _render(document: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        prose=docs_view.prose, json=docs_view.json, written=docs_view.written, shell=docs_view.shell
+        prose=docs_view.prose, json=docs_view.json, indented_json=docs_view.indented_json, shell=docs_view.shell
     )
     introduction, guide = docs_view.guide(document["info"]["description"])
     return environment.get_template("docs.html").render(

@@ -1,6 +1,6 @@
 """The OpenAPI document as the documentation page shows it: areas, calls, rows of fields, curl lines; and text as HTML.
 
-Everything here that returns Markup has escaped what it was given.
+Everything here that returns Markup has escaped its input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_DEPTH = 6
 
 class Field(NamedTuple):
     name: str
-    # The names of the objects around it, as `data.posten[].`
+    # The path of the objects around it, for example `data.posten[].`
     within: str
     kind: str
     required: bool
@@ -88,7 +88,7 @@ def areas(document: dict[str, Any]) -> list[Area]:
 
 
 def guide(text: str) -> tuple[str, list[Section]]:
-    """The introduction and the sections of the text that belongs to the whole interface."""
+    """Returns the introduction and the sections of the text about the whole interface."""
     introduction, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     sections = []
     for part in parts:
@@ -233,7 +233,7 @@ def _curl(document: dict[str, Any], method: str, path: str, operation: dict[str,
     elif "requestBody" in operation:
         sample = operation["requestBody"]["content"]["application/json"]["example"]
         parts.append('-H "Content-Type: application/json"')
-        parts.append("-d '" + written(sample).replace("'", "'\\''").replace("\n", "\n  ") + "'")
+        parts.append("-d '" + indented_json(sample).replace("'", "'\\''").replace("\n", "\n  ") + "'")
     return " \\\n  ".join(parts)
 
 
@@ -241,12 +241,12 @@ def _duration(seconds: int) -> str:
     return f"{seconds} s" if seconds % 60 else f"{seconds // 60} min"
 
 
-def written(value: Any) -> str:
+def indented_json(value: Any) -> str:
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
 def json(value: Any) -> Markup:
-    """Indented, with its tokens marked for the style sheet."""
+    """Indented JSON, with its tokens marked up for the style sheet."""
 
     def mark(match: re.Match[str]) -> Markup:
         text, colon, other = match.groups()
@@ -256,11 +256,11 @@ def json(value: Any) -> Markup:
             return Markup('<span class="j-key">{}</span>{}').format(text, colon)
         return Markup('<span class="j-text">{}</span>').format(text)
 
-    return _replace(_JSON_TOKEN, mark, written(value))
+    return _replace(_JSON_TOKEN, mark, indented_json(value))
 
 
 def shell(text: str) -> Markup:
-    """A command line; the page's script puts its own address in the place of the variable."""
+    """A command line; the page's script replaces the variable with its own address."""
     parts = [escape(part) for part in text.split(URL_VARIABLE)]
     return Markup('<span class="origin">{}</span>').format(URL_VARIABLE).join(parts)
 
@@ -269,13 +269,13 @@ def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: ob
     return Markup("<pre><code>{}</code></pre>\n").format(shell(tokens[number].content.strip()))
 
 
-# HTML in a text is shown, never taken; an indented line is a line like any other.
+# HTML in a text is escaped; an indented line is not code.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).disable("code")
 _MARKDOWN.add_render_rule("fence", _fence)
 
 
 def prose(text: str) -> Markup:
-    """Markdown, as the guide and the docstrings are written in."""
+    """Renders Markdown, which the guide and the docstrings are written in."""
     return Markup(_MARKDOWN.render(text))
 
 

@@ -1,7 +1,7 @@
-"""Plausible examples made from a schema, for what no declaration gives an example of.
+"""Plausible examples made from a schema, for declarations without an example of their own.
 
-The same schema always gives the same example. A text with an unusual pattern needs an example in its
-Meta; a test finds those.
+The same schema always gives the same example. A text with an unusual pattern needs an example in its Meta; a test
+finds those without one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = {"neuesguthaben": 995, "kontonummernlaenge": 4, "periode": 3, "prozen
 
 
 def example(schema: Schema, components: Mapping[str, Schema], *, whole: bool, name: str = "", depth: int = 0) -> Any:
-    """`whole` has every field (an answer); otherwise those that are required or carry an example (a request)."""
+    """Returns an example with every field if `whole` (an answer), otherwise with those required or with an example (a request)."""
     given = schema.get("examples") or schema.get("enum") or ([schema["const"]] if "const" in schema else None)
     if given:
         return given[0]
@@ -77,7 +77,7 @@ def _members(schema: Schema, components: Mapping[str, Schema], whole: bool, dept
 def _text(schema: Schema, name: str) -> str:
     form = schema.get("format")
     if form == "uuid":
-        # Every name its own id, so that an example does not say that two things are the same one.
+        # Every name has its own id, so that an example does not suggest that two things are the same.
         return f"01930000-0000-7000-8000-{zlib.crc32(name.encode()):012x}"
     if "contentEncoding" in schema:
         return "S29udG9iYWhu"
@@ -91,7 +91,7 @@ def _text(schema: Schema, name: str) -> str:
 
 
 def _number(schema: Schema, wanted: Decimal) -> Decimal:
-    """The number nearest to the wanted one that the schema allows."""
+    """Returns the allowed number that is nearest to the wanted one."""
     step = Decimal(str(schema.get("multipleOf", 1)))
     bounds = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     limits = {name: Decimal(str(schema[name])) for name in bounds if name in schema}

@@ -1,7 +1,7 @@
-"""Idempotency keys: the same call sent twice happens once, and the second gets the first one's answer.
+"""Idempotency keys: the same call sent twice happens once, and the second one gets the first one's answer.
 
 A key is claimed before the handler runs and completed in the transaction of the effect. Stored answers are sealed, because
-some hold secrets that are shown once.
+some hold secrets that are shown only once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Claim(NamedTuple):
     fingerprint: str
     owner: str
     keep_microseconds: int
-    # A claim whose process died is free again after this: as long as credits are held for a call.
+    # A claim whose process died can be taken over after this: as long as credits are held for a call.
     lease_microseconds: int
 
 
 class StoredAnswer(NamedTuple):
     status: int
     body: bytes
-    # Of a file; JSON has none. Only reads answer with files, so these are never stored.
+    # For a file; empty for JSON. Only reads answer with files, so these two are never stored.
     media_type: str = ""
     file_name: str = ""
 
@@ -62,7 +62,7 @@ def _unquoted(raw: str) -> str:
 
 
 def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
-    """Claim the key; the stored answer where the call was made before."""
+    """Claims the key. Returns the stored answer if the call was made before."""
     lease_until = tx.now + claim.lease_microseconds
     inserted = tx.run(
         "INSERT INTO idempotency_keys (scope, idempotency_key, fingerprint, state, owner, lease_until, expires_at)"
@@ -96,7 +96,7 @@ def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
 
 
 def complete(tx: Tx, vault: Vault, claim: Claim, answer: StoredAnswer) -> None:
-    """Keep the answer; Conflict where another call has taken the key over meanwhile, so that the effect is undone."""
+    """Stores the answer. Raises Conflict, which undoes the effect, if another call has taken over the key meanwhile."""
     kept = tx.run(
         "UPDATE idempotency_keys SET state = 'done', status = ?, answer = ?, lease_until = 0"
         " WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
@@ -107,7 +107,7 @@ def complete(tx: Tx, vault: Vault, claim: Claim, answer: StoredAnswer) -> None:
 
 
 def abandon(tx: Tx, claim: Claim) -> None:
-    """The call had no effect: the same key may be used for the corrected call."""
+    """Frees the key of a call that had no effect: the corrected call may use it."""
     tx.run(
         "DELETE FROM idempotency_keys WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
         claim.scope, claim.key, claim.owner,

@@ -1,4 +1,4 @@
-"""The address a request came from. X-Forwarded-For is believed only from a trusted proxy."""
+"""The address that a request came from. X-Forwarded-For is trusted only if a trusted proxy sent it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClientAddress:
         peer: str = client[0] if client else "unknown"
         if not self._trusted or forwarded_for is None or not self._is_trusted(peer):
             return peer
-        # From the right: the first address that is not one of our own proxies is the caller's.
+        # From the right: the first address that is not a trusted proxy is the caller's.
         for hop in reversed(forwarded_for.decode("latin-1").split(",")):
             address = _normal(hop)
             if address is None:

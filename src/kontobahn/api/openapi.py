@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document, made from the declarations: what a call takes, answers, costs and how it may fail.
+"""The OpenAPI 3.1 document, made from the declarations: what a call takes, answers and costs, and how it may fail.
 
-The texts that belong to the whole interface are in templates/guide.md.
+The text about the whole interface is in templates/guide.md.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ class _Document:
         return {_JSON: {"schema": schema, "example": sample}}
 
     def _failure(self, status: int, *, priced: bool, writes: bool, ledger: bool) -> dict[str, Any]:
-        """A reference to the shared response; there is one for every set of headers and fields."""
+        """Returns a reference to the shared response; there is one for every set of headers and fields."""
         failure = _FAILURES[status]
         replayed, ledger = writes and status in _REPLAYED_ERRORS, ledger and status in _LEDGER_ERRORS
         variants = (("Ledger", ledger), ("Priced", priced and status != 402), ("Replayable", replayed))
@@ -316,7 +316,7 @@ def price_of(endpoint: Endpoint, settings: Settings) -> int:
 
 
 def _failures_of(endpoint: Endpoint, *, priced: bool, writes: bool) -> list[int]:
-    """Every status other than success that this call can answer."""
+    """Returns every error status that this call can answer with."""
     statuses = {400, 429, 500, 503, *endpoint.errors}
     if endpoint.caller != "anybody":
         statuses.add(401)
@@ -340,7 +340,7 @@ def _idempotency_key(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
         "required": False,
         "description": f"Your own name for this call: sent twice with the same key, it is done once. Kept for {kept}.",
         "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[!#-~]([ -~]*[!#-~])?$"},
-        # No example: a tool that tries every call with its examples would reuse the key and be refused.
+        # No example: a tool that tries every call with the examples would reuse the key and be refused.
     }
 
 

@@ -1,4 +1,4 @@
-"""Writes answers: JSON bodies, error bodies, compression, and the headers that belong to an error."""
+"""Writes answers: JSON bodies, error bodies, files, compression, and the headers that belong to an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 COMPRESS_FROM_BYTES = 1400
-COMPRESS_ASIDE_FROM_BYTES = 128 * 1024
+COMPRESS_IN_THREAD_FROM_BYTES = 128 * 1024
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -45,7 +45,7 @@ async def send_json(
     if len(body) >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
         if accept_encoding is not None and _takes_gzip(accept_encoding):
-            if len(body) >= COMPRESS_ASIDE_FROM_BYTES:
+            if len(body) >= COMPRESS_IN_THREAD_FROM_BYTES:
                 body = await asyncio.to_thread(gzip.compress, body, 1)
             else:
                 body = gzip.compress(body, 1)
@@ -56,7 +56,7 @@ async def send_json(
 
 
 async def send_file(send: Send, answer: StoredAnswer, headers: list[Header]) -> None:
-    """A file to keep. Whatever is in it, a browser must neither guess its type nor run it."""
+    """Sends a file to save. Whatever it contains, a browser must neither guess its type nor run it."""
     headers += (
         (b"content-type", answer.media_type.encode()),
         (b"content-disposition", f"attachment; filename*=UTF-8''{quote(answer.file_name)}".encode()),

@@ -1,6 +1,6 @@
 """JSON Schema of everything that crosses the wire, from the structs that decode and encode it.
 
-msgspec writes the schema; here it is put right where it differs from what the service really takes and sends.
+msgspec writes the schema; here it is corrected where it differs from what the service really takes and sends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 Field = tuple[str, Schema, bool]
 
 REFERENCE = "#/components/schemas/"
-# A NUL is refused everywhere (no database keeps it), so the schema of an otherwise free text says so.
+# A NUL is refused everywhere (PostgreSQL cannot store it), so the schema of an otherwise free text says so.
 NO_NUL = r"^[^\x00]*$"
 
 
@@ -45,7 +45,7 @@ class Schemas:
         return self._by_name[name]
 
     def unfold(self, names: Iterable[str]) -> dict[str, list[Field]]:
-        """The fields of structs that are lists of parameters on the wire, and therefore no components."""
+        """Returns the fields of structs that are lists of parameters on the wire, and removes these from the components."""
         unfolded: dict[str, list[Field]] = {}
         for name in names:
             struct = resolve(self._by_name[name], self.components)
@@ -69,14 +69,14 @@ class Schemas:
 
 
 def resolve(schema: Schema, components: Mapping[str, Schema]) -> Schema:
-    """The schema itself, where it only points to a component."""
+    """Returns the component that the schema refers to, or the schema itself."""
     while "$ref" in schema:
         schema = components[schema["$ref"].removeprefix(REFERENCE)]
     return schema
 
 
 def without_null(schema: Schema) -> Schema:
-    """As a parameter takes it: there, or left out, but never null."""
+    """Returns the schema of a parameter, which may be left out but is never null."""
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     plain = {name: value for name, value in schema.items() if name != "anyOf" and (name, value) != ("default", None)}
     if len(options) == 1:
@@ -120,7 +120,7 @@ def _make_number(schema: Schema, *, asked: bool) -> None:
 
 
 def _promise_every_field(component: Schema) -> None:
-    """An answer always holds a field that has a default; only the request may leave one out."""
+    """An answer always contains a field that has a default; only a request may leave it out."""
     required = set(component.get("required", ()))
     for name, schema in component.get("properties", {}).items():
         if "default" in schema:

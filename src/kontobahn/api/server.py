@@ -41,13 +41,13 @@ from kontobahn.limits import Group, Windows
 from kontobahn.metrics import Metrics
 
 DEFAULT_QUELLE = "API"
-# Choice 6: refusals that are an answer to this very call and are kept for its repeats. The others pass (no credits, something
-# down) or are for the caller to correct, and nothing was written: the same key may be sent again.
-_KEPT_REFUSALS = (403, 404, 409)
+# Choice 6: refusals that are stored as the answer to repeats. The others are transient (no credits, something down) or for
+# the caller to correct, and nothing was written: the same key may be sent again.
+_STORED_REFUSALS = (403, 404, 409)
 
 
 class ApiDependencies(NamedTuple):
-    """What the server is put together from."""
+    """What the server is built from."""
 
     context: Context
     clock: Clock
@@ -80,7 +80,7 @@ class Api:
         exchange = Exchange(scope, self._dependencies.addresses)
         try:
             answer, headers = await self._answer(exchange, receive)
-            self._note(exchange, answer.status)
+            self._record(exchange, answer.status)
             if answer.media_type:
                 await send_file(send, answer, headers)
             else:
@@ -94,7 +94,7 @@ class Api:
                 self._idle.set()
 
     async def finish_running(self, seconds: float) -> None:
-        """Wait for the calls that run."""
+        """Waits for running calls to end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -170,7 +170,7 @@ class Api:
         claim, context = call.claim, call.context
         try:
             if call.price and not endpoint.cost:
-                # Free by the contract, priced by a setting: its handler knows of no charge.
+                # Free by the contract, priced by a setting: its handler does not charge.
                 async with call.charge():
                     answer = await endpoint.handler(call, **arguments)
             else:
@@ -192,17 +192,17 @@ class Api:
         assert call.claim is not None
         context = call.context
         try:
-            if isinstance(error, KontobahnError) and error.status in _KEPT_REFUSALS and error.is_final:
+            if isinstance(error, KontobahnError) and error.status in _STORED_REFUSALS and error.is_final:
                 stored = StoredAnswer(error.status, error_body(error, call.request_id))
                 await context.db.write(idempotency.complete, context.vault, call.claim, stored)
             else:
                 await context.db.write(idempotency.abandon, call.claim)
         except KontobahnError as trouble:
-            # Its lease runs out by itself.
+            # Its lease will expire.
             log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(trouble))
 
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
-        """Find the principal; the refusal is kept until the request has been counted."""
+        """Finds the principal. Returns the refusal, to be raised once the request has been counted."""
         key = exchange.header(b"x-api-key")
         bearer = exchange.header(b"authorization")
         wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
@@ -216,7 +216,7 @@ class Api:
         except Unauthorized as refusal:
             return refusal
         except Unavailable:
-            # Nobody can be recognised now, but the request still counts.
+            # Nobody can be authenticated now, but the request still counts.
             await self._count(exchange)
             raise
         return None
@@ -280,7 +280,7 @@ class Api:
             headers.append((b"x-credits-charged", b"%d" % (exchange.call.charged if exchange.call else 0)))
         return headers
 
-    def _note(self, exchange: Exchange, status: int) -> None:
+    def _record(self, exchange: Exchange, status: int) -> None:
         name = exchange.endpoint.name if exchange.endpoint else "unknown"
         charged = exchange.call.charged if exchange.call else 0
         seconds = time.perf_counter() - exchange.started

@@ -16,11 +16,11 @@ from kontobahn.metrics import Metrics
 
 def system_routes(db: Database, metrics: Metrics, openapi: Callable[[], bytes]) -> list[Route]:
     async def healthz(request: Request) -> Response:
-        """The process is alive."""
+        """Answers while the process is alive."""
         return JSONResponse({"status": "ok", "version": __version__})
 
     async def readyz(request: Request) -> Response:
-        """The process can serve: its database answers."""
+        """Answers 200 if the process can serve: its database answers."""
         try:
             await db.read(_touch)
         except Unavailable as error:

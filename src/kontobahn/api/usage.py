@@ -1,6 +1,6 @@
 """Who called what, by day and `quelle`, and when a key was last used: counted in memory, written every few seconds.
 
-Only for analytics: what a process killed at once had not written yet is lost. Money is in the credit statement.
+Only for analytics: what a killed process had not written yet is lost. What is charged is in the credit statement.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Usage:
             self._last_use[organization_id, key_id] = at
 
     async def flush(self) -> None:
-        """Write what has gathered; where the database is away, keep it for the next time."""
+        """Writes what has been counted. If the database is unavailable, keeps it for the next time."""
         counts, last_use = self._counts, self._last_use
         if not counts and not last_use:
             return
@@ -55,7 +55,7 @@ class Usage:
 
 def _write(tx: Tx, counts: Counts, last_use: dict[tuple[str, str], int]) -> None:
     day = berlin_date(tx.now).isoformat()
-    # Sorted, so that processes writing at once take the rows in one order and cannot block each other.
+    # Sorted, so that processes writing at the same time lock the rows in one order and cannot deadlock.
     for (organization_id, endpoint, key_id, quelle), values in sorted(counts.items()):
         tx.run(
             "INSERT INTO usage_counts (organization_id, day, endpoint, api_key_id, quelle, calls, failed, credits)"

@@ -1,4 +1,4 @@
-"""From bytes to typed input and back. Strict: an unknown name is refused, and every refusal names the field.
+"""From bytes to typed input. Strict: an unknown name is refused, and every refusal names the field.
 
 Query, Body and Answer are the roots of all structs that cross the wire.
 """
@@ -23,12 +23,12 @@ from kontobahn.errors import BadRequest
 
 T = TypeVar("T")
 
-# What a pattern stands for in an error message, where a regular expression would help nobody.
+# What error messages say instead of a regular expression, which would help nobody.
 _FORMS: dict[str, str] = {}
 
 
 def form(words: str, pattern: str, **rules: Any) -> Meta:
-    """A rule on a string that is refused with “must be <words>”."""
+    """A pattern whose mismatch is refused with “must be <words>”."""
     _FORMS[pattern] = words
     return Meta(pattern=pattern, **rules)
 
@@ -73,7 +73,7 @@ class ListQuery(Query, kw_only=True):
 
 
 class OrganizationQuery(Query, kw_only=True):
-    """Something that an organisation has one of; an agency may ask for a client's."""
+    """A call about something that an organisation has one of; an agency may ask for a client's."""
 
     organization_id: (
         Annotated[Uuid, Meta(description="Agency keys: whose it is; the key's own organisation when left out.")] | None
@@ -108,7 +108,7 @@ class Download(NamedTuple):
 
 
 class RawBody(NamedTuple):
-    """A request as it came, for a handler that checks a signature over it. Header names are in lower case."""
+    """A request as it came, for a handler that checks its signature. Header names are in lower case."""
 
     headers: Mapping[str, str]
     content: bytes
@@ -144,8 +144,8 @@ class QueryDecoder:
 
     def __init__(self, struct: type[Query]) -> None:
         self._struct = struct
-        shape.type_info(struct)  # a rule that cannot hold is found at the declaration, not at the first call
-        # Looked up once: msgspec reads the annotations anew each time it is asked.
+        shape.type_info(struct)  # an impossible rule is found at the declaration, not at the first call
+        # Looked up once: msgspec reads the annotations again at each call.
         self._attributes = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
         self.names = set(self._attributes)
         # Choice 1: `connectionId` and `connection_id` are the same name.
@@ -178,7 +178,7 @@ class QueryDecoder:
             query = msgspec.convert(values, self._struct, strict=False)
         except msgspec.ValidationError as error:
             _refuse(error, self._struct, "query parameter")
-        # msgspec takes the text "null" for a missing number: a filter that would silently be dropped.
+        # msgspec reads the text "null" as a missing number: the filter would silently be dropped.
         for name in values:
             if getattr(query, self._attributes[name]) is None:
                 raise BadRequest(f"The query parameter `{name}` must not be null.", field=name)
@@ -189,7 +189,7 @@ class BodyDecoder:
     def __init__(self, struct: type[Body]) -> None:
         self._struct = struct
         self._decoder = msgspec.json.Decoder(struct)
-        # Where nothing is required, nothing need be sent.
+        # If no field is required, no body need be sent.
         self.is_optional = not any(field.required for field in msgspec.structs.fields(struct))
 
     def decode(self, body: bytes) -> Body:
@@ -240,7 +240,7 @@ def _unquote(raw: bytes, where: str) -> str:
 
 
 def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
-    """Say in a sentence what msgspec says with a path."""
+    """Raises BadRequest with a sentence, from msgspec's message and path."""
     match = _AT_PATH.match(str(error))
     assert match is not None
     message, path = match[1], (match[2] or "").removeprefix(".")
@@ -308,7 +308,7 @@ def _unwrap(here: shape.Type) -> shape.Type:
 
 
 def _refuse_nul(decoded: Any, body: bytes) -> None:
-    """NUL is a legal JSON escape, but no text a database keeps."""
+    """NUL is a legal escape in JSON, but PostgreSQL cannot store it in a text."""
     if rb"\u0000" not in body:
         return
     path = _find_nul(msgspec.to_builtins(decoded), "")

@@ -28,7 +28,7 @@ from kontobahn.errors import SetupError, Unavailable
 from kontobahn.settings import Settings
 from kontobahn.vault import key_file, open_vault
 
-PAGES_A_STEP = 2_000
+PAGES_PER_STEP = 2_000
 _MANIFEST, _SQLITE, _POSTGRES, _KEY = "manifest.json", "kontobahn.sqlite3", "kontobahn.pgdump", "secret.key"
 
 
@@ -50,7 +50,7 @@ def backup(
     """
     settings = read_settings(data)
     if file.exists():
-        raise SetupError(f"{file} exists already; a backup never overwrites one.")
+        raise SetupError(f"{file} exists already; a backup never overwrites a file.")
     open_vault(settings)
     with tempfile.TemporaryDirectory(prefix=".kontobahn-backup-", dir=file.absolute().parent) as folder:
         staging = Path(folder)
@@ -63,9 +63,9 @@ def backup(
         (staging / _MANIFEST).write_bytes(msgspec.json.encode(manifest))
         archive = staging / "archive"
         _pack(archive, staging, [_MANIFEST, *sums])
-        os.link(archive, file)  # refuses to replace a file that has come up meanwhile
+        os.link(archive, file)  # fails if the file has been created meanwhile
     facts = {"file": str(file), "bytes": file.stat().st_size, "holds_key_file": _KEY in sums}
-    warning = "" if _KEY in sums else " The secret key is a setting here and is not in it: keep it apart."
+    warning = "" if _KEY in sums else " The secret key is a setting here and is not included: keep it separately."
     say(
         facts,
         f"{file} is written ({facts['bytes']} bytes). It opens every stored secret: keep it safe.{warning}",
@@ -89,7 +89,7 @@ def restore(
         staging = Path(folder)
         manifest = _unpack(file, staging)
         if (manifest.engine == "postgres") != settings.on_postgres:
-            raise SetupError(f"{file} holds a {manifest.engine} database, and these settings are for the other engine.")
+            raise SetupError(f"{file} holds a {manifest.engine} database, but these settings are for the other engine.")
         if settings.on_postgres:
             _restore_postgres(settings, staging / _POSTGRES, force=force)
         else:
@@ -120,7 +120,7 @@ def _copy_sqlite(settings: Settings, target: Path) -> None:
         source.execute("BEGIN")
         source.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
         with progress_bar("Copying the database") as advance:
-            source.backup(copy, pages=PAGES_A_STEP, progress=lambda _, left, total: advance(total - left, total))
+            source.backup(copy, pages=PAGES_PER_STEP, progress=lambda _, left, total: advance(total - left, total))
         if copy.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise SetupError("The copy of the database is damaged; run `kontobahn doctor`.")
     except sqlite3.Error as error:
@@ -149,7 +149,7 @@ def _place_sqlite(settings: Settings, source: Path, *, force: bool) -> None:
 
 
 def _refuse_if_in_use(path: Path) -> None:
-    """Leaving write-ahead mode needs the database for oneself, so it tells whether anybody else has it open."""
+    """Leaving write-ahead mode needs exclusive access, so it fails if another process has the database open."""
     connection = sqlite3.connect(path, timeout=0.2, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = DELETE")

@@ -41,7 +41,7 @@ class Installation(NamedTuple):
 
     @property
     def demo_organization_id(self) -> str | None:
-        """Whom commands mean in a demo installation when they say nobody."""
+        """The organisation that commands use in a demo installation if none is named."""
         facts = read_facts(facts_path(self.settings))
         return facts["organization_id"] if facts else None
 
@@ -54,7 +54,7 @@ def read_settings(data: str | None, **overrides: Any) -> Settings:
 
 @contextmanager
 def installation(data: str | None) -> Iterator[Installation]:
-    """The database and the key of this installation, brought up to date."""
+    """Opens the database, brings it up to date, and opens the key."""
     settings = read_settings(data)
     if not settings.on_postgres and not settings.sqlite_path.exists():
         raise SetupError(
@@ -70,7 +70,7 @@ def installation(data: str | None) -> Iterator[Installation]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error; call it with what is done and the total."""
+    """Shows a bar on standard error. Yields a function to call with what is done and the total."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -80,7 +80,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def choose_organization(tx: Tx, organization_id: str | None, fallback: str | None = None) -> Organization:
-    """The one asked for, by id or exact name; else the demo's, or the only one there is."""
+    """Returns the organisation asked for, by id or exact name; otherwise the demo's, or the only one."""
     known = organizations.all_organizations(tx)
     if organization_id is not None:
         for organization in known:
@@ -91,7 +91,7 @@ def choose_organization(tx: Tx, organization_id: str | None, fallback: str | Non
         if organization.id == fallback:
             return organization
     if len(known) != 1:
-        raise NotFound(f"There are {len(known)} organisations: say which with --organization ID.")
+        raise NotFound(f"There are {len(known)} organisations: choose one with --organization ID.")
     return known[0]
 
 
@@ -116,7 +116,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     console = Console()
     if not console.is_terminal:
-        console.width = 300  # a pipe has no width; wrapping there would only tear values apart
+        console.width = 300  # a pipe has no width, and wrapping would break values
     console.print(table)
 
 

@@ -22,8 +22,8 @@ from kontobahn.mobility.invoices import verify as invoice_verify
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
 
-LEAST_FREE_BYTES = 1024**3
-MOST_CLOCK_DIFFERENCE_SECONDS = 5
+MIN_FREE_BYTES = 1024**3
+MAX_CLOCK_DIFFERENCE_SECONDS = 5
 _MARKS = {"ok": "✓", "warning": "!", "failed": "✗"}
 
 
@@ -100,7 +100,7 @@ def _permissions(settings: Settings) -> Iterator[Finding]:
     try:
         open_vault(settings)
     except KontobahnError as error:
-        yield Finding("secret key", "failed", str(error), "Restore the key from a backup, or mend its mode.")
+        yield Finding("secret key", "failed", str(error), "Restore the key from a backup, or correct its mode.")
         return
     where = "setting secret_key" if settings.secret_key else str(key_file(settings))
     yield Finding("secret key", "ok", f"{where}; without it no key or stored secret can be read", "Back it up.")
@@ -114,7 +114,7 @@ def _disk(settings: Settings) -> Iterator[Finding]:
         return
     usage = shutil.disk_usage(settings.data_dir)
     text = f"{usage.free / 1024**3:.1f} GiB of {usage.total / 1024**3:.1f} GiB free"
-    if usage.free < LEAST_FREE_BYTES:
+    if usage.free < MIN_FREE_BYTES:
         yield Finding(
             "disk", "failed", text, "Make room: when the disk is full, calls answer 503 and nothing is written."
         )
@@ -145,7 +145,7 @@ def _redis(settings: Settings) -> Iterator[Finding]:
     try:
         Redis.from_url(settings.redis_url, socket_timeout=2, socket_connect_timeout=2).ping()
     except (RedisError, ValueError) as error:
-        yield Finding("redis", "failed", str(error), "Start Redis, or mend the setting redis_url.")
+        yield Finding("redis", "failed", str(error), "Start Redis, or correct the setting redis_url.")
     else:
         yield Finding("redis", "ok", "answers")
 
@@ -163,7 +163,7 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
     yield Finding("database", "ok", "PostgreSQL answers, up to date" if settings.on_postgres else "SQLite, up to date")
     if settings.on_postgres:
         difference = abs(db.read_now(_database_seconds) - time.time())
-        if difference > MOST_CLOCK_DIFFERENCE_SECONDS:
+        if difference > MAX_CLOCK_DIFFERENCE_SECONDS:
             yield Finding(
                 "clock", "failed", f"{difference:.0f} s away from the database's clock", "Run an NTP service on both."
             )

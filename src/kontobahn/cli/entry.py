@@ -1,4 +1,4 @@
-"""Puts the commands together and turns errors into one sentence and an honest exit code."""
+"""Collects the commands, and turns errors into one sentence and an exit code."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def create(
     Example: kontobahn keys create --name n8n --expires 365d
     """
     if role not in ROLES:
-        raise typer.BadParameter(f"“{role}” is no role: member, admin or owner.")
+        raise typer.BadParameter(f"“{role}” is not a role: member, admin or owner.")
     expires_at = parse_expiry(expires, SystemClock().now())
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
@@ -83,7 +83,7 @@ def rotate(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replace a key's secret; the old one works on for the overlap.
+    """Replace a key's secret; the old one keeps working for the overlap.
 
     Example: kontobahn keys rotate 0193… --overlap 1h
     """
@@ -98,7 +98,7 @@ def rotate(
 
 @app.command("revoke")
 def revoke(key_id: KeyArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """End a key at once, in every process within a second."""
+    """End a key, in every process within a second."""
     with installation(data) as here:
         old = here.db.read_now(keys.find, key_id)
         key = here.db.write_now(keys.revoke, old.organization_id, key_id, audit.COMMAND_LINE)
@@ -114,6 +114,6 @@ def _show_once(new: NewKey, *, as_json: bool) -> None:
     }
     say(
         facts,
-        f"{new.secret}\n\nKeep it now: it is not stored and cannot be shown again. Its id is {new.key.id}.",
+        f"{new.secret}\n\nSave it now: it is not stored and cannot be shown again. Its id is {new.key.id}.",
         as_json=as_json,
     )

@@ -1,6 +1,6 @@
 """`kontobahn listen`: follows the log of events over the API and forwards each as the service would deliver it.
 
-For people without a public address: it runs beside their receiver, needs nothing but a key, and survives the service's restarts.
+For developers without a public address: it runs beside their receiver, needs only a key, and survives restarts of the service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class LoggedEvent(msgspec.Struct):
-    """What the log says of an event; the parts of its body as they were written, so that they can be put together again."""
+    """An event of the log; the parts of its body as they were written, so that it can be reassembled exactly."""
 
     id: str
     subject: str
@@ -93,13 +93,13 @@ def listen(
         raise SetupError(str(error)) from None
 
     async def main() -> int:
-        """Forward until there is no more to be forwarded; the answer counts what the receiver did not take."""
+        """Forwards until there is nothing more to forward. Returns how many events the receiver did not accept."""
         client = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn listen")
         source = Source(client, url.rstrip("/"), key)
         seen = failed = 0
         try:
             cursor = "0" if from_start else await _end_of_log(source)
-            # Only now: what happens from here on is forwarded.
+            # Printed only now: every event from here on is forwarded.
             _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}", aside=as_json)
             async for event in _events(source, cursor, once=once):
                 failed += not await _forward(client, forward_to, signing_key, event, as_json=as_json)
@@ -120,7 +120,7 @@ def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, s
     facts = read_facts(facts_path(read_settings(data))) or {}
     key = key or facts.get("api_key")
     if not key:
-        raise SetupError("Which key? Say it with --key, or in KONTOBAHN_API_KEY.")
+        raise SetupError("There is no API key: pass --key, or set KONTOBAHN_API_KEY.")
     return url or facts.get("base_url") or "http://127.0.0.1:8080", key
 
 
@@ -161,7 +161,7 @@ async def _events(source: Source, cursor: str, *, once: bool) -> AsyncIterator[L
 
 
 async def _page(source: Source, query: str) -> Page:
-    """A page of the log, asked for again and again where the service is away."""
+    """Returns a page of the log; tries again for as long as the service is unavailable."""
     pause = 0.5
     while True:
         try:
@@ -176,13 +176,13 @@ async def _page(source: Source, query: str) -> Page:
                 return msgspec.json.decode(reply.content, type=Page)
             why = _why(reply)
             pause = max(pause, float(reply.headers.get("Retry-After", 0)))
-        print(f"kontobahn: the service is away ({why}); trying again in {pause:g} s", file=sys.stderr)
+        print(f"kontobahn: the service is unavailable ({why}); trying again in {pause:g} s", file=sys.stderr)
         await asyncio.sleep(pause)
         pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
 
 def _why(reply: Reply) -> str:
-    """What the service said, where waiting helps."""
+    """Returns what the service said if waiting helps; raises it otherwise."""
     try:
         body: dict[str, Any] = msgspec.json.decode(reply.content, type=dict)
     except msgspec.DecodeError:

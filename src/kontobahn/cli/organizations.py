@@ -1,4 +1,4 @@
-"""`kontobahn organizations`: whom data and credits belong to."""
+"""`kontobahn organizations`: the owners of data and credits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from kontobahn.access import audit, organizations
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, say, say_table
 
-app = typer.Typer(no_args_is_help=True, help="Organisations: whom data and credits belong to.")
+app = typer.Typer(no_args_is_help=True, help="Organisations: the owners of data and credits.")
 
 
 @app.command("create")

@@ -25,7 +25,7 @@ MIN_PASSWORD_LENGTH = 12
 
 @app.command("create")
 def create(
-    email: Annotated[str, typer.Option("--email", help="E-mail address, the name to sign in with.")],
+    email: Annotated[str, typer.Option("--email", help="E-mail address to sign in with.")],
     name: Annotated[str, typer.Option("--name", help="Name of the person.")],
     password: Annotated[
         str,
@@ -43,7 +43,7 @@ def create(
     Example: kontobahn users create --email erika@muster.example --name "Erika Muster"
     """
     if role not in ROLES:
-        raise typer.BadParameter(f"“{role}” is no role: owner, admin or member.")
+        raise typer.BadParameter(f"“{role}” is not a role: owner, admin or member.")
     if len(password) < MIN_PASSWORD_LENGTH:
         raise typer.BadParameter(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
     password_hash = users.hash_password(password)

@@ -18,7 +18,7 @@ __all__ = ["Database", "Row", "Tx", "open_database"]
 
 
 def open_database(settings: Settings, clock: Clock) -> Database:
-    """The database of these settings, as it is; `migrate` brings it up to date."""
+    """Opens the database of these settings, as it is; `migrate` brings it up to date."""
     if settings.on_postgres:
         from kontobahn.db.postgres import PostgresEngine
 

@@ -19,30 +19,30 @@ class Tx(Protocol):
     def now(self) -> int: ...
 
     def one(self, sql: str, *params: Any) -> Row | None:
-        """The first row, or None."""
+        """Returns the first row, or None."""
 
     def all(self, sql: str, *params: Any) -> list[Row]:
-        """Every row."""
+        """All rows."""
 
     def run(self, sql: str, *params: Any) -> int:
-        """Execute, and count the rows touched."""
+        """Executes the statement, and returns how many rows it touched."""
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute once for each row of parameters."""
+        """Executes the statement once for each row of parameters."""
 
     def lock(self, *names: str) -> None:
-        """Wait until no other transaction holds this name; held to the end of the transaction.
+        """Takes the lock of this name until the end of the transaction; waits while another transaction holds it.
 
-        PostgreSQL runs units at READ COMMITTED, so a unit that decides on what it has read takes the lock first. SQLite has
+        PostgreSQL runs units at READ COMMITTED, so a unit that decides by what it has read takes the lock first. SQLite has
         one writer and needs none.
         """
 
     def notify(self, channel: str) -> None:
-        """When this transaction has committed, tell those in this process that listen (`Database.listen`)."""
+        """Calls the listeners of this process (`Database.listen`) once this transaction has committed."""
 
 
 class Unit:
-    """A function waiting for its turn, and the promise of its result."""
+    """A queued function, and the promise of its result."""
 
     __slots__ = ("args", "fn", "kwargs", "notices", "promise")
 
@@ -51,7 +51,7 @@ class Unit:
         self.args = args
         self.kwargs = kwargs
         self.promise = promise
-        # The channels to tell once it has committed.
+        # The channels to notify once it has committed.
         self.notices: set[str] | None = None
 
     def notify(self, channel: str) -> None:
@@ -64,20 +64,20 @@ class Promise(Protocol):
     def settle(self, result: Any, error: BaseException | None) -> None: ...
 
     def settle_here(self, result: Any, error: BaseException | None) -> None:
-        """The same from the thread that waits."""
+        """The same, from the waiting thread itself."""
 
 
 class Engine(Protocol):
     """SQLite or PostgreSQL."""
 
     name: str
-    # Whom to tell of a committed unit's notices, by channel.
+    # Called after a commit that notified the channel.
     listeners: dict[str, list[Callable[[], None]]]
 
     def submit(self, unit: Unit, *, write: bool) -> None: ...
 
     def read_inline(self, unit: Unit) -> None:
-        """Like a submitted read, for one so short that handing it to another thread may cost more than itself."""
+        """Like a submitted read, for one so short that handing it to another thread may cost more than the read."""
 
     def close(self) -> None: ...
 
@@ -89,7 +89,7 @@ def notify_listeners(listeners: dict[str, list[Callable[[], None]]], unit: Unit)
 
 
 class _LoopPromise:
-    """Settles a future of an event loop from another thread."""
+    """Settles an event loop's future from another thread."""
 
     __slots__ = ("future", "loop")
 
@@ -101,7 +101,7 @@ class _LoopPromise:
         try:
             self.loop.call_soon_threadsafe(self.settle_here, result, error)
         except RuntimeError:
-            pass  # the loop has gone, and with it whoever waited
+            pass  # the loop is closed, so nobody waits any more
 
     def settle_here(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
@@ -116,7 +116,7 @@ Outcome = tuple[Unit, Any, BaseException | None]
 
 
 def settle_all(outcomes: list[Outcome]) -> None:
-    """Settle what was done together, waking each event loop once."""
+    """Settles the units of one commit, waking each event loop once."""
     of_loop: dict[asyncio.AbstractEventLoop, list[tuple[_LoopPromise, Any, BaseException | None]]] = {}
     for unit, result, error in outcomes:
         promise = unit.promise
@@ -128,7 +128,7 @@ def settle_all(outcomes: list[Outcome]) -> None:
         try:
             loop.call_soon_threadsafe(_settle_promises, settled)
         except RuntimeError:
-            pass  # the loop has gone, and with it whoever waited
+            pass  # the loop is closed, so nobody waits any more
 
 
 def _settle_promises(settled: list[tuple[_LoopPromise, Any, BaseException | None]]) -> None:
@@ -162,22 +162,22 @@ class Database:
         return await self._on_loop(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
 
     async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A read of a few rows by their key. SQLite does it here and now; on PostgreSQL it is a read like any other."""
+        """Reads a few rows by their key. SQLite does so on this thread; on PostgreSQL it is a read like any other."""
         promise = _LoopPromise(asyncio.get_running_loop())
         self.engine.read_inline(Unit(fn, args, kwargs, promise))
         return await promise.future  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for callers without an event loop: commands and tests."""
+        """`read` for callers without an event loop: commands and tests."""
         return self._in_thread(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
 
     def write_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._in_thread(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
 
     def listen(self, channel: str, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call the listener, from another thread, after each commit that notified the channel; the answer ends it.
+        """Calls the listener, from another thread, after each commit that notified the channel. Returns what ends it.
 
-        It hears of this process only: whoever works for several looks from time to time as well.
+        It hears of commits of this process only; those of other processes must be polled for.
         """
         heard = self.engine.listeners.setdefault(channel, [])
         heard.append(listener)

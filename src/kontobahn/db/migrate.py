@@ -1,8 +1,7 @@
 """Brings a database up to date: ordered SQL files, each applied once, with its checksum remembered.
 
-``NNNN_name.sql`` runs on both engines (for SQLite the column types are spelled its way, and tables are made
-STRICT and kept in the order of their primary key);
-``NNNN_name.sqlite.sql`` and ``NNNN_name.postgres.sql`` are the two forms of one step that cannot be said in common.
+``NNNN_name.sql`` runs on both engines (for SQLite the column types are replaced by its own, and tables are made STRICT and
+WITHOUT ROWID); ``NNNN_name.sqlite.sql`` and ``NNNN_name.postgres.sql`` are the two forms of one step that needs different SQL.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def known_migrations(engine: str) -> list[Migration]:
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply what is missing, all of it or nothing; the answer names what was applied."""
+    """Applies what is missing, all of it or nothing, and returns the names."""
     return database.write_now(_apply_missing, database.engine.name, known_migrations(database.engine.name))
 
 
 def pending(database: Database) -> list[str]:
-    """What `migrate` would apply; refuses a database that this version does not know."""
+    """Returns what `migrate` would apply. Raises SetupError if the database was used by a newer version."""
     return [step.name for step in database.write_now(_missing, known_migrations(database.engine.name))]
 
 

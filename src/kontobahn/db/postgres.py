@@ -1,7 +1,7 @@
 """The PostgreSQL engine: a fixed set of threads, each with its own connection, serving one queue of units.
 
 Writes run at READ COMMITTED (units lock what they decide on, see Tx.lock) and are re-run on a deadlock or conflict;
-reads run on a REPEATABLE READ snapshot. A lost connection is opened anew for the next unit, so the service recovers without
+reads run on a REPEATABLE READ snapshot. A lost connection is reopened for the next unit, so the service recovers without
 a restart.
 """
 
@@ -59,7 +59,7 @@ _LOADERS: dict[int, Callable[[bytes], Any]] = {
 
 @lru_cache(maxsize=4096)
 def to_psycopg(sql: str) -> str:
-    """``?`` is our parameter mark on both engines; psycopg wants %s."""
+    """``?`` marks a parameter on both engines; psycopg wants %s."""
     return sql.replace("%", "%%").replace("?", "%s")
 
 
@@ -70,10 +70,10 @@ def to_numbered(sql: str) -> bytes:
     return (first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))).encode()
 
 
-class Session:
-    """A connection used at the level of libpq: each statement is prepared once, and goes out and comes back as text.
+class PostgresSession:
+    """A connection used at the level of libpq: each statement is prepared once, and values travel as text.
 
-    psycopg's cursors cost two thirds as much again of the processor, and the threads share one.
+    psycopg's cursors need two thirds more processor time, and all threads share one interpreter.
     """
 
     __slots__ = ("_pgconn", "_prepared", "connection")
@@ -127,7 +127,7 @@ def _rows(result: PGresult, count: int) -> list[Row]:
 class PostgresTx:
     __slots__ = ("_session", "notify", "now")
 
-    def __init__(self, session: Session, now: int, unit: Unit) -> None:
+    def __init__(self, session: PostgresSession, now: int, unit: Unit) -> None:
         self._session = session
         self.now = now
         self.notify = unit.notify
@@ -190,7 +190,7 @@ class PostgresEngine:
             thread.join()
 
     def _serve(self) -> None:
-        session: Session | None = None
+        session: PostgresSession | None = None
         while (work := self._units.get()) is not None:
             unit, write = work
             try:
@@ -205,15 +205,15 @@ class PostgresEngine:
         if session is not None:
             session.connection.close()
 
-    def _ready_session(self, session: Session | None, *, write: bool) -> Session:
-        """A connection with the transaction begun; opened anew where the old one was lost while nobody used it."""
+    def _ready_session(self, session: PostgresSession | None, *, write: bool) -> PostgresSession:
+        """Returns a connection with the transaction begun; a new one if the old one was lost while idle."""
         if session is not None and not session.connection.closed:
             try:
                 session.command(_BEGIN[write])
                 return session
             except psycopg.OperationalError:
                 session.connection.close()
-        session = Session(
+        session = PostgresSession(
             psycopg.connect(
                 self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS, application_name="kontobahn"
             )
@@ -222,7 +222,7 @@ class PostgresEngine:
         session.command(_BEGIN[write])
         return session
 
-    def _run(self, session: Session, unit: Unit, *, write: bool) -> Any:
+    def _run(self, session: PostgresSession, unit: Unit, *, write: bool) -> Any:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 result = unit.fn(PostgresTx(session, self._clock.now(), unit), *unit.args, **unit.kwargs)
@@ -240,7 +240,7 @@ class PostgresEngine:
 
 
 def translate_error(error: BaseException) -> BaseException:
-    """Trouble that passes by itself becomes 503; everything else stays what it is."""
+    """Transient trouble becomes 503; any other error stays what it is."""
     if isinstance(error, (*_CONFLICTS, *_UNAVAILABLE, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"PostgreSQL: {type(error).__name__}: {error}")
     if isinstance(error, psycopg.OperationalError) and not isinstance(error, pg.QueryCanceled):

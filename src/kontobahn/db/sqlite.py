@@ -1,7 +1,7 @@
 """The embedded engine: one writer thread with group commit, a few reader threads on write-ahead-log snapshots.
 
-Units that wait at the same moment share one durable commit, each in its own savepoint: a unit that fails leaves its
-neighbours untouched and its caller with its own error.
+Units that are waiting at the same time share one durable commit, each in its own savepoint: a unit that fails does not
+affect the others, and only its own caller gets the error.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SqliteEngine:
         (self._writes if write else self._reads).put(unit)
 
     def read_inline(self, unit: Unit) -> None:
-        """Read on the caller's own thread: two thread switches cost several times what a look at a few rows does."""
+        """Reads on the caller's own thread: two thread switches cost several times what reading a few rows does."""
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
             return
@@ -92,7 +92,7 @@ class SqliteEngine:
             unit.promise.settle_here(*self._read_snapshot(self._inline_reader, unit))
 
     def close(self) -> None:
-        """Finish what waits, then let go."""
+        """Finishes what is queued, then closes."""
         if self._closed:
             return
         self._closed = True
@@ -142,7 +142,7 @@ class SqliteEngine:
         connection.close()
 
     def _commit_together(self, connection: sqlite3.Connection, batch: list[Unit]) -> list[Unit]:
-        """Run the units in one transaction; the answer is those that still have to be run."""
+        """Runs the units in one transaction, and returns those that still have to be run."""
         outcomes: list[Outcome] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -194,8 +194,8 @@ class SqliteEngine:
 
 
 def _create_private(path: Path) -> None:
-    """Make the file before SQLite does: the books are nobody else's to read."""
-    # Never opened when it is there: closing a file drops the locks that SQLite holds on it in the same process.
+    """Creates the file before SQLite does, so that nobody else can read it."""
+    # Never opened if it exists: closing a file drops the locks that SQLite holds on it in the same process.
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -205,7 +205,7 @@ def _create_private(path: Path) -> None:
 
 
 def _translate_error(error: BaseException) -> BaseException:
-    """Trouble that passes by itself becomes 503; everything else stays what it is."""
+    """Transient trouble becomes 503; any other error stays what it is."""
     if isinstance(error, sqlite3.OperationalError):
         text = str(error).lower()
         if any(word in text for word in _TRANSIENT):

@@ -1,6 +1,6 @@
-"""The demo: a small world to try everything on. Made once in a data directory; its facts are in DATA/demo.json.
+"""The demo: organisations with data to try everything on. Made once in a data directory; its facts are in DATA/demo.json.
 
-Each area adds its own part to what `build` makes and its own object to the facts.
+Each area adds its part to what `build` makes, and its object to the facts.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def facts_path(settings: Settings) -> Path:
 
 
 def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any]:
-    """The demo's facts; makes the demo where this database has none."""
+    """Returns the demo's facts; makes the demo if this database has none."""
     known = read_facts(facts_path(settings))
-    if known and db.read_now(_is_there, known["organization_id"]):
+    if known and db.read_now(_exists, known["organization_id"]):
         return known
     password = secrets.token_urlsafe(12)
     context = make_context(settings, db, vault, SystemClock())
@@ -48,13 +48,13 @@ def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any
 
 
 def write_facts(settings: Settings, facts: dict[str, Any]) -> None:
-    """Whole or not at all, readable by the owner alone: the file holds keys."""
+    """Written whole or not at all, and readable by its owner only: the file holds keys."""
     path = facts_path(settings)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n")
-    aside.replace(path)
+    temporary.replace(path)
 
 
 def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[str, Any]:
@@ -104,5 +104,5 @@ def read_facts(path: Path) -> dict[str, Any] | None:
     return facts if "organization_id" in facts else None
 
 
-def _is_there(tx: Tx, organization_id: str) -> bool:
+def _exists(tx: Tx, organization_id: str) -> bool:
     return tx.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is not None
