@@ -14,7 +14,7 @@ import msgspec
 from kontobahn.clock import SECOND
 from kontobahn.sandbox_bank import store
 from kontobahn.sandbox_bank.adapter import move_clock
-from kontobahn.sandbox_bank.store import Connection
+from kontobahn.sandbox_bank.store import SandboxConnection
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import Organization, Service
 
@@ -25,28 +25,28 @@ T = TypeVar("T")
 class Visitor:
     def __init__(self, service: Service) -> None:
         self.service = service
-        # Follows no redirect by itself.
+        # Follows no redirect.
         self.browser = service.http
 
     # --- The bank
 
-    def pump(self) -> int:
-        """Let the bank do what is due and deliver its news."""
-        return int(self.service.run(self.service.application.sandbox.pump.run()))
+    def deliver(self) -> int:
+        """Lets the bank do what is due and deliver its reports."""
+        return int(self.service.run(self.service.application.sandbox.sender.run()))
 
     def at_bank(self, fn: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Something happens at the bank, and it tells so."""
+        """Makes something happen at the bank, and lets it report that."""
         done = self.service.db.write_now(fn, *args, **options)
-        self.pump()
+        self.deliver()
         return done
 
     def later(self, seconds: int) -> None:
         """Time passes at the bank, not here."""
         self.at_bank(lambda tx: move_clock(tx, store.ahead(tx) + seconds * SECOND))
 
-    def connection(self) -> Connection:
+    def connection(self) -> SandboxConnection:
         """The bank's side of the latest connection."""
-        return self.service.db.read_now(store.connections)[-1]
+        return self.service.db.read_now(store.open_connections)[-1]
 
     # --- Its pages
 
@@ -69,7 +69,7 @@ class Visitor:
         self, owner: Organization, user: str = "demo", bank: str = "musterbank", api: str = "partner",
         accounts: tuple[int, ...] = (0, 1, 2), **body: Any,
     ) -> dict[str, Any]:  # fmt: skip
-        """All the way; the connection as the service has it then."""
+        """Goes all the way, and returns the connection as the service shows it."""
         started = self.start(owner, api, provider_code=bank, **body)
         self.finish(started["connect_url"], user, accounts)
         return self.shown(owner, started["pending_token"])
@@ -89,10 +89,10 @@ class Visitor:
         return connection
 
     def refresh(self, owner: Organization, connection_id: str) -> httpx.Response:
-        """A manual refresh, after the wait that the bank wants."""
+        """Asks for a manual refresh, after the wait that the bank requires."""
         self.service.clock.advance(seconds=61)
         answer = self.service.post(f"/v2/banking/connections/{connection_id}/refresh", owner.key)
-        self.pump()
+        self.deliver()
         return answer
 
     # --- Accounts, transactions and payments as the service has them
@@ -138,7 +138,7 @@ class Visitor:
 
 
 def query_of(response: httpx.Response) -> dict[str, str]:
-    """The fields of the address that somebody is sent back to."""
+    """Returns the query fields of the address that the person is sent back to."""
     location = urlsplit(response.headers["location"])
     return {name: values[0] for name, values in parse_qs(location.query).items()}
 

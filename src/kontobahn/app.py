@@ -170,7 +170,7 @@ class Application:
         if self.jobs:
             self.jobs.start()
             self.deliverer.start()
-            self.sandbox.pump.start()
+            self.sandbox.sender.start()
 
     def about_to_stop(self) -> None:
         """Lets calls that only wait for an event answer now; called before the server waits for running calls."""
@@ -183,7 +183,7 @@ class Application:
         await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
-        await self.sandbox.pump.stop()
+        await self.sandbox.sender.stop()
         await self.deliverer.stop()
         await self.outbound.close()
         if self._flusher:
@@ -235,12 +235,14 @@ class Application:
 
             from kontobahn.api.docs import docs_routes
             from kontobahn.api.system import system_routes
-            from kontobahn.sandbox_bank.pages import HostedPages
+            from kontobahn.banking.hosted import pages as hosted_pages
+            from kontobahn.sandbox_bank.pages import SandboxPages
 
             routes = [
                 *system_routes(self.db, self.metrics, self._openapi),
                 *docs_routes(self.endpoints, self.settings),
-                *HostedPages(self.db, self.sandbox.pump, self._connection_id, self._payment_id).routes(),
+                *hosted_pages.routes(),
+                *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
             ]
             self._pages = Starlette(routes=routes)
         return self._pages

@@ -21,12 +21,12 @@ from kontobahn.db import Tx
 from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
-from kontobahn.sandbox_bank import bank, deliveries, paying, store
+from kontobahn.sandbox_bank import bank, deliveries, payments, store
 from kontobahn.sandbox_bank.adapter import move_clock
 from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.people import PEOPLE
 from kontobahn.sandbox_bank.plans import CREDITOR_WORD, PLANS, amount_of
-from kontobahn.sandbox_bank.store import Account, Connection
+from kontobahn.sandbox_bank.store import SandboxAccount, SandboxConnection
 from kontobahn.sandbox_bank.texts import Booking, purpose
 
 app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fail, destroy, and move its clock.")
@@ -59,8 +59,8 @@ def _listing(tx: Tx) -> list[tuple[Any, ...]]:
     return [
         (_our_id(tx, row.ref), row.ref, row.bank_code, row.user_name, moment(row.consent_expires_at), account.name,
          account.iban, amount_text(account.balance_minor))
-        for row in store.connections(tx)
-        for account in store.accounts(tx, row.ref)
+        for row in store.open_connections(tx)
+        for account in store.accounts_of_connection(tx, row.ref)
     ]  # fmt: skip
 
 
@@ -127,9 +127,9 @@ def book(
 def _book(
     tx: Tx, wanted: str, amount_minor: int, text: str, day: date | None, is_pending: bool, end_to_end_id: str | None,
     name: str | None, is_quiet: bool,
-) -> Account:  # fmt: skip
+) -> SandboxAccount:  # fmt: skip
     account = _account(tx, wanted)
-    row = store.connection(tx, account.connection_ref)
+    row = store.find_connection(tx, account.connection_ref)
     assert row is not None
     extra = {"additional": "Gutschrift" if amount_minor > 0 else "Überweisung"}
     if name:
@@ -157,7 +157,7 @@ def post_pending(connection: ConnectionArgument = "", data: DataOption = None, a
 @app.command("refresh")
 def refresh(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
     """Let the bank say unasked that there is news."""
-    _at_connection(data, connection, bank.tell_news, "has said that there is news", as_json)
+    _at_connection(data, connection, bank.notify_new_data, "has said that there is news", as_json)
 
 
 @app.command("expire-consent")
@@ -180,11 +180,11 @@ def fail(
     Example: kontobahn sandbox fail --error-class InvalidCredentials
     """
 
-    def happen(tx: Tx, row: Connection) -> None:
+    def happen(tx: Tx, row: SandboxConnection) -> None:
         if at_refresh:
             bank.fail_next_refresh(tx, row, error_class, message)
         else:
-            bank.tell_failure(tx, error_class, message or "", ref=row.ref, pending_token=None)
+            bank.notify_failure(tx, error_class, message or "", ref=row.ref, pending_token=None)
 
     _at_connection(data, connection, happen, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
 
@@ -196,7 +196,7 @@ def destroy(connection: ConnectionArgument = "", data: DataOption = None, as_jso
 
 
 def _at_connection(data: str | None, wanted: str, happen: Any, what: str, as_json: bool) -> None:
-    def work(tx: Tx) -> Connection:
+    def work(tx: Tx) -> SandboxConnection:
         row = _connection(tx, wanted)
         happen(tx, row)
         return row
@@ -231,11 +231,11 @@ def payment(
     say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
 
 
-def _set_status(tx: Tx, payment_id: str, status: str, raw: str) -> paying.Payment:
-    row = paying.by_any_name(tx, payment_id)
+def _set_status(tx: Tx, payment_id: str, status: str, raw: str) -> payments.SandboxPayment:
+    row = payments.find_by_any_id(tx, payment_id)
     if row is None:
         raise NotFound(f"The sandbox bank has no payment “{payment_id}”.")
-    return paying.set_status(tx, row, status, raw)
+    return payments.force_status(tx, row, status, raw)
 
 
 @app.command("clock")
@@ -279,18 +279,18 @@ def deliver(
             raise SetupError("Say where the service is: set base_url or sandbox_url.")
 
         def prepare(tx: Tx) -> None:
-            deliveries.again(tx, again)
-            deliveries.hurry(tx)
+            deliveries.redeliver_latest(tx, again)
+            deliveries.make_due(tx)
 
         here.db.write_now(prepare)
 
         async def main() -> int:
-            pump = sandbox_bank(make_context(here.settings, here.db, here.vault, SystemClock())).pump
-            pump.aim_at(base_url)
+            sender = sandbox_bank(make_context(here.settings, here.db, here.vault, SystemClock())).sender
+            sender.set_base_url(base_url)
             try:
-                return await pump.run()
+                return await sender.run()
             finally:
-                await pump.stop()
+                await sender.stop()
 
         delivered = asyncio.run(main())
         left = len(here.db.read_now(deliveries.waiting))
@@ -300,23 +300,25 @@ def deliver(
 # --- Which one
 
 
-def _connection(tx: Tx, wanted: str) -> Connection:
-    known = store.connections(tx)
+def _connection(tx: Tx, wanted: str) -> SandboxConnection:
+    known = store.open_connections(tx)
     if not wanted:
         if len(known) == 1:
             return known[0]
         raise NotFound(f"There are {len(known)} connections at the sandbox bank: say which (`sandbox connections`).")
-    account = store.account(tx, wanted)
+    account = store.find_account(tx, wanted)
     for row in known:
         if wanted in (row.ref, _our_id(tx, row.ref)) or (account is not None and account.connection_ref == row.ref):
             return row
     raise NotFound(f"The sandbox bank has no connection “{wanted}”; `sandbox connections` lists them.")
 
 
-def _account(tx: Tx, wanted: str) -> Account:
-    found = store.account(tx, wanted) if wanted else None
+def _account(tx: Tx, wanted: str) -> SandboxAccount:
+    found = store.find_account(tx, wanted) if wanted else None
     if found is None and not wanted:
-        accounts = [account for row in store.connections(tx) for account in store.accounts(tx, row.ref)]
+        accounts = [
+            account for row in store.open_connections(tx) for account in store.accounts_of_connection(tx, row.ref)
+        ]
         if len(accounts) == 1:
             return accounts[0]
         raise NotFound(f"There are {len(accounts)} accounts at the sandbox bank: say which with --account.")

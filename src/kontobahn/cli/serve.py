@@ -76,13 +76,13 @@ def jobs(data: DataOption = None) -> None:
             stop = asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
-            pump = sandbox_bank(context).pump
+            sender = sandbox_bank(context).sender
             runner.start()
             deliverer.start()
-            pump.start()
+            sender.start()
             await stop.wait()
             await runner.stop()
-            await pump.stop()
+            await sender.stop()
             await deliverer.stop()
             await outbound.close()
 

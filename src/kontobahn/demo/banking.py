@@ -24,7 +24,8 @@ from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
-from kontobahn.sandbox_bank import adapter, bank, deliveries, paying, store
+from kontobahn.sandbox_bank import adapter, bank, deliveries, store
+from kontobahn.sandbox_bank import payments as sandbox_payments
 from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.people import PEOPLE
 
@@ -57,9 +58,9 @@ def build_banking(tx: Tx, context: Context, principal: Principal) -> DemoBanking
     payer.order("Kanzlei Dr. Recht", 357_00, "Honorarnote 17/2", "initiated_info_required")
     payer.order("Bueroreinigung Blitz", 226_10, "Reinigung laufender Monat", "initiated")
     # The settled payment's debit is on the account by now.
-    row = store.connection(tx, _ref(tx, principal.organization_id, connection_id))
+    row = store.find_connection(tx, _ref(tx, principal.organization_id, connection_id))
     assert row is not None
-    bank.tell_news(tx, row)
+    bank.notify_new_data(tx, row)
     _apply_deliveries(tx, context)
     return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id))
 
@@ -122,20 +123,22 @@ class _Payer:
             price=create_payment.cost, claim=None,
             cause=Cause("req_demo", create_payment.name, self._principal.key_id, "demo"),
         )  # fmt: skip
-        made = paying.create(tx, create.as_order(tx, row, self._context.settings.base_url))
+        made = sandbox_payments.create(tx, create.as_order(tx, row, self._context.settings.base_url))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
-        apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, paying.report(made)), "creation")
+        apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, sandbox_payments.report_of(made)), "creation")
         self._process(made, status)
         _apply_deliveries(tx, self._context)
         return row
 
-    def _process(self, made: paying.Payment, status: str) -> None:
+    def _process(self, made: sandbox_payments.SandboxPayment, status: str) -> None:
         tx = self._tx
         if status == "initiated":
             return
-        made = paying.signed_in(tx, made, needs_tan=True)
+        made = sandbox_payments.sign_in(tx, made, needs_tan=True)
         if status in ("settled", "authorized"):
-            made = paying.confirm(tx, paying.gave_tan(tx, made))
-            paying.advance_one(tx, made, store.bank_now(tx) + MINUTE)
+            made = sandbox_payments.confirm(tx, sandbox_payments.accept_tan(tx, made))
+            sandbox_payments.advance_one(tx, made, store.bank_now(tx) + MINUTE)
         else:
-            paying.set_status(tx, made, status, {"executed": "ACSC", "rejected": "RJCT"}.get(status, "PATC"))
+            sandbox_payments.force_status(
+                tx, made, status, {"executed": "ACSC", "rejected": "RJCT"}.get(status, "PATC")
+            )

@@ -1,4 +1,4 @@
-"""The sandbox behind the port. Its answers come from its own tables, its news by its own webhooks."""
+"""The sandbox bank behind the provider port. Its answers come from its own tables, its reports through its own webhooks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from kontobahn.banking.provider import (
 )  # fmt: skip
 from kontobahn.clock import DAY, Clock
 from kontobahn.db import Database, Tx
-from kontobahn.sandbox_bank import bank, deliveries, flows, paying, store
-from kontobahn.sandbox_bank.deliveries import Pump, Way
-from kontobahn.sandbox_bank.paying import Payment
+from kontobahn.sandbox_bank import bank, deliveries, flows, payments, store
+from kontobahn.sandbox_bank.deliveries import DeliverySender, WebhookClient
+from kontobahn.sandbox_bank.payments import SandboxPayment
 from kontobahn.sandbox_bank.plans import choose
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
@@ -33,12 +33,14 @@ class SandboxProvider:
     name = NAME
     debit_settles = False
 
-    def __init__(self, db: Database, vault: Vault, settings: Settings, clock: Clock, way: Way) -> None:
+    def __init__(self, db: Database, vault: Vault, settings: Settings, clock: Clock, client: WebhookClient) -> None:
         self._db = db
         self._clock = clock
         self._key = vault.derive("sandbox webhooks")
         self._base_url = settings.base_url
-        self.pump = Pump(db, clock, self._key, settings.sandbox_url or settings.base_url, way, advance, is_due)
+        self.sender = DeliverySender(
+            db, clock, self._key, settings.sandbox_url or settings.base_url, client, advance, is_due
+        )
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         token = secrets.token_urlsafe(32)
@@ -57,23 +59,23 @@ class SandboxProvider:
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
         creation = choose(order.creditor_name, order.amount_minor, order.template_identifier).creation
         if creation == "not created, no answer":
-            raise ProviderDown("The sandbox bank did not answer, as asked for.")
-        row = await self._db.write(paying.create, order)
+            raise ProviderDown("The sandbox bank did not answer, as requested.")
+        row = await self._db.write(payments.create, order)
         if creation == "created, no answer":
-            raise ProviderDown("The sandbox bank did not answer, as asked for.")
+            raise ProviderDown("The sandbox bank did not answer, as requested.")
         return self._start(row)
 
     async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        row = await self._db.read(paying.by_order, order)
+        row = await self._db.read(payments.by_order, order)
         return None if row is None else self._start(row)
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         if await self._db.read(is_due):
             await self._db.write(advance)
-        row = await self._db.read(paying.by_ref, provider_ref)
+        row = await self._db.read(payments.by_ref, provider_ref)
         if row is None:
             raise ProviderRefused("PaymentNotFound", "The bank knows no such payment")
-        return paying.report(row)
+        return payments.report_of(row)
 
     def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
         return None
@@ -84,17 +86,17 @@ class SandboxProvider:
     def reports(self, body: bytes) -> list[Report]:
         return deliveries.reports(body)
 
-    def _start(self, row: Payment) -> PaymentStart:
+    def _start(self, row: SandboxPayment) -> PaymentStart:
         url = f"{self._base_url}/sandbox/pay/{row.token}"
-        return PaymentStart(row.ref, url, row.expires_at, paying.report(row))
+        return PaymentStart(row.ref, url, row.expires_at, payments.report_of(row))
 
 
 def advance(tx: Tx) -> None:
-    """Whatever the bank does by itself when its time has come."""
-    store.begin(tx)
+    """Does whatever is due by the bank's clock."""
+    store.begin_change(tx)
     now = store.bank_now(tx)
-    bank.answer_slow(tx, now)
-    paying.advance(tx, now)
+    bank.answer_slow_requests(tx, now)
+    payments.advance(tx, now)
 
 
 def is_due(tx: Tx) -> bool:
@@ -106,8 +108,8 @@ def is_due(tx: Tx) -> bool:
 
 
 def move_clock(tx: Tx, ahead: int) -> None:
-    """Set how far the bank's clock is ahead of ours; what lies in between happens."""
-    store.begin(tx)
+    """Sets how far the bank's clock is ahead of ours, and lets everything happen that is due by then."""
+    store.begin_change(tx)
     before = store.bank_now(tx)
     store.set_ahead(tx, ahead)
     bank.expire_passed_consents(tx, before, store.bank_now(tx))

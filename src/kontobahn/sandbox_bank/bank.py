@@ -1,6 +1,6 @@
-"""What happens at the sandbox bank to connections and accounts. Every change queues what the bank tells of it.
+"""What happens to connections and accounts at the sandbox bank. Every change queues the bank's report of it.
 
-Functions on a transaction; the hosted pages, the port and the commands all call these.
+Functions on a transaction, called by its pages, the adapter and the commands.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kontobahn.sandbox_bank import deliveries, store
 from kontobahn.sandbox_bank.banks import SLOW, Bank, iban
 from kontobahn.sandbox_bank.history import history
 from kontobahn.sandbox_bank.people import MESSAGES, Person, accounts_of
-from kontobahn.sandbox_bank.store import Account, Connection
+from kontobahn.sandbox_bank.store import SandboxAccount, SandboxConnection
 from kontobahn.sandbox_bank.texts import Booking, Party, transfer
 
 BACKDATED_DAYS = 12
-# How long what the bank destroyed is kept, for deliveries that are late.
-ENDED_KEPT = 30 * DAY
+# How long a destroyed connection is kept, for late deliveries.
+ENDED_RETENTION = 30 * DAY
 
 
 # --- Connecting
@@ -28,40 +28,42 @@ ENDED_KEPT = 30 * DAY
 
 def connect(
     tx: Tx, bank: Bank, person: Person, scopes: str, positions: set[int], pending_token: str | None
-) -> Connection:
-    """A person has consented: the accounts with all that is on them, and the news of it."""
-    store.begin(tx)
+) -> SandboxConnection:
+    """Creates a connection that a person has consented to, with its accounts and their history."""
+    store.begin_change(tx)
     now = store.bank_now(tx)
-    row = Connection(
+    row = SandboxConnection(
         ref=f"con_{new_id().replace('-', '')}", bank_code=bank.code, user_name=person.name, status="open", scopes=scopes,
         consent_expires_at=_consent_end(bank, person, now), next_refresh_possible_at=now + bank.refresh_after, refreshes=0,
         answer_at=None, answer_token=None, next_error_class=None, next_error_message=None, created_at=now, ended_at=None,
     )  # fmt: skip
-    store.insert_connection(tx, row)
+    store.CONNECTIONS.insert(tx, row)
     today, first_number = store.bank_day(tx), _next_account_number(tx)
     for position, plan in enumerate(accounts_of(person, bank)):
         has_iban = plan.nature not in ("card", "credit_card")
-        account = Account(
+        account = SandboxAccount(
             connection_ref=row.ref, ref=f"acc_{first_number + position:010d}", position=position, name=plan.name,
             nature=plan.nature, iban=iban(bank, first_number + position) if has_iban else None, holder_name=plan.holder_name,
             currency_code="EUR", balance_minor=plan.opening_minor, is_chosen=int(position in positions), bookings=0,
         )  # fmt: skip
-        store.insert_account(tx, account)
+        store.ACCOUNTS.insert(tx, account)
         store.book(tx, account, history(person, bank, plan, today))
-    _answer(tx, row, pending_token)
+    _notify_data_ready(tx, row, pending_token)
     return row
 
 
-def renew(tx: Tx, row: Connection, scopes: str, positions: set[int], pending_token: str | None) -> Connection:
-    """A person has consented anew: the connection stays the same one."""
-    store.begin(tx)
+def renew(
+    tx: Tx, row: SandboxConnection, scopes: str, positions: set[int], pending_token: str | None
+) -> SandboxConnection:
+    """Renews a connection that a person has consented to again."""
+    store.begin_change(tx)
     now = store.bank_now(tx)
-    row = store.change_connection(
+    row = store.CONNECTIONS.update(
         tx, row, scopes=scopes or row.scopes, consent_expires_at=_consent_end(row.bank, row.person, now),
         next_refresh_possible_at=now + row.bank.refresh_after, next_error_class=None, next_error_message=None,
     )  # fmt: skip
     store.choose_accounts(tx, row.ref, positions)
-    _answer(tx, row, pending_token)
+    _notify_data_ready(tx, row, pending_token)
     return row
 
 
@@ -74,31 +76,31 @@ def _next_account_number(tx: Tx) -> int:
     return int(row[0].removeprefix("acc_")) + 1 if row and row[0] else 1_000_001
 
 
-# --- Telling
+# --- Reporting
 
 
-def _answer(tx: Tx, row: Connection, pending_token: str | None) -> None:
-    """Say that there is something to fetch: now, or when a slow bank gets round to it."""
+def _notify_data_ready(tx: Tx, row: SandboxConnection, pending_token: str | None) -> None:
+    """Reports that there is data to fetch: now, or later if the bank is slow."""
     if row.person.is_slow:
-        store.change_connection(tx, row, answer_at=store.bank_now(tx) + SLOW, answer_token=pending_token)
-        _tell(tx, row.ref, "fetching", pending_token)
+        store.CONNECTIONS.update(tx, row, answer_at=store.bank_now(tx) + SLOW, answer_token=pending_token)
+        _notify(tx, row.ref, "fetching", pending_token)
     else:
-        _tell(tx, row.ref, "finish", pending_token)
+        _notify(tx, row.ref, "finish", pending_token)
 
 
-def _tell(tx: Tx, ref: str, stage: str, pending_token: str | None = None) -> None:
+def _notify(tx: Tx, ref: str, stage: str, pending_token: str | None = None) -> None:
     data = {"connection_ref": ref, "pending_token": pending_token, "stage": stage}
     deliveries.queue(tx, ref, data)
 
 
-def tell_news(tx: Tx, row: Connection) -> None:
-    """The bank has something new, and says so unasked."""
-    store.begin(tx)
-    _tell(tx, row.ref, "finish")
+def notify_new_data(tx: Tx, row: SandboxConnection) -> None:
+    """Reports new data without being asked."""
+    store.begin_change(tx)
+    _notify(tx, row.ref, "finish")
 
 
-def tell_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | None, pending_token: str | None) -> None:
-    store.begin(tx)
+def notify_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | None, pending_token: str | None) -> None:
+    store.begin_change(tx)
     deliveries.queue(
         tx,
         ref or pending_token or "",
@@ -113,12 +115,12 @@ def tell_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | None
 
 
 def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
-    """What the bank shows now. Its times are told in ours: a bank whose clock is ahead still expires when it says."""
-    row = store.connection(tx, ref)
+    """Returns what the bank shows now, with its times converted to ours: a bank whose clock is ahead still expires on time."""
+    row = store.find_connection(tx, ref)
     if row is None:
         raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
     scopes, ahead, today = row.scopes.split(), store.ahead(tx), store.bank_day(tx)
-    chosen = [account for account in store.accounts(tx, ref) if account.is_chosen]
+    chosen = [account for account in store.accounts_of_connection(tx, ref) if account.is_chosen]
     facts = [
         AccountFacts(
             provider_ref=account.ref,
@@ -131,7 +133,7 @@ def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
         )
         for account in chosen
     ]
-    told = [booking for account in chosen for booking in store.told(tx, account, today)]
+    transactions = [booking for account in chosen for booking in store.reported_transactions(tx, account, today)]
     bank = row.bank
     connection = BankConnectionFacts(
         provider_ref=ref,
@@ -144,41 +146,41 @@ def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
         next_refresh_possible_at=row.next_refresh_possible_at - ahead,
         automatic_refresh=bank.api == "partner",
     )
-    return Snapshot(connection, facts, told if not scopes or "transactions" in scopes else [])
+    return Snapshot(connection, facts, transactions if not scopes or "transactions" in scopes else [])
 
 
 # --- Refreshing
 
 
 def refresh(tx: Tx, ref: str) -> None:
-    """Somebody asks for news: an answer, a failure, or both of them never."""
-    store.begin(tx)
-    row = store.connection(tx, ref)
+    """Handles a refresh: data, a failure, or the end of the connection."""
+    store.begin_change(tx)
+    row = store.find_connection(tx, ref)
     if row is None or row.status != "open":
         raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
     now, person = store.bank_now(tx), row.person
-    row = store.change_connection(
+    row = store.CONNECTIONS.update(
         tx, row, refreshes=row.refreshes + 1, next_refresh_possible_at=now + row.bank.refresh_after
     )
     error_class, message = row.next_error_class, row.next_error_message or ""
     if error_class is not None:
-        row = store.change_connection(tx, row, next_error_class=None, next_error_message=None)
+        row = store.CONNECTIONS.update(tx, row, next_error_class=None, next_error_message=None)
     elif row.consent_expires_at <= now:
         error_class = "AispConsentExpired"
     else:
         error_class = person.refresh_error or (person.first_refresh_error if row.refreshes == 1 else None)
     if error_class is not None:
-        tell_failure(tx, error_class, message, ref=ref, pending_token=None)
+        notify_failure(tx, error_class, message, ref=ref, pending_token=None)
         return
     if person.on_refresh == "destroy":
         destroy(tx, row)
         return
-    _make_news(tx, row)
-    _answer(tx, row, None)
+    _add_new_data(tx, row)
+    _notify_data_ready(tx, row, None)
 
 
-def _make_news(tx: Tx, row: Connection) -> None:
-    accounts, today = store.accounts(tx, row.ref), store.bank_day(tx)
+def _add_new_data(tx: Tx, row: SandboxConnection) -> None:
+    accounts, today = store.accounts_of_connection(tx, row.ref), store.bank_day(tx)
     account = accounts[0]
     match row.person.on_refresh:
         case "post_pending":
@@ -197,65 +199,67 @@ def _make_news(tx: Tx, row: Connection) -> None:
                 store.book(tx, account, [booking])
 
 
-def answer_slow(tx: Tx, now: int) -> None:
-    """What was asked of a slow bank a while ago."""
-    for row in store.to_answer(tx, now):
-        store.change_connection(tx, row, answer_at=None, answer_token=None)
-        _tell(tx, row.ref, "finish", row.answer_token)
+def answer_slow_requests(tx: Tx, now: int) -> None:
+    """Answers what a slow bank was asked for a while ago."""
+    for row in store.due_answers(tx, now):
+        store.CONNECTIONS.update(tx, row, answer_at=None, answer_token=None)
+        _notify(tx, row.ref, "finish", row.answer_token)
 
 
 # --- By command
 
 
-def book(tx: Tx, account: Account, booking: Booking, *, quietly: bool = False) -> None:
-    store.begin(tx)
+def book(tx: Tx, account: SandboxAccount, booking: Booking, *, quietly: bool = False) -> None:
+    store.begin_change(tx)
     store.book(tx, account, [booking])
-    row = store.connection(tx, account.connection_ref)
+    row = store.find_connection(tx, account.connection_ref)
     if not quietly and row is not None and row.status == "open":
-        _tell(tx, row.ref, "finish")
+        _notify(tx, row.ref, "finish")
 
 
-def post_pending(tx: Tx, row: Connection) -> int:
-    store.begin(tx)
-    posted = sum(store.post_pending(tx, account, store.bank_day(tx)) for account in store.accounts(tx, row.ref))
-    _tell(tx, row.ref, "finish")
+def post_pending(tx: Tx, row: SandboxConnection) -> int:
+    store.begin_change(tx)
+    posted = sum(
+        store.post_pending(tx, account, store.bank_day(tx)) for account in store.accounts_of_connection(tx, row.ref)
+    )
+    _notify(tx, row.ref, "finish")
     return posted
 
 
-def expire_consent(tx: Tx, row: Connection) -> None:
-    store.begin(tx)
-    store.change_connection(tx, row, consent_expires_at=store.bank_now(tx))
-    tell_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+def expire_consent(tx: Tx, row: SandboxConnection) -> None:
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, consent_expires_at=store.bank_now(tx))
+    notify_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
 
 
-def fail_next_refresh(tx: Tx, row: Connection, error_class: str, message: str | None) -> None:
-    store.begin(tx)
-    store.change_connection(tx, row, next_error_class=error_class, next_error_message=message)
+def fail_next_refresh(tx: Tx, row: SandboxConnection, error_class: str, message: str | None) -> None:
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, next_error_class=error_class, next_error_message=message)
 
 
-def destroy(tx: Tx, row: Connection) -> None:
-    """The bank ends it. What it showed is kept a while, for deliveries on their way."""
-    store.begin(tx)
-    store.change_connection(tx, row, status="destroyed", ended_at=tx.now, answer_at=None, answer_token=None)
-    _tell(tx, row.ref, "destroy")
+def destroy(tx: Tx, row: SandboxConnection) -> None:
+    """The bank ends the connection. Its data is kept for a while, for deliveries still on their way."""
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, status="destroyed", ended_at=tx.now, answer_at=None, answer_token=None)
+    _notify(tx, row.ref, "destroy")
 
 
 def remove(tx: Tx, ref: str) -> None:
-    """We end it: there is nobody left to tell."""
-    store.begin(tx)
+    """The service ends the connection, so nothing is reported."""
+    store.begin_change(tx)
     deliveries.drop(tx, ref)
     store.delete_connection(tx, ref)
 
 
 def expire_passed_consents(tx: Tx, before: int, now: int) -> None:
-    """A jump of the bank's clock has left the end of these consents behind."""
-    for row in store.connections(tx):
+    """Reports the consents that expired while the bank's clock jumped from `before` to `now`."""
+    for row in store.open_connections(tx):
         if before < row.consent_expires_at <= now:
-            tell_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+            notify_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
 
 
 def purge(tx: Tx) -> None:
-    for (ref,) in tx.all("SELECT ref FROM sandbox_connections WHERE ended_at <= ?", tx.now - ENDED_KEPT):
+    for (ref,) in tx.all("SELECT ref FROM sandbox_connections WHERE ended_at <= ?", tx.now - ENDED_RETENTION):
         store.delete_connection(tx, ref)
     deliveries.purge(tx)
     tx.run("DELETE FROM sandbox_flows WHERE expires_at <= ?", tx.now - DAY)

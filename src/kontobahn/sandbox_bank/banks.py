@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from kontobahn.banking.provider import Api, Template
 from kontobahn.clock import DAY, MINUTE, SECOND
 
-# How a bank writes the purpose text: `EREF+…SVWZ+…` in one piece, text first and then `EREF: …`, or the first one cut into
+# How a bank writes the purpose text: `EREF+…SVWZ+…` in one piece, text first and then `EREF: …`, or the first one wrapped into
 # lines of 27 characters.
 TextStyle = Literal["plus", "colon", "wrapped"]
 Kind = Literal["bank", "card", "wallet", "broker"]
@@ -19,7 +19,7 @@ class Bank(NamedTuple):
     name: str
     api: Api
     country_code: str
-    # The part of an IBAN that says which bank it is; none where accounts have no IBAN.
+    # The part of an IBAN that identifies the bank; empty if its accounts have no IBAN.
     bank_number: str
     bic: str
     templates: tuple[Template, ...]
@@ -53,7 +53,7 @@ BANKS = {
         Bank("depotwerk", "Depotwerk Broker", "openbanking", "DE", "", "", (), "broker", "plus", "#54433a"),
     )
 }  # fmt: skip
-# What a slow bank takes to answer.
+# How long a slow bank takes to answer.
 SLOW = 20 * SECOND
 
 
@@ -62,7 +62,7 @@ def offered(api: Api) -> list[Bank]:
 
 
 def iban(bank: Bank, account_number: int) -> str | None:
-    """An IBAN with right check digits, of a bank that there is not."""
+    """Returns an IBAN with valid check digits, of a bank that does not exist."""
     if not bank.bank_number:
         return None
     body = f"{bank.bank_number}{account_number:0{18 - len(bank.bank_number) if bank.country_code == 'DE' else 11}d}"

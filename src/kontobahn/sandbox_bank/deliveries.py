@@ -1,6 +1,6 @@
-"""What the sandbox bank tells: queued in the transaction of the change, signed, and posted to our door for providers' webhooks.
+"""What the sandbox bank reports: queued in the transaction of the change, signed, and posted to our endpoint for providers' webhooks.
 
-The pump is the bank's own sender. It knows our address and the signing key, and nothing of what becomes of a delivery.
+The sender is the bank's own. It knows our address and the signing key, and nothing of what happens to a delivery.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ PATH = "/v2/banking/webhooks/sandbox"
 TOLERANCE = 5 * MINUTE
 RETRY_AFTER = (SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE)
 # How long one attempt may take before another process may make the next.
-ATTEMPT = MINUTE
+ATTEMPT_LEASE = MINUTE
 # After 429.
-HELD_BACK = 10 * SECOND
-KEPT = 7 * DAY
-AT_ONCE = 50
-LOOK_SECONDS = 1.0
-BRIEFLY_SECONDS = 5.0
+RATE_LIMIT_PAUSE = 10 * SECOND
+RETENTION = 7 * DAY
+BATCH_SIZE = 50
+POLL_SECONDS = 1.0
+MAX_PAGE_WAIT_SECONDS = 5.0
 _ID = re.compile(r"[A-Za-z0-9_]{1,100}")
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-class Way(Protocol):
-    """Out to the network, which the composition root opens."""
+class WebhookClient(Protocol):
+    """Posts to the service; opened by the composition root."""
 
     async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
-        """The status of the answer, or an error where there was none."""
+        """Returns the status of the response. Raises an error if there was none."""
 
     async def close(self) -> None: ...
 
@@ -60,7 +60,7 @@ class Way(Protocol):
 
 
 def queue(tx: Tx, subject: str, data: Mapping[str, Any]) -> str:
-    """One delivery more, after all that were queued before it."""
+    """Queues a delivery after all that were queued before it, and returns its id."""
     body = msgspec.json.encode({"data": data, "meta": {"version": "1", "time": to_datetime(tx.now)}})
     delivery_id = f"dlv_{new_id().replace('-', '')}"
     tx.run(
@@ -75,23 +75,23 @@ def drop(tx: Tx, subject: str) -> None:
     tx.run("DELETE FROM sandbox_deliveries WHERE subject = ? AND state = 'waiting'", subject)
 
 
-def again(tx: Tx, most: int) -> int:
-    """Let the latest deliveries be made once more, under their old ids."""
+def redeliver_latest(tx: Tx, count: int) -> int:
+    """Queues the latest deliveries once more, under their old ids."""
     tx.notify(CHANNEL)
     return tx.run(
         "UPDATE sandbox_deliveries SET state = 'waiting', attempts = 0, next_attempt_at = ? WHERE number IN"
         " (SELECT number FROM sandbox_deliveries WHERE state <> 'waiting' ORDER BY number DESC LIMIT ?)",
-        tx.now, most,
+        tx.now, count,
     )  # fmt: skip
 
 
-def hurry(tx: Tx) -> int:
-    """Whatever waits is due now."""
+def make_due(tx: Tx) -> int:
+    """Makes everything that is waiting due now."""
     return tx.run("UPDATE sandbox_deliveries SET next_attempt_at = ? WHERE state = 'waiting'", tx.now)
 
 
 def waiting(tx: Tx) -> list[tuple[str, bytes]]:
-    """Ids and bodies, in order: for whoever takes them without the network."""
+    """Returns ids and bodies in order, for callers that apply them without the network."""
     rows = tx.all("SELECT id, body FROM sandbox_deliveries WHERE state = 'waiting' ORDER BY number")
     return [(row[0], bytes(row[1])) for row in rows]
 
@@ -101,7 +101,7 @@ def mark_delivered(tx: Tx, delivery_id: str, answer: str) -> None:
 
 
 def purge(tx: Tx) -> int:
-    return tx.run("DELETE FROM sandbox_deliveries WHERE created_at <= ? AND state <> 'waiting'", tx.now - KEPT)
+    return tx.run("DELETE FROM sandbox_deliveries WHERE created_at <= ? AND state <> 'waiting'", tx.now - RETENTION)
 
 
 # --- Reading what was delivered
@@ -125,7 +125,7 @@ def reports(body: bytes) -> list[Report]:
             ]
         case "destroy":
             return [ConnectionGone(data["connection_ref"])]
-    # It has begun to fetch: nothing to do yet.
+    # The bank has begun to fetch: nothing to do yet.
     return []
 
 
@@ -138,14 +138,14 @@ def sign(key: bytes, delivery_id: str, timestamp: str, body: bytes) -> str:
 
 
 def check(key: bytes, headers: Mapping[str, str], body: bytes, now: int) -> str:
-    """The delivery's id, when the bank has signed it and just now; BadSignature otherwise."""
+    """Returns the delivery's id. Raises BadSignature unless the bank signed it, and recently."""
     # Choice 30: the signature covers the raw body.
     delivery_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not _ID.fullmatch(delivery_id) or not _SECONDS.fullmatch(timestamp):
         raise BadSignature("webhook-id or webhook-timestamp is missing or malformed")
-    expected, given = sign(key, delivery_id, timestamp, body).encode(), headers.get("webhook-signature", "").encode()
-    if not hmac.compare_digest(expected, given):
-        raise BadSignature("webhook-signature does not fit")
+    expected, received = sign(key, delivery_id, timestamp, body).encode(), headers.get("webhook-signature", "").encode()
+    if not hmac.compare_digest(expected, received):
+        raise BadSignature("webhook-signature does not match")
     if abs(int(timestamp) * SECOND - now) > TOLERANCE:
         raise BadSignature("webhook-timestamp is too far from now")
     return delivery_id
@@ -160,26 +160,26 @@ class _Claimed(NamedTuple):
     attempts: int
 
 
-class Pump:
-    """Moves the bank on in time and delivers what it has to say, woken by each change in this process and once a second."""
+class DeliverySender:
+    """Lets the bank act when something is due, and delivers its reports. Runs at each change in this process and once a second."""
 
     def __init__(
-        self, db: Database, clock: Clock, key: bytes, base_url: str, way: Way, advance: Callable[[Tx], None],
+        self, db: Database, clock: Clock, key: bytes, base_url: str, client: WebhookClient, advance: Callable[[Tx], None],
         is_due: Callable[[Tx], bool],
     ) -> None:  # fmt: skip
         self._db = db
         self._clock = clock
         self._key = key
         self._url = ""
-        self.aim_at(base_url)
-        self._way = way
+        self.set_base_url(base_url)
+        self._client = client
         self._advance = advance
         self._is_due = is_due
         self._turn: asyncio.Lock | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def aim_at(self, base_url: str) -> None:
-        """Where the service is; nothing is delivered as long as that is not known."""
+    def set_base_url(self, base_url: str) -> None:
+        """Says where the service is; nothing is delivered while that is unknown."""
         self._url = base_url + PATH if base_url else ""
 
     def start(self) -> None:
@@ -191,10 +191,10 @@ class Pump:
             with suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-        await self._way.close()
+        await self._client.close()
 
     async def run(self) -> int:
-        """Do all that is due now; answers how many deliveries were taken."""
+        """Does all that is due now, and returns how many deliveries were accepted."""
         if self._turn is None:
             self._turn = asyncio.Lock()
         async with self._turn:
@@ -203,33 +203,33 @@ class Pump:
                 await self._db.write(self._advance)
             if self._url:
                 while await self._db.read(is_waiting):
-                    taken = await self._deliver_some()
-                    delivered += taken
-                    if not taken:
+                    accepted = await self._deliver_some()
+                    delivered += accepted
+                    if not accepted:
                         break
             return delivered
 
     async def run_briefly(self) -> None:
         """The same while a person waits: what takes longer is left to the next run."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(BRIEFLY_SECONDS):
+            async with asyncio.timeout(MAX_PAGE_WAIT_SECONDS):
                 await self.run()
 
     async def _deliver_some(self) -> int:
-        taken = 0
+        accepted = 0
         batch = await self._db.write(_claim)
         for position, claimed in enumerate(batch):
             answer = await self._deliver(claimed)
             if answer == "429":
-                # The door is shut for everything that comes from here: the others wait as well.
-                await self._db.write(_hold_back, batch[position:])
+                # The rate limit counts everything from here, so the others wait as well.
+                await self._db.write(_pause, batch[position:])
                 break
             if answer == "200":
-                taken += 1
+                accepted += 1
                 await self._db.write(mark_delivered, claimed.id, answer)
             else:
                 await self._db.write(_postpone, claimed, answer)
-        return taken
+        return accepted
 
     async def _deliver(self, claimed: _Claimed) -> str:
         timestamp = str(self._clock.now() // SECOND)
@@ -240,8 +240,8 @@ class Pump:
             "webhook-signature": sign(self._key, claimed.id, timestamp, claimed.body),
         }
         try:
-            return str(await self._way.post(self._url, headers, claimed.body))
-        except Exception as error:  # whatever goes wrong on the way, the delivery waits for its next attempt
+            return str(await self._client.post(self._url, headers, claimed.body))
+        except Exception as error:  # whatever goes wrong, the delivery waits for its next attempt
             log.warning("sandbox_delivery_failed", delivery_id=claimed.id, detail=f"{type(error).__name__}: {error}")
             return f"{type(error).__name__}: {error}"[:200]
 
@@ -249,10 +249,10 @@ class Pump:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop has gone
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(woken.set)
 
-        end = self._db.listen(CHANNEL, wake)
+        stop_listening = self._db.listen(CHANNEL, wake)
         try:
             while True:
                 woken.clear()
@@ -263,12 +263,12 @@ class Pump:
                 except Exception as error:
                     log.exception("sandbox_failed", error)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(woken.wait(), POLL_SECONDS)
         finally:
-            end()
+            stop_listening()
 
 
-# What may be sent now: the first of each subject that waits.
+# What may be sent now: the first waiting delivery of each subject.
 _NEXT = (
     "SELECT d.number, d.id, d.body, d.attempts FROM sandbox_deliveries d WHERE d.state = 'waiting' AND d.next_attempt_at <= ?"
     " AND NOT EXISTS (SELECT 1 FROM sandbox_deliveries e WHERE e.state = 'waiting' AND e.subject = d.subject"
@@ -283,22 +283,22 @@ def is_waiting(tx: Tx) -> bool:
 def _claim(tx: Tx) -> list[_Claimed]:
     tx.lock("sandbox_deliveries")
     claimed = []
-    for number, delivery_id, body, attempts in tx.all(_NEXT, tx.now, AT_ONCE):
+    for number, delivery_id, body, attempts in tx.all(_NEXT, tx.now, BATCH_SIZE):
         tx.run(
             "UPDATE sandbox_deliveries SET attempts = attempts + 1, next_attempt_at = ? WHERE number = ?",
-            tx.now + ATTEMPT, number,
+            tx.now + ATTEMPT_LEASE, number,
         )  # fmt: skip
         claimed.append(_Claimed(delivery_id, bytes(body), attempts + 1))
     return claimed
 
 
-def _hold_back(tx: Tx, batch: list[_Claimed]) -> None:
-    """Not an attempt that counts."""
+def _pause(tx: Tx, batch: list[_Claimed]) -> None:
+    """Postpones deliveries without counting an attempt."""
     for claimed in batch:
         tx.run(
             "UPDATE sandbox_deliveries SET attempts = ?, next_attempt_at = ?, last_answer = '429'"
             " WHERE id = ? AND state = 'waiting'",
-            claimed.attempts - 1, tx.now + HELD_BACK, claimed.id,
+            claimed.attempts - 1, tx.now + RATE_LIMIT_PAUSE, claimed.id,
         )  # fmt: skip
 
 

@@ -1,20 +1,22 @@
-"""A person's way through a connect flow of the sandbox bank: bank, login, TAN, consent. Functions on a transaction.
+"""The steps of a connect flow at the sandbox bank: bank, login, TAN, consent. Functions on a transaction.
 
-A flow is known by its unguessable token alone, and ends by itself. Passwords and TANs are looked at and not kept.
+A flow is identified by its unguessable token alone, and expires. Passwords and TANs are checked but never stored. A step returns
+what the person has to correct, or None.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kontobahn.banking.provider import Api, ConnectRequest, ProviderRefused
 from kontobahn.clock import HOUR
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.sandbox_bank import bank, store
 from kontobahn.sandbox_bank.banks import BANKS, offered
 from kontobahn.sandbox_bank.people import (
+    MAX_WRONG_ENTRIES,
     MESSAGES,
-    MOST_WRONG_ENTRIES,
     PEOPLE,
     WRONG_PASSWORD,
     WRONG_TAN,
@@ -22,11 +24,11 @@ from kontobahn.sandbox_bank.people import (
     accounts_of,
 )
 
-# Choice 23: longer than a placeholder lives, as a late webhook still makes the connection.
-LIFE = HOUR
+# Choice 23: longer than a placeholder lives, because a late webhook still creates the connection.
+LIFETIME = HOUR
 
 
-class Flow(NamedTuple):
+class SandboxFlow(NamedTuple):
     token: str
     pending_token: str
     api: Api
@@ -44,51 +46,48 @@ class Flow(NamedTuple):
     expires_at: int
 
 
-_COLUMNS = ", ".join(Flow._fields)
+FLOWS = Table("sandbox_flows", SandboxFlow, key=("token",))
 
 
 def begin(tx: Tx, token: str, request: ConnectRequest) -> int:
-    """The answer is when the address runs out."""
+    """Writes a flow, and returns when its address expires."""
     code = request.provider_code
     if code is not None and (code not in BANKS or BANKS[code].api != request.api):
         known = ", ".join(one.code for one in offered(request.api))
         raise ProviderRefused("ProviderNotFound", f"of api {request.api} there are {known}")
     user_name = ""
     if request.provider_ref is not None:
-        connection = store.connection(tx, request.provider_ref)
+        connection = store.find_connection(tx, request.provider_ref)
         if connection is None or connection.status != "open":
-            raise ProviderRefused("ConnectionNotFound", "The bank no longer knows this connection: make a new one")
+            raise ProviderRefused("ConnectionNotFound", "The bank no longer knows this connection: create a new one")
         user_name = connection.user_name
-    row = Flow(
+    row = SandboxFlow(
         token=token, pending_token=request.pending_token, api=request.api, bank_code=code or "",
         is_bank_fixed=int(code is not None), scopes=" ".join(request.scopes), return_to=request.return_to,
         renews=request.provider_ref, step="login" if code else "bank", user_name=user_name, wrong_entries=0, error_class=None,
-        error_message=None, created_at=tx.now, expires_at=tx.now + LIFE,
+        error_message=None, created_at=tx.now, expires_at=tx.now + LIFETIME,
     )  # fmt: skip
-    tx.run(f"INSERT INTO sandbox_flows ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", *row)
+    FLOWS.insert(tx, row)
     return row.expires_at
 
 
-def find(tx: Tx, token: str) -> Flow | None:
-    row = tx.one(f"SELECT {_COLUMNS} FROM sandbox_flows WHERE token = ? AND expires_at > ?", token, tx.now)
-    return None if row is None else Flow(*row)
+def find(tx: Tx, token: str) -> SandboxFlow | None:
+    return FLOWS.one(tx, "token = ? AND expires_at > ?", token, tx.now)
 
 
-def choose_bank(tx: Tx, flow: Flow, code: str) -> str | None:
-    """Each step answers what to tell the person to mend, or None."""
+def choose_bank(tx: Tx, flow: SandboxFlow, code: str) -> str | None:
     if code not in BANKS or BANKS[code].api != flow.api:
         return "Bitte wählen Sie eine Bank aus."
-    _change(tx, flow, bank_code=code, step="login")
+    FLOWS.update(tx, flow, bank_code=code, step="login")
     return None
 
 
-def choose_again(tx: Tx, flow: Flow) -> None:
-    """Back to the choice of the bank."""
+def back_to_banks(tx: Tx, flow: SandboxFlow) -> None:
     if not flow.is_bank_fixed:
-        _change(tx, flow, bank_code="", step="bank")
+        FLOWS.update(tx, flow, bank_code="", step="bank")
 
 
-def login(tx: Tx, flow: Flow, user_name: str, password: str) -> str | None:
+def login(tx: Tx, flow: SandboxFlow, user_name: str, password: str) -> str | None:
     user_name = user_name.strip().lower()
     if not user_name or not password:
         return "Bitte geben Sie Benutzername und Passwort ein."
@@ -100,36 +99,36 @@ def login(tx: Tx, flow: Flow, user_name: str, password: str) -> str | None:
     assert person is not None
     if flow.renews is not None and user_name != flow.user_name:
         return "Diese Verbindung gehört einem anderen Benutzer. Bitte melden Sie sich mit demselben an."
-    _change(tx, flow, user_name=user_name, step="tan" if person.tan else "consent", wrong_entries=0)
+    FLOWS.update(tx, flow, user_name=user_name, step="tan" if person.tan else "consent", wrong_entries=0)
     return None
 
 
-def give_tan(tx: Tx, flow: Flow, tan: str) -> str | None:
+def enter_tan(tx: Tx, flow: SandboxFlow, tan: str) -> str | None:
     tan = tan.strip()
     if not (tan.isascii() and tan.isdigit() and len(tan) == 6):
         return "Die TAN hat sechs Ziffern."
     if tan != WRONG_TAN:
-        _change(tx, flow, step="consent")
+        FLOWS.update(tx, flow, step="consent")
         return None
     wrong = flow.wrong_entries + 1
-    if wrong >= MOST_WRONG_ENTRIES:
+    if wrong >= MAX_WRONG_ENTRIES:
         _fail(tx, flow, "InvalidInteractiveCredentials")
         return None
-    _change(tx, flow, wrong_entries=wrong)
+    FLOWS.update(tx, flow, wrong_entries=wrong)
     return "Diese TAN ist nicht richtig."
 
 
-def consent(tx: Tx, flow: Flow, chosen: set[str]) -> str | None:
-    """The last step: the connection is made or renewed, and the bank tells so."""
+def consent(tx: Tx, flow: SandboxFlow, chosen: set[str]) -> str | None:
+    """The last step: creates or renews the connection, which the bank reports."""
     code, person = BANKS[flow.bank_code], person_of(flow)
     positions = {number for number, _ in enumerate(accounts_of(person, code)) if str(number) in chosen}
     if not positions:
         return "Bitte wählen Sie mindestens ein Konto aus."
-    _change(tx, flow, step="done", error_class=None, error_message=None)
+    FLOWS.update(tx, flow, step="done", error_class=None, error_message=None)
     if flow.renews is None:
         bank.connect(tx, code, person, flow.scopes, positions, flow.pending_token)
         return None
-    row = store.connection(tx, flow.renews)
+    row = store.find_connection(tx, flow.renews)
     if row is None or row.status != "open":
         _fail(tx, flow, "ProviderError")
         return None
@@ -137,30 +136,26 @@ def consent(tx: Tx, flow: Flow, chosen: set[str]) -> str | None:
     return None
 
 
-def cancel(tx: Tx, flow: Flow) -> None:
+def cancel(tx: Tx, flow: SandboxFlow) -> None:
     _fail(tx, flow, "Cancelled")
 
 
-def try_again(tx: Tx, flow: Flow) -> None:
-    _change(tx, flow, step="login" if flow.bank_code else "bank", wrong_entries=0, error_class=None, error_message=None)
+def try_again(tx: Tx, flow: SandboxFlow) -> None:
+    FLOWS.update(
+        tx, flow, step="login" if flow.bank_code else "bank", wrong_entries=0, error_class=None, error_message=None
+    )
 
 
-def person_of(flow: Flow) -> Person:
+def person_of(flow: SandboxFlow) -> Person:
     return PEOPLE[flow.user_name]
 
 
-def lock(tx: Tx, token: str) -> Flow | None:
-    """The flow for whoever changes it: two clicks at once are one."""
-    store.begin(tx)
+def lock(tx: Tx, token: str) -> SandboxFlow | None:
+    """Returns the flow for a change, serialised so that a double click counts once."""
+    store.begin_change(tx)
     return find(tx, token)
 
 
-def _fail(tx: Tx, flow: Flow, error_class: str) -> None:
-    _change(tx, flow, step="failed", error_class=error_class, error_message=MESSAGES[error_class])
-    bank.tell_failure(tx, error_class, ref=flow.renews, pending_token=flow.pending_token)
-
-
-def _change(tx: Tx, flow: Flow, **values: Any) -> Flow:
-    assignments = ", ".join(f"{name} = ?" for name in values)
-    tx.run(f"UPDATE sandbox_flows SET {assignments} WHERE token = ?", *values.values(), flow.token)
-    return flow._replace(**values)
+def _fail(tx: Tx, flow: SandboxFlow, error_class: str) -> None:
+    FLOWS.update(tx, flow, step="failed", error_class=error_class, error_message=MESSAGES[error_class])
+    bank.notify_failure(tx, error_class, ref=flow.renews, pending_token=flow.pending_token)

@@ -1,4 +1,4 @@
-"""What has happened on an account before somebody connects it: some months of a small company's bookings. Pure, from a seed."""
+"""An account's history before it is connected: some months of a small company's bookings. Pure, from a seed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SAVED_MINOR, _SAVING_DAY = 50_000, 20
 
 
 def history(person: Person, bank: Bank, account: AccountPlan, today: date) -> list[Booking]:
-    """All that is on the account before it is connected, the oldest first; what is pending comes last."""
+    """Returns the account's bookings before it is connected, oldest first; pending ones come last."""
     if person.bookings == "none":
         return []
     rng = random.Random(f"{person.name} {bank.code} {account.nature}")

@@ -1,4 +1,4 @@
-"""Who signs in at the sandbox, and what the bank does then: a table by user name, and the accounts each of them has."""
+"""Who can sign in at the sandbox bank, and what the bank does then: a table by user name, and the accounts of each."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Literal, NamedTuple
 from kontobahn.banking.provider import Nature
 from kontobahn.sandbox_bank.banks import Bank
 
-Refresh = Literal["news", "post_pending", "backdated", "duplicate", "destroy"]
+RefreshEffect = Literal["nothing special", "post_pending", "backdated", "duplicate", "destroy"]
 
 
 class Person(NamedTuple):
     name: str
     about: str
-    # The same for the page of the login.
+    # The same, for the login page.
     german: str
     # What the login fails with.
     login_error: str | None = None
     # What every refresh, or the first one only, fails with.
     refresh_error: str | None = None
     first_refresh_error: str | None = None
-    on_refresh: Refresh = "news"
+    on_refresh: RefreshEffect = "nothing special"
     tan: bool = True
     is_slow: bool = False
     # Seconds that the consent lasts; otherwise as long as the bank gives it.
@@ -62,15 +62,15 @@ PEOPLE = {
                on_refresh="post_pending"),
         Person("backdated", "every refresh brings a booking dated twelve days back",
                "jede Aktualisierung bringt einen Umsatz, der zwölf Tage zurückliegt", on_refresh="backdated"),
-        Person("duplicate", "every refresh tells the last booking a second time",
+        Person("duplicate", "every refresh repeats the last booking",
                "jede Aktualisierung meldet einen Umsatz ein zweites Mal", on_refresh="duplicate"),
         Person("destroy", "the bank destroys the connection at the next refresh",
                "die Bank löscht die Verbindung bei der nächsten Aktualisierung", on_refresh="destroy"),
     )
 }  # fmt: skip
-# Wrong for everybody; anything else is right.
+# Wrong for everyone; anything else is accepted.
 WRONG_PASSWORD, WRONG_TAN = "wrong", "000000"
-MOST_WRONG_ENTRIES = 3
+MAX_WRONG_ENTRIES = 3
 MESSAGES = {
     "InvalidCredentials": "The bank does not accept the user name or the password.",
     "InvalidInteractiveCredentials": "The TAN was wrong three times.",

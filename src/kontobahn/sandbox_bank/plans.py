@@ -1,4 +1,4 @@
-"""What is to become of a payment at the sandbox bank, by the creditor's name or the amount: a table. Pure."""
+"""What happens to a payment at the sandbox bank, chosen by the creditor's name or the amount: a table. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ HOUR_SECONDS, DAY_SECONDS = 3600, 86_400
 
 
 class Step(NamedTuple):
-    """One thing the bank does by itself once the payer has confirmed."""
+    """One thing the bank does after the payer has confirmed."""
 
     after_seconds: int
-    # None: nothing is said of the payment.
+    # None: nothing is reported.
     status: str | None
     raw_status: str = ""
     error_class: str | None = None
     error_message: str | None = None
-    # The debit is booked on the payer's account; and whether the bank says so unasked.
+    # Whether the debit is booked on the payer's account, and whether the bank announces new data.
     books_debit: bool = False
-    tells_news: bool = False
-    # Only claimed: the bank itself knows better when it is asked.
+    notifies: bool = False
+    # Only reported: asked directly, the bank gives the true status.
     is_untrue: bool = False
 
 
@@ -34,8 +34,8 @@ class Plan(NamedTuple):
     name: str
     about: str
     steps: tuple[Step, ...] = (_PROCESSING, _SETTLED)
-    # One more confirmation is asked for after the login: initiated_info_required.
-    asks_for_more: bool = False
+    # One more confirmation is required after the login: initiated_info_required.
+    needs_extra_confirmation: bool = False
     # Every report is delivered twice, under two ids.
     repeats: bool = False
     # What happens to the call that creates it.
@@ -48,14 +48,14 @@ PLANS = {
         Plan("usual", "authorizing, processing, settled after 5 seconds; the debit is booked with it"),
         Plan("at_once", "settled as soon as the payer has confirmed; so is every SEPA_INSTANT payment",
              (Step(0, "settled", "ACCC", books_debit=True),)),
-        Plan("tan", "initiated_info_required until the TAN is entered, then as usual", asks_for_more=True),
+        Plan("tan", "initiated_info_required until the TAN is entered, then as usual", needs_extra_confirmation=True),
         Plan("rejected", "rejected (RJCT) after the payer has confirmed",
              (Step(0, "rejected", "RJCT", "PaymentFailed", "The bank refused the payment."),)),
         Plan("refused", "the bank refuses the order at once: rejected (RJCT), there is no payment page", creation="refused"),
         Plan("returned", "executed, and failed an hour later",
              (_PROCESSING, Step(5, "executed", "ACSC"), Step(HOUR_SECONDS, "failed", "RJCT", *_RETURNED))),
         Plan("executed", "stops at executed (ACSC); a day later its debit is booked, which settles it",
-             (_PROCESSING, Step(5, "executed", "ACSC"), Step(DAY_SECONDS, None, books_debit=True, tells_news=True))),
+             (_PROCESSING, Step(5, "executed", "ACSC"), Step(DAY_SECONDS, None, books_debit=True, notifies=True))),
         Plan("lost_answer", "the call to create it ends without an answer, though the bank has it",
              creation="created, no answer"),
         Plan("lost_order", "the call to create it ends without an answer, and the bank does not have it",
@@ -66,7 +66,7 @@ PLANS = {
         Plan("disorder", "settled is reported first, then processing, then authorized",
              (Step(0, "settled", "ACCC", books_debit=True), Step(0, "processing", "ACSP", is_untrue=True),
               Step(0, "authorized", "ACTC", is_untrue=True))),
-        Plan("unknown", "a status that nobody knows (on_hold, BLCK), settled ten seconds later",
+        Plan("unknown", "an unknown status (on_hold, BLCK), settled ten seconds later",
              (Step(0, "on_hold", "BLCK"), Step(10, "settled", "ACCC", books_debit=True))),
     )
 }  # fmt: skip
@@ -76,7 +76,7 @@ FIRST_AMOUNT_MINOR = 13_00
 
 
 def amount_of(name: str) -> int:
-    """The amount in cents that chooses a plan."""
+    """Returns the amount in cents that chooses a plan."""
     return FIRST_AMOUNT_MINOR + list(PLANS).index(name)
 
 

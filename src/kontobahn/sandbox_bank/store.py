@@ -1,4 +1,4 @@
-"""The sandbox bank's connections, accounts, bookings and clock: how they are kept. What happens to them is in `bank.py`."""
+"""The rows of the sandbox bank's connections, accounts and bookings, and its clock. What happens to them is in `bank.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.banking.provider import Nature, TransactionFacts
+from kontobahn.banking.provider import Mode, Nature, TransactionFacts, TransactionStatus
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
+from kontobahn.db.table import Table
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
@@ -19,13 +20,13 @@ from kontobahn.sandbox_bank.banks import BANKS, Bank
 from kontobahn.sandbox_bank.people import PEOPLE, Person
 from kontobahn.sandbox_bank.texts import Booking
 
-# How far back the bank tells bookings.
-TOLD_DAYS = 120
+# How far back the bank reports bookings.
+HISTORY_DAYS = 120
 CHANNEL = "sandbox"
 
 
-def begin(tx: Tx) -> None:
-    """Changes at the bank happen one after the other, and whoever delivers its news is woken."""
+def begin_change(tx: Tx) -> None:
+    """Serialises changes at the bank, and wakes its sender once they are committed."""
     tx.lock("sandbox_bank")
     tx.notify(CHANNEL)
 
@@ -38,7 +39,7 @@ def bank_now(tx: Tx) -> int:
 
 
 def ahead(tx: Tx) -> int:
-    """By how much its clock is ahead of ours."""
+    """Returns by how many microseconds its clock is ahead of ours."""
     row = tx.one("SELECT ahead_microseconds FROM sandbox_clock WHERE id = 1")
     return int(row[0]) if row else 0
 
@@ -58,7 +59,7 @@ def bank_day(tx: Tx) -> date:
 # --- Connections
 
 
-class Connection(NamedTuple):
+class SandboxConnection(NamedTuple):
     ref: str
     bank_code: str
     user_name: str
@@ -84,35 +85,20 @@ class Connection(NamedTuple):
         return PEOPLE[self.user_name]
 
 
-_CONNECTION = ", ".join(Connection._fields)
+CONNECTIONS = Table("sandbox_connections", SandboxConnection, key=("ref",))
 
 
-def insert_connection(tx: Tx, row: Connection) -> None:
-    tx.run(f"INSERT INTO sandbox_connections ({_CONNECTION}) VALUES ({', '.join('?' * len(row))})", *row)
+def find_connection(tx: Tx, ref: str) -> SandboxConnection | None:
+    return CONNECTIONS.one(tx, "ref = ?", ref)
 
 
-def connection(tx: Tx, ref: str) -> Connection | None:
-    row = tx.one(f"SELECT {_CONNECTION} FROM sandbox_connections WHERE ref = ?", ref)
-    return None if row is None else Connection(*row)
+def open_connections(tx: Tx) -> list[SandboxConnection]:
+    return CONNECTIONS.all(tx, "status = 'open' ORDER BY created_at, ref")
 
 
-def connections(tx: Tx) -> list[Connection]:
-    rows = tx.all(f"SELECT {_CONNECTION} FROM sandbox_connections WHERE status = 'open' ORDER BY created_at, ref")
-    return [Connection(*row) for row in rows]
-
-
-def to_answer(tx: Tx, now: int) -> list[Connection]:
-    rows = tx.all(
-        f"SELECT {_CONNECTION} FROM sandbox_connections WHERE answer_at <= ? AND status = 'open' ORDER BY answer_at",
-        now,
-    )
-    return [Connection(*row) for row in rows]
-
-
-def change_connection(tx: Tx, row: Connection, **values: Any) -> Connection:
-    assignments = ", ".join(f"{name} = ?" for name in values)
-    tx.run(f"UPDATE sandbox_connections SET {assignments} WHERE ref = ?", *values.values(), row.ref)
-    return row._replace(**values)
+def due_answers(tx: Tx, now: int) -> list[SandboxConnection]:
+    """Returns the slow connections whose time to answer has come."""
+    return CONNECTIONS.all(tx, "answer_at <= ? AND status = 'open' ORDER BY answer_at", now)
 
 
 def delete_connection(tx: Tx, ref: str) -> None:
@@ -127,7 +113,7 @@ def delete_connection(tx: Tx, ref: str) -> None:
 # --- Accounts
 
 
-class Account(NamedTuple):
+class SandboxAccount(NamedTuple):
     connection_ref: str
     ref: str
     position: int
@@ -141,46 +127,45 @@ class Account(NamedTuple):
     bookings: int
 
 
-_ACCOUNT = ", ".join(Account._fields)
+ACCOUNTS = Table("sandbox_accounts", SandboxAccount, key=("connection_ref", "ref"))
 
 
-def insert_account(tx: Tx, row: Account) -> None:
-    tx.run(f"INSERT INTO sandbox_accounts ({_ACCOUNT}) VALUES ({', '.join('?' * len(row))})", *row)
+def accounts_of_connection(tx: Tx, connection_ref: str) -> list[SandboxAccount]:
+    return ACCOUNTS.all(tx, "connection_ref = ? ORDER BY position", connection_ref)
 
 
-def accounts(tx: Tx, connection_ref: str) -> list[Account]:
-    rows = tx.all(f"SELECT {_ACCOUNT} FROM sandbox_accounts WHERE connection_ref = ? ORDER BY position", connection_ref)
-    return [Account(*row) for row in rows]
-
-
-def account(tx: Tx, ref_or_iban: str) -> Account | None:
-    """By the bank's name for it or by its IBAN; the latest where several connections have shown it."""
-    row = tx.one(
-        f"SELECT {_ACCOUNT} FROM sandbox_accounts WHERE ref = ? OR iban = ? ORDER BY ref DESC LIMIT 1",
-        ref_or_iban, ref_or_iban,
-    )  # fmt: skip
-    return None if row is None else Account(*row)
+def find_account(tx: Tx, ref_or_iban: str) -> SandboxAccount | None:
+    """Finds an account by the bank's ref or its IBAN; the latest if several connections have shown it."""
+    return ACCOUNTS.one(tx, "ref = ? OR iban = ? ORDER BY ref DESC LIMIT 1", ref_or_iban, ref_or_iban)
 
 
 def choose_accounts(tx: Tx, connection_ref: str, positions: set[int]) -> None:
-    for row in accounts(tx, connection_ref):
-        tx.run(
-            "UPDATE sandbox_accounts SET is_chosen = ? WHERE connection_ref = ? AND ref = ?",
-            int(row.position in positions), connection_ref, row.ref,
-        )  # fmt: skip
+    for row in accounts_of_connection(tx, connection_ref):
+        ACCOUNTS.update(tx, row, is_chosen=int(row.position in positions))
 
 
 # --- Bookings
 
 
-_INSERT_BOOKING = (
-    "INSERT INTO sandbox_bookings (account_ref, number, ref, made_on, amount_minor, status, description, mode, category,"
-    " end_to_end_id, extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+class BookingRow(NamedTuple):
+    account_ref: str
+    number: int
+    ref: str
+    made_on: str
+    amount_minor: int
+    status: TransactionStatus
+    description: str
+    mode: Mode
+    category: str
+    end_to_end_id: str | None
+    extra: str
 
 
-def book(tx: Tx, row: Account, bookings: Iterable[Booking]) -> Account:
-    """Write bookings in this order; what is posted moves the balance and keeps it as it was after it."""
+BOOKINGS = Table("sandbox_bookings", BookingRow, key=("account_ref", "number"))
+
+
+def book(tx: Tx, row: SandboxAccount, bookings: Iterable[Booking]) -> SandboxAccount:
+    """Writes bookings in this order; each posted one changes the balance and records it in a snapshot."""
     balance, number, rows = row.balance_minor, row.bookings, []
     for booking in bookings:
         number += 1
@@ -188,84 +173,77 @@ def book(tx: Tx, row: Account, bookings: Iterable[Booking]) -> Account:
         if booking.status == "posted":
             balance += booking.amount_minor
             extra["account_balance_snapshot"] = str(from_minor(balance))
-        rows.append((
-            row.ref, number, f"b{new_id().replace('-', '')}", booking.made_on.isoformat(), booking.amount_minor, booking.status,
-            booking.description, booking.mode, booking.category, booking.end_to_end_id, encode_text(extra),
-        ))  # fmt: skip
-    tx.many(_INSERT_BOOKING, rows)
-    tx.run(
-        "UPDATE sandbox_accounts SET balance_minor = ?, bookings = ? WHERE connection_ref = ? AND ref = ?",
-        balance, number, row.connection_ref, row.ref,
-    )  # fmt: skip
-    return row._replace(balance_minor=balance, bookings=number)
-
-
-def post_pending(tx: Tx, row: Account, day: date) -> int:
-    """What was announced is booked, under ids of its own, as banks like to do."""
-    waiting = tx.all(
-        "SELECT number, made_on, amount_minor, description, category, mode, end_to_end_id, extra FROM sandbox_bookings"
-        " WHERE account_ref = ? AND status = 'pending' ORDER BY number",
-        row.ref,
-    )
-    tx.run("DELETE FROM sandbox_bookings WHERE account_ref = ? AND status = 'pending'", row.ref)
-    book(
-        tx, row,
-        [
-            Booking(
-                min(day, date.fromisoformat(made_on)), amount, text, category, mode, "posted", reference,
-                msgspec.json.decode(extra, type=dict[str, Any]),
+        rows.append(
+            BookingRow(
+                account_ref=row.ref,
+                number=number,
+                ref=f"b{new_id().replace('-', '')}",
+                made_on=booking.made_on.isoformat(),
+                amount_minor=booking.amount_minor,
+                status=booking.status,
+                description=booking.description,
+                mode=booking.mode,
+                category=booking.category,
+                end_to_end_id=booking.end_to_end_id,
+                extra=encode_text(extra),
             )
-            for _, made_on, amount, text, category, mode, reference, extra in waiting
-        ],
-    )  # fmt: skip
-    return len(waiting)
+        )
+    BOOKINGS.insert_many(tx, rows)
+    return ACCOUNTS.update(tx, row, balance_minor=balance, bookings=number)
 
 
-def latest_posted(tx: Tx, row: Account) -> Booking | None:
-    found = tx.one(
-        "SELECT made_on, amount_minor, description, category, mode, status, end_to_end_id, extra FROM sandbox_bookings"
-        " WHERE account_ref = ? AND status = 'posted' ORDER BY number DESC LIMIT 1",
-        row.ref,
-    )
-    if found is None:
-        return None
-    made_on, amount_minor, description, category, mode, status, end_to_end_id, extra = found
-    fields = msgspec.json.decode(extra, type=dict[str, Any])
+def post_pending(tx: Tx, row: SandboxAccount, day: date) -> int:
+    """Posts the pending bookings under new refs, as many banks do, and returns how many there were."""
+    pending = BOOKINGS.all(tx, "account_ref = ? AND status = 'pending' ORDER BY number", row.ref)
+    tx.run("DELETE FROM sandbox_bookings WHERE account_ref = ? AND status = 'pending'", row.ref)
+    posted = [_booking(booking) for booking in pending]
+    book(tx, row, [booking._replace(made_on=min(day, booking.made_on), status="posted") for booking in posted])
+    return len(pending)
+
+
+def latest_posted(tx: Tx, row: SandboxAccount) -> Booking | None:
+    found = BOOKINGS.one(tx, "account_ref = ? AND status = 'posted' ORDER BY number DESC LIMIT 1", row.ref)
+    return None if found is None else _booking(found)
+
+
+def _booking(row: BookingRow) -> Booking:
     return Booking(
-        date.fromisoformat(made_on), amount_minor, description, category, mode, status, end_to_end_id, fields
+        made_on=date.fromisoformat(row.made_on),
+        amount_minor=row.amount_minor,
+        description=row.description,
+        category=row.category,
+        mode=row.mode,
+        status=row.status,
+        end_to_end_id=row.end_to_end_id,
+        extra=msgspec.json.decode(row.extra, type=dict[str, Any]),
     )
 
 
-def told(tx: Tx, row: Account, today: date) -> list[TransactionFacts]:
-    """The bookings of the last months, and all that is pending."""
-    first = (today - timedelta(days=TOLD_DAYS)).isoformat()
-    rows = tx.all(
-        "SELECT ref, made_on, amount_minor, status, description, mode, category, end_to_end_id, extra FROM sandbox_bookings"
-        " WHERE account_ref = ? AND (made_on >= ? OR status = 'pending') ORDER BY number",
-        row.ref, first,
-    )  # fmt: skip
-    return [_facts(row, *columns) for columns in rows]
+def reported_transactions(tx: Tx, row: SandboxAccount, today: date) -> list[TransactionFacts]:
+    """Returns the bookings of the last months, and all that are pending."""
+    first = (today - timedelta(days=HISTORY_DAYS)).isoformat()
+    bookings = BOOKINGS.all(
+        tx, "account_ref = ? AND (made_on >= ? OR status = 'pending') ORDER BY number", row.ref, first
+    )
+    return [_facts(booking, row.currency_code) for booking in bookings]
 
 
-def _facts(
-    row: Account, ref: str, made_on: str, amount_minor: int, status: Any, description: str, mode: Any, category: str,
-    end_to_end_id: str | None, extra: str,
-) -> TransactionFacts:  # fmt: skip
-    fields = msgspec.json.decode(extra, type=dict[str, Any])
-    fields["posting_date"] = date.fromisoformat(fields["posting_date"])
+def _facts(booking: BookingRow, currency_code: str) -> TransactionFacts:
+    extra = msgspec.json.decode(booking.extra, type=dict[str, Any])
+    extra["posting_date"] = date.fromisoformat(extra["posting_date"])
     for name in ("account_balance_snapshot", "categorization_confidence"):
-        if name in fields:
-            fields[name] = Decimal(fields[name])
+        if name in extra:
+            extra[name] = Decimal(extra[name])
     return TransactionFacts(
-        account_ref=row.ref,
-        made_on=date.fromisoformat(made_on),
-        amount_minor=amount_minor,
-        currency_code=row.currency_code,
-        description=description,
-        status=status,
-        provider_ref=ref,
-        mode=mode,
-        category=category,
-        end_to_end_id=end_to_end_id,
-        extra=fields,
+        account_ref=booking.account_ref,
+        made_on=date.fromisoformat(booking.made_on),
+        amount_minor=booking.amount_minor,
+        currency_code=currency_code,
+        description=booking.description,
+        status=booking.status,
+        provider_ref=booking.ref,
+        mode=booking.mode,
+        category=booking.category,
+        end_to_end_id=booking.end_to_end_id,
+        extra=extra,
     )

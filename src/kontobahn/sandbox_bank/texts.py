@@ -1,4 +1,4 @@
-"""How a bank writes a booking: purpose texts with SEPA tags in three styles, and who is on the other side. Pure."""
+"""How a bank writes a booking: purpose texts with SEPA tags in three styles, and the other party. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Booking(NamedTuple):
     mode: Mode = "normal"
     status: TransactionStatus = "posted"
     end_to_end_id: str | None = None
-    # Fields of the transaction's `extra`, without the balance, which is known when it is written.
+    # Fields of the transaction's `extra`, without the balance, which is added when it is written.
     extra: Mapping[str, Any] = {}
 
 
 class Party(NamedTuple):
-    """Somebody who pays us or is paid by us."""
+    """Someone who pays the account holder or is paid."""
 
     name: str
     number: int
@@ -42,11 +42,11 @@ class Party(NamedTuple):
 
 
 def purpose(style: TextStyle, text: str, **tags: str | None) -> str:
-    """The text with its tags, as this bank would write it."""
-    given = {tag: value for tag, value in tags.items() if value}
+    """Returns the text with its tags, as this bank would write it."""
+    present = {tag: value for tag, value in tags.items() if value}
     if style == "colon":
-        return " ".join([text, *(f"{tag}: {value}" for tag, value in given.items())])
-    whole = "".join(f"{tag}+{value} " for tag, value in given.items()) + f"SVWZ+{text}"
+        return " ".join([text, *(f"{tag}: {value}" for tag, value in present.items())])
+    whole = "".join(f"{tag}+{value} " for tag, value in present.items()) + f"SVWZ+{text}"
     if style == "plus":
         return whole
     return " ".join(whole[start : start + LINE] for start in range(0, len(whole), LINE))
@@ -57,18 +57,18 @@ def direct_debit(
 ) -> Booking:
     mandate, reference = f"MND-{party.number:05d}", f"{party.number}-{day:%Y%m%d}"
     written = purpose(bank.style, text, EREF=reference, MREF=mandate, CRED=party.creditor_id)
-    return _between(day, -amount_minor, written, party, holder, time, "SEPA-Lastschrift", reference)
+    return _with_party(day, -amount_minor, written, party, holder, time, "SEPA-Lastschrift", reference)
 
 
 def transfer(
     bank: Bank, day: date, amount_minor: int, party: Party, text: str, *, holder: str, reference: str | None = None,
     time: str = "00:00:00", mode: Mode = "normal", original_party: str | None = None,
 ) -> Booking:  # fmt: skip
-    """Money in or out by transfer; negative is out."""
+    """A transfer; a negative amount is outgoing."""
     tags = {"EREF": reference or "NOTPROVIDED", "IBAN": party.iban, "BIC": BANKS["volksbank_muster"].bic}
     written = purpose(bank.style, text, **tags, ABWA=original_party)
     kind = "Gutschrift" if amount_minor > 0 else "Überweisung"
-    return _between(day, amount_minor, written, party, holder, time, kind, reference)._replace(mode=mode)
+    return _with_party(day, amount_minor, written, party, holder, time, kind, reference)._replace(mode=mode)
 
 
 def card_purchase(day: date, amount_minor: int, merchant: Party, place: str, time: str) -> Booking:
@@ -83,7 +83,7 @@ def fee(day: date, amount_minor: int, text: str) -> Booking:
     return Booking(day, -amount_minor, text, "fees", "fee", extra={"additional": "Abschluss"})
 
 
-def _between(
+def _with_party(
     day: date, amount_minor: int, text: str, party: Party, holder: str, time: str, kind: str, reference: str | None
 ) -> Booking:
     is_in = amount_minor > 0

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from kontobahn.banking.connections import flows
+from kontobahn.banking.hosted.pages import content_policy
 from kontobahn.sandbox_bank.banks import BANKS, offered
-from kontobahn.sandbox_bank.pages import policy
 from kontobahn.sandbox_bank.people import PEOPLE
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import RETURN_TO, Visitor, events, query_of, words
@@ -126,7 +126,7 @@ def test_a_bank_that_is_not_there_is_refused_by_name(
 @pytest.mark.parametrize(
     ("user", "error_class"), [("wrong", "InvalidCredentials"), ("niemand", "InvalidCredentials"), ("technical", "ProviderError")]
 )  # fmt: skip
-def test_a_login_that_fails_is_told_and_can_be_tried_again(
+def test_a_login_that_fails_is_reported_and_can_be_retried(
     service: Service, visitor: Visitor, owner: Organization, user: str, error_class: str
 ) -> None:
     started = visitor.start(owner, provider_code="musterbank", return_to=RETURN_TO)
@@ -218,15 +218,15 @@ def test_a_flow_whose_time_is_over_or_that_nobody_started_is_not_there(
 @one_engine
 def test_pages_are_strict_with_browsers(visitor: Visitor, owner: Organization) -> None:
     page = visitor.browser.get(visitor.start(owner, return_to=RETURN_TO)["connect_url"])
-    rules = page.headers["content-security-policy"]
+    rules = page.headers["content-security-content_policy"]
     assert "default-src 'none'" in rules
     assert rules.endswith("form-action 'self' https://app.muster.example")
-    assert page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["referrer-content_policy"] == "no-referrer"
     assert page.headers["cache-control"] == "no-store"
     assert "<script" not in page.text
     assert "style=" not in page.text
     assert not re.search(r'(src|href)="(?!/sandbox/)', page.text)
-    assert visitor.browser.get("/sandbox/static/sandbox.css").status_code == 200
+    assert visitor.browser.get("/banking/static/hosted.css").status_code == 200
     assert visitor.browser.get("/sandbox/logos/nirgendwo.svg").status_code == 404
     assert visitor.browser.post(page.url, content=b"a" * 20_000).status_code == 413
 
@@ -235,7 +235,7 @@ def test_pages_are_strict_with_browsers(visitor: Visitor, owner: Organization) -
     "url", ["https://a;script-src/x", "https://a'b.de/", "https://ä.de/", "https://a.de\t/x", "javascript:1"]
 )
 def test_no_address_to_return_to_gets_more_into_the_policy_than_its_origin(url: str) -> None:
-    assert policy(url) == policy(None)
+    assert content_policy(url) == content_policy(None)
 
 
 @one_engine

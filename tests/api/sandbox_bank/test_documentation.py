@@ -21,8 +21,8 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_banks() -> None:
-    told = [(code, api, country, payments) for code, api, country, payments, _ in rows("Banks")]
-    assert told == [
+    documented = [(code, api, country, payments) for code, api, country, payments, _ in rows("Banks")]
+    assert documented == [
         (bank.code, bank.api, bank.country_code, ", ".join(bank.templates) or "none") for bank in BANKS.values()
     ]
 
@@ -32,9 +32,9 @@ def test_users() -> None:
 
 
 def test_plans() -> None:
-    told = [(creditor, amount) for creditor, amount, _ in rows("Payments")[1:]]
+    documented = [(creditor, amount) for creditor, amount, _ in rows("Payments")[1:]]
     names = [name for name in PLANS if name != "usual"]
-    assert told == [(f"Sandbox {name.replace('_', ' ')}", amount_text(amount_of(name))) for name in names]
+    assert documented == [(f"Sandbox {name.replace('_', ' ')}", amount_text(amount_of(name))) for name in names]
 
 
 def test_commands() -> None:

@@ -38,7 +38,7 @@ def test_a_refresh_brings_what_was_booked_since(service: Service, visitor: Visit
     assert (too_early.status_code, "next_refresh_possible_at" in too_early.json()) == (409, True)
 
     def book(tx: Tx) -> None:
-        account = store.accounts(tx, visitor.connection().ref)[0]
+        account = store.accounts_of_connection(tx, visitor.connection().ref)[0]
         bank.book(tx, account, Booking(date(2026, 3, 1), 1250, "Leise gebucht"), quietly=True)
 
     visitor.at_bank(book)
@@ -126,7 +126,7 @@ def test_an_empty_account_and_a_full_one(service: Service, visitor: Visitor) -> 
         assert len(visitor.transactions(owner, connection["id"])) == count
 
 
-def test_a_consent_that_has_run_out_is_told_at_the_refresh_and_mended_by_a_reconnect(
+def test_an_expired_consent_is_reported_at_the_refresh_and_renewed_by_a_reconnect(
     service: Service, visitor: Visitor, owner: Organization
 ) -> None:
     connection = visitor.connect(owner, "expired")

@@ -1,4 +1,4 @@
-"""The sandbox bank's webhooks at our door: signatures, repeats, order, retries, the rate limit, and who wakes the sender."""
+"""The sandbox bank's webhooks at our client: signatures, repeats, order, retries, the rate limit, and who wakes the sender."""
 
 from __future__ import annotations
 
@@ -73,20 +73,20 @@ def test_a_repeat_is_answered_and_applied_once(service: Service, visitor: Visito
     owner = service.organization()
     connection = visitor.connect(owner)
     row = visitor.connection()
-    visitor.at_bank(lambda tx: bank.tell_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
+    visitor.at_bank(lambda tx: bank.notify_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
     before = events(service, owner)
-    assert visitor.at_bank(deliveries.again, 10) == 2
+    assert visitor.at_bank(deliveries.redeliver_latest, 10) == 2
     assert service.db.read_now(deliveries.waiting) == []
     assert events(service, owner) == before
     assert visitor.shown(owner, connection["id"])["error_class"] == "ProviderError"
 
 
-class OutboundClient:
-    """Stands between the bank and us: answers what it is told to, else lets through."""
+class InterceptingClient:
+    """Stands between the bank and us: answers as instructed, otherwise lets through."""
 
     def __init__(self, service: Service) -> None:
-        pump = service.application.sandbox.pump
-        self._way, pump._way = pump._way, self
+        sender = service.application.sandbox.sender
+        self._client, sender._client = sender._client, self
         self.answers: list[int | Exception] = []
         self.tried: list[bytes] = []
 
@@ -97,28 +97,28 @@ class OutboundClient:
             if isinstance(answer, Exception):
                 raise answer
             return answer
-        return await self._way.post(url, headers, body)
+        return await self._client.post(url, headers, body)
 
     async def close(self) -> None:
-        await self._way.close()
+        await self._client.close()
 
 
 def test_deliveries_are_tried_again_and_keep_their_order(service: Service, visitor: Visitor) -> None:
     owner = service.organization()
     visitor.connect(owner)
-    row, door = visitor.connection(), OutboundClient(service)
+    row, client = visitor.connection(), InterceptingClient(service)
 
     def two_failures(tx: Tx) -> None:
         for error_class in ("ProviderError", "ConnectionLost"):
-            bank.tell_failure(tx, error_class, ref=row.ref, pending_token=None)
+            bank.notify_failure(tx, error_class, ref=row.ref, pending_token=None)
 
-    door.answers = [500, OSError("refused")]
+    client.answers = [500, OSError("refused")]
     visitor.at_bank(two_failures)
     for seconds in (1, 2):
         assert len(service.db.read_now(deliveries.waiting)) == 2
         service.clock.advance(seconds=seconds)
-        visitor.pump()
-    assert [b"ProviderError" in body for body in door.tried] == [True, True, True, False]
+        visitor.deliver()
+    assert [b"ProviderError" in body for body in client.tried] == [True, True, True, False]
     assert service.db.read_now(deliveries.waiting) == []
     failures = [data["error_class"] for name, data in events(service, owner) if name == "connection_error"]
     assert failures == ["ProviderError", "ConnectionLost"]
@@ -130,14 +130,14 @@ def test_a_delivery_that_never_gets_through_is_given_up_and_can_be_made_again(
 ) -> None:
     owner = service.organization()
     visitor.connect(owner)
-    row, door = visitor.connection(), OutboundClient(service)
-    door.answers = [503] * len(deliveries.RETRY_AFTER)
-    visitor.at_bank(lambda tx: bank.tell_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
+    row, client = visitor.connection(), InterceptingClient(service)
+    client.answers = [503] * len(deliveries.RETRY_AFTER)
+    visitor.at_bank(lambda tx: bank.notify_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
     for wait in deliveries.RETRY_AFTER:
         service.clock.advance(seconds=wait // SECOND)
-        visitor.pump()
-    assert (len(door.tried), service.db.read_now(deliveries.waiting)) == (len(deliveries.RETRY_AFTER), [])
-    visitor.at_bank(deliveries.again, 1)
+        visitor.deliver()
+    assert (len(client.tried), service.db.read_now(deliveries.waiting)) == (len(deliveries.RETRY_AFTER), [])
+    visitor.at_bank(deliveries.redeliver_latest, 1)
     assert events(service, owner)[-1][0] == "connection_error"
 
 
@@ -152,7 +152,7 @@ def test_the_door_takes_sixty_a_minute_and_the_bank_waits_for_the_next(
 
     def many(tx: Tx) -> None:
         for number in range(62):
-            bank.tell_failure(tx, f"ProviderError{number}", ref=row.ref, pending_token=None)
+            bank.notify_failure(tx, f"ProviderError{number}", ref=row.ref, pending_token=None)
 
     visitor.at_bank(many)
     waiting = len(service.db.read_now(deliveries.waiting))
@@ -160,10 +160,10 @@ def test_the_door_takes_sixty_a_minute_and_the_bank_waits_for_the_next(
     refused = send(service, {})
     assert (refused.status_code, refused.headers["ratelimit-limit"]) == (429, "60")
     service.clock.advance(seconds=30)
-    visitor.pump()
+    visitor.deliver()
     assert len(service.db.read_now(deliveries.waiting)) == 3
     service.clock.advance(seconds=31)
-    visitor.pump()
+    visitor.deliver()
     assert service.db.read_now(deliveries.waiting) == []
 
 
@@ -193,10 +193,10 @@ def _wait(is_so: Callable[[], bool]) -> None:
 def test_stages_on_the_way_say_nothing_and_an_unknown_status_is_not_guessed_at(service: Service) -> None:
     sandbox = service.application.sandbox
     assert sandbox.reports(BODY.replace(b"destroy", b"fetching")) == []
-    told = (
+    delivered = (
         b'{"data":{"payment_ref":"p","status":"on_hold","raw_status":"BLCK","error_class":null,"error_message":null}}'
     )
-    [report] = sandbox.reports(told)
+    [report] = sandbox.reports(delivered)
     assert report.report.status is None  # type: ignore[union-attr]
     assert report.report.raw_status == "BLCK"  # type: ignore[union-attr]
 

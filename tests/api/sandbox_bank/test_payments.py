@@ -8,7 +8,7 @@ import pytest
 
 from kontobahn.banking.payments.poll import poll_due_payments
 from kontobahn.money import amount_text
-from kontobahn.sandbox_bank import paying
+from kontobahn.sandbox_bank import payments as sandbox_payments
 from kontobahn.sandbox_bank.plans import PLANS, amount_of, choose
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import Visitor, events, query_of, words
@@ -28,8 +28,8 @@ def owner(service: Service, visitor: Visitor) -> Organization:
     return owner
 
 
-def told(service: Service, owner: Organization, payment: dict[str, Any]) -> list[str]:
-    """The statuses that events told of a payment, in order."""
+def statuses(service: Service, owner: Organization, payment: dict[str, Any]) -> list[str]:
+    """Returns the statuses that events reported of a payment, in order."""
     return [data["status"] for _, data in events(service, owner) if data.get("payment_id") == payment["id"]]
 
 
@@ -55,7 +55,7 @@ def test_a_payment_is_authorised_on_the_page_and_settled_by_the_bank(
     visitor.later(seconds=5)
     settled = visitor.payment(owner, payment)
     assert (settled["status"], settled["raw_provider_status"]) == ("settled", "ACCC")
-    assert told(service, owner, payment) == ["initiated", "authorizing", "processing", "settled"]
+    assert statuses(service, owner, payment) == ["initiated", "authorizing", "processing", "settled"]
     assert reserved(service, owner) == 0
 
     visitor.refresh(owner, payment["connection_id"])
@@ -90,8 +90,8 @@ def test_each_plan_by_creditor_name(service: Service, visitor: Visitor, owner: O
     for seconds in (10, 3600, 86_400):
         visitor.later(seconds=seconds)
     service.clock.advance(seconds=60)
-    visitor.pump()
-    assert {name: told(service, owner, payment) for name, payment in payments.items()} == EXPECTED
+    visitor.deliver()
+    assert {name: statuses(service, owner, payment) for name, payment in payments.items()} == EXPECTED
     assert reserved(service, owner) == 0
     progress = [data for name, data in events(service, owner) if name == "payment_progress"]
     assert [data["payment_id"] for data in progress] == [payments["tan"]["id"]]
@@ -122,7 +122,7 @@ def test_a_creation_without_an_answer_is_found_or_given_up_and_never_repeated(
     given_up = visitor.payment(owner, lost)
     assert (given_up["status"], visitor.reason(owner, lost)) == ("failed", "PaymentInitiationTimeout")
     assert reserved(service, owner) == 3
-    row = service.db.read_now(paying.by_any_name, there["id"])
+    row = service.db.read_now(sandbox_payments.find_by_any_id, there["id"])
     assert row is not None
     visitor.authorise({"payment_url": f"/sandbox/pay/{row.token}"})
     visitor.later(seconds=5)
@@ -144,7 +144,7 @@ def test_a_dated_transfer_waits_for_its_day(service: Service, visitor: Visitor, 
 def test_sepa_instant_settles_in_one_step(service: Service, visitor: Visitor, owner: Organization) -> None:
     payment = visitor.order(owner, template_identifier="SEPA_INSTANT")
     visitor.authorise(payment)
-    assert told(service, owner, payment) == ["initiated", "authorizing", "settled"]
+    assert statuses(service, owner, payment) == ["initiated", "authorizing", "settled"]
 
 
 @one_engine
@@ -181,8 +181,8 @@ def test_the_live_status_is_the_banks(service: Service, visitor: Visitor, owner:
     assert visitor.payment(owner, payment)["status"] == "processing"
     live = service.get(f"/v2/banking/payments/{payment['id']}", owner.key).json()["data"]
     assert live["status"] == "settled"
-    visitor.pump()
-    assert told(service, owner, payment).count("settled") == 1
+    visitor.deliver()
+    assert statuses(service, owner, payment).count("settled") == 1
 
 
 @one_engine

@@ -1,0 +1,143 @@
+"""Pages that a person sees on the way through a bank: rendering with its headers, forms, redirects, and the stylesheet.
+
+A provider's own templates extend `layout.html` and use the macros of `parts.html`; its folder comes first, so that a `layout.html`
+there replaces ours. Pages are plain forms that work without a script. Jinja2 is imported at the first page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from kontobahn.errors import Unavailable
+
+_HERE = Path(__file__).parent
+MAX_FORM_BYTES = 16 * 1024
+MAX_FIELD_LENGTH = 200
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+_ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?")
+
+Page = Callable[[Request], Awaitable[Response]]
+
+
+# --- Forms
+
+
+class Form(dict[str, list[str]]):
+    """The fields as they were sent."""
+
+    def text(self, name: str) -> str:
+        """Returns the last field of this name: after a hidden default comes the button that was pressed."""
+        return self.get(name, [""])[-1][:MAX_FIELD_LENGTH]
+
+
+async def read_form(request: Request) -> Form | None:
+    """Returns the fields of a posted form, or None if it is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    return Form(parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+# --- Responses
+
+
+class HostedPages:
+    """The pages of one provider, whose own templates are in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def show(self, template: str, values: dict[str, Any], return_to: str | None, status: int = 200) -> Response:
+        """Renders a template. `return_to` is where the page's form may lead in the end."""
+        body = _environment(self._folder).get_template(template).render(values)
+        headers = {**HEADERS, "Content-Security-Policy": content_policy(return_to), "Cache-Control": "no-store"}
+        return Response(body, status, headers, media_type="text/html; charset=utf-8")
+
+    def gone(self) -> Response:
+        return self.show("gone.html", {}, None, 404)
+
+    def or_unavailable(self, page: Page) -> Page:
+        """Wraps a page so that it shows “please reload” while the database cannot be reached."""
+
+        async def shown(request: Request) -> Response:
+            try:
+                return await page(request)
+            except Unavailable as error:
+                response = self.show("away.html", {}, None, 503)
+                response.headers["Retry-After"] = str(error.retry_after_seconds)
+                return response
+
+        return shown
+
+
+def too_large() -> Response:
+    return Response("Das Formular ist zu groß.\n", 413, {**HEADERS, "Connection": "close"}, media_type="text/plain")
+
+
+def redirect(url: str) -> Response:
+    return RedirectResponse(url, 303, {**HEADERS, "Cache-Control": "no-store"})
+
+
+def static_file(text: str, media_type: str) -> Response:
+    headers = {
+        **HEADERS,
+        "Cache-Control": "public, max-age=86400",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return Response(text, headers=headers, media_type=media_type)
+
+
+def add_query(url: str, fields: dict[str, str | None]) -> str:
+    """Adds fields to the query of a URL and changes nothing else; fields that are None are left out."""
+    parts = urlsplit(url)
+    more = urlencode({name: value for name, value in fields.items() if value is not None})
+    return urlunsplit(parts._replace(query="&".join(filter(None, (parts.query, more)))))
+
+
+def content_policy(return_to: str | None) -> str:
+    """Browsers apply `form-action` to a redirect after a form too, so it must name the origin to return to."""
+    origin = _ORIGIN.match(return_to) if return_to else None
+    # A host with other characters could end the directive and start one of its own.
+    is_plain = origin is not None and (return_to or "")[origin.end() : origin.end() + 1] in ("", "/", "?", "#")
+    return f"{_POLICY} {origin[0]}" if origin is not None and is_plain else _POLICY
+
+
+def routes() -> list[Route]:
+    """What all hosted pages share."""
+    return [Route("/banking/static/hosted.css", _stylesheet, methods=["GET"])]
+
+
+def _stylesheet(request: Request) -> Response:
+    return static_file((_HERE / "static" / "hosted.css").read_text("utf-8"), "text/css; charset=utf-8")
+
+
+@cache
+def _environment(folder: Path) -> Any:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, _HERE / "templates"]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
