@@ -1,6 +1,6 @@
 """`kontobahn sandbox`: make things happen at the sandbox bank, while the service runs.
 
-A command writes at the bank; the running service delivers the news of it to itself, as a bank outside would.
+A command changes something at the bank; the running service delivers the report to itself, as a bank outside would.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def connections(data: DataOption = None, as_json: JsonOption = False) -> None:
     with installation(data) as here:
         rows = here.db.read_now(_listing)
     columns = ("connection", "ref", "bank", "user", "consent_expires_at", "account", "iban", "balance")
-    say_table(columns, rows, as_json=as_json, empty="Nobody has connected an account at the sandbox bank yet.")
+    say_table(columns, rows, as_json=as_json, empty="No account has been connected at the sandbox bank yet.")
 
 
 def _listing(tx: Tx) -> list[tuple[Any, ...]]:
@@ -65,7 +65,7 @@ def _listing(tx: Tx) -> list[tuple[Any, ...]]:
 
 
 def _our_id(tx: Tx, ref: str) -> str | None:
-    """What the service calls a connection of the bank's."""
+    """Returns the service's id of one of the bank's connections."""
     row = tx.one("SELECT id FROM banking_connections WHERE provider = 'sandbox' AND provider_ref = ?", ref)
     return row[0] if row else None
 
@@ -86,7 +86,7 @@ def banks(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command("plans")
 def plans(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List what can become of a payment, by creditor name or amount."""
+    """List what can happen to a payment, by creditor name or amount."""
     rows = [
         ("" if plan.name == "usual" else f"{CREDITOR_WORD.title()} {plan.name.replace('_', ' ')}",
          "" if plan.name == "usual" else amount_text(amount_of(plan.name)), plan.about)
@@ -106,10 +106,10 @@ def book(
         str, typer.Option("--account", help="IBAN, or the bank's ref; not needed if there is one.")
     ] = "",
     day: Annotated[str | None, typer.Option("--date", help="Value date; today at the bank by default.")] = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Announced only, not booked yet.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Pending, not booked yet.")] = False,
     end_to_end_id: Annotated[str | None, typer.Option("--end-to-end-id", help="For example that of a payment.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Who pays, or is paid.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="The bank tells it at the next refresh only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Reported only at the next refresh.")] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,10 +145,10 @@ def _book(
 
 @app.command("post-pending")
 def post_pending(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let what is announced on a connection's accounts be booked."""
+    """Post the pending bookings on a connection's accounts."""
     with installation(data) as here:
         posted = here.db.write_now(lambda tx: bank.post_pending(tx, _connection(tx, connection)))
-    say({"posted": posted}, f"{posted} pending bookings are posted now.", as_json=as_json)
+    say({"posted": posted}, f"Posted {posted} pending bookings.", as_json=as_json)
 
 
 # --- Connections
@@ -156,13 +156,13 @@ def post_pending(connection: ConnectionArgument = "", data: DataOption = None, a
 
 @app.command("refresh")
 def refresh(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let the bank say unasked that there is news."""
-    _at_connection(data, connection, bank.notify_new_data, "has said that there is news", as_json)
+    """Let the bank report new data without being asked."""
+    _at_connection(data, connection, bank.notify_new_data, "has reported new data", as_json)
 
 
 @app.command("expire-consent")
 def expire_consent(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let the consent of a connection run out now."""
+    """Let the consent of a connection expire now."""
     _at_connection(data, connection, bank.expire_consent, "no longer accepts the consent", as_json)
 
 
@@ -170,7 +170,7 @@ def expire_consent(connection: ConnectionArgument = "", data: DataOption = None,
 def fail(
     connection: ConnectionArgument = "",
     error_class: Annotated[str, typer.Option("--error-class", help="For example ProviderError.")] = "ProviderError",
-    message: Annotated[str | None, typer.Option("--message", help="What the bank says of it.")] = None,
+    message: Annotated[str | None, typer.Option("--message", help="The bank's error message.")] = None,
     at_refresh: Annotated[bool, typer.Option("--at-refresh", help="Not now: at the next refresh.")] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -180,13 +180,13 @@ def fail(
     Example: kontobahn sandbox fail --error-class InvalidCredentials
     """
 
-    def happen(tx: Tx, row: SandboxConnection) -> None:
+    def change(tx: Tx, row: SandboxConnection) -> None:
         if at_refresh:
             bank.fail_next_refresh(tx, row, error_class, message)
         else:
             bank.notify_failure(tx, error_class, message or "", ref=row.ref, pending_token=None)
 
-    _at_connection(data, connection, happen, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
+    _at_connection(data, connection, change, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
 
 
 @app.command("destroy")
@@ -195,10 +195,10 @@ def destroy(connection: ConnectionArgument = "", data: DataOption = None, as_jso
     _at_connection(data, connection, bank.destroy, "has destroyed the connection", as_json)
 
 
-def _at_connection(data: str | None, wanted: str, happen: Any, what: str, as_json: bool) -> None:
+def _at_connection(data: str | None, wanted: str, change: Any, what: str, as_json: bool) -> None:
     def work(tx: Tx) -> SandboxConnection:
         row = _connection(tx, wanted)
-        happen(tx, row)
+        change(tx, row)
         return row
 
     with installation(data) as here:
@@ -212,22 +212,22 @@ def _at_connection(data: str | None, wanted: str, happen: Any, what: str, as_jso
 @app.command("payment")
 def payment(
     payment_id: Annotated[str, typer.Argument(help="The payment's id, its end_to_end_id, or the bank's ref.")],
-    status: Annotated[str, typer.Argument(help="What the bank says of it from now on.")],
+    status: Annotated[str, typer.Argument(help="The status that the bank reports from now on.")],
     raw_status: Annotated[
-        str | None, typer.Option("--raw", help="The bank's own code; by default the usual one.")
+        str | None, typer.Option("--raw", help="The bank's own code; by default the one that belongs to the status.")
     ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a payment a status, whatever its plan was; also one that nobody knows.
+    """Give a payment a status, whatever its plan was; even an unknown one.
 
     Example: kontobahn sandbox payment 1000000000001 executed
     """
     raw = raw_status or RAW_STATUS.get(status, "PDNG")
     with installation(data) as here:
         row = here.db.write_now(_set_status, payment_id, status, raw)
-    note = "" if status in get_args(PaymentStatus) else " That is a status nobody knows."
-    text = f"The bank says {status} ({raw}) of {row.end_to_end_id}.{note}"
+    note = "" if status in get_args(PaymentStatus) else " That is an unknown status."
+    text = f"The bank reports {status} ({raw}) for {row.end_to_end_id}.{note}"
     say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
 
 
@@ -240,11 +240,11 @@ def _set_status(tx: Tx, payment_id: str, status: str, raw: str) -> payments.Sand
 
 @app.command("clock")
 def clock(
-    step: Annotated[str | None, typer.Argument(help="How far to move on: +3d, +2h; or reset.")] = None,
+    step: Annotated[str | None, typer.Argument(help="How far to move it forward: +3d, +2h; or reset.")] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the bank's clock, or move it on; what lies in between happens.
+    """Show the bank's clock, or move it forward; everything due by then happens.
 
     Example: kontobahn sandbox clock +3d
     """
@@ -267,16 +267,16 @@ def _move_clock(tx: Tx, step: str | None) -> tuple[int, int]:
 
 @app.command("deliver")
 def deliver(
-    again: Annotated[int, typer.Option("--again", min=0, help="Also so many of the latest a second time.")] = 0,
+    again: Annotated[int, typer.Option("--again", min=0, help="Also repeat this many of the latest deliveries.")] = 0,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deliver from here, now, whatever the bank has to say, instead of leaving it to the service."""
+    """Deliver the bank's waiting reports now, from this process, instead of leaving it to the service."""
     with installation(data) as here:
         facts = read_facts(facts_path(here.settings)) or {}
         base_url = here.settings.sandbox_url or here.settings.base_url or facts.get("base_url", "")
         if not base_url:
-            raise SetupError("Say where the service is: set base_url or sandbox_url.")
+            raise SetupError("The service's address is unknown: set base_url or sandbox_url.")
 
         def prepare(tx: Tx) -> None:
             deliveries.redeliver_latest(tx, again)
