@@ -17,7 +17,7 @@ from kontobahn.db import Tx
 from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.ids import new_id
-from kontobahn.mobility import examples, numbers
+from kontobahn.mobility import examples, seller
 from kontobahn.mobility.fields import City, Country, Email, Line70, PostalCode, Reference, Street, VatId, check_codes
 from kontobahn.mobility.tickets.ticket import MobilityTicket, list_tickets
 
@@ -179,7 +179,7 @@ def create(tx: Tx, organization_id: str, new: NewCustomer) -> MobilityCustomer:
         organization_id=organization_id,
         id=new_id(),
         provider=OWN_PLATFORM,
-        customer_number=_FIRST_NUMBER - 1 + numbers.take_next(tx, organization_id, "customers"),
+        customer_number=_FIRST_NUMBER - 1 + seller.take_next_number(tx, organization_id, "customers"),
         created_at=tx.now,
         updated_at=tx.now,
         **msgspec.structs.asdict(new),

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.mobility import seller as sellers
-from kontobahn.mobility.invoices import vat
-from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
+from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum, split_vat
 from kontobahn.mobility.seller import Seller
 from tests.mobility_builder import SELLER
 
@@ -42,7 +41,7 @@ def make(*lines: dict[str, Any], by: Seller | None = None, to: Buyer = BUYER, nu
     for rate in sorted({item["vat_rate"] for item in lines}, reverse=True):
         places = [place for place, item in enumerate(lines) if item["vat_rate"] == rate]
         prices = [lines[place]["amount_in_cents"] for place in places]
-        parts = vat.split(prices, rate)
+        parts = split_vat(prices, rate)
         for place, net in zip(places, parts.line_nets, strict=True):
             nets[place] = net
         sums.append(Sum(rate, parts.net, parts.vat, parts.rounding, sum(prices)))

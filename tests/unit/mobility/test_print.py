@@ -10,7 +10,7 @@ import pytest
 from pypdf import PdfReader
 
 from kontobahn.formats import cii
-from kontobahn.mobility.invoices import giro, letter, pdf
+from kontobahn.mobility.invoices import letter, pdf
 from kontobahn.mobility.invoices.electronic import to_cii
 from kontobahn.mobility.invoices.facts import Facts
 from tests.unit.mobility.invoices import BUYER, line, make, seller
@@ -94,7 +94,7 @@ def test_a_correction_and_nothing_to_pay_have_no_payment_code() -> None:
 
 
 def test_the_giro_code_follows_the_standard() -> None:
-    text = giro.payload(
+    text = letter.giro_payload(
         name="Verkehrsverbund GmbH",
         iban="DE02120300000000202051",
         bic=None,
@@ -102,12 +102,12 @@ def test_the_giro_code_follows_the_standard() -> None:
         purpose="RE-1 K10001",
     )
     assert text == "BCD\n002\n1\nSCT\n\nVerkehrsverbund GmbH\nDE02120300000000202051\nEUR1499.85\n\n\nRE-1 K10001"
-    assert giro.to_svg(text).startswith("<svg")
-    longest = giro.payload(
+    assert letter.qr_code(text).startswith("<svg")
+    longest = letter.giro_payload(
         name="Ü" * 70,
         iban="MT84MALT011000012345MTLCAST001S",
         bic="BYLADEM1001",
         amount_in_cents=99_999_999_999,
         purpose="W" * 40,
     )
-    assert giro.to_svg(longest), "even the longest fits version 13"
+    assert letter.qr_code(longest), "even the longest fits version 13"

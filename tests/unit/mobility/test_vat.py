@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.mobility.invoices.vat import split
+from kontobahn.mobility.invoices.facts import split_vat
 
 RATES = (0, 7, 19)
 
@@ -23,7 +23,7 @@ def rounded(value: Fraction) -> int:
 @given(prices=st.lists(st.integers(-99_999_999, 99_999_999), min_size=1, max_size=40), rate=st.sampled_from(RATES))
 @settings(max_examples=300, deadline=None)
 def test_every_sum_holds(prices: list[int], rate: int) -> None:
-    gross, found = sum(prices), split(prices, rate)
+    gross, found = sum(prices), split_vat(prices, rate)
     assert found.vat == rounded(Fraction(gross * rate, 100 + rate)), "the tax in the sum of the prices, rounded once"
     assert found.vat == rounded(Fraction(found.net * rate, 100)), "BR-CO-17, to the letter"
     assert found.net + found.vat + found.rounding == gross
@@ -37,7 +37,7 @@ def test_every_sum_holds(prices: list[int], rate: int) -> None:
 @given(prices=st.lists(st.integers(0, 99_999), min_size=1, max_size=20), rate=st.sampled_from(RATES))
 @settings(max_examples=100, deadline=None)
 def test_a_credit_reverses_what_the_invoice_charged(prices: list[int], rate: int) -> None:
-    charged, credited = split(prices, rate), split([-price for price in prices], rate)
+    charged, credited = split_vat(prices, rate), split_vat([-price for price in prices], rate)
     assert (credited.net, credited.vat, credited.rounding) == (-charged.net, -charged.vat, -charged.rounding)
 
 
@@ -46,13 +46,13 @@ def test_there_is_a_rounding_cent_only_if_no_net_amount_fits(rate: int) -> None:
     for gross in range(20_000):
         near = gross * 100 // (100 + rate)
         fits = any(net + rounded(Fraction(net * rate, 100)) == gross for net in range(near - 1, near + 3))
-        assert (split([gross], rate).rounding == 0) == fits, gross
+        assert (split_vat([gross], rate).rounding == 0) == fits, gross
 
 
 def test_known_amounts() -> None:
-    assert split([11_900], 19)[:3] == (10_000, 1_900, 0)
-    assert split([5_985] * 21, 7)[:3] == (117_463, 8_222, 0)
-    assert split([10_500], 19)[:3] == (8_823, 1_676, 1)
-    assert split([1_000], 0)[:3] == (1_000, 0, 0)
-    assert split([100, 100, 100], 19).line_nets == [84, 84, 84]
-    assert sum(split([6_300] * 3, 7).line_nets) == 17_664
+    assert split_vat([11_900], 19)[:3] == (10_000, 1_900, 0)
+    assert split_vat([5_985] * 21, 7)[:3] == (117_463, 8_222, 0)
+    assert split_vat([10_500], 19)[:3] == (8_823, 1_676, 1)
+    assert split_vat([1_000], 0)[:3] == (1_000, 0, 0)
+    assert split_vat([100, 100, 100], 19).line_nets == [84, 84, 84]
+    assert sum(split_vat([6_300] * 3, 7).line_nets) == 17_664

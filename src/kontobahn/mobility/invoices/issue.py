@@ -16,11 +16,10 @@ from kontobahn.formats import cii
 from kontobahn.formats.cii import national
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.ids import new_id
-from kontobahn.mobility import customers, numbers, seller
+from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import Customer
-from kontobahn.mobility.invoices import vat
 from kontobahn.mobility.invoices.electronic import to_cii
-from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
+from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum, split_vat
 from kontobahn.mobility.invoices.store import InvoiceRow, freeze
 from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.tickets.merge import merge
@@ -143,7 +142,7 @@ def _split_vat(tickets: list[Ticket], amounts: list[int]) -> tuple[list[int], li
     for rate in sorted({item.vat_rate for item in tickets}, reverse=True):
         indices = [index for index, item in enumerate(tickets) if item.vat_rate == rate]
         prices = [amounts[index] for index in indices]
-        split = vat.split(prices, rate)
+        split = split_vat(prices, rate)
         for index, net in zip(indices, split.line_nets, strict=True):
             nets[index] = net
         sums.append(Sum(rate, split.net, split.vat, split.rounding, sum(prices)))
@@ -171,7 +170,7 @@ def refuse_incomplete(facts: Facts) -> None:
 def _take_number(tx: Tx, organization_id: str, facts: Facts) -> str:
     # Choice 31: without gaps for an organisation; a prefix with the year in it starts anew every year.
     series = facts.seller.invoice_number_prefix.replace("{year}", f"{facts.issued_on:%Y}")
-    count = numbers.take_next(tx, organization_id, f"invoices {series}")
+    count = seller.take_next_number(tx, organization_id, f"invoices {series}")
     number = f"{series}{count:0{facts.seller.invoice_number_digits}d}"
     row = tx.one(
         "SELECT 1 FROM mobility_invoices WHERE organization_id = ? AND invoice_number = ?", organization_id, number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import unicodedata
 from collections.abc import Iterable
 from datetime import date
@@ -9,9 +10,11 @@ from itertools import groupby
 from typing import Any
 
 from kontobahn.formats.iban import in_groups
-from kontobahn.mobility.invoices import giro
 from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
+from kontobahn.money import amount_text
 
+# The largest amount that a GiroCode (EPC069-12) can carry.
+MAX_GIRO_CENTS = 99_999_999_999
 # Up to this many tickets are listed on the first page one by one; more are summed up there and listed on the following pages.
 MAX_ON_FIRST_PAGE = 8
 # A longer list is set in two columns, if its entries are short.
@@ -83,13 +86,32 @@ def payment_terms(facts: Facts) -> str:
 def giro_code(facts: Facts) -> str | None:
     """Returns the code from which a banking app fills in the transfer, as SVG. None if there is nothing to pay."""
     seller, total = facts.seller, facts.amount_in_cents
-    if facts.due_on is None or not 0 < total <= giro.MAX_AMOUNT_IN_CENTS:
+    if facts.due_on is None or not 0 < total <= MAX_GIRO_CENTS:
         return None
     assert seller.name is not None
     assert seller.iban is not None
-    return giro.to_svg(
-        giro.payload(name=seller.name, iban=seller.iban, bic=seller.bic, amount_in_cents=total, purpose=_purpose(facts))
+    return qr_code(
+        giro_payload(name=seller.name, iban=seller.iban, bic=seller.bic, amount_in_cents=total, purpose=_purpose(facts))
     )
+
+
+def giro_payload(*, name: str, iban: str, bic: str | None, amount_in_cents: int, purpose: str) -> str:
+    """Returns a SEPA transfer as a banking app reads it, in eleven lines."""
+    return "\n".join(
+        ["BCD", "002", "1", "SCT", bic or "", name, iban, f"EUR{amount_text(amount_in_cents)}", "", "", purpose]
+    )
+
+
+def qr_code(text: str) -> str:
+    """Draws the code with medium error correction and at most version 13, as the standard requires."""
+    import segno
+
+    code = segno.make(text, error="m", boost_error=False, micro=False, encoding="utf-8")
+    assert isinstance(code.version, int)
+    assert code.version <= 13
+    out = io.BytesIO()
+    code.save(out, kind="svg", border=0, xmldecl=False, svgclass=None, lineclass=None, dark="#000")
+    return out.getvalue().decode()
 
 
 def _make_printable(value: Any) -> Any:
