@@ -146,7 +146,7 @@ def running(data: Path, receiver: Receiver, database_url: str) -> Iterator[Servi
 
 
 def pay(service: Service, number: int) -> str:
-    """A payment that the sandbox leaves alone: nobody confirms it."""
+    """A payment that the sandbox leaves alone: no one confirms it."""
     body = {
         "account_id": service.facts["banking"]["account_id"], "amount": f"{100 + number % 900}.{number % 100:02d}",
         "creditor_name": "Muster GmbH", "creditor_iban": "DE75512108001245126199", "description": f"Rechnung {number}",
@@ -246,7 +246,7 @@ def _rows(data: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
 
 
 def _refs(data: Path) -> dict[str, str]:
-    """The bank's names for them. One whose creation was cut off has none: the service must find out by itself."""
+    """Returns the bank's refs. A payment whose creation was cut off has none: the service must find it on its own."""
     rows = _rows(data, "SELECT id, provider_ref FROM banking_payments WHERE provider_ref IS NOT NULL")
     return {str(number): ref for number, ref in rows}
 
@@ -276,13 +276,13 @@ def check(data: Path, service: Service, receiver: Receiver, ids: list[str], befo
     reserved, spent = balance(data, service)
     assert (reserved, spent) == (before[0], before[1] + 3 * settled), (reserved, spent, before, settled)
     assert receiver.wrong == [], receiver.wrong[:3]
-    told: dict[str, list[str]] = {number: [] for number in ids}
+    reported: dict[str, list[str]] = {number: [] for number in ids}
     seen: set[str] = set()
     for event in receiver.taken:
         number = event["data"].get("payment_id")
-        if number in told and event["id"] not in seen:
+        if number in reported and event["id"] not in seen:
             seen.add(event["id"])
-            told[number].append(event["data"]["status"])
+            reported[number].append(event["data"]["status"])
     history: dict[str, list[str]] = {number: ["initiated"] for number in ids}
     for number, state in _rows(
         data,
@@ -290,8 +290,8 @@ def check(data: Path, service: Service, receiver: Receiver, ids: list[str], befo
     ):
         if str(number) in history:
             history[str(number)].append(state)
-    assert told == history, [
-        (number, told[number], history[number]) for number in ids if told[number] != history[number]
+    assert reported == history, [
+        (number, reported[number], history[number]) for number in ids if reported[number] != history[number]
     ][:3]
     done = subprocess.run(
         [sys.executable, "-m", "kontobahn", "doctor", "--data", str(data)], capture_output=True, text=True, check=False
