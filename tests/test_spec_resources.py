@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import inspect as shape
 
-from kontobahn.api import openapi
+from kontobahn.api import failures
 from kontobahn.api.wire import Body
 from kontobahn.banking.payments.transitions import FINAL
 from kontobahn.webhooks.endpoint import State as EndpointState
@@ -188,7 +188,7 @@ def test_every_struct_of_the_ledger_s_wire_is_documented() -> None:
 def test_the_ledger_error_has_the_documented_fields() -> None:
     rows = table(SPEC / "errors.md", "Ledger errors")
     # The other two stand in every error, whatever its area.
-    expected = [row for row in rows_of(openapi.LedgerError) if row.field not in ("field", "request_id")]
+    expected = [row for row in rows_of(failures.LedgerError) if row.field not in ("field", "request_id")]
     found = [(row["Field"], re.sub(r" \(\w+\)", "", row["Type"])) for row in rows]
     assert found == [(field.field, field.type) for field in expected]
 

@@ -6,8 +6,10 @@ import csv
 import io
 import os
 import re
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -191,23 +193,19 @@ def test_version_and_help(tmp_path: Path) -> None:
 
 
 def test_jobs_run_in_a_process_of_their_own(tmp_path: Path) -> None:
-    import signal
-    import time
-
     kontobahn("demo", data=tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "kontobahn", "jobs", "--data", str(tmp_path)], stderr=subprocess.PIPE
     )
-    time.sleep(2)
-    process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=20)
-    assert process.returncode == 0, log
-    import sqlite3
-
     database = sqlite3.connect(tmp_path / "kontobahn.sqlite3")
-    done = {name for (name,) in database.execute("SELECT name FROM job_leases WHERE finished_at IS NOT NULL")}
+    missing = {"expire reservations", "ask after payments", "refresh bank connections"}
+    while missing and process.poll() is None:
+        missing -= {name for (name,) in database.execute("SELECT name FROM job_leases WHERE finished_at IS NOT NULL")}
+        time.sleep(0.02)
     database.close()
-    assert {"expire reservations", "ask after payments", "refresh bank connections"} <= done
+    process.terminate()
+    _, log = process.communicate(timeout=20)
+    assert (process.returncode, missing) == (0, set()), log
 
 
 def test_a_lost_database_at_the_start_is_waited_for(tmp_path: Path) -> None:

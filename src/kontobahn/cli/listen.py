@@ -93,25 +93,38 @@ def listen(
         raise SetupError(str(error)) from None
 
     async def main() -> int:
-        """Forwards until there is nothing more to forward. Returns how many events the receiver did not accept."""
         client = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn listen")
         source = Source(client, url.rstrip("/"), key)
-        seen = failed = 0
         try:
             cursor = "0" if from_start else await _end_of_log(source)
             # Printed only now: every event from here on is forwarded.
             _say(f"Forwarding events of {url} to {forward_to}, signed with {secret}", aside=as_json)
-            async for event in _events(source, cursor, once=once):
-                failed += not await _forward(client, forward_to, signing_key, event, as_json=as_json)
-                seen += 1
-                if seen == count:
-                    break
+            events = _events(source, cursor, once=once)
+            return await _forward_all(client, forward_to, signing_key, events, count, as_json=as_json)
         finally:
             await client.close()
-        return failed
 
     if asyncio.run(main()):
         raise typer.Exit(1)
+
+
+async def _forward_all(
+    client: OutboundClient,
+    forward_to: str,
+    signing_key: bytes,
+    events: AsyncIterator[LoggedEvent],
+    count: int | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Forwards all events, or as many as `count` says. Returns how many the receiver did not accept."""
+    seen = failed = 0
+    async for event in events:
+        failed += not await _forward(client, forward_to, signing_key, event, as_json=as_json)
+        seen += 1
+        if seen == count:
+            break
+    return failed
 
 
 def _service(url: str | None, key: str | None, data: str | None) -> tuple[str, str]:
