@@ -27,14 +27,18 @@ def read(
     ibans: Mapping[str, str] = _NO_IBANS,
     max_bytes: int = MAX_FILE_BYTES,
     allow_gaps: bool = False,
+    unbalanced: bool = False,
 ) -> Iterator[Item]:
     """Yields each statement as its Opening, its entries and its Closing, in order; a status report is one item.
 
+    A StatementWarning between them says what was found that should not be, and what was done about it.
+
     `ibans` gives the IBANs of accounts that the file identifies in another way. `max_bytes` limits an archive's whole
-    content. Raises StatementError if the file is malformed, too large, does not add up, or (unless `allow_gaps`) lacks a
-    statement between two of an account.
+    content. Raises StatementError if the file is malformed, too large, does not add up (unless `unbalanced`), or lacks a
+    statement between two of an account (unless `allow_gaps`).
     """
-    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, Tally(allow_gaps=allow_gaps))
+    tally = Tally(allow_gaps=allow_gaps, unbalanced=unbalanced)
+    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, tally)
 
 
 def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], max_bytes: int, tally: Tally) -> Iterator[Item]:

@@ -117,7 +117,7 @@ class _Camt:
             statement = self._begin(element)
             assert statement is not None
             yield statement.opening
-        yield self._tally.close(statement.closing())
+        yield from self._tally.close(statement.closing())
         self._open = None
         element.clear(keep_tail=True)
 

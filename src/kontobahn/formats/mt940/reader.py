@@ -267,6 +267,6 @@ class _Statement:
             )
         last = self._closing is None or self._closing.code != INTERIM
         moved = self._moved if self._opening.kind == "booked" else 0
-        yield self._tally.close(
+        yield from self._tally.close(
             Closing(self._opening, self._closing, tuple(self._balances), self._number, moved, 0, last)
         )

@@ -16,6 +16,7 @@ from kontobahn.formats.statements.model import (
     ReportedStatus,
     StatementAccount,
     StatementError,
+    StatementWarning,
     StatusReport,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "StatementAccount",
     "StatementError",
     "StatementState",
+    "StatementWarning",
     "StatusReport",
     "follows",
     "state_after",

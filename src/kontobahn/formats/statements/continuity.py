@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
-from kontobahn.formats.statements.model import Balance, Closing, Opening, StatementError
+from kontobahn.formats.statements.model import Balance, Closing, Opening, StatementError, StatementWarning
 from kontobahn.money import amount_text
 
 # next: without a gap. repeat: the same one. overlap: begins before the previous one ended. unknown: nothing to compare.
 Verdict: TypeAlias = Literal["next", "repeat", "overlap", "unknown", "gap"]
 INTERIM = "ITBD"
+UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is."
 
 
 class StatementState(NamedTuple):
@@ -93,10 +95,14 @@ def _text(balance: Balance) -> str:
 
 
 class Tally:
-    """Checks the statements of one file against their balances and each other as they are read."""
+    """Checks the statements of one file against their balances and each other as they are read.
 
-    def __init__(self, *, allow_gaps: bool = False) -> None:
+    `unbalanced` takes statements that do not add up, with a warning.
+    """
+
+    def __init__(self, *, allow_gaps: bool = False, unbalanced: bool = False) -> None:
         self._allow_gaps = allow_gaps
+        self.unbalanced = unbalanced
         self._states: dict[tuple[str, str | None], StatementState] = {}
         # For pages without balances of their own: the balance after the page before.
         self._carried: dict[tuple[str, str | None], int] = {}
@@ -110,7 +116,7 @@ class Tally:
         if sequel.verdict == "gap":
             raise _error(opening, sequel.sentence)
 
-    def close(self, closing: Closing) -> Closing:
+    def close(self, closing: Closing) -> Iterator[StatementWarning | Closing]:
         """Raises StatementError if opening balance and movements do not make the closing balance."""
         opening = closing.opening
         key = _key(opening)
@@ -121,13 +127,17 @@ class Tally:
         wrong = closing.balance and ends and closing.balance.amount_minor not in ends
         # A page may repeat the closing balance of the whole statement; only the last page must match it.
         if wrong and closing.balance and (closing.last_page or closing.balance.code == INTERIM):
-            raise _error(opening, _does_not_add_up(closing, starts[0]))
+            sentence = _does_not_add_up(closing, starts[0])
+            if not self.unbalanced:
+                raise _error(opening, f"{sentence} {UNBALANCED}")
+            yield StatementWarning(place_of(opening), sentence, "Imported nevertheless, as was asked for.")
+            closing = closing._replace(adds_up=False)
         self._carried.pop(key, None)
         if not closing.last_page and ends:
             self._carried[key] = ends[-1]
         if opening.kind == "booked":
             self._states[key] = state_after(closing)
-        return closing
+        yield closing
 
 
 def _key(opening: Opening) -> tuple[str, str | None]:
@@ -142,6 +152,10 @@ def _does_not_add_up(closing: Closing, start: int) -> str:
         f" {closing.entries} entries make {amount_text(found)} {closing.balance.currency}, but the statement closes with"
         f" {amount_text(stated)}, which is {amount_text(abs(stated - found))} {'more' if stated > found else 'less'}."
     )
+
+
+def place_of(opening: Opening) -> str:
+    return f"statement {opening.statement_id}, line {opening.line}"
 
 
 def _error(opening: Opening, sentence: str) -> StatementError:

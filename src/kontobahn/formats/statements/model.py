@@ -123,7 +123,8 @@ class Closing(NamedTuple):
     """A statement ended, and its movements lead from the opening balance to the closing one.
 
     `moved_minor` is the sum of the posted entries. `left_out` counts entries that only inform (status INFO).
-    `last_page` is False for a page with more of the statement to follow.
+    `last_page` is False for a page with more of the statement to follow. `adds_up` is False for a statement that was taken
+    although its movements do not lead to `balance`, or although it has none: its balances prove nothing.
     """
 
     opening: Opening
@@ -133,6 +134,7 @@ class Closing(NamedTuple):
     moved_minor: int
     left_out: int = 0
     last_page: bool = True
+    adds_up: bool = True
 
 
 class Reason(NamedTuple):
@@ -170,7 +172,15 @@ class StatusReport(NamedTuple):
     items: tuple[ReportedStatus, ...]
 
 
-Item: TypeAlias = Opening | Entry | Closing | StatusReport
+class StatementWarning(NamedTuple):
+    """Something in a file that is not as it should be, and how it was taken nevertheless."""
+
+    place: str
+    found: str
+    done: str
+
+
+Item: TypeAlias = Opening | Entry | Closing | StatusReport | StatementWarning
 
 
 class StatementError(BadRequest):
