@@ -16,11 +16,10 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency, tasks
 from kontobahn.api.call import Context
-from kontobahn.api.declare import Endpoint, Routes, collect
-from kontobahn.api.exchange import Receive, Scope
-from kontobahn.api.network import ClientAddress
+from kontobahn.api.declare import Endpoint, collect
+from kontobahn.api.exchange import ClientAddress, Receive, Scope
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.server import Api, ApiDependencies
+from kontobahn.api.server import Api, ApiDependencies, Routes
 from kontobahn.api.tasks import Tasks
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations

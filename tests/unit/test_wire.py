@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.api.declare import Routes, collect
+from kontobahn.api.declare import collect
+from kontobahn.api.server import Routes
 from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode

@@ -1,20 +1,35 @@
-"""A request as it comes in: its headers, its id, its address, its body; and what has been found out about it so far."""
+"""Requests in, answers out: the address, headers and body of a request, what is known about it so far, and how answers are sent."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
+from urllib.parse import quote
 
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.network import ClientAddress
+from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.wire import RawBody, Upload
-from kontobahn.errors import BadRequest, TooLarge, WrongMediaType
+from kontobahn.errors import (
+    BadRequest,
+    KontobahnError,
+    MethodNotAllowed,
+    SetupError,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    WrongMediaType,
+)
 from kontobahn.ids import new_request_id
+from kontobahn.json_text import encode
 from kontobahn.limits import Hit
 
 Scope = MutableMapping[str, Any]
@@ -22,6 +37,57 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 BODY_SECONDS = 60
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+COMPRESS_FROM_BYTES = 1400
+COMPRESS_IN_THREAD_FROM_BYTES = 128 * 1024
+_JSON = (b"content-type", b"application/json")
+_NO_STORE = (b"cache-control", b"no-store")
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+
+
+# --- In
+
+
+class ClientAddress:
+    def __init__(self, trusted_proxies: str) -> None:
+        try:
+            self._trusted: list[IPv4Network | IPv6Network] = [
+                ip_network(part.strip(), strict=False) for part in trusted_proxies.split(",") if part.strip()
+            ]
+        except ValueError as error:
+            raise SetupError(f"The setting trusted_proxies is not a list of networks: {error}.") from None
+        self._is_trusted = lru_cache(maxsize=1024)(self._look_up)
+
+    def of(self, scope: Mapping[str, Any], forwarded_for: bytes | None) -> str:
+        client = scope.get("client")
+        peer: str = client[0] if client else "unknown"
+        if not self._trusted or forwarded_for is None or not self._is_trusted(peer):
+            return peer
+        # From the right: the first address that is not a trusted proxy is the caller's.
+        for hop in reversed(forwarded_for.decode("latin-1").split(",")):
+            address = _normal(hop)
+            if address is None:
+                return peer
+            if not self._is_trusted(address):
+                return address
+            peer = address
+        return peer
+
+    def _look_up(self, address: str) -> bool:
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._trusted)
+
+
+def _normal(hop: str) -> str | None:
+    try:
+        return str(ip_address(hop.strip()))
+    except ValueError:
+        return None
 
 
 class Exchange:
@@ -120,3 +186,61 @@ async def body_chunks(receive: Receive, headers: dict[bytes, bytes], limit: int)
         yield chunk
         if not message.get("more_body", False):
             return
+
+
+# --- Out
+
+
+def error_body(error: KontobahnError, request_id: str) -> bytes:
+    return encode({"error": str(error), **error.extra, "request_id": request_id})
+
+
+def error_headers(error: KontobahnError) -> list[Header]:
+    if isinstance(error, TooManyRequests | Unavailable):
+        return [(b"retry-after", b"%d" % error.retry_after_seconds)]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", ", ".join(error.allowed).encode())]
+    if isinstance(error, Unauthorized):
+        return [(b"www-authenticate", b'ApiKey header="x-api-key"')]
+    if isinstance(error, TooLarge):
+        return [(b"connection", b"close")]
+    return []
+
+
+async def send_json(
+    send: Send, status: int, body: bytes, headers: list[Header], accept_encoding: bytes | None = None
+) -> None:
+    headers += (_JSON, _NO_STORE, _NO_SNIFF)
+    if len(body) >= COMPRESS_FROM_BYTES:
+        headers.append((b"vary", b"accept-encoding"))
+        if accept_encoding is not None and _takes_gzip(accept_encoding):
+            if len(body) >= COMPRESS_IN_THREAD_FROM_BYTES:
+                body = await asyncio.to_thread(gzip.compress, body, 1)
+            else:
+                body = gzip.compress(body, 1)
+            headers.append((b"content-encoding", b"gzip"))
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_file(send: Send, answer: StoredAnswer, headers: list[Header]) -> None:
+    """Sends a file to save. Whatever it contains, a browser must neither guess its type nor run it."""
+    headers += (
+        (b"content-type", answer.media_type.encode()),
+        (b"content-disposition", f"attachment; filename*=UTF-8''{quote(answer.file_name)}".encode()),
+        (b"content-security-policy", b"sandbox; default-src 'none'"),
+        (b"content-length", b"%d" % len(answer.body)),
+        _NO_STORE,
+        _NO_SNIFF,
+    )
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _takes_gzip(accept_encoding: bytes) -> bool:
+    for part in accept_encoding.lower().split(b","):
+        coding, _, quality = part.partition(b";")
+        if coding.strip() in (b"gzip", b"*"):
+            return quality.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
+    return False

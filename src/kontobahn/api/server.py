@@ -16,11 +16,20 @@ from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency
 from kontobahn.api.call import Call, Context
-from kontobahn.api.declare import Endpoint, Routes
-from kontobahn.api.exchange import Exchange, Receive, Scope, decode_body
+from kontobahn.api.declare import Endpoint
+from kontobahn.api.exchange import (
+    ClientAddress,
+    Exchange,
+    Receive,
+    Scope,
+    Send,
+    decode_body,
+    error_body,
+    error_headers,
+    send_file,
+    send_json,
+)
 from kontobahn.api.idempotency import StoredAnswer
-from kontobahn.api.network import ClientAddress
-from kontobahn.api.respond import Send, error_body, error_headers, send_file, send_json
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.api.wire import Download, Query, plain_words
@@ -44,6 +53,56 @@ DEFAULT_QUELLE = "API"
 # Choice 6: refusals that are stored as the answer to repeats. The others are transient (no credits, something down) or for
 # the caller to correct, and nothing was written: the same key may be sent again.
 _STORED_REFUSALS = (403, 404, 409)
+
+
+class Routes:
+    """Finds the endpoints of a path: a dictionary for plain paths, one walk over the segments for those with parameters."""
+
+    def __init__(self, endpoints: list[Endpoint]) -> None:
+        self.endpoints = endpoints
+        self._plain: dict[str, dict[str, Endpoint]] = {}
+        self._with_parameters: dict[int, list[tuple[tuple[str, ...], dict[str, Endpoint]]]] = {}
+        for endpoint in endpoints:
+            methods = self._plain_methods(endpoint) if "{" not in endpoint.path else self._parameter_methods(endpoint)
+            if endpoint.method in methods:
+                raise ValueError(f"{endpoint.name} is declared twice")
+            methods[endpoint.method] = endpoint
+
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        """Returns the endpoints by method, and the values of the path's parameters."""
+        methods = self._plain.get(path)
+        if methods is not None:
+            return methods, {}
+        segments = path.split("/")
+        for pattern, methods in self._with_parameters.get(len(segments), ()):
+            values = _match(pattern, segments)
+            if values is not None:
+                return methods, values
+        return None
+
+    def _plain_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        return self._plain.setdefault(endpoint.path, {})
+
+    def _parameter_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        pattern = tuple(endpoint.path.split("/"))
+        candidates = self._with_parameters.setdefault(len(pattern), [])
+        for known, methods in candidates:
+            if known == pattern:
+                return methods
+        candidates.append((pattern, {}))
+        return candidates[-1][1]
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    values = {}
+    for expected, given in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            if not given:
+                return None
+            values[expected[1:-1]] = given
+        elif expected != given:
+            return None
+    return values
 
 
 class ApiDependencies(NamedTuple):

@@ -33,7 +33,7 @@ async def refresh(context: Context, row: ConnectionRow) -> ConnectionRow:
 def _claim_manual(tx: Tx, row: ConnectionRow) -> ConnectionRow:
     store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
-    status.check_active(row, "refreshing")
+    store.check_active(row, "refreshing")
     # Choice 24: before next_refresh_possible_at 409 with the time.
     if row.next_refresh_possible_at > tx.now:
         possible = to_datetime(row.next_refresh_possible_at)

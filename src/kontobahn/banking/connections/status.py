@@ -47,12 +47,6 @@ _TRIGGERS: dict[str, Trigger] = {
 }
 
 
-def check_active(row: ConnectionRow, purpose: str) -> None:
-    """Raises Conflict if the connection cannot be used now."""
-    if row.status != "active":
-        raise Conflict(f"The bank connection is {row.status}: reconnect it before {purpose}.")
-
-
 def move(tx: Tx, row: ConnectionRow, trigger: Trigger, **values: Any) -> ConnectionRow:
     return store.change(tx, row, status=TRANSITIONS.get((row.status, trigger), row.status), **values)
 

@@ -10,7 +10,7 @@ from kontobahn.banking import numbers
 from kontobahn.banking.provider import Api, BankConnectionFacts
 from kontobahn.db import Tx
 from kontobahn.db.table import Table
-from kontobahn.errors import NotFound
+from kontobahn.errors import Conflict, NotFound
 
 ConnectionStatus = Literal["active", "inactive", "disabled", "pending", "pending_connect"]
 # A placeholder's id is the pending token of its connect flow.
@@ -141,3 +141,9 @@ def change(tx: Tx, row: ConnectionRow, **values: Any) -> ConnectionRow:
 def lock(tx: Tx, organization_id: str, connection_id: str) -> None:
     """Serialises changes to one connection's data."""
     tx.lock("banking_connection", organization_id, connection_id)
+
+
+def check_active(row: ConnectionRow, purpose: str) -> None:
+    """Raises Conflict if the connection cannot be used now."""
+    if row.status != "active":
+        raise Conflict(f"The bank connection is {row.status}: reconnect it before {purpose}.")

@@ -10,8 +10,7 @@ from kontobahn import credits, log
 from kontobahn.access import audit
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.payments import store
-from kontobahn.banking.payments.events import emit_payment_changed
-from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
+from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
 from kontobahn.banking.payments.transitions import FINAL, outcome_of
 from kontobahn.banking.provider import PaymentReport, PaymentStart
 from kontobahn.clock import HOUR, MINUTE

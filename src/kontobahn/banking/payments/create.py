@@ -20,12 +20,10 @@ from kontobahn.api.idempotency import Claim
 from kontobahn.banking import accounts, numbers
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.connections.status import check_active
-from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.connections.store import ConnectionRow, check_active
 from kontobahn.banking.fields import check_custom_fields, check_return_to
 from kontobahn.banking.payments.apply import END_TO_END_PREFIX, POLL_AFTER, apply, apply_start
-from kontobahn.banking.payments.events import emit_payment_changed
-from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
+from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
 from kontobahn.banking.payments.wire import NewPayment
 from kontobahn.banking.provider import (
     Api,

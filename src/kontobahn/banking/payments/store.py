@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from kontobahn.access.principal import Principal
 from kontobahn.access.scope import find_in_scope, in_scope
@@ -13,6 +15,8 @@ from kontobahn.clock import start_of_day, to_datetime
 from kontobahn.db import Tx
 from kontobahn.db.table import Table
 from kontobahn.errors import NotFound
+from kontobahn.money import amount_text
+from kontobahn.webhooks.outbox import emit
 
 
 class PaymentRow(NamedTuple):
@@ -124,3 +128,31 @@ def history(tx: Tx, principal: Principal, payment_id: str) -> list[PaymentEvent]
             row.organization_id, row.id,
         )
     ]  # fmt: skip
+
+
+# --- Events, with exactly the contract's fields, in the transaction of the change they report
+
+
+def emit_payment_changed(tx: Tx, row: PaymentRow) -> None:
+    """Emits `payment_progress` for an extra confirmation, `payment_update` for every other status."""
+    data: dict[str, Any] = {"payment_id": str(row.id), "status": row.status}
+    event = "payment_progress"
+    if row.status != "initiated_info_required":
+        event = "payment_update"
+        data |= {
+            "raw_provider_status": row.raw_provider_status,
+            "template_identifier": row.template_identifier,
+            "payment_attributes": {
+                "amount": amount_text(row.amount_minor),
+                "currency_code": row.currency_code,
+                "description": row.description,
+                "creditor_iban": row.creditor_iban,
+                "creditor_name": row.creditor_name,
+                "debtor_iban": row.debtor_iban,
+                "end_to_end_id": row.end_to_end_id,
+                "customer_ip_address": row.customer_ip_address,
+            },
+        }
+    if row.custom_fields is not None:
+        data["custom_fields"] = msgspec.Raw(row.custom_fields)
+    emit(tx, row.organization_id, event, f"payment:{row.id}", data)
