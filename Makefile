@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test bench setup setup-tests format lock clean
+.PHONY: help run test bench setup setup-tests format rooms lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ setup-tests: ## Set up what the checks, tests and benchmarks need as well
 format: setup-tests ## Put the code into the project's format
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
+
+rooms: setup-tests ## Draw docs/rooms.svg anew, from the imports
+	@.venv/bin/python scripts/rooms.py
 
 lock: setup ## Bring the lock files up to date with requirements*.in (UPGRADE=1: and to the newest versions)
 	@scripts/lock.sh $(if $(UPGRADE),--upgrade)
