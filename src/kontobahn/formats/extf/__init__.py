@@ -2,7 +2,8 @@
 
     with open_extf(path) as file:
         for record in file.buchungssaetze():
-            if isinstance(record, RowError): ...
+            if isinstance(record, RowError): ...  # refused
+            elif isinstance(record, RowWarning): ...  # about the row that follows it, which was taken
 
 Pure: no database, no HTTP. Other packages import only the names below.
 """
@@ -16,6 +17,7 @@ from kontobahn.formats.extf.format import (
     Category,
     ExtfError,
     RowError,
+    RowWarning,
 )
 from kontobahn.formats.extf.header import Header, make_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
@@ -48,6 +50,7 @@ __all__ = [
     "Personenkonto",
     "Record",
     "RowError",
+    "RowWarning",
     "Zahlungsbedingung",
     "Zeitraum",
     "display_name",

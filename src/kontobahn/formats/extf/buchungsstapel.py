@@ -7,16 +7,16 @@ and ``column`` is the one being read, for the error if its value is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import NamedTuple, Protocol
 
-from kontobahn.formats.extf.format import BUCHUNGSSTAPEL, InvalidValue, RowError
+from kontobahn.formats.extf.format import BUCHUNGSSTAPEL, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
 from kontobahn.formats.extf.values import (
     EUR,
+    KEPT,
     Memo,
-    check_lengths,
     format_amount,
     is_digits,
     join_weitere,
@@ -24,6 +24,7 @@ from kontobahn.formats.extf.values import (
     parse_amount,
     quote,
     row_maker,
+    too_long,
     weitere_reader,
 )
 
@@ -60,10 +61,12 @@ _BU_SCHLUESSEL, _BELEGDATUM = _at("BU-Schlüssel"), _at("Belegdatum")
 _BELEGFELD1, _BELEGFELD2, _SKONTO, _TEXT = _at("Belegfeld 1"), _at("Belegfeld 2"), _at("Skonto"), _at("Buchungstext")
 _KOST1, _KOST2, _UMKEHR = _at("KOST1 - Kostenstelle"), _at("KOST2 - Kostenstelle"), _at("Generalumkehr (GU)")
 
-_MAX_LENGTHS = {_BELEGFELD1: 36, _BELEGFELD2: 12, _TEXT: 60, _KOST1: 36, _KOST2: 36}
-_is_belegfeld = re.compile(r"[a-zA-Z0-9$&%*+,\-./]{1,36}").fullmatch
+_MAX_LENGTHS = {_BELEGFELD2: 12, _TEXT: 60, _KOST1: 36, _KOST2: 36}
+_is_belegfeld = re.compile(r"[a-zA-Z0-9_$&%*+,\-./]{1,36}").fullmatch
 _is_kurs = re.compile(r"[0-9]{1,5}(?:,[0-9]{1,6})?").fullmatch
 _is_waehrung = re.compile(r"[A-Z]{3}").fullmatch
+# Without a mark it is debit, as DATEV documents the column.
+_SOLL = {"S": True, "H": False, "s": True, "h": False, "": True}
 _GENERALUMKEHR = {"": False, "0": False, "1": True, "G": True}
 
 # A row is head, which differs from row to row, and tail. Between text and cost centres most rows are empty.
@@ -83,19 +86,21 @@ class RowTail(NamedTuple):
 
 def read_tail(fields: list[str]) -> RowTail:
     """Reads the tail from all fields of a row."""
-    if fields[_UMKEHR] not in _GENERALUMKEHR:
-        raise InvalidValue(f"'{fields[_UMKEHR]}' is neither 0 nor 1.", _UMKEHR)
-    return RowTail(_GENERALUMKEHR[fields[_UMKEHR]], _weitere_of_tail(fields[HEAD_COLUMNS:]))
+    return RowTail(_GENERALUMKEHR.get(fields[_UMKEHR], False), _weitere_of_tail(fields[HEAD_COLUMNS:]))
 
 
 class Parse(Protocol):
     def __call__(self, line: int, fields: list[str], tail: RowTail | None = None, /) -> Buchungssatz | RowError: ...
 
 
-def parser(header: Header) -> Parse:
-    """Returns a parser of rows: of all columns of the newest version, or of the head with a tail that was read before."""
+def parser(header: Header, warned: list[RowWarning]) -> Parse:
+    """Returns a parser of rows: of all columns of the newest version, or of the head with a tail that was read before.
+
+    What it takes with a warning, it adds to `warned`.
+    """
     konten = Memo(kontonummer_parser(header.sachkontenlaenge))
-    belegdaten = Memo(_belegdatum(header))
+    outside: set[str] = set()
+    belegdaten = Memo(_belegdatum(header, outside))
     keys = Memo(_bu_schluessel)
     file_waehrung, make = header.waehrung, tuple.__new__
 
@@ -106,37 +111,37 @@ def parser(header: Header) -> Parse:
             if not umsatz:
                 raise InvalidValue(f"'{fields[_UMSATZ]}' is not greater than zero.")
             soll_haben = fields[_SOLL_HABEN]
-            if soll_haben not in ("S", "H"):
+            if soll_haben not in _SOLL:
                 raise InvalidValue(f"'{soll_haben}' is neither S nor H.", _SOLL_HABEN)
-            waehrung = fields[_WKZ] or file_waehrung
-            kurs, basis_umsatz = fields[_KURS], None
+            waehrung, kurs, basis_umsatz = fields[_WKZ] or file_waehrung, fields[_KURS], None
             if kurs or fields[_BASIS_UMSATZ] or fields[_BASIS_WKZ] or waehrung != EUR:
-                kurs, basis_umsatz = _basis(fields, waehrung)
+                waehrung, kurs, basis_umsatz = _basis(fields, waehrung.upper())
             column = _KONTO
             konto = konten[fields[_KONTO]]
             column = _GEGENKONTO
             gegenkonto = konten[fields[_GEGENKONTO]]
             if konto == gegenkonto:
                 raise InvalidValue(f"'{fields[_GEGENKONTO]}' is the Konto itself.")
-            column = _BU_SCHLUESSEL
-            bu_schluessel, generalumkehr = keys[fields[_BU_SCHLUESSEL]]
+            bu_schluessel, generalumkehr, is_key = keys[fields[_BU_SCHLUESSEL]]
             column = _BELEGDATUM
             belegdatum = belegdaten[fields[_BELEGDATUM]]
-            belegfeld1, belegfeld2, buchungstext = fields[_BELEGFELD1], fields[_BELEGFELD2], fields[_TEXT]
-            if belegfeld1 and not _is_belegfeld(belegfeld1):
-                raise _invalid_belegfeld(belegfeld1)
             column = _SKONTO
             skonto = parse_amount(fields[_SKONTO]) if fields[_SKONTO] else 0
+            belegfeld1, belegfeld2, buchungstext = fields[_BELEGFELD1], fields[_BELEGFELD2], fields[_TEXT]
             kost1, kost2 = fields[_KOST1], fields[_KOST2]
-            if len(belegfeld2) > 12 or len(buchungstext) > 60 or len(kost1) > 36 or len(kost2) > 36:
-                check_lengths(fields, _MAX_LENGTHS)
+            if (
+                (belegfeld1 and not _is_belegfeld(belegfeld1)) or len(buchungstext) > 60 or len(belegfeld2) > 12
+                or len(kost1) > 36 or len(kost2) > 36 or not (soll_haben and is_key) or belegdatum in outside
+                or kurs != fields[_KURS] or (tail is None and fields[_UMKEHR] not in _GENERALUMKEHR)
+            ):  # fmt: skip
+                warned.extend(_unusual(line, fields, belegdatum if belegdatum in outside else "", header))
             is_reversal, weitere = tail or read_tail(fields)
             between = fields[_BETWEEN]
             if between != _NOTHING_BETWEEN:
                 weitere = join_weitere(_weitere_between(between), weitere)
             # As Buchungssatz(…), but without the cost of a call with 18 arguments.
             return make(Buchungssatz, (
-                line, umsatz, soll_haben == "S", waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel,
+                line, umsatz, _SOLL[soll_haben], waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel,
                 belegdatum, belegfeld1, belegfeld2, skonto, buchungstext, kost1, kost2,
                 generalumkehr or is_reversal, weitere,
             ))  # fmt: skip
@@ -146,13 +151,11 @@ def parser(header: Header) -> Parse:
     return parse
 
 
-def _basis(fields: list[str], waehrung: str) -> tuple[str, int | None]:
-    """Returns rate and base amount. Only a posting in euros may lack them; zeros count as empty."""
+def _basis(fields: list[str], waehrung: str) -> tuple[str, str, int | None]:
+    """Returns currency, rate and base amount. Only a posting in euros may lack the amount; zeros count as empty."""
     if not _is_waehrung(waehrung):
-        raise InvalidValue(f"'{waehrung}' is not a currency of three capital letters.", _WKZ)
-    kurs, basis, basis_waehrung = fields[_KURS], fields[_BASIS_UMSATZ], fields[_BASIS_WKZ]
-    if kurs and not _is_kurs(kurs):
-        raise InvalidValue(f"'{kurs}' is not an exchange rate.", _KURS)
+        raise InvalidValue(f"'{waehrung}' is not a currency of three letters.", _WKZ)
+    basis, basis_waehrung = fields[_BASIS_UMSATZ], fields[_BASIS_WKZ].upper()
     try:
         basis_umsatz = (parse_amount(basis) or None) if basis else None
     except InvalidValue as error:
@@ -161,50 +164,72 @@ def _basis(fields: list[str], waehrung: str) -> tuple[str, int | None]:
         raise InvalidValue(
             f"'{basis}' is no base amount in EUR, which a posting in {waehrung} must have.", _BASIS_UMSATZ
         )
-    if basis_waehrung not in {"", EUR}:
+    if basis_umsatz is not None and basis_waehrung not in {"", EUR}:
         raise InvalidValue(f"'{basis_waehrung}' is not EUR, the currency that we keep books in.", _BASIS_WKZ)
-    return kurs if kurs.strip("0,") else "", basis_umsatz
+    kurs = fields[_KURS]
+    return waehrung, kurs if _is_kurs(kurs) and kurs.strip("0,") else "", basis_umsatz
 
 
-def _bu_schluessel(text: str) -> tuple[str, bool]:
-    """Returns the key without leading zeros, and whether it is an old-style Generalumkehr: two digits, the first of them 2."""
+def _bu_schluessel(text: str) -> tuple[str, bool, bool]:
+    """Returns the key without leading zeros, whether it is an old-style Generalumkehr (two digits, the first of them 2),
+    and whether it is a key at all."""
     if text and not is_digits(text, 4):
-        raise InvalidValue(f"'{text}' is not a key of up to four digits.")
+        return text, False, False
     key = text.lstrip("0")
-    return key, len(key) == 2 and key[0] == "2"
+    return key, len(key) == 2 and key[0] == "2", True
 
 
-def _invalid_belegfeld(text: str) -> InvalidValue:
-    if len(text) > _MAX_LENGTHS[_BELEGFELD1]:
-        return InvalidValue(f"'{text}' is longer than {_MAX_LENGTHS[_BELEGFELD1]} characters.", _BELEGFELD1)
-    return InvalidValue(
-        f"'{text}' has other characters than letters without umlauts, digits and $&%*+,-./.", _BELEGFELD1
-    )
+def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iterator[RowWarning]:
+    """Yields what is not as the format wants it in a row that is taken; `outside` is its day, if not one of the period."""
+
+    def warning(column: int, found: str, done: str) -> RowWarning:
+        return RowWarning.of(BUCHUNGSSTAPEL, line, column, found, done)
+
+    if not fields[_SOLL_HABEN]:
+        yield warning(_SOLL_HABEN, "Neither S nor H is given.", "It was read as S, as DATEV does.")
+    if fields[_KURS].strip("0,") and not _is_kurs(fields[_KURS]):
+        yield warning(_KURS, f"'{fields[_KURS]}' is not an exchange rate.", "It was left out; the amounts were taken.")
+    if fields[_BU_SCHLUESSEL] and not is_digits(fields[_BU_SCHLUESSEL], 4):
+        yield warning(_BU_SCHLUESSEL, f"'{fields[_BU_SCHLUESSEL]}' is not a key of up to four digits.", KEPT)
+    if outside:
+        since, until = header.period
+        found = f"'{fields[_BELEGDATUM]}' is {outside}, outside of the period of the file, {since} to {until}."
+        yield warning(_BELEGDATUM, found, "It was taken, as a day of the fiscal year.")
+    belegfeld1 = fields[_BELEGFELD1]
+    if belegfeld1 and not _is_belegfeld(belegfeld1):
+        reason = "is longer than 36 characters"
+        if len(belegfeld1) <= 36:
+            reason = "has other characters than letters without umlauts, digits and _$&%*+,-./"
+        # Open items are matched by this text.
+        done = f"{KEPT} A payment that came through DATEV may name the document differently."
+        yield warning(_BELEGFELD1, f"'{belegfeld1}' {reason}.", done)
+    yield from too_long(BUCHUNGSSTAPEL, line, fields, _MAX_LENGTHS)
+    if len(fields) > HEAD_COLUMNS and fields[_UMKEHR] not in _GENERALUMKEHR:
+        yield warning(_UMKEHR, f"'{fields[_UMKEHR]}' is neither 0 nor 1.", "The row was taken as no reversal.")
 
 
-def _belegdatum(header: Header) -> Callable[[str], str]:
-    """Returns a parser of TTMM: the ISO date of that day, which must be in the fiscal year and the period of the file."""
-    since = header.datum_von or date.min
-    until = header.datum_bis or date.max
+def _belegdatum(header: Header, outside: set[str]) -> Callable[[str], str]:
+    """Returns a parser of TTMM: the ISO date of that day of the fiscal year. One that is not of the period is added to `outside`."""
+    since, until = header.period
 
     def parse(text: str) -> str:
         day = _day_of_year(text, header)
         if day is None:
             raise InvalidValue(f"'{text}' is no day (TTMM) of the fiscal year that begins on {header.wj_beginn}.")
         if not since <= day <= until:
-            period = f"{header.datum_von or 'the beginning'} to {header.datum_bis or 'the end'}"
-            raise InvalidValue(f"'{text}' is {day}, outside of the period of the file, {period}.")
+            outside.add(day.isoformat())
         return day.isoformat()
 
     return parse
 
 
 def _day_of_year(text: str, header: Header) -> date | None:
-    # A spreadsheet loses the leading zero: 101 is the first of January.
-    if not is_digits(text, 4) or len(text) < 3:
+    # A spreadsheet loses the leading zero: 101 is the first of January. Some programs write the year as well.
+    if not is_digits(text, 8) or len(text) not in (3, 4, 8):
         return None
-    day, month = int(text[:-2]), int(text[-2:])
-    for year in (header.wj_beginn.year, header.wj_beginn.year + 1):
+    day, month = (int(text[:2]), int(text[2:4])) if len(text) == 8 else (int(text[:-2]), int(text[-2:]))
+    years = (int(text[4:]),) if len(text) == 8 else (header.wj_beginn.year, header.wj_beginn.year + 1)
+    for year in years:
         try:
             candidate = date(year, month, day)
         except ValueError:

@@ -107,24 +107,3 @@ ZAHLUNGSBEDINGUNGEN = _titles(
     "Leerfeld;Verwendung",
 )
 ZAHLUNGSBEDINGUNGEN_NUMERIC = frozenset({1, *range(3, 30), 31})
-
-# Spellings of titles that other programs use, in the form that `plain` compares.
-_ALIASES = {
-    "kontonummer": "konto",
-    "gegenkonto": "gegenkontoohnebuschluessel",
-    "umsatz": "umsatzohnesollhabenkz",
-    "kost1": "kost1kostenstelle",
-    "kost2": "kost2kostenstelle",
-    "generalumkehr": "generalumkehrgu",
-    "euustidnr": "euustid",
-    "kontenbeschriftung": "kontobeschriftung",
-    "kontobeschriftunglang": "kontenbeschriftunglang",
-    **{f"iban{number}": f"ibannr{number}" for number in range(1, 11)},
-}
-_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
-
-
-def plain(title: str) -> str:
-    """The title without what differs between programs: case, punctuation, umlauts and a few spellings."""
-    letters = "".join(filter(str.isalnum, title.casefold())).translate(_UMLAUTS).replace("adressatentyp", "adressattyp")
-    return _ALIASES.get(letters, letters)

@@ -30,6 +30,26 @@ class RowError(NamedTuple):
         return cls(line, category.titles[column if error.column is None else error.column], str(error))
 
 
+class RowWarning(NamedTuple):
+    """Something that is not as the format wants it, and was taken nevertheless: two sentences, what was found and what was done.
+
+    ``column`` is its title, or on line 1 the name of the field in the header; empty if the line as a whole is meant.
+    """
+
+    line: int
+    column: str
+    found: str
+    done: str
+
+    @classmethod
+    def of(cls, category: Category, line: int, column: int | None, found: str, done: str) -> RowWarning:
+        return cls(line, "" if column is None else category.titles[column], _shortened(found), done)
+
+    @classmethod
+    def of_header(cls, field: str, found: str, done: str) -> RowWarning:
+        return cls(1, field, _shortened(found), done)
+
+
 class InvalidValue(Exception):
     """A refused value; the parser of the row turns it into a RowError.
 
@@ -49,6 +69,7 @@ def _shortened(message: str) -> str:
 class Category(NamedTuple):
     """A kind of file. Columns are numbered from 1, as in DATEV's documentation.
 
+    ``version`` is the newest one, which has all columns. Those since ``oldest_version`` have the same ones, or fewer at the end.
     ``understood`` are the columns that we give a meaning to; the others are kept as they are. ``numeric`` are those that
     are written without quotes.
     """
@@ -56,7 +77,7 @@ class Category(NamedTuple):
     number: int
     name: str
     version: int
-    min_columns: dict[int, int]
+    oldest_version: int
     titles: tuple[str, ...]
     numeric: frozenset[int]
     understood: frozenset[int]
@@ -66,25 +87,23 @@ class Category(NamedTuple):
         return tuple(number for number in range(1, len(self.titles) + 1) if number not in self.understood)
 
 
-# Other programs write the older versions of a Buchungsstapel, and leave out columns at the end of a version.
-_BUCHUNGSSTAPEL_VERSIONS = {**dict.fromkeys(range(7, 13), 14), 13: 125}
 _BANKS = range(41, 96, 11)
 
 BUCHUNGSSTAPEL = Category(
-    21, "Buchungsstapel", 13, _BUCHUNGSSTAPEL_VERSIONS, columns.BUCHUNGSSTAPEL, columns.BUCHUNGSSTAPEL_NUMERIC,
+    21, "Buchungsstapel", 13, 2, columns.BUCHUNGSSTAPEL, columns.BUCHUNGSSTAPEL_NUMERIC,
     frozenset({*range(1, 15), 37, 38, 118}),
 )  # fmt: skip
 PERSONENKONTEN = Category(
-    16, "Debitoren/Kreditoren", 5, {5: 243}, columns.PERSONENKONTEN, columns.PERSONENKONTEN_NUMERIC,
+    16, "Debitoren/Kreditoren", 5, 4, columns.PERSONENKONTEN, columns.PERSONENKONTEN_NUMERIC,
     frozenset({1, 2, *range(4, 12), *range(16, 21), 22, 29, 33, 37, 109, *range(154, 159), 160})
     | {bank + field for bank in _BANKS for field in (1, 4, 6, 8)},
 )  # fmt: skip
 KONTENBESCHRIFTUNGEN = Category(
-    20, "Kontenbeschriftungen", 3, {2: 3, 3: 4}, columns.KONTENBESCHRIFTUNGEN, columns.KONTENBESCHRIFTUNGEN_NUMERIC,
+    20, "Kontenbeschriftungen", 3, 2, columns.KONTENBESCHRIFTUNGEN, columns.KONTENBESCHRIFTUNGEN_NUMERIC,
     frozenset(range(1, 5)),
 )  # fmt: skip
 ZAHLUNGSBEDINGUNGEN = Category(
-    46, "Zahlungsbedingungen", 2, {2: 31}, columns.ZAHLUNGSBEDINGUNGEN, columns.ZAHLUNGSBEDINGUNGEN_NUMERIC,
+    46, "Zahlungsbedingungen", 2, 2, columns.ZAHLUNGSBEDINGUNGEN, columns.ZAHLUNGSBEDINGUNGEN_NUMERIC,
     frozenset({*range(1, 30), 31}),
 )  # fmt: skip
 CATEGORIES = {
@@ -92,13 +111,9 @@ CATEGORIES = {
     for category in (PERSONENKONTEN, KONTENBESCHRIFTUNGEN, BUCHUNGSSTAPEL, ZAHLUNGSBEDINGUNGEN)
 }
 
-
-def check_titles(category: Category, version: int, titles: list[str]) -> None:
-    """Raises ExtfError if the titles are not the category's; only columns that we understand are compared."""
-    minimum, maximum = category.min_columns[version], len(category.titles)
-    if not minimum <= len(titles) <= maximum:
-        wanted = str(maximum) if minimum == maximum else f"{minimum} to {maximum}"
-        raise ExtfError(f"Line 2 has {len(titles)} column titles; {category.name} version {version} has {wanted}.")
-    for number, (found, wanted) in enumerate(zip(titles, category.titles, strict=False), 1):
-        if number in category.understood and columns.plain(found) != columns.plain(wanted):
-            raise ExtfError(f"Line 2, column {number} is titled '{found}', not '{wanted}'.")
+# Categories that DATEV has and we do not take.
+NOT_SUPPORTED = {
+    44: "Textschlüssel", 47: "Konto-Notizen", 48: "Diverse Adressen", 62: "Filialen der Anlagenbuchführung",
+    63: "Buchungssatzvorlagen der Anlagenbuchführung", 65: "Wiederkehrende Buchungen", 66: "Natural-Stapel",
+    67: "Buchungstextkonstanten",
+}  # fmt: skip

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, timedelta
+from itertools import zip_longest
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import BUCHUNGSSTAPEL, CATEGORIES, Category, ExtfError
-from kontobahn.formats.extf.values import EUR, is_digits, quote
+from kontobahn.formats.extf.format import (
+    BUCHUNGSSTAPEL,
+    CATEGORIES,
+    NOT_SUPPORTED,
+    ZAHLUNGSBEDINGUNGEN,
+    Category,
+    ExtfError,
+    RowWarning,
+)
+from kontobahn.formats.extf.values import EUR, KEPT, LEFT_OUT, is_digits, quote
 
 
 class Header(NamedTuple):
@@ -43,6 +52,19 @@ class Header(NamedTuple):
     def wj_ende(self) -> date:
         """The last day of a full fiscal year; a short one ends earlier."""
         return _a_year_later(self.wj_beginn) - timedelta(days=1)
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether the file has account numbers, so that their length and the chart of accounts mean something."""
+        return self.category != ZAHLUNGSBEDINGUNGEN.number
+
+    @property
+    def period(self) -> tuple[date, date]:
+        """The first and the last day for bookings: of the fiscal year, where the file names no period that meets it."""
+        since, until = self.datum_von or self.wj_beginn, self.datum_bis or self.wj_ende
+        if since > until or since > self.wj_ende or until < self.wj_beginn:
+            return self.wj_beginn, self.wj_ende
+        return since, until
 
 
 def make_header(
@@ -82,9 +104,11 @@ HEADER_FIELDS = (
     "reserviert 23", "Derivatskennzeichen", "reserviert 25", "reserviert 26", "SKR", "Branchenlösung-Id",
     "reserviert 29", "reserviert 30", "Anwendungsinformation",
 )  # fmt: skip
-# The present version, and the one before 2019, which has the same fields.
-_HEADER_VERSIONS = ("700", "510")
+# The version that we write; earlier ones have the same fields, or fewer at the end.
+_HEADER_VERSION = 700
+_OLDEST_HEADER_VERSION = 300
 _ORIGIN = "KB"
+_AS_EMPTY = "It was read as if it were empty."
 _MAX_LENGTHS = {
     "Herkunft": 2, "Exportiert von": 25, "Bezeichnung": 30, "Diktatkürzel": 2, "Anwendungsinformation": 16,
 }  # fmt: skip
@@ -101,92 +125,170 @@ def _number(fields: dict[str, str], name: str, minimum: int, maximum: int) -> in
     return int(text)
 
 
-def _day(fields: dict[str, str], name: str) -> date:
-    text = fields[name]
+def _parse_day(text: str) -> date | None:
     try:
         if re.fullmatch(r"(19|2[0-9])[0-9]{6}", text):
             return date(int(text[:4]), int(text[4:6]), int(text[6:]))
     except ValueError:
         pass
-    raise _invalid(name, f"'{text}' is not a date of the form YYYYMMDD.")
+    return None
 
 
-def _timestamp(fields: dict[str, str], name: str) -> datetime | None:
-    text = fields[name]
-    if not text:
+def _day(fields: dict[str, str], name: str) -> date:
+    day = _parse_day(fields[name])
+    if day is None:
+        raise _invalid(name, f"'{fields[name]}' is not a date of the form YYYYMMDD.")
+    return day
+
+
+class _Lenient:
+    """Reads fields that a file can do without: what is wrong with them is warned about."""
+
+    def __init__(self, fields: dict[str, str], warned: list[RowWarning]) -> None:
+        self._fields = fields
+        self._warned = warned
+
+    def warn(self, name: str, found: str, done: str) -> None:
+        self._warned.append(RowWarning.of_header(name, found, done))
+
+    def number(self, name: str, minimum: int, maximum: int) -> int:
+        """Returns any number of so many digits, 0 if it is none; one that the format does not allow is kept."""
+        text = self._fields[name]
+        value = int(text) if is_digits(text, len(str(maximum))) else 0
+        if not minimum <= value <= maximum:
+            done = KEPT if value else "The file names no client by it."
+            self.warn(name, f"'{text}' is not a number from {minimum} to {maximum}.", done)
+        return value
+
+    def choice(self, name: str, choices: dict[str, int]) -> int:
+        text = self._fields[name]
+        if text not in choices:
+            self.warn(name, f"'{text}' is none of {', '.join(filter(None, choices))}.", _AS_EMPTY)
+        return choices.get(text, choices[""])
+
+    def day(self, name: str) -> date | None:
+        text = self._fields[name]
+        day = _parse_day(text)
+        if text and day is None:
+            self.warn(name, f"'{text}' is not a date of the form YYYYMMDD.", _AS_EMPTY)
+        return day
+
+    def timestamp(self, name: str) -> datetime | None:
+        """Programs write it with or without fractions of a second."""
+        text = self._fields[name]
+        if not text:
+            return None
+        try:
+            if re.fullmatch(r"[0-9]{14}([0-9]{3}|[0-9]{6})?", text):
+                return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}.{text[14:] or '000'}")
+        except ValueError:
+            pass
+        self.warn(name, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.", _AS_EMPTY)
         return None
-    try:
-        if re.fullmatch(r"[0-9]{14}([0-9]{3})?", text):
-            return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}.{text[14:] or '000'}")
-    except ValueError:
-        pass
-    raise _invalid(name, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.")
 
 
-def parse_header(values: list[str]) -> Header:
-    """Parses the fields of line 1. Raises ExtfError that names the invalid field."""
+def parse_header(values: list[str], warned: list[RowWarning]) -> Header:
+    """Parses the fields of line 1. Raises ExtfError that names the field without which the file cannot be read."""
     if values[0] not in {"EXTF", "DTVF"}:
         raise ExtfError(f"This is no DATEV-format file: it begins with '{values[0][:20]}', not with EXTF or DTVF.")
-    if len(values) != len(HEADER_FIELDS):
-        raise ExtfError(f"The header has {len(values)} fields, not {len(HEADER_FIELDS)}.")
-    fields = dict(zip(HEADER_FIELDS, values, strict=True))
-    category, version = _category(fields)
-    if fields["Festschreibung"] not in {"", "0", "1"}:
-        raise _invalid("Festschreibung", f"'{fields['Festschreibung']}' is neither 0 nor 1.")
-    if not re.fullmatch(r"[A-Z]{3}|", fields["WKZ"]):
-        raise _invalid("WKZ", f"'{fields['WKZ']}' is not a currency.")
+    # Other programs leave out fields at the end, or write as many as the rows have columns.
+    fields = {
+        name: value.strip() for name, value in zip_longest(HEADER_FIELDS, values[: len(HEADER_FIELDS)], fillvalue="")
+    }
+    lenient = _Lenient(fields, warned)
+    category, version = _category(fields, lenient)
     header = Header(
         kennzeichen=fields["Kennzeichen"],
         category=category.number,
         formatname=fields["Formatname"],
         version=version,
-        erzeugt_am=_timestamp(fields, "Erzeugt am"),
+        erzeugt_am=lenient.timestamp("Erzeugt am"),
         herkunft=fields["Herkunft"],
-        berater=_number(fields, "Berater", 1001, 9_999_999),
-        mandant=_number(fields, "Mandant", 1, 99_999),
+        berater=lenient.number("Berater", 1001, 9_999_999),
+        mandant=lenient.number("Mandant", 1, 99_999),
         wj_beginn=_day(fields, "WJ-Beginn"),
-        sachkontenlaenge=_number(fields, "Sachkontenlänge", 4, 8),
-        datum_von=_day(fields, "Datum von") if fields["Datum von"] else None,
-        datum_bis=_day(fields, "Datum bis") if fields["Datum bis"] else None,
+        sachkontenlaenge=_sachkontenlaenge(category, fields),
+        datum_von=lenient.day("Datum von"),
+        datum_bis=lenient.day("Datum bis"),
         bezeichnung=fields["Bezeichnung"],
-        buchungstyp=_number(fields, "Buchungstyp", 1, 2) if fields["Buchungstyp"] else 1,
-        festschreibung=fields["Festschreibung"] == "1",
-        waehrung=fields["WKZ"] or EUR,
-        skr=fields["SKR"],
+        buchungstyp=lenient.choice("Buchungstyp", {"": 1, "1": 1, "2": 2}),
+        festschreibung=bool(lenient.choice("Festschreibung", {"": 0, "0": 0, "1": 1})),
+        waehrung=_waehrung(fields),
+        skr=_skr(fields["SKR"]),
         exportiert_von=fields["Exportiert von"],
         diktatkuerzel=fields["Diktatkürzel"],
         rechnungslegungszweck=fields["Rechnungslegungszweck"],
         anwendungsinformation=fields["Anwendungsinformation"],
     )
-    _check_period(header)
+    _check_end(values, warned)
+    if category is BUCHUNGSSTAPEL:
+        _check_period(header, lenient)
     return header
 
 
-def _category(fields: dict[str, str]) -> tuple[Category, int]:
+def _category(fields: dict[str, str], lenient: _Lenient) -> tuple[Category, int]:
     """Returns the category of the file and the version of its columns."""
-    if fields["Versionsnummer"] not in _HEADER_VERSIONS:
-        known = " and ".join(_HEADER_VERSIONS)
-        raise _invalid("Versionsnummer", f"'{fields['Versionsnummer']}' is not a known version; {known} are.")
-    number = fields["Formatkategorie"]
-    category = CATEGORIES.get(int(number)) if re.fullmatch(r"[0-9]{1,4}", number) else None
+    _number(fields, "Versionsnummer", _OLDEST_HEADER_VERSION, 9_999)
+    text = fields["Formatkategorie"]
+    number = int(text) if is_digits(text, 4) else 0
+    if number in NOT_SUPPORTED:
+        raise _invalid("Formatkategorie", f"'{text}' is {NOT_SUPPORTED[number]}, which is known, but not supported.")
+    category = CATEGORIES.get(number)
     if category is None:
-        raise _invalid("Formatkategorie", f"'{number}' is not a known category; {', '.join(map(str, CATEGORIES))} are.")
-    versions = {str(version): version for version in category.min_columns}
-    version = fields["Formatversion"]
-    if version not in versions:
-        reason = f"'{version}' is not a known version of {category.name}; {', '.join(versions)} can be read."
+        raise _invalid("Formatkategorie", f"'{text}' is not a known category; {', '.join(map(str, CATEGORIES))} are.")
+    text = fields["Formatversion"]
+    version = int(text) if is_digits(text, 4) else 0
+    if version < category.oldest_version:
+        reason = (
+            f"'{text}' is not a version of {category.name} that can be read; {category.oldest_version} and later are."
+        )
         raise _invalid("Formatversion", reason)
-    return category, versions[version]
+    # So far every version has added columns at the end, and changed none before them.
+    if version > category.version:
+        found = f"Version {version} of {category.name} is newer than {category.version}, the newest we know."
+        lenient.warn("Formatversion", found, f"The columns were read as those of version {category.version}.")
+    return category, version
 
 
-def _check_period(header: Header) -> None:
+def _sachkontenlaenge(category: Category, fields: dict[str, str]) -> int:
+    if category is ZAHLUNGSBEDINGUNGEN and not fields["Sachkontenlänge"]:
+        return 0
+    return _number(fields, "Sachkontenlänge", 4, 8)
+
+
+def _waehrung(fields: dict[str, str]) -> str:
+    waehrung = fields["WKZ"].upper() or EUR
+    if not re.fullmatch(r"[A-Z]{3}", waehrung):
+        raise _invalid("WKZ", f"'{fields['WKZ']}' is not a currency.")
+    return waehrung
+
+
+def _skr(text: str) -> str:
+    """Returns the chart as DATEV writes it: 03, also where the file says 3 or SKR03."""
+    digits = text.upper().removeprefix("SKR").strip()
+    return digits.lstrip("0").zfill(2) if is_digits(digits, 4) and digits.strip("0") else text
+
+
+def _check_end(values: list[str], warned: list[RowWarning]) -> None:
+    beyond = ", ".join(f"'{value}'" for value in values[len(HEADER_FIELDS) :] if value)
+    if beyond:
+        found = f"The header goes on after its last field, {len(HEADER_FIELDS)}, with {beyond}."
+        warned.append(RowWarning.of_header("", found, LEFT_OUT))
+
+
+def _check_period(header: Header, lenient: _Lenient) -> None:
     year = f"the fiscal year from {header.wj_beginn} to {header.wj_ende}"
-    if header.datum_von and header.datum_von > header.wj_ende:
-        raise _invalid("Datum von", f"{header.datum_von} lies after {year}.")
-    if header.datum_bis and header.datum_bis < header.wj_beginn:
-        raise _invalid("Datum bis", f"{header.datum_bis} lies before {year}.")
-    if header.datum_von and header.datum_bis and header.datum_bis < header.datum_von:
-        raise _invalid("Datum bis", f"{header.datum_bis} lies before the Datum von, {header.datum_von}.")
+    if header.datum_von is None and header.datum_bis is None:
+        lenient.warn("Datum von", "The period of the file is not given.", f"Every day of {year} was taken.")
+        return
+    since, until = header.datum_von or header.wj_beginn, header.datum_bis or header.wj_ende
+    if since > until:
+        found = f"The period from {since} to {until} ends before it begins."
+        lenient.warn("Datum von", found, f"Every day of {year} was taken.")
+    elif since < header.wj_beginn or until > header.wj_ende:
+        # DATEV too takes days and months as those of the fiscal year, and pays no heed to any other.
+        found = f"The period from {since} to {until} is not within {year}."
+        lenient.warn("Datum von", found, "Each day was taken as one of that fiscal year.")
 
 
 def format_header(header: Header, category: Category) -> str:
@@ -204,7 +306,7 @@ def format_header(header: Header, category: Category) -> str:
             raise _invalid(name, f"'{texts[name]}' is longer than {max_length} characters.")
     fields = dict.fromkeys(HEADER_FIELDS, "") | {name: quote(text) for name, text in texts.items()}
     fields |= {
-        "Versionsnummer": _HEADER_VERSIONS[0], "Formatkategorie": str(category.number), "Formatversion": str(category.version),
+        "Versionsnummer": str(_HEADER_VERSION), "Formatkategorie": str(category.number), "Formatversion": str(category.version),
         "Erzeugt am": f"{created:%Y%m%d%H%M%S}{created.microsecond // 1000:03d}" if created else "",
         "Berater": str(header.berater), "Mandant": str(header.mandant), "WJ-Beginn": f"{header.wj_beginn:%Y%m%d}",
         "Sachkontenlänge": str(header.sachkontenlaenge),

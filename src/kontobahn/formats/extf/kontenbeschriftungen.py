@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN, InvalidValue, RowError
+from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
-from kontobahn.formats.extf.values import check_lengths, kontonummer_parser, quote
+from kontobahn.formats.extf.values import kontonummer_parser, quote, too_long
 
 _KONTO, _SHORT, _LANGUAGE, _LONG = range(len(KONTENBESCHRIFTUNGEN.titles))
 _MAX_SHORT = 40
@@ -23,13 +23,13 @@ class Kontobeschriftung(NamedTuple):
     sprache: str
 
 
-def parser(header: Header) -> Callable[[int, list[str]], Kontobeschriftung | RowError]:
+def parser(header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]], Kontobeschriftung | RowError]:
     parse_konto = kontonummer_parser(header.sachkontenlaenge)
 
     def parse(line: int, fields: list[str]) -> Kontobeschriftung | RowError:
         try:
             konto = parse_konto(fields[_KONTO])
-            check_lengths(fields, _MAX_LENGTHS)
+            warned.extend(too_long(KONTENBESCHRIFTUNGEN, line, fields, _MAX_LENGTHS))
             beschriftung = fields[_LONG] or fields[_SHORT]
             if not beschriftung:
                 raise InvalidValue(f"The name of the account '{konto}' is missing.", _SHORT)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import PERSONENKONTEN, InvalidValue, RowError
+from kontobahn.formats.extf.format import PERSONENKONTEN, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
 from kontobahn.formats.extf.values import (
-    check_lengths,
+    LEFT_OUT,
+    is_digits,
     kontonummer_parser,
-    parse_number,
     quote,
     row_maker,
+    too_long,
     weitere_reader,
 )
 
@@ -105,6 +106,9 @@ _BANKS = {
     )
     for number in range(1, 6)
 }  # fmt: skip
+_GEGENSTAND = _at("Unternehmensgegenstand")
+_NAMES = ("firmenname", "name", "vorname", "name_ohne_angabe", "kurzbezeichnung")
+_CHOICES = {_ADRESSATTYP: ("", "0", "1", "2"), **{bank.haupt: ("", "0", "1") for bank in _BANKS.values()}}
 _MAX_OF_TEXTS = {
     "firmenname": 50, "name": 30, "vorname": 30, "name_ohne_angabe": 50, "kurzbezeichnung": 15, "anrede": 30,
     "telefon": 60, "email": 60, "fax": 60,
@@ -121,7 +125,7 @@ _MAX_LENGTHS = {
 }
 
 
-def parser(header: Header) -> Callable[[int, list[str]], Personenkonto | RowError]:
+def parser(header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]], Personenkonto | RowError]:
     """Returns a parser of rows that have all columns of the newest version."""
     parse_konto = kontonummer_parser(header.sachkontenlaenge)
     read_weitere = weitere_reader(PERSONENKONTEN, range(1, len(PERSONENKONTEN.titles) + 1))
@@ -133,20 +137,38 @@ def parser(header: Header) -> Callable[[int, list[str]], Personenkonto | RowErro
                 raise InvalidValue(
                     f"'{fields[_KONTO]}' is not a Personenkonto of {header.sachkontenlaenge + 1} digits."
                 )
-            check_lengths(fields, _MAX_LENGTHS)
-            adressattyp = fields[_ADRESSATTYP]
-            if adressattyp not in {"", "0", "1", "2"}:
-                raise InvalidValue(f"'{adressattyp}' is none of 0, 1 and 2.", _ADRESSATTYP)
+            warned.extend(too_long(PERSONENKONTEN, line, fields, _MAX_LENGTHS))
+            weitere = read_weitere(fields)
+            warned.extend(_mend(line, fields))
             return Personenkonto(
-                line=line, konto=konto, adressattyp=adressattyp, ust_id=fields[_EU_LAND] + fields[_UST_ID],
+                line=line, konto=konto, adressattyp=fields[_ADRESSATTYP], ust_id=fields[_EU_LAND] + fields[_UST_ID],
                 adressen=tuple(_adressen(fields)), bankverbindungen=tuple(_bankverbindungen(fields)),
-                zahlungsbedingung=_zahlungsbedingung(fields[_ZAHLUNGSBEDINGUNG]), weitere=read_weitere(fields),
+                zahlungsbedingung=int(fields[_ZAHLUNGSBEDINGUNG] or 0), weitere=weitere,
                 **{name: fields[column] for name, column in _TEXTS.items()},
             )  # fmt: skip
         except InvalidValue as error:
             return RowError.of(PERSONENKONTEN, line, error, _KONTO)
 
     return parse
+
+
+def _mend(line: int, fields: list[str]) -> Iterator[RowWarning]:
+    """Empties the fields that have no meaning, and finds the name that stands in the wrong column."""
+    for column, choices in _CHOICES.items():
+        if fields[column] not in choices:
+            found = f"'{fields[column]}' is none of {', '.join(choices[1:])}."
+            yield RowWarning.of(PERSONENKONTEN, line, column, found, LEFT_OUT)
+            fields[column] = ""
+    bedingung = fields[_ZAHLUNGSBEDINGUNG]
+    if bedingung and not is_digits(bedingung, 3):
+        found = f"'{bedingung}' is not a number from 0 to 999."
+        yield RowWarning.of(PERSONENKONTEN, line, _ZAHLUNGSBEDINGUNG, found, LEFT_OUT)
+        fields[_ZAHLUNGSBEDINGUNG] = ""
+    # Some programs write the name one column too far to the right.
+    if fields[_GEGENSTAND] and not any(fields[_TEXTS[name]] for name in _NAMES):
+        found = f"'{fields[_GEGENSTAND]}' stands in this column, and no name in any other."
+        yield RowWarning.of(PERSONENKONTEN, line, _GEGENSTAND, found, "It was taken as the name of the company.")
+        fields[_TEXTS["firmenname"]] = fields[_GEGENSTAND]
 
 
 def _adressen(fields: list[str]) -> list[Adresse]:
@@ -162,18 +184,9 @@ def _bankverbindungen(fields: list[str]) -> list[Bankverbindung]:
     found = []
     for number, columns in _BANKS.items():
         name, iban, bic, haupt = (fields[column] for column in columns)
-        if haupt not in {"", "0", "1"}:
-            raise InvalidValue(f"'{haupt}' is neither 0 nor 1.", columns.haupt)
         if name or iban or bic or haupt == "1":
             found.append(Bankverbindung(number, iban, bic, name, haupt == "1"))
     return found
-
-
-def _zahlungsbedingung(text: str) -> int:
-    try:
-        return parse_number(text, 999)
-    except InvalidValue as error:
-        raise InvalidValue(str(error), _ZAHLUNGSBEDINGUNG) from error
 
 
 def formatter(_header: Header) -> Callable[[Personenkonto], str]:

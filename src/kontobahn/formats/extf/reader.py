@@ -1,4 +1,7 @@
-"""Reads a DATEV-format file row by row, in bounded memory. An invalid row is reported and does not end the reading."""
+"""Reads a DATEV-format file row by row, in bounded memory. An invalid row is reported and does not end the reading.
+
+Columns go by their position, as DATEV reads them; the titles are for people. A row may have fewer columns than the format, or more.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,21 @@ from kontobahn.formats.extf.format import (
     ExtfError,
     InvalidValue,
     RowError,
-    check_titles,
+    RowWarning,
 )
 from kontobahn.formats.extf.header import Header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.formats.extf.personenkonten import Personenkonto
 from kontobahn.formats.extf.rows import KnownTails, split_line, split_lines
+from kontobahn.formats.extf.values import LEFT_OUT
 from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
 
 Record = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
 Source = str | os.PathLike[str] | BinaryIO
 
 _Parse = Callable[..., Any]
-PARSERS: dict[int, Callable[[Header], _Parse]] = {
+_Found = Iterator[Record | RowError | RowWarning]
+PARSERS: dict[int, Callable[[Header, list[RowWarning]], _Parse]] = {
     BUCHUNGSSTAPEL.number: buchungsstapel.parser,
     PERSONENKONTEN.number: personenkonten.parser,
     KONTENBESCHRIFTUNGEN.number: kontenbeschriftungen.parser,
@@ -50,9 +55,10 @@ def open_extf(source: Source) -> ExtfFile:
 
 
 class ExtfFile:
-    """An open file: its header, and by iteration its records, with a RowError in place of each refused row.
+    """An open file: its header with `warnings` about it, and by iteration its records.
 
-    It may be iterated again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is the progress.
+    A RowError stands in place of each refused row, and a RowWarning before the record that it is about. The file may be iterated
+    again, but not twice at the same time. ``bytes_read`` of ``total_bytes`` is the progress.
     """
 
     def __init__(self, stream: BinaryIO, opened: ExitStack) -> None:
@@ -62,17 +68,21 @@ class ExtfFile:
         self.encoding = self._inspection.encoding
         self.total_bytes = self._inspection.total_bytes
         self.bytes_read = 0
-        header_fields, titles = self._first_lines()
-        self.header: Header = parse_header(header_fields)
+        self.warnings: list[RowWarning] = []
+        first, second = self._first_lines()
+        self.header: Header = parse_header(first, self.warnings)
         self.category: Category = CATEGORIES[self.header.category]
-        check_titles(self.category, self.header.version, titles)
-        self._columns = len(titles)
-        self._missing = [""] * (len(self.category.titles) - len(titles))
+        self._first_row = 3
+        # Every category has an amount or a number in its first column, and no title begins with a digit.
+        if second.lstrip('"')[:1].isdigit():
+            self._first_row = 2
+            self.warnings.append(RowWarning(2, "", "The line holds a row instead of titles.", "It was read as a row."))
         self._opened = opened.pop_all()
 
-    def _first_lines(self) -> tuple[list[str], list[str]]:
+    def _first_lines(self) -> tuple[list[str], str]:
+        """Returns the fields of the header, and the line after it."""
         lines: list[str] = []
-        for block, _ in lines_of(self._stream, self._inspection):
+        for block, _, _ in lines_of(self._stream, self._inspection):
             lines += block
             if len(lines) > 1:
                 break
@@ -80,48 +90,67 @@ class ExtfFile:
             raise ExtfError("The file is empty.")
         if "\0" in lines[0]:
             raise ExtfError("Line 1 holds NUL characters; a file in UTF-16 must have a byte order mark.")
-        fields = []
-        for number, line in enumerate(lines[:2], 1):
-            try:
-                fields.append(split_line(line))
-            except InvalidValue as error:
-                raise ExtfError(f"Line {number} cannot be read: {error}") from error
-        return fields[0] or [""], fields[1] if len(fields) > 1 else []
+        try:
+            header = split_line(lines[0])
+        except InvalidValue as error:
+            raise ExtfError(f"Line 1 cannot be read: {error}") from error
+        if header[:1] == ["EXTF"] and len(lines) == 1:
+            raise ExtfError("The file ends after its header, line 1.")
+        return header or [""], lines[1] if len(lines) > 1 else ""
 
-    def __iter__(self) -> Iterator[Record | RowError]:
-        parse = PARSERS[self.category.number](self.header)
-        has_tails = self.category is BUCHUNGSSTAPEL and self._columns > HEAD_COLUMNS
-        tails = KnownTails(HEAD_COLUMNS, read_tail) if has_tails and self._inspection.is_clean else None
-        first = 1
-        for lines, bytes_read in lines_of(self._stream, self._inspection):
+    def __iter__(self) -> _Found:
+        warned: list[RowWarning] = []
+        parse = PARSERS[self.category.number](self.header, warned)
+        in_blocks = self.category is BUCHUNGSSTAPEL and self._inspection.is_clean
+        tails = KnownTails(HEAD_COLUMNS, read_tail) if in_blocks else None
+        first, before = 1, ""
+        for lines, bytes_read, is_open in lines_of(self._stream, self._inspection):
             self.bytes_read = bytes_read
             # Header and titles have been read; they count as empty lines.
-            for index in range(min(3 - first, len(lines))):
+            for index in range(min(self._first_row - first, len(lines))):
                 lines[index] = ""
-            yield from self._by_block(lines, first, parse, tails) if tails else self._one_by_one(lines, first, parse)
+            if is_open and _is_cut_off(lines[0], before):
+                yield RowError(
+                    first, "", "The file ends within this row, which has fewer columns than the one before it."
+                )
+            elif tails:
+                yield from self._by_block(lines, first, parse, warned, tails)
+            else:
+                yield from self._one_by_one(lines, first, parse, warned)
             first += len(lines)
+            before = lines[-1] if lines else before
 
     def _by_block(
-        self, lines: list[str], first: int, parse: _Parse, tails: KnownTails[RowTail]
-    ) -> Iterator[Record | RowError]:
+        self, lines: list[str], first: int, parse: _Parse, warned: list[RowWarning], tails: KnownTails[RowTail]
+    ) -> _Found:
         heads, known = tails.cut_off(lines)
         rows = split_lines(heads)
         if rows is None:
-            yield from self._one_by_one(lines, first, parse)
+            yield from self._one_by_one(lines, first, parse, warned)
             return
         unknown = []
         for number, fields, tail in zip(count(first), rows, known, strict=False):
             if tail is not None and len(fields) == HEAD_COLUMNS:
-                yield parse(number, fields, tail)
-            elif tail is None and len(fields) == self._columns:
-                fields.extend(self._missing)
-                unknown.append((lines[number - first], fields))
-                yield parse(number, fields)
-            elif fields or tail is not None:
-                yield from self._one_by_one([lines[number - first]], number, parse)
+                record = parse(number, fields, tail)
+            elif tail is not None:
+                yield from self._one_by_one([lines[number - first]], number, parse, warned)
+                continue
+            elif fields:
+                has_tail = len(fields) > HEAD_COLUMNS
+                whole = self._fitted(number, fields, warned)
+                record = parse(number, whole)
+                # A tail that is warned about is read in full each time.
+                if has_tail and not warned:
+                    unknown.append((lines[number - first], whole))
+            else:
+                continue
+            if warned or type(record) is RowError:
+                yield from _with_warnings(record, warned, lines[number - first])
+            else:
+                yield record
         tails.learn(unknown)
 
-    def _one_by_one(self, lines: list[str], first: int, parse: _Parse) -> Iterator[Record | RowError]:
+    def _one_by_one(self, lines: list[str], first: int, parse: _Parse, warned: list[RowWarning]) -> _Found:
         """Parses each line on its own, so that an unclosed quote affects no other line."""
         for number, line in enumerate(lines, first):
             try:
@@ -129,28 +158,37 @@ class ExtfFile:
             except InvalidValue as error:
                 yield RowError(number, self._title(error.column), str(error))
                 continue
-            if len(fields) == self._columns:
-                yield parse(number, fields + self._missing)
-            elif fields:
-                yield RowError(number, "", f"The row has {len(fields)} columns; line 2 has {self._columns} titles.")
+            if fields:
+                record = parse(number, self._fitted(number, fields, warned))
+                yield from _with_warnings(record, warned, line)
+
+    def _fitted(self, line: int, fields: list[str], warned: list[RowWarning]) -> list[str]:
+        """Returns as many fields as the format has columns: missing ones are empty, and those beyond have no meaning."""
+        columns = len(self.category.titles)
+        beyond = fields[columns:]
+        if any(beyond):
+            filled = ", ".join(f"'{field}'" for field in beyond if field)
+            found = f"The row goes on after its last column, {columns}, with {filled}."
+            warned.append(RowWarning.of(self.category, line, None, found, LEFT_OUT))
+        return fields[:columns] if beyond else fields + [""] * (columns - len(fields))
 
     def _title(self, column: int | None) -> str:
         titles = self.category.titles
         return titles[column] if column is not None and column < len(titles) else ""
 
-    def buchungssaetze(self) -> Iterator[Buchungssatz | RowError]:
-        return cast(Iterator[Buchungssatz | RowError], self._records_of(BUCHUNGSSTAPEL))
+    def buchungssaetze(self) -> Iterator[Buchungssatz | RowError | RowWarning]:
+        return cast(Iterator[Buchungssatz | RowError | RowWarning], self._records_of(BUCHUNGSSTAPEL))
 
-    def personenkonten(self) -> Iterator[Personenkonto | RowError]:
-        return cast(Iterator[Personenkonto | RowError], self._records_of(PERSONENKONTEN))
+    def personenkonten(self) -> Iterator[Personenkonto | RowError | RowWarning]:
+        return cast(Iterator[Personenkonto | RowError | RowWarning], self._records_of(PERSONENKONTEN))
 
-    def kontenbeschriftungen(self) -> Iterator[Kontobeschriftung | RowError]:
-        return cast(Iterator[Kontobeschriftung | RowError], self._records_of(KONTENBESCHRIFTUNGEN))
+    def kontenbeschriftungen(self) -> Iterator[Kontobeschriftung | RowError | RowWarning]:
+        return cast(Iterator[Kontobeschriftung | RowError | RowWarning], self._records_of(KONTENBESCHRIFTUNGEN))
 
-    def zahlungsbedingungen(self) -> Iterator[Zahlungsbedingung | RowError]:
-        return cast(Iterator[Zahlungsbedingung | RowError], self._records_of(ZAHLUNGSBEDINGUNGEN))
+    def zahlungsbedingungen(self) -> Iterator[Zahlungsbedingung | RowError | RowWarning]:
+        return cast(Iterator[Zahlungsbedingung | RowError | RowWarning], self._records_of(ZAHLUNGSBEDINGUNGEN))
 
-    def _records_of(self, category: Category) -> Iterator[Record | RowError]:
+    def _records_of(self, category: Category) -> _Found:
         if self.category is not category:
             raise ExtfError(f"The file holds {self.category.name}, not {category.name}.")
         return iter(self)
@@ -163,3 +201,22 @@ class ExtfFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_cut_off(line: str, before: str) -> bool:
+    """Whether a last line without an end is only the beginning of a row, as where a transfer broke off."""
+    try:
+        return 0 < len(split_line(line)) < len(split_line(before))
+    except InvalidValue:
+        return False
+
+
+def _with_warnings(
+    record: Record | RowError, warned: list[RowWarning], line: str
+) -> list[Record | RowError | RowWarning]:
+    """Returns the record after what was warned about. A refused row has its error alone, an empty one nothing at all."""
+    told = warned.copy()
+    warned.clear()
+    if isinstance(record, RowError):
+        return [record] if line.strip(' ;"\r') else []
+    return [*told, record]

@@ -6,18 +6,20 @@ A value that cannot be read raises InvalidValue; nothing is rounded, truncated o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import compress
 from typing import TypeVar
 
 import msgspec
 
-from kontobahn.formats.extf.format import Category, InvalidValue
+from kontobahn.formats.extf.format import Category, InvalidValue, RowWarning
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 EUR = "EUR"
+KEPT = "It was kept as it is."
+LEFT_OUT = "It was left out."
 
 
 class Memo(dict[_K, _V]):
@@ -78,11 +80,13 @@ def kontonummer_parser(sachkontenlaenge: int) -> Callable[[str], str]:
     return parse
 
 
-def check_lengths(fields: list[str], max_lengths: dict[int, int]) -> None:
-    """Raises InvalidValue if a text is longer than the format allows; `max_lengths` is by index of the column."""
+def too_long(category: Category, line: int, fields: list[str], max_lengths: dict[int, int]) -> Iterator[RowWarning]:
+    """Yields a warning for each text that is longer than the format allows; `max_lengths` is by index of the column."""
     for column, length in max_lengths.items():
-        if len(fields[column]) > length:
-            raise InvalidValue(f"'{fields[column]}' is longer than {length} characters.", column)
+        text = fields[column]
+        if len(text) > length:
+            found = f"'{text}' has {len(text)} characters, {length} are allowed."
+            yield RowWarning.of(category, line, column, found, KEPT)
 
 
 def parse_number(text: str, maximum: int) -> int:

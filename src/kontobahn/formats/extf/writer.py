@@ -27,6 +27,7 @@ from kontobahn.formats.extf.format import (
     ExtfError,
     InvalidValue,
     RowError,
+    RowWarning,
 )
 from kontobahn.formats.extf.header import Header, format_header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
@@ -45,25 +46,21 @@ _Parser = Callable[[int, list[str]], _R | RowError]
 
 def write_buchungsstapel(target: Target, header: Header, records: Iterable[Buchungssatz]) -> int:
     """Writes postings to a path or a binary stream and returns their number. Raises ExtfError for one that cannot be written."""
-    return _write(
-        target, header, BUCHUNGSSTAPEL, records, buchungsstapel.formatter(header), buchungsstapel.parser(header)
-    )
+    return _write(target, header, BUCHUNGSSTAPEL, records, buchungsstapel.formatter(header), buchungsstapel.parser)
 
 
 def write_personenkonten(target: Target, header: Header, records: Iterable[Personenkonto]) -> int:
-    return _write(
-        target, header, PERSONENKONTEN, records, personenkonten.formatter(header), personenkonten.parser(header)
-    )
+    return _write(target, header, PERSONENKONTEN, records, personenkonten.formatter(header), personenkonten.parser)
 
 
 def write_kontenbeschriftungen(target: Target, header: Header, records: Iterable[Kontobeschriftung]) -> int:
-    formatter, parser = kontenbeschriftungen.formatter(header), kontenbeschriftungen.parser(header)
-    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, parser)
+    formatter = kontenbeschriftungen.formatter(header)
+    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, kontenbeschriftungen.parser)
 
 
 def write_zahlungsbedingungen(target: Target, header: Header, records: Iterable[Zahlungsbedingung]) -> int:
-    formatter, parser = zahlungsbedingungen.formatter(header), zahlungsbedingungen.parser(header)
-    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, parser)
+    formatter = zahlungsbedingungen.formatter(header)
+    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, zahlungsbedingungen.parser)
 
 
 def file_name(header: Header) -> str:
@@ -81,13 +78,13 @@ def _write(
     category: Category,
     records: Iterable[_R],
     write_row: Callable[[_R], str],
-    parse_row: _Parser[_R],
+    parser: Callable[[Header, list[RowWarning]], _Parser[_R]],
 ) -> int:
     header_line = format_header(header, category)
-    try:
-        parse_header(split_line(header_line))
-    except InvalidValue as error:
-        raise ExtfError(f"The header cannot be written: {error}") from error
+    _check_header(header_line)
+    # What is only warned about may be written: the books hold it, and an export leaves nothing out.
+    warned: list[RowWarning] = []
+    parse_row = parser(header, warned)
     count = 0
     with SpooledTemporaryFile(_BYTES_IN_MEMORY) as spool:
         text = _Text(spool)
@@ -96,11 +93,23 @@ def _write(
         while batch := list(islice(remaining, _ROWS_AT_ONCE)):
             text.add(_lines(category, count, batch, write_row, parse_row))
             count += len(batch)
+            warned.clear()
         if isinstance(target, str | os.PathLike):
             _save(text, Path(target))
         else:
             text.copy_to(target)
     return count
+
+
+def _check_header(line: str) -> None:
+    """Raises ExtfError if our own reader would have anything to say about the header."""
+    warned: list[RowWarning] = []
+    try:
+        parse_header(split_line(line), warned)
+    except InvalidValue as error:
+        raise ExtfError(f"The header cannot be written: {error}") from error
+    if warned:
+        raise ExtfError(f"The header cannot be written: {warned[0].column}: {warned[0].found}")
 
 
 def _save(text: _Text, path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
-from kontobahn.formats.extf.format import ZAHLUNGSBEDINGUNGEN, InvalidValue, RowError
+from kontobahn.formats.extf.format import ZAHLUNGSBEDINGUNGEN, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
-from kontobahn.formats.extf.values import check_lengths, parse_number, quote
+from kontobahn.formats.extf.values import parse_number, quote, too_long
 
 NACH_TAGEN, ALS_ZEITRAUM = 1, 2
 
@@ -59,7 +59,7 @@ _MAX = {
 }  # fmt: skip
 
 
-def parser(_header: Header) -> Callable[[int, list[str]], Zahlungsbedingung | RowError]:
+def parser(_header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]], Zahlungsbedingung | RowError]:
     def parse(line: int, fields: list[str]) -> Zahlungsbedingung | RowError:
         column = _NUMMER
         numbers: dict[int, int] = {}
@@ -72,7 +72,7 @@ def parser(_header: Header) -> Callable[[int, list[str]], Zahlungsbedingung | Ro
                 raise InvalidValue(
                     f"'{fields[_FAELLIGKEITSTYP]}' is neither 1 (days) nor 2 (periods).", _FAELLIGKEITSTYP
                 )
-            check_lengths(fields, {_BEZEICHNUNG: 40})
+            warned.extend(too_long(ZAHLUNGSBEDINGUNGEN, line, fields, {_BEZEICHNUNG: 40}))
             return Zahlungsbedingung(
                 line=line, nummer=numbers[_NUMMER], bezeichnung=fields[_BEZEICHNUNG],
                 faelligkeitstyp=numbers[_FAELLIGKEITSTYP], skonto1_prozent=_prozent(fields, _SKONTO1_PROZENT),

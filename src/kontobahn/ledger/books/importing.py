@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
-from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError
+from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books import persons, posting, reading, store
@@ -38,6 +38,21 @@ class Report(NamedTuple):
     refused: list[RowError]
     # Rows that an earlier, partial import of the same file had booked.
     known: int = 0
+    warnings: tuple[RowWarning, ...] = ()
+
+
+class Protocol:
+    """What is told about a file, line by line: refused rows, and what was taken although it is not as it should be."""
+
+    def __init__(self, file: ExtfFile) -> None:
+        self.refused: list[RowError] = []
+        self.warnings: list[RowWarning] = [*file.warnings]
+
+    def add(self, told: RowError | RowWarning) -> None:
+        if isinstance(told, RowError):
+            self.refused.append(told)
+        else:
+            self.warnings.append(told)
 
 
 class ImportRefused(Refusal):
@@ -68,28 +83,29 @@ def import_file(
     """
     client = _client_of(tx, connection, client_id, file)
     header = file.header
-    if header.sachkontenlaenge != client.konto_laenge:
+    if header.has_chart and header.sachkontenlaenge != client.konto_laenge:
         raise Conflict(
             f"The file has account numbers of {header.sachkontenlaenge} digits, the client {client.client_id} has {client.konto_laenge}."
         )
-    if header.skr and f"SKR{header.skr}" != client.kontenrahmen:
+    if header.has_chart and header.skr and f"SKR{header.skr}" != client.kontenrahmen:
         raise Conflict(f"The file is for SKR{header.skr}, the client {client.client_id} has {client.kontenrahmen}.")
     jahr = store.ensure_year(tx, client, header.wj_beginn)
     batch = posting.open_batch(
         tx, client, jahr, kind=f"extf {header.category}", source=name, sha256=rows_sha256, bezeichnung=header.bezeichnung,
         is_closing=header.buchungstyp == 2,
     )  # fmt: skip
-    refused: list[RowError] = []
+    protocol = Protocol(file)
+    refused = protocol.refused
     known = 0
     if header.category == extf.BUCHUNGSSTAPEL.number:
         partial_rows = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
-        imported = _import_bookings(tx, client, batch, file, refused, progress, partial_rows)
+        imported = _import_bookings(tx, client, batch, file, protocol, progress, partial_rows)
         known = partial_rows.known
         if partial or not refused:
             partial_rows.finish(has_refused=bool(refused))
     else:
-        imported = _IMPORTERS[header.category](tx, client, file, refused)
-    report = Report(file.category.name, client.client_id, imported, refused, known)
+        imported = _IMPORTERS[header.category](tx, client, file, protocol)
+    report = Report(file.category.name, client.client_id, imported, refused, known, tuple(protocol.warnings))
     if refused and not partial:
         raise ImportRefused(report._replace(imported=0, known=0))
     return report
@@ -123,7 +139,7 @@ def _import_bookings(
     client: Client,
     batch: posting.Batch,
     file: ExtfFile,
-    refused: list[RowError],
+    protocol: Protocol,
     progress: Progress,
     partial_rows: PartialRows,
 ) -> int:
@@ -133,13 +149,13 @@ def _import_bookings(
     for number, record in enumerate(file.buchungssaetze()):
         if number % REPORT_EVERY == 0:
             progress(file.bytes_read, file.total_bytes)
-        if isinstance(record, RowError):
-            refused.append(record)
+        if not isinstance(record, Buchungssatz):
+            protocol.add(record)
             continue
         satz = _as_satz(record, zeros)
         if satz.belegdatum > last_day:
             reason = f"{satz.belegdatum} lies after the fiscal year, which ends on {last_day}."
-            refused.append(RowError(record.line, "Belegdatum", reason))
+            protocol.add(RowError(record.line, "Belegdatum", reason))
             continue
         if partial_rows.has(satz):
             continue
@@ -147,7 +163,7 @@ def _import_bookings(
             poster.add(satz)
             partial_rows.add(satz)
         except KontierungError as error:
-            refused.append(RowError(record.line, error.field, f"{error.field} {error.reason}."))
+            protocol.add(RowError(record.line, error.field, f"{error.field} {error.reason}."))
     progress(file.total_bytes, file.total_bytes)
     return poster.finish()
 
@@ -165,24 +181,24 @@ def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
     return tuple.__new__(Satz, values)
 
 
-def _import_labels(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_labels(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     labels = []
     for record in file.kontenbeschriftungen():
-        if isinstance(record, RowError):
-            refused.append(record)
+        if isinstance(record, RowError | RowWarning):
+            protocol.add(record)
         else:
             labels.append((record.konto + zeros, record.beschriftung))
     store.label_accounts(tx, client, labels)
     return len(labels)
 
 
-def _import_persons(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_persons(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     imported = 0
     for person in file.personenkonten():
-        if isinstance(person, RowError):
-            refused.append(person)
+        if isinstance(person, RowError | RowWarning):
+            protocol.add(person)
         elif len(person.konto) != client.konto_laenge + 1:
             # The format allows labels of ledger accounts here.
             store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
@@ -233,11 +249,11 @@ def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto
     )
 
 
-def _import_terms(tx: Tx, client: Client, file: ExtfFile, refused: list[RowError]) -> int:
+def _import_terms(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
     imported = 0
     for bedingung in file.zahlungsbedingungen():
-        if isinstance(bedingung, RowError):
-            refused.append(bedingung)
+        if isinstance(bedingung, RowError | RowWarning):
+            protocol.add(bedingung)
         else:
             reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
             imported += 1
@@ -282,7 +298,7 @@ def _deadline(tag: int, monat: int) -> str | None:
     return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
 
 
-_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, list[RowError]], int]] = {
+_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, Protocol], int]] = {
     extf.PERSONENKONTEN.number: _import_persons,
     extf.KONTENBESCHRIFTUNGEN.number: _import_labels,
     extf.ZAHLUNGSBEDINGUNGEN.number: _import_terms,

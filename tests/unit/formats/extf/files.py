@@ -13,6 +13,7 @@ from kontobahn.formats.extf import (
     Header,
     Record,
     RowError,
+    RowWarning,
     make_header,
     open_extf,
 )
@@ -50,9 +51,20 @@ def text_of(
     return end.join([*lines, ""])
 
 
-def read(text: str | bytes) -> list[Record | RowError]:
+def read_all(text: str | bytes) -> list[Record | RowError | RowWarning]:
+    """The warnings about the header, then what the rows give."""
     with open_extf(io.BytesIO(text if isinstance(text, bytes) else text.encode("cp1252"))) as file:
-        return list(file)
+        return [*file.warnings, *file]
+
+
+def read(text: str | bytes) -> list[Record | RowError]:
+    return [found for found in read_all(text) if not isinstance(found, RowWarning)]
+
+
+def warnings_of(text: str | bytes) -> list[RowWarning]:
+    found = read_all(text)
+    assert not any(isinstance(row, RowError) for row in found), found
+    return [row for row in found if isinstance(row, RowWarning)]
 
 
 def read_satz(row: str, header: Columns | None = None) -> Buchungssatz:

@@ -1,4 +1,4 @@
-"""A posting is taken exactly as the file says, or refused with line, column and reason."""
+"""A posting is taken exactly as the file says, perhaps with a warning, or refused with line, column and reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kontobahn.formats.extf import Buchungssatz, RowError
-from tests.unit.formats.extf.files import read, read_satz, refusal, satz, text_of
+from tests.unit.formats.extf.files import read, read_satz, refusal, satz, text_of, warnings_of
 
 UMSATZ, KENNZEICHEN = "Umsatz (ohne Soll/Haben-Kz)", "Soll/Haben-Kennzeichen"
 KONTO, GEGENKONTO = "Konto", "Gegenkonto (ohne BU-Schlüssel)"
@@ -57,9 +57,24 @@ def test_an_amount_of_nothing_is_refused(text: str) -> None:
     assert refusal(satz(changed={1: text})) == (3, UMSATZ, f"'{text}' is not greater than zero.")
 
 
-@pytest.mark.parametrize("text", ["", "s", "X", "SH"])
-def test_debit_or_credit_must_be_said(text: str) -> None:
+@pytest.mark.parametrize("text", ["X", "SH", "Soll"])
+def test_another_mark_than_debit_or_credit_is_refused(text: str) -> None:
     assert refusal(satz(changed={2: text})) == (3, KENNZEICHEN, f"'{text}' is neither S nor H.")
+
+
+@pytest.mark.parametrize(("text", "soll"), [("S", True), ("H", False), ("s", True), ("h", False)])
+def test_debit_and_credit_may_be_written_in_lower_case(text: str, soll: bool) -> None:
+    row = satz(changed={2: text})
+    assert read_satz(row).soll is soll
+    assert warnings_of(text_of(row)) == []
+
+
+def test_without_a_mark_it_is_debit_with_a_warning() -> None:
+    row = satz(changed={2: ""})
+    assert read_satz(row).soll is True
+    assert warnings_of(text_of(row)) == [
+        (3, KENNZEICHEN, "Neither S nor H is given.", "It was read as S, as DATEV does.")
+    ]
 
 
 class TestForeignCurrency:
@@ -82,8 +97,7 @@ class TestForeignCurrency:
             ({3: "CHF"}, "Basis-Umsatz", "a posting in CHF must have"),
             ({3: "CHF", 5: "0,00"}, "Basis-Umsatz", "'0,00'"),
             ({3: "CHF", 5: "1.000,00"}, "Basis-Umsatz", "'1.000,00'"),
-            ({3: "Fr.", 5: "1,00"}, "WKZ Umsatz", "'Fr.'"),
-            ({3: "CHF", 4: "1.08", 5: "1,00"}, "Kurs", "'1.08'"),
+            ({3: "Fr.", 5: "1,00"}, "WKZ Umsatz", "'FR.'"),
             ({3: "CHF", 5: "1,00", 6: "USD"}, "WKZ Basis-Umsatz", "'USD'"),
         ],
     )
@@ -91,6 +105,20 @@ class TestForeignCurrency:
         found = refusal(satz(changed=changed))
         assert found.column == column
         assert part in found.reason
+
+    def test_a_currency_may_be_written_in_lower_case(self) -> None:
+        assert read_satz(satz(changed={3: "eur"})).waehrung == "EUR"
+        assert read_satz(satz(changed={3: "chf", 5: "110,08", 6: "eur"})).waehrung == "CHF"
+
+    def test_a_rate_that_is_none_is_left_out_as_the_amounts_are_there(self) -> None:
+        row = satz(changed={3: "CHF", 4: "1.08", 5: "110,08"})
+        found = read_satz(row)
+        assert (found.kurs, found.umsatz, found.basis_umsatz) == ("", 11900, 11008)
+        (warning,) = warnings_of(text_of(row))
+        assert warning[1:3] == ("Kurs", "'1.08' is not an exchange rate.")
+
+    def test_a_currency_of_no_base_amount_does_not_matter(self) -> None:
+        assert read_satz(satz(changed={6: "USD"})).basis_umsatz is None
 
 
 class TestAccounts:
@@ -152,13 +180,23 @@ class TestBelegdatum:
         header = {13: "20230101", 15: "", 16: ""}
         assert "'2902' is no day" in refusal(satz(changed={10: "2902"}), header=header).reason
 
-    def test_a_day_outside_of_the_period_is_refused(self) -> None:
-        header = {15: "20240301", 16: "20240331"}
-        found = read(text_of(*(satz(changed={10: day}) for day in ("2902", "0103", "3103", "0104")), header=header))
-        assert [type(row) for row in found] == [RowError, Buchungssatz, Buchungssatz, RowError]
-        assert found[3] == (
+    def test_a_day_outside_of_the_period_is_taken_with_a_warning(self) -> None:
+        text = text_of(
+            *(satz(changed={10: day}) for day in ("2902", "0103", "3103", "0104")),
+            header={15: "20240301", 16: "20240331"},
+        )
+        days = [row.belegdatum for row in read(text) if isinstance(row, Buchungssatz)]
+        assert days == ["2024-02-29", "2024-03-01", "2024-03-31", "2024-04-01"]
+        first, last = warnings_of(text)
+        assert first[:2] == (3, "Belegdatum")
+        assert last == (
             6, "Belegdatum", "'0104' is 2024-04-01, outside of the period of the file, 2024-03-01 to 2024-03-31.",
+            "It was taken, as a day of the fiscal year.",
         )  # fmt: skip
+
+    def test_a_day_may_have_its_year_if_it_is_one_of_the_fiscal_year(self) -> None:
+        assert read_satz(satz(changed={10: "15032024"})).belegdatum == "2024-03-15"
+        assert refusal(satz(changed={10: "15032023"})).column == "Belegdatum"
 
 
 class TestGeneralumkehr:
@@ -172,8 +210,14 @@ class TestGeneralumkehr:
         assert (found.generalumkehr, found.bu_schluessel) == (expected, key)
         assert found.weitere == ""
 
-    def test_another_mark_is_refused(self) -> None:
-        assert refusal(satz(changed={118: "2"})) == (3, "Generalumkehr (GU)", "'2' is neither 0 nor 1.")
+    def test_another_mark_is_taken_as_none_with_a_warning(self) -> None:
+        text = text_of(*[satz(changed={118: "2"})] * 300)
+        assert not any(row.generalumkehr for row in read(text) if isinstance(row, Buchungssatz))
+        warnings = warnings_of(text)
+        assert [warning.line for warning in warnings] == list(range(3, 303))
+        assert warnings[299][1:] == (
+            "Generalumkehr (GU)", "'2' is neither 0 nor 1.", "The row was taken as no reversal.",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "key"), [("", ""), ("0", ""), ("09", "9"), ("0040", "40"), ("6501", "6501")])
@@ -182,19 +226,27 @@ def test_a_tax_key_loses_its_leading_zeros(text: str, key: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["12345", "9a", "-9"])
-def test_what_is_no_tax_key_is_refused(text: str) -> None:
-    assert refusal(satz(changed={9: text})) == (3, "BU-Schlüssel", f"'{text}' is not a key of up to four digits.")
+def test_what_is_no_tax_key_is_handed_on_with_a_warning(text: str) -> None:
+    row = satz(changed={9: text})
+    assert (read_satz(row).bu_schluessel, read_satz(row).generalumkehr) == (text, False)
+    assert warnings_of(text_of(row)) == [
+        (3, "BU-Schlüssel", f"'{text}' is not a key of up to four digits.", "It was kept as it is.")
+    ]
 
 
-@pytest.mark.parametrize("text", ["RE 1", "RE#1", "RÜ-1", "RE_1", "RE:1"])
-def test_a_belegfeld_1_with_other_characters_is_refused(text: str) -> None:
-    found = refusal(satz(changed={11: text}))
-    assert found.column == "Belegfeld 1"
-    assert f"'{text}' has other characters" in found.reason
+@pytest.mark.parametrize("text", ["RE 1", "RE#1", "RÜ-1", "RE:1", " RE1"])
+def test_a_belegfeld_1_that_datev_would_change_is_kept_with_a_warning(text: str) -> None:
+    row = satz(changed={11: text})
+    assert read_satz(row).belegfeld1 == text
+    (warning,) = warnings_of(text_of(row))
+    assert warning.column == "Belegfeld 1"
+    assert f"'{text}' has other characters" in warning.found
 
 
-def test_all_allowed_characters_of_belegfeld_1_are_accepted() -> None:
-    assert read_satz(satz(changed={11: "aZ09$&%*+-/"})).belegfeld1 == "aZ09$&%*+-/"
+def test_all_usual_characters_of_belegfeld_1_are_taken() -> None:
+    row = satz(changed={11: "aZ09_$&%*+-/.,"})
+    assert read_satz(row).belegfeld1 == "aZ09_$&%*+-/.,"
+    assert warnings_of(text_of(row)) == []
 
 
 @pytest.mark.parametrize(
@@ -202,10 +254,23 @@ def test_all_allowed_characters_of_belegfeld_1_are_accepted() -> None:
     [(11, "Belegfeld 1", 36), (12, "Belegfeld 2", 12), (14, "Buchungstext", 60), (37, "KOST1 - Kostenstelle", 36),
      (38, "KOST2 - Kostenstelle", 36)],
 )  # fmt: skip
-def test_a_text_that_is_too_long_is_refused_and_not_cut(number: int, column: str, longest: int) -> None:
-    read_satz(satz(changed={number: "x" * longest}))
+def test_a_text_that_is_too_long_is_kept_whole_with_a_warning(number: int, column: str, longest: int) -> None:
+    assert warnings_of(text_of(satz(changed={number: "x" * longest}))) == []
     text = "x" * (longest + 1)
-    assert refusal(satz(changed={number: text})) == (3, column, f"'{text}' is longer than {longest} characters.")
+    row = satz(changed={number: text})
+    assert text in read_satz(row)
+    (warning,) = warnings_of(text_of(row))
+    assert (warning.line, warning.column) == (3, column)
+    assert f"'{text}'" in warning.found
+    assert str(longest) in warning.found
+    assert warning.done.startswith("It was kept as it is.")
+
+
+def test_a_warning_does_not_repeat_a_whole_page() -> None:
+    text = "x" * 5_000
+    row = satz(changed={14: text})
+    assert read_satz(row).buchungstext == text
+    assert len(warnings_of(text_of(row))[0].found) < 310
 
 
 def test_a_wrong_skonto_is_refused() -> None:

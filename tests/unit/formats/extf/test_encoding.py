@@ -1,4 +1,4 @@
-"""The byte order mark decides the encoding; bytes that cannot be decoded are found before the first row."""
+"""The byte order mark or the bytes decide the encoding; bytes that cannot be decoded are found before the first row."""
 
 from __future__ import annotations
 
@@ -29,9 +29,23 @@ def test_the_four_encodings_read_alike(name: str) -> None:
     assert file.encoding == name
 
 
-def test_utf8_without_a_mark_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ExtfError, match="save it with a byte order mark"):
-        read(TEXT.encode("utf-8"))
+def test_utf8_without_a_mark_is_known_by_its_bytes() -> None:
+    with open_extf(io.BytesIO(TEXT.encode("utf-8"))) as file:
+        (found,) = file.buchungssaetze()
+    assert isinstance(found, Buchungssatz)
+    assert (file.encoding, found.buchungstext) == ("utf-8", "Müller & Söhne – 5 €")
+
+
+def test_a_single_byte_that_is_not_utf8_makes_it_code_page_1252() -> None:
+    data = text_of(satz(changed={14: '"Müller"'}), satz(changed={14: '"@"'})).encode().replace(b"@", b"\xfc")
+    with open_extf(io.BytesIO(data)) as file:
+        texts = [found.buchungstext for found in file.buchungssaetze() if isinstance(found, Buchungssatz)]
+    assert (file.encoding, texts) == ("cp1252", ["MÃ¼ller", "ü"])
+
+
+def test_what_is_ascii_alone_needs_no_decision() -> None:
+    text = text_of(satz(), titles="a;b")
+    assert open_extf(io.BytesIO(text.encode())).encoding == "cp1252"
 
 
 def test_utf16_without_a_mark_is_refused_with_the_remedy() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.formats.extf import Buchungssatz, ExtfError, RowError, open_extf
+from kontobahn.formats.extf import BUCHUNGSSTAPEL, Buchungssatz, ExtfError, RowError, RowWarning, open_extf
 from kontobahn.formats.extf.encoding import Tally
 from kontobahn.formats.extf.values import Memo
-from tests.unit.formats.extf.files import read, refusal, satz, text_of
+from tests.unit.formats.extf.files import read, read_all, refusal, satz, text_of
 
 GOOD = satz()
 
@@ -25,22 +25,51 @@ def test_every_refused_row_is_reported_by_its_line() -> None:
     assert [(row.line, row.column) for row in refused] == [
         (4, "Umsatz (ohne Soll/Haben-Kz)"),
         (6, "Belegdatum"),
-        (8, ""),
+        (8, "Soll/Haben-Kennzeichen"),
     ]
 
 
-@pytest.mark.parametrize("columns", [1, 14, 38, 124, 126])
-def test_a_wrong_number_of_columns_is_refused(columns: int) -> None:
-    row = ";".join([*GOOD.split(";"), ""][:columns])
+@pytest.mark.parametrize("columns", [14, 15, 37, 38, 39, 42, 53, 93, 116, 124, 126, 300])
+def test_columns_that_are_missing_at_the_end_are_empty(columns: int) -> None:
+    row = ";".join([*GOOD.split(";"), *[""] * 200][:columns])
+    together = text_of(*[GOOD] * 200, *[row] * 200, *[GOOD] * 2)
+    assert [found[1:] for found in read_all(together)] == [read(text_of(GOOD))[0][1:]] * 402
+    assert read_all(text_of(row, titles=";".join(BUCHUNGSSTAPEL.titles[:14]))) == read(text_of(GOOD))
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 9])
+def test_a_row_that_ends_before_what_it_must_have_is_refused(columns: int) -> None:
+    row = ";".join(GOOD.split(";")[:columns])
     found = read(text_of(*[GOOD] * 200, row, *[GOOD] * 2))
-    assert found[200] == (203, "", f"The row has {columns} columns; line 2 has 125 titles.")
-    assert sum(isinstance(satz, Buchungssatz) for satz in found) == 202
+    assert [row.line for row in found if isinstance(row, RowError)] == [203]
+    assert len(found) == 203
 
 
-def test_a_row_of_nothing_but_its_end_is_refused() -> None:
-    end = ";" * 87
-    found = read(text_of(*[GOOD] * 200, end))
-    assert found[200] == (203, "", "The row has 88 columns; line 2 has 125 titles.")
+def test_what_stands_beyond_the_last_column_is_left_out_with_a_warning() -> None:
+    row = GOOD + ';;mehr;;"noch; mehr"'
+    found = read_all(text_of(*[GOOD] * 200, *[row] * 200))
+    assert [row[1:] for row in found if isinstance(row, Buchungssatz)] == [found[0][1:]] * 400
+    warnings = [row for row in found if isinstance(row, RowWarning)]
+    assert [row.line for row in warnings] == list(range(203, 403))
+    assert warnings[199][1:] == (
+        "", "The row goes on after its last column, 125, with 'mehr', 'noch; mehr'.", "It was left out.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [";" * 87, ";" * 124, '"";' * 124 + '""', " ; ;", '""'])
+def test_a_row_of_nothing_but_separators_is_no_row(row: str) -> None:
+    found = read_all(text_of(*[GOOD] * 200, row, GOOD))
+    assert [record.line for record in found if isinstance(record, Buchungssatz)] == [*range(3, 203), 204]
+    assert len(found) == 201
+
+
+def test_a_file_that_ends_within_a_row_is_noticed() -> None:
+    text = text_of(*[GOOD] * 3)
+    for cut in range(1, len(GOOD)):
+        found = read_all(text[: -cut - 2])
+        assert [type(row) for row in found] == [Buchungssatz, Buchungssatz, RowError], cut
+    assert [type(row) for row in read_all(text[:-2])] == [Buchungssatz] * 3
+    assert [type(row) for row in read_all(text[: -len(GOOD) - 2])] == [Buchungssatz] * 2
 
 
 @pytest.mark.parametrize(
@@ -150,8 +179,8 @@ def test_a_damaged_row_is_judged_the_same_alone_and_among_others(
     damages: list[tuple[int, int, str]], good: str, end: str
 ) -> None:
     rows = [good[:at] + text + good[at + gone :] for at, gone, text in damages]
-    alone = [found[1:] for row in rows for found in read(text_of(row, end=end))]
-    among = read(text_of(*[good] * 150, *rows, good, end=end))[150:-1]
+    alone = [found[1:] for row in rows for found in read_all(text_of(row, end=end))]
+    among = read_all(text_of(*[good] * 150, *rows, good, end=end))[150:-1]
     assert [found[1:] for found in among] == alone
 
 
@@ -160,7 +189,7 @@ def test_a_damaged_row_is_judged_the_same_alone_and_among_others(
 def test_no_damage_to_the_bytes_brings_the_reader_down(at: int, damage: bytes, encoding: str) -> None:
     data = text_of(satz(changed={14: '"Müller"'}), GOOD).encode(encoding)
     try:
-        found = read(data[:at] + damage + data[at + len(damage) :])
+        found = read_all(data[:at] + damage + data[at + len(damage) :])
     except ExtfError as error:
         reasons = [str(error)]
     else:

@@ -19,7 +19,7 @@ from kontobahn.formats.extf import (
     Zeitraum,
     display_name,
 )
-from tests.unit.formats.extf.files import Columns, read, refusal, text_of, with_columns
+from tests.unit.formats.extf.files import Columns, read, refusal, text_of, warnings_of, with_columns
 
 
 def person_row(changed: Columns) -> str:
@@ -92,21 +92,46 @@ def test_a_file_of_the_year_before_has_243_columns() -> None:
         ({1: "1000"}, "Konto"),
         ({1: "01000"}, "Konto"),
         ({1: "100000"}, "Konto"),
-        ({1: ""}, "Konto"),
-        ({2: "x" * 51}, "Name (Adressattyp Unternehmen)"),
-        ({7: "3"}, "Adressattyp"),
-        ({10: "1" * 14}, "EU-UStID"),
-        ({16: "x" * 37}, "Straße"),
-        ({158: "DEU"}, "Land (Rechnungsadresse)"),
-        ({56: "x" * 35}, "IBAN-Nr. 2"),
-        ({49: "ja"}, "Kennz. Hauptbankverb. 1"),
-        ({109: "1000"}, "Zahlungsbedingung"),
+        ({1: "", 2: "Beck"}, "Konto"),
     ],
 )
 def test_what_a_personenkonto_cannot_hold_is_refused(changed: Columns, column: str) -> None:
     found = refusal(person_row(changed), PERSONENKONTEN)
     assert (found.line, found.column) == (3, column)
     assert f"'{next(iter(changed.values()))}'" in found.reason or found.reason == "The account is missing."
+
+
+@pytest.mark.parametrize(
+    ("changed", "column", "read_as"),
+    [
+        ({2: "x" * 51}, "Name (Adressattyp Unternehmen)", {"firmenname": "x" * 51}),
+        ({10: "1" * 14}, "EU-UStID", {"ust_id": "1" * 14}),
+        ({16: "x" * 37}, "Straße", {"adressen": (Adresse("x" * 37, "", "", "", "", ""),)}),
+        ({158: "DEU"}, "Land (Rechnungsadresse)", {"adressen": (Adresse("", "", "", "", "DEU", "", rechnung=True),)}),
+        ({56: "x" * 35}, "IBAN-Nr. 2", {"bankverbindungen": (Bankverbindung(2, "x" * 35, "", "", haupt=False),)}),
+        ({7: "3"}, "Adressattyp", {"adressattyp": ""}),
+        ({49: "ja"}, "Kennz. Hauptbankverb. 1", {"bankverbindungen": ()}),
+        ({109: "1000"}, "Zahlungsbedingung", {"zahlungsbedingung": 0}),
+        ({3: "Beck KG"}, "Unternehmensgegenstand", {"firmenname": "Beck KG", "weitere": '{"3":"Beck KG"}'}),
+    ],
+)
+def test_what_a_personenkonto_should_not_hold_is_taken_with_a_warning(
+    changed: Columns, column: str, read_as: dict[str, object]
+) -> None:
+    (warning,) = warnings_of(text_of(person_row(changed), category=PERSONENKONTEN))
+    assert (warning.line, warning.column) == (3, column)
+    assert f"'{next(iter(changed.values()))}'" in warning.found
+    person = read_person(changed)
+    assert person._asdict() == read_person({})._asdict() | read_as
+
+
+def test_a_file_of_persons_may_have_ten_titles_and_an_older_version() -> None:
+    titles = ";".join(PERSONENKONTEN.titles[:10])
+    for count in (2, 10, 243, 254):
+        row = with_columns("10001", {2: "Beck GmbH"}, count)
+        (found,) = read(text_of(row, category=PERSONENKONTEN, titles=titles, header={5: "4"}))
+        assert isinstance(found, Personenkonto)
+        assert display_name(found) == "Beck GmbH"
 
 
 def test_the_long_name_of_an_account_wins() -> None:
@@ -127,13 +152,26 @@ def test_the_long_name_of_an_account_wins() -> None:
     [
         ("x;Bank;de-DE;", "Konto"),
         ("1200;;de-DE;", "Kontobeschriftung"),
-        (f"1200;{'x' * 41};de-DE;", "Kontobeschriftung"),
-        (f"1200;Bank;de-DE;{'x' * 301}", "Kontenbeschriftung lang"),
-        ("1200;Bank;deutsch;", "SprachId"),
     ],
 )
 def test_a_wrong_name_of_an_account_is_refused(row: str, column: str) -> None:
     assert refusal(row, KONTENBESCHRIFTUNGEN).column == column
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "name"),
+    [
+        (f"1200;{'x' * 41};de-DE;", "Kontobeschriftung", "x" * 41),
+        (f"1200;Bank;de-DE;{'x' * 301}", "Kontenbeschriftung lang", "x" * 301),
+        ("1200;Bank;deutsch;", "SprachId", "Bank"),
+    ],
+)
+def test_a_name_that_is_too_long_is_kept_whole_with_a_warning(row: str, column: str, name: str) -> None:
+    text = text_of(row, category=KONTENBESCHRIFTUNGEN)
+    assert [warning.column for warning in warnings_of(text)] == [column]
+    (found,) = read(text)
+    assert isinstance(found, Kontobeschriftung)
+    assert found.beschriftung == name
 
 
 def bedingung_row(beginning: str, changed: Columns | None = None) -> str:
@@ -173,7 +211,6 @@ def test_a_percentage_with_a_comma_says_itself_what_it_means() -> None:
     [
         (";Leer;1", "Nummer"),
         ("1000;Zu groß;1", "Nummer"),
-        (f"20;{'x' * 41};1", "Bezeichnung"),
         ("20;Kein Typ;", "Fälligkeitstyp"),
         ("20;Typ 3;3", "Fälligkeitstyp"),
         ("20;Über hundert;1;10001", "Skonto 1%"),
@@ -186,3 +223,9 @@ def test_a_percentage_with_a_comma_says_itself_what_it_means() -> None:
 )
 def test_terms_that_cannot_be_represented_are_refused(beginning: str, column: str) -> None:
     assert refusal(bedingung_row(beginning), ZAHLUNGSBEDINGUNGEN).column == column
+
+
+def test_a_description_that_is_too_long_is_kept_whole_with_a_warning() -> None:
+    text = text_of(bedingung_row(f"20;{'x' * 41};1"), category=ZAHLUNGSBEDINGUNGEN)
+    assert [warning.column for warning in warnings_of(text)] == ["Bezeichnung"]
+    assert "x" * 41 in read(text)[0]
