@@ -96,7 +96,7 @@ def test_every_refused_row_is_named_and_nothing_imported(
     lines[3] = ";".join(["12,345", *lines[3].split(";")[1:]])
     lines[4] = ";".join(fields[:8])
     lines.insert(5, lines[2].replace(";0103;", ";3102;"))
-    lines.insert(6, ";".join([*fields[:8], '"9"', *fields[9:]]))
+    lines.insert(6, ";".join([*fields[:6], fields[7], *fields[7:]]))
     file.write_bytes("\r\n".join(lines).encode("cp1252"))
     refused = kontobahn(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
@@ -104,7 +104,12 @@ def test_every_refused_row_is_named_and_nothing_imported(
     outcome = json.loads(refused.stdout)[0]
     assert (outcome["taken"], "nothing was imported" in outcome["error"]) == (0, True)
     rows = [(row["zeile"], row["spalte"]) for row in outcome["refused"]]
-    assert rows == [(4, "Umsatz (ohne Soll/Haben-Kz)"), (5, "Belegdatum"), (6, "Belegdatum"), (7, "BU-Schlüssel")]
+    assert rows == [
+        (4, "Umsatz (ohne Soll/Haben-Kz)"),
+        (5, "Belegdatum"),
+        (6, "Belegdatum"),
+        (7, "Gegenkonto (ohne BU-Schlüssel)"),
+    ]
     assert all(row["grund"] for row in outcome["refused"])
     partly = kontobahn(
         "import",

@@ -1,19 +1,41 @@
 """From a booking as entered (gross, with a tax key) to its legs: what each account is debited and credited. Pure.
 
-SOLL is positive, HABEN negative; the legs of a booking always add up to zero.
+In two steps. `split` decides how a booking is divided, by what is known of keys and accounts today; the decision is a short text
+that is stored with the booking. `legs` carries a decision out, to the cent, and does so the same way for ever.
+SOLL is positive, HABEN negative; the legs of a booking always add up to nothing.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen, Steuer
+from kontobahn.ledger.automatikkonten import automatic_taxes, suspect_accounts
+from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor, is_personenkonto
+from kontobahn.ledger.steuerschluessel import (
+    AUFHEBUNG_DER_AUTOMATIK,
+    ELSEWHERE,
+    EU_LIEFERUNG,
+    NO_TAX,
+    ON_TOP,
+    STEUERFREI,
+    TAX_ACCOUNTS,
+    UMSATZSTEUER,
+    VORSTEUER,
+    Tax,
+    rates_in,
+    tax_of_key,
+    without_reversal,
+)
 
-AUFHEBUNG_DER_AUTOMATIK = "40"
-DEFAULT_SKONTO_PROZENT = 19
-_REDUCED_RATES = ("2020-07-01", "2020-12-31")
+# How a booking is divided, as it is stored: PLAIN, GROSS, or a kind of tax, its rate and whose amount it is in (`U19g`: 19 %
+# output tax in Gegenkonto). A discount has the kind S: `S19` is one of 19 %, in the person account.
+PLAIN = "-"
+# Choice 42: taken as written although there may be tax in it, and told.
+GROSS = "!"
+SKONTO = "S"
+_KONTO, _GEGENKONTO = "k", "g"
 
 
 class Leg(NamedTuple):
@@ -21,8 +43,37 @@ class Leg(NamedTuple):
     betrag: int
 
 
+class Hint(NamedTuple):
+    """What somebody should look at: the column, what was found and what was done, and both in the words of the contract's messages."""
+
+    field: str
+    found: str
+    done: str
+    meldung: str
+
+
+_BOOKED_GROSS = "The amount was booked gross, without tax."
+
+
+class Split(NamedTuple):
+    text: str
+    hint: Hint | None = None
+
+    @property
+    def prozent(self) -> int:
+        return parts_of(self.text).prozent
+
+
+class Parts(NamedTuple):
+    """A stored decision, read."""
+
+    art: str
+    prozent: int
+    in_konto: bool
+
+
 class KontierungError(ValueError):
-    """A booking that cannot be split without guessing."""
+    """A booking that cannot be booked at all."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field} {reason}")
@@ -30,128 +81,268 @@ class KontierungError(ValueError):
         self.reason = reason
 
 
-def legs(
-    rahmen: Kontenrahmen,
-    *,
-    konto: str,
-    gegenkonto: str,
-    soll: bool,
-    betrag: int,
-    bu_schluessel: str,
-    skonto: int = 0,
-    belegdatum: str = "",
-) -> list[Leg]:
-    """Returns the legs of a booking of `betrag` cents. `soll` is the side of `konto`; account numbers are technical."""
+@lru_cache(maxsize=256)
+def parts_of(text: str) -> Parts:
+    if text in (PLAIN, GROSS):
+        return Parts(text, 0, in_konto=False)
+    return Parts(text[0], int(text[1:].rstrip("kg!")), in_konto=text.endswith(_KONTO))
+
+
+# --- What is decided
+
+
+def split(
+    rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, schluessel: str, era: int, skonto: int = 0, invoice: str = ""
+) -> Split:
+    """How a booking is divided, by the rule of today. Account numbers are technical.
+
+    `era` is the span of equal rates that its day lies in. `invoice` is the tax of the document that a discount belongs to,
+    where it can be seen.
+    """
     if konto == gegenkonto:
         raise KontierungError("Gegenkonto", "must be another account than Konto")
-    sign = 1 if soll else -1
-    automatik = _automatik(rahmen.name)
-    if not bu_schluessel and not skonto and konto not in automatik and gegenkonto not in automatik:
-        return [Leg(konto, sign * betrag), Leg(gegenkonto, -sign * betrag)]
-    steuer, konto_is_taxed = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
-    sides = {konto: sign * betrag, gegenkonto: -sign * betrag}
-    result: list[Leg] = []
-    if skonto:
-        prozent = steuer.prozent if steuer is not None else 0 if bu_schluessel else DEFAULT_SKONTO_PROZENT
-        _refuse_other_rates(belegdatum, prozent)
-        person, skonto_legs = _skonto(rahmen, konto, gegenkonto, sides, skonto, prozent)
-        sides[person] += skonto if sides[person] > 0 else -skonto
-        result += skonto_legs
-        steuer = None
-    if steuer is not None:
-        taxed = konto if konto_is_taxed else gegenkonto
-        if _takes_no_tax(rahmen, taxed):
-            raise KontierungError("BU-Schlüssel", f"{bu_schluessel} is used with no account that could carry tax")
-        _refuse_other_rates(belegdatum, steuer.prozent)
-        tax = tax_of(sides[taxed], steuer.prozent)
-        sides[taxed] -= tax
-        if tax:
-            result.append(Leg(full(steuer.konto), tax))
-    return [*(Leg(name, amount) for name, amount in sides.items()), *result]
+    if not skonto:
+        return _without_discount(rahmen, konto, gegenkonto, schluessel, era)
+    if is_personenkonto(konto) != is_personenkonto(gegenkonto):
+        return _discount(rahmen, konto if is_personenkonto(konto) else gegenkonto, schluessel, era, invoice)
+    found = _without_discount(rahmen, konto, gegenkonto, schluessel, era)
+    hint = Hint(
+        "Skonto",
+        "A discount needs exactly one person account in the booking.",
+        "The amount was booked without the discount.",
+        "Das Skonto steht nicht bei genau einem Personenkonto; gebucht wurde ohne Skonto.",
+    )
+    return found._replace(hint=hint)
 
 
-def booked_prozent(rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, bu_schluessel: str) -> int:
-    """Returns the rate by which a booking is split; 0 if it carries no tax."""
-    steuer, _ = _steuer(rahmen, konto, gegenkonto, bu_schluessel)
-    return steuer.prozent if steuer else 0
+def _without_discount(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str, era: int) -> Split:
+    key = without_reversal(schluessel)
+    if key == AUFHEBUNG_DER_AUTOMATIK:
+        return Split(PLAIN)
+    own = [_automatic(rahmen, name, era) for name in (konto, gegenkonto)]
+    if key:
+        return _by_key(rahmen, konto, gegenkonto, schluessel, key, era, own)
+    carrying = [number for number, tax in enumerate(own) if tax is not None]
+    if not carrying:
+        doubtful = next((name for name in (konto, gegenkonto) if _may_be_automatic(rahmen, name, era)), None)
+        return Split(PLAIN) if doubtful is None else Split(GROSS, _unknown_automatic(doubtful))
+    taxed = [number for number in carrying if own[number] != NO_TAX]
+    if len(taxed) > 1:
+        return Split(GROSS, _two_automatic(konto, gegenkonto))
+    return Split(_text(own[(taxed or carrying)[0]], in_konto=(taxed or carrying)[0] == 0))
 
 
-def _refuse_other_rates(belegdatum: str, prozent: int) -> None:
-    """Raises KontierungError for the half-year in which other rates applied, on other accounts."""
-    if prozent and _REDUCED_RATES[0] <= belegdatum <= _REDUCED_RATES[1]:
-        raise KontierungError(
-            "Belegdatum", f"{belegdatum} lies in the months of reduced tax rates, which are not known here"
-        )
+def _by_key(
+    rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str, key: str, era: int, own: list[Tax | None]
+) -> Split:
+    tax = tax_of_key(key, era, rahmen.name)
+    automatic = [found for found in own if found not in (None, NO_TAX)]
+    if tax is None:
+        return Split(GROSS, _unknown_key(schluessel, key))
+    if automatic and automatic != [tax]:
+        return Split(GROSS, _key_beside_automatic(schluessel))
+    if automatic:
+        return Split(_text(tax, in_konto=own[0] == tax), _key_repeats_account(schluessel))
+    in_konto = _carries_no_tax(rahmen, gegenkonto) and not _carries_no_tax(rahmen, konto)
+    carrier = konto if in_konto else gegenkonto
+    if tax != NO_TAX and _carries_no_tax(rahmen, carrier):
+        return Split(GROSS, _no_carrier(schluessel))
+    if tax.art == EU_LIEFERUNG and carrier[0] in rahmen.aufwand:
+        # Some programs write these keys for purchases, where they would mean something else.
+        return Split(GROSS, _unknown_key(schluessel, key))
+    return Split(_text(tax, in_konto=in_konto))
 
 
-def tax_of(gross: int, prozent: int) -> int:
-    """Returns the tax in a gross amount: net is rounded half away from zero, tax is the rest."""
+def _discount(rahmen: Kontenrahmen, person: str, schluessel: str, era: int, invoice: str) -> Split:
+    """The rate of the invoice where it can be seen, else that of the key, else the full one of the time."""
+    key = without_reversal(schluessel)
+    art = UMSATZSTEUER if is_debitor(person) else VORSTEUER
+    by_key = tax_of_key(key, era, rahmen.name) if key else None
+    if key == AUFHEBUNG_DER_AUTOMATIK or by_key == NO_TAX or invoice == STEUERFREI + "0":
+        return Split(f"{SKONTO}0")
+    if invoice[:1] == art:
+        return Split(SKONTO + invoice[1:])
+    if invoice and invoice[0] in (*ON_TOP, EU_LIEFERUNG):
+        return Split(f"{SKONTO}0!", _discount_of_special_invoice())
+    if by_key is not None and by_key.art in (UMSATZSTEUER, VORSTEUER):
+        return Split(f"{SKONTO}{by_key.prozent}")
+    rates = rates_in(era)
+    if rates is None:
+        return Split(f"{SKONTO}0!", _discount_of_special_invoice())
+    return Split(f"{SKONTO}{rates.voll}!", _assumed_discount(rates.voll))
+
+
+def _text(tax: Tax | None, *, in_konto: bool) -> str:
+    assert tax is not None
+    return f"{tax.art}{tax.prozent}{_KONTO if in_konto else _GEGENKONTO}"
+
+
+def _automatic(rahmen: Kontenrahmen, konto: str, era: int) -> Tax | None:
+    return automatic_taxes(rahmen.name, era).get(konto[:4]) if _is_of_the_chart(konto) else None
+
+
+def _may_be_automatic(rahmen: Kontenrahmen, konto: str, era: int) -> bool:
+    if is_personenkonto(konto):
+        return False
+    number = konto[:4]
+    if number in suspect_accounts(rahmen.name):
+        return True
+    known = automatic_taxes(rahmen.name, era)
+    # An account of the client's own beside an automatic one, or one whose tax of that time is not known.
+    return number in known and (known[number] is None or (known[number] != NO_TAX and not _is_of_the_chart(konto)))
+
+
+def _is_of_the_chart(konto: str) -> bool:
+    return len(konto) == SACHKONTO_DIGITS and konto.endswith("0000")
+
+
+def _carries_no_tax(rahmen: Kontenrahmen, konto: str) -> bool:
+    return is_personenkonto(konto) or rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
+
+
+# --- What is told
+
+
+def _unknown_key(schluessel: str, key: str) -> Hint:
+    what = "is not known."
+    if key in ELSEWHERE:
+        what = "is tax of another country of the Union, at a rate that the key does not say."
+    return Hint(
+        "BU-Schlüssel",
+        f"The key {schluessel} {what}",
+        _BOOKED_GROSS,
+        f"Der BU-Schlüssel {schluessel} ist nicht bekannt; gebucht wurde brutto, ohne Steuer.",
+    )
+
+
+def _key_beside_automatic(schluessel: str) -> Hint:
+    return Hint(
+        "BU-Schlüssel",
+        f"The key {schluessel} contradicts an account that carries tax by itself.",
+        _BOOKED_GROSS,
+        f"Der BU-Schlüssel {schluessel} widerspricht dem Automatikkonto; gebucht wurde brutto, ohne Steuer.",
+    )
+
+
+def _key_repeats_account(schluessel: str) -> Hint:
+    return Hint(
+        "BU-Schlüssel",
+        f"The key {schluessel} repeats what the account does by itself.",
+        "The tax was booked once.",
+        f"Der BU-Schlüssel {schluessel} steht bei einem Automatikkonto mit derselben Steuer; sie wurde einmal gebucht.",
+    )
+
+
+def _no_carrier(schluessel: str) -> Hint:
+    return Hint(
+        "BU-Schlüssel",
+        f"The key {schluessel} stands with no account that could carry tax.",
+        _BOOKED_GROSS,
+        f"Der BU-Schlüssel {schluessel} steht bei keinem Konto, das Steuer tragen kann; gebucht wurde brutto.",
+    )
+
+
+def _two_automatic(konto: str, gegenkonto: str) -> Hint:
+    numbers = konto[:4], gegenkonto[:4]
+    return Hint(
+        "Gegenkonto",
+        f"{numbers[0]} and {numbers[1]} both carry tax by themselves.",
+        _BOOKED_GROSS,
+        f"Die Konten {numbers[0]} und {numbers[1]} sind beide Automatikkonten; gebucht wurde brutto, ohne Steuer.",
+    )
+
+
+def _unknown_automatic(konto: str) -> Hint:
+    number = konto[:4] + konto[4:].rstrip("0")
+    return Hint(
+        "Konto",
+        f"{number} may carry tax by itself; which one is not known.",
+        _BOOKED_GROSS,
+        f"Das Konto {number} trägt vielleicht selbst Steuer; gebucht wurde brutto, ohne Steuer.",
+    )
+
+
+def _assumed_discount(prozent: int) -> Hint:
+    return Hint(
+        "Skonto",
+        "Neither an invoice with this document number nor a key says the rate of the discount.",
+        f"It was split at {prozent} %.",
+        f"Das Skonto wurde mit {prozent} % aufgeteilt; weder Rechnung noch Schlüssel nennen den Satz.",
+    )
+
+
+def _discount_of_special_invoice() -> Hint:
+    return Hint(
+        "Skonto",
+        "How the discount changes the tax of its invoice is not known.",
+        "It was booked without tax.",
+        "Das Skonto wurde ohne Steuer gebucht; wie es die Steuer der Rechnung mindert, ist nicht bekannt.",
+    )
+
+
+# --- What is carried out
+
+
+def legs(
+    rahmen: Kontenrahmen, text: str, *, konto: str, gegenkonto: str, soll: bool, betrag: int, skonto: int = 0
+) -> list[Leg]:
+    """The legs of a booking of `betrag` cents that is divided so. `soll` is the side of `konto`."""
+    amount = betrag if soll else -betrag
+    if text in (PLAIN, GROSS) or text[0] == STEUERFREI:
+        return [Leg(konto, amount), Leg(gegenkonto, -amount)]
+    parts = parts_of(text)
+    if parts.art == SKONTO:
+        return _discount_legs(rahmen, parts.prozent, konto, gegenkonto, amount, skonto)
+    accounts = TAX_ACCOUNTS[rahmen.name][Tax(parts.art, parts.prozent)]
+    taxed = amount if parts.in_konto else -amount
+    if parts.art in ON_TOP:
+        tax = tax_on(taxed, parts.prozent)
+        both = [Leg(full(accounts.vorsteuer), tax), Leg(full(accounts.umsatzsteuer), -tax)] if tax else []
+        return [Leg(konto, amount), Leg(gegenkonto, -amount), *both]
+    tax = tax_in(taxed, parts.prozent)
+    net = (amount - tax, -amount) if parts.in_konto else (amount, -amount - tax)
+    found = [Leg(konto, net[0]), Leg(gegenkonto, net[1])]
+    if tax:
+        found.append(Leg(full(accounts.umsatzsteuer or accounts.vorsteuer), tax))
+    return found
+
+
+def _discount_legs(
+    rahmen: Kontenrahmen, prozent: int, konto: str, gegenkonto: str, amount: int, skonto: int
+) -> list[Leg]:
+    """A payment less discount clears the whole document: the discount and its tax go against the person account."""
+    person = konto if is_personenkonto(konto) else gegenkonto
+    sides = {konto: amount, gegenkonto: -amount}
+    gross = -skonto if sides[person] > 0 else skonto
+    sides[person] -= gross
+    tax = tax_in(gross, prozent)
+    debitor = is_debitor(person)
+    accounts = rahmen.gewaehrte_skonti if debitor else rahmen.erhaltene_skonti
+    found = [*(Leg(name, value) for name, value in sides.items()), Leg(full(accounts[prozent]), gross - tax)]
+    if tax:
+        found.append(Leg(full(discount_tax_account(rahmen, prozent, is_debitor=debitor)), tax))
+    return found
+
+
+def discount_tax_account(rahmen: Kontenrahmen, prozent: int, *, is_debitor: bool) -> str:
+    accounts = TAX_ACCOUNTS[rahmen.name][Tax(UMSATZSTEUER if is_debitor else VORSTEUER, prozent)]
+    return accounts.umsatzsteuer or accounts.vorsteuer
+
+
+def tax_in(gross: int, prozent: int) -> int:
+    """The tax in a gross amount: net is rounded half away from zero, tax is the rest."""
     # net = gross / (1 + p/100), in whole cents
     divisor = 100 + prozent
     net = (2 * abs(gross) * 100 + divisor) // (2 * divisor)
     return gross - (net if gross >= 0 else -net)
 
 
+def tax_on(net: int, prozent: int) -> int:
+    """The tax on a net amount, rounded half away from zero."""
+    tax = (2 * abs(net) * prozent + 100) // 200
+    return tax if net >= 0 else -tax
+
+
 def full(nummer: str) -> str:
-    """Returns the technical number for a four-digit number of our charts."""
+    """The technical number of one of our charts' four-digit numbers."""
     return nummer.ljust(SACHKONTO_DIGITS, "0")
-
-
-@cache
-def _automatik(name: str) -> dict[str, Steuer]:
-    return {full(nummer): steuer for nummer, steuer in KONTENRAHMEN[name].automatik.items()}
-
-
-def automatic_tax(rahmen: Kontenrahmen, konto: str) -> Steuer | None:
-    return _automatik(rahmen.name).get(konto)
-
-
-def _steuer(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str) -> tuple[Steuer | None, bool]:
-    """Returns the tax of a booking, and whether it is in `konto` (otherwise in `gegenkonto`)."""
-    automatic = automatic_tax(rahmen, gegenkonto)
-    konto_automatic = automatic_tax(rahmen, konto)
-    if automatic is not None and konto_automatic is not None and schluessel != AUFHEBUNG_DER_AUTOMATIK:
-        raise KontierungError("Gegenkonto", "and Konto both carry tax automatically; the booking needs tax key 40")
-    if schluessel == AUFHEBUNG_DER_AUTOMATIK:
-        return None, False
-    key = schluessel
-    if len(schluessel) == 2 and schluessel[0] == "2":
-        key = schluessel[1]  # the first digit says that the booking reverses another one
-        if key == "0":
-            key = ""
-    if not key:
-        return (konto_automatic, True) if konto_automatic is not None else (automatic, False)
-    if key not in rahmen.schluessel:
-        raise KontierungError("BU-Schlüssel", f"{schluessel} is not known; it cannot be split into net and tax")
-    if automatic is not None or konto_automatic is not None:
-        raise KontierungError(
-            "BU-Schlüssel", f"{schluessel} cannot be used with an account that carries tax automatically"
-        )
-    return rahmen.schluessel[key], _key_is_for_konto(rahmen, konto, gegenkonto)
-
-
-def _key_is_for_konto(rahmen: Kontenrahmen, konto: str, gegenkonto: str) -> bool:
-    """A tax key belongs to the account that is neither a person nor money; to `gegenkonto` if both qualify."""
-    return not _takes_no_tax(rahmen, konto) and _takes_no_tax(rahmen, gegenkonto)
-
-
-def _takes_no_tax(rahmen: Kontenrahmen, konto: str) -> bool:
-    return is_personenkonto(konto) or rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
-
-
-def _skonto(
-    rahmen: Kontenrahmen, konto: str, gegenkonto: str, sides: dict[str, int], skonto: int, prozent: int
-) -> tuple[str, list[Leg]]:
-    """A payment less discount clears the whole document: the discount and its tax go against the person account."""
-    persons = [name for name in (konto, gegenkonto) if is_personenkonto(name)]
-    if len(persons) != 1:
-        raise KontierungError("Skonto", "needs exactly one person account in the booking")
-    person = persons[0]
-    debitor = is_debitor(person)
-    accounts = rahmen.gewaehrte_skonti if debitor else rahmen.erhaltene_skonti
-    rates = [
-        item for item in rahmen.schluessel.values() if item and item.prozent == prozent and item.is_vorsteuer != debitor
-    ]
-    gross = -skonto if sides[person] > 0 else skonto
-    tax = tax_of(gross, prozent)
-    return person, [Leg(full(accounts[prozent]), gross - tax), *([Leg(full(rates[0].konto), tax)] if tax else [])]

@@ -74,7 +74,9 @@ def as_carried_before(tx: Tx) -> None:
 def dump(tx: Tx) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
     found = {}
     for table in COPIED:
-        columns = ", ".join(name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table))
+        names = [name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table)]
+        # How a booking was split was not stored then.
+        columns = ", ".join(name for name in names if name != "aufteilung")
         found[table] = columns, tx.all(f"SELECT {columns} FROM {table}")
     columns = "mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext"
     items = tx.all(f"SELECT {columns} FROM books_items")

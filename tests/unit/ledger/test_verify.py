@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kontobahn.db import Tx
+from kontobahn.ledger import steuerschluessel
 from kontobahn.ledger.books import verify
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
@@ -21,6 +23,7 @@ WRONG = [
     "UPDATE books_items SET haben = haben + 1 WHERE beleg = 'RE-2'",
     "UPDATE books_items SET is_open = 1 - is_open WHERE beleg = 'RE-2'",
     "UPDATE books_items SET buchungstext = 'x' WHERE beleg = 'RE-1'",
+    "UPDATE books_items SET steuer = 'U7' WHERE beleg = 'RE-1'",
     "UPDATE books_open_accounts SET saldo = saldo + 1",
     "UPDATE books_open_accounts SET wire = REPLACE(wire, 'RE-1', 'RE-9')",
     "UPDATE books_open_accounts SET wire = ''",
@@ -73,3 +76,49 @@ def test_every_wrong_cent_text_or_day_is_found(books: Books) -> None:
         with pytest.raises(Undone):
             db.write_now(damage)
     assert db.read_now(verify.find_differences, books.client.mandant) == []
+
+
+def test_how_a_booking_was_split_is_stored_and_a_rule_that_learns_changes_no_books(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule of today is asked for new bookings only; what is there is read by what is stored with it."""
+    books.post("2026-03-01 S 10010 2700 119,00 RE-9 bu=777")
+    before = books.rows("SELECT konto, soll, haben FROM books_periods ORDER BY konto")
+    assert ("!",) in books.rows("SELECT aufteilung FROM books_bookings")
+    monkeypatch.setitem(steuerschluessel._KEYS, "777", ("U", "voll"))
+    monkeypatch.setitem(steuerschluessel._KEYS, "3", ("U", "ermaessigt"))
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.rows("SELECT konto, soll, haben FROM books_periods ORDER BY konto") == before
+    books.post("2026-03-02 S 10010 2700 119,00 RE-10 bu=777")
+    assert ("U19g",) in books.rows("SELECT aufteilung FROM books_bookings")
+
+
+def test_bookings_without_a_stored_split_are_read_by_the_first_rule(books: Books) -> None:
+    """As they were when they were posted: 8410 carried no tax then, 8400 did."""
+    books.post("2026-03-01 S 10010 8400 119,00 RE-9\n2026-03-01 S 10010 8400 119,00 RE-9 bu=40")
+    is_sqlite = books.service.db.engine.name == "sqlite"
+
+    def forget(tx: Tx) -> None:
+        for name in ("_no_update", "_no_delete") if is_sqlite else ("_append_only",):
+            tx.run(f"DROP TRIGGER books_bookings{name}" + ("" if is_sqlite else " ON books_bookings"))
+        tx.run("UPDATE books_bookings SET aufteilung = ''")
+        tx.run("UPDATE books_items SET steuer = ''")
+
+    books.service.db.write_now(forget)
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+
+
+def test_a_discount_is_split_at_the_rate_of_its_invoice(books: Books) -> None:
+    books.post("2026-03-01 S 10010 8300 107,00 RE-9")
+    # In the same batch, and in another one; and of an invoice that nobody has seen.
+    books.post("""
+        2026-03-01 S 10020 8300 107,00 RE-8
+        2026-03-05 S 1200 10020 104,86 RE-8 skonto=2,14
+        2026-03-05 S 1200 10010 104,86 RE-9 skonto=2,14
+        2026-03-05 S 1200 10030 116,62 RE-7 skonto=2,38
+    """)
+    rows = dict(books.rows("SELECT belegfeld1, aufteilung FROM books_bookings WHERE skonto > 0"))
+    assert rows == {"RE-8": "S7", "RE-9": "S7", "RE-7": "S19!"}
+    taxes = dict(books.rows("SELECT beleg, steuer FROM books_items WHERE beleg LIKE 'RE-_' AND steuer <> ''"))
+    assert taxes == {"RE-1": "U19", "RE-2": "U19", "RE-8": "U7", "RE-9": "U7"}
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []

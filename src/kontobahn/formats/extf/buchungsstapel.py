@@ -61,6 +61,8 @@ _BU_SCHLUESSEL, _BELEGDATUM = _at("BU-Schlüssel"), _at("Belegdatum")
 _BELEGFELD1, _BELEGFELD2, _SKONTO, _TEXT = _at("Belegfeld 1"), _at("Belegfeld 2"), _at("Skonto"), _at("Buchungstext")
 _KOST1, _KOST2, _UMKEHR = _at("KOST1 - Kostenstelle"), _at("KOST2 - Kostenstelle"), _at("Generalumkehr (GU)")
 
+# The first of two digits: reversal of a key of one digit, of 9x, 1x, 5x and 4x.
+_REVERSALS = frozenset("23678")
 _MAX_LENGTHS = {_BELEGFELD2: 12, _TEXT: 60, _KOST1: 36, _KOST2: 36}
 _is_belegfeld = re.compile(r"[a-zA-Z0-9_$&%*+,\-./]{1,36}").fullmatch
 _is_kurs = re.compile(r"[0-9]{1,5}(?:,[0-9]{1,6})?").fullmatch
@@ -171,12 +173,12 @@ def _basis(fields: list[str], waehrung: str) -> tuple[str, str, int | None]:
 
 
 def _bu_schluessel(text: str) -> tuple[str, bool, bool]:
-    """Returns the key without leading zeros, whether it is an old-style Generalumkehr (two digits, the first of them 2),
+    """Returns the key without leading zeros, whether it is an old-style Generalumkehr (two digits, and the first says so),
     and whether it is a key at all."""
     if text and not is_digits(text, 4):
         return text, False, False
     key = text.lstrip("0")
-    return key, len(key) == 2 and key[0] == "2", True
+    return key, len(key) == 2 and key[0] in _REVERSALS, True
 
 
 def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iterator[RowWarning]:

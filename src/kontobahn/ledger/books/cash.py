@@ -15,8 +15,9 @@ from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
-from kontobahn.ledger.books import posting
+from kontobahn.ledger.books import cash_tax, posting
 from kontobahn.ledger.books.posting import Satz
+from kontobahn.ledger.books.splitting import split_of_booking
 from kontobahn.ledger.books.store import Client, FiscalYear, is_known, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import (
@@ -30,7 +31,7 @@ from kontobahn.ledger.kassenbuch import (
     ReceiptImage,
     SteuersatzAngabe,
 )
-from kontobahn.ledger.kontierung import KontierungError, booked_prozent
+from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.konto import functional, readings
 from kontobahn.ledger.provider import Author
 
@@ -153,7 +154,8 @@ def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, reason: 
     entry = CashEntry(kassenname, "EUR", line.betrag, to_datetime(tx.now), (line,), ())
     datum, jahr = _day(tx, client, entry)
     _check_not_negative(tx, client, entry, datum)
-    cash_book, _ = _book(tx, client, cash_book, entry, datum, jahr, new_id(), storno_von=nummer)
+    aufteilung = split_of_booking(tx, client, found.booking)
+    cash_book, _ = _book(tx, client, cash_book, entry, datum, jahr, new_id(), storno_von=nummer, aufteilung=aufteilung)
     return cash_book.last_nummer
 
 
@@ -219,27 +221,34 @@ def _refuse(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> N
 
 def _book(
     tx: Tx, client: Client, cash_book: CashBook, entry: CashEntry, datum: str, jahr: FiscalYear, task: str,
-    *, storno_von: int | None = None,
+    *, storno_von: int | None = None, aufteilung: str = "",
 ) -> tuple[CashBook, list[str]]:  # fmt: skip
-    """Posts and numbers the lines. Returns the cash book after them, and warnings for the bookkeeper."""
+    """Posts and numbers the lines. Returns the cash book after them, and warnings for the bookkeeper.
+
+    A reversal is split as the entry was that it reverses: `aufteilung`.
+    """
     batch = posting.open_batch(
         tx, client, jahr, kind=posting.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
     )
     poster = posting.Poster(tx, client, batch)
     before, warnings = cash_book, list[str]()
-    for number, line in enumerate(entry.lines):
+    for number, sent in enumerate(entry.lines):
+        gegenkonto = _gegenkonto(tx, client, number, sent)
+        key = cash_tax.key_of_line(client.rahmen, number, sent, cash_book.konto, gegenkonto, datum)
+        line = sent._replace(bu_schluessel=key or None)
         satz = Satz(
-            umsatz=abs(line.betrag), soll=line.betrag > 0, konto=cash_book.konto, gegenkonto=_gegenkonto(tx, client, number, line),
-            belegdatum=datum, bu_schluessel=line.bu_schluessel or "", belegfeld1=line.beleg_nummer or "", buchungstext=line.belegtext,
+            umsatz=abs(line.betrag), soll=line.betrag > 0, konto=cash_book.konto, gegenkonto=gegenkonto, belegdatum=datum,
+            bu_schluessel=key, belegfeld1=line.beleg_nummer or "", buchungstext=line.belegtext,
             kost1=line.kostenstellen[0] or "", kost2=line.kostenstellen[1] or "",
         )  # fmt: skip
         try:
-            booking = poster.add(satz)
+            booking = poster.add(satz, aufteilung=aufteilung)
         except KontierungError as error:
             name = "steuersatz.buSchluessel" if error.field == "BU-Schlüssel" else "gegenkonto"
             path = f"belegzeilen[{number}].{name}"
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
-        warnings += _tax_warnings(client, number, line, satz)
+        if poster.hint is not None:
+            warnings.append(f"Zeile {number + 1}: {poster.hint.meldung}")
         cash_book = _append(tx, client, cash_book, line, satz, task, booking, storno_von)
     poster.finish()
     _CASH_BOOKS.update(
@@ -299,18 +308,6 @@ def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
             field=path,
         )
     return found[0]
-
-
-def _tax_warnings(client: Client, number: int, line: CashLine, satz: Satz) -> list[str]:
-    """A rate that does not fit the key or the account is ignored with a warning: the key decides."""
-    if line.prozent is None:
-        return []
-    booked = booked_prozent(
-        client.rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, bu_schluessel=satz.bu_schluessel
-    )
-    if line.prozent == booked:
-        return []
-    return [f"Zeile {number + 1}: angegeben sind {line.prozent.normalize():f} % Steuer, gebucht wurden {booked} %."]
 
 
 def _save_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptImage) -> Belegbild:

@@ -162,6 +162,8 @@ def _import_bookings(
         try:
             poster.add(satz)
             partial_rows.add(satz)
+            if poster.hint is not None:
+                protocol.add(RowWarning(record.line, *poster.hint[:3]))
         except KontierungError as error:
             protocol.add(RowError(record.line, error.field, f"{error.field} {error.reason}."))
     progress(file.total_bytes, file.total_bytes)

@@ -13,9 +13,10 @@ from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.answers import EB_PERIOD
+from kontobahn.ledger.books.splitting import MIXED, Splitter, legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, FiscalYear
-from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE, Kontenrahmen
-from kontobahn.ledger.kontierung import Leg, full, legs
+from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE
+from kontobahn.ledger.kontierung import Hint, full
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 
 FLUSH_EVERY = 20_000
@@ -32,13 +33,15 @@ _ADD_PERIOD = (
 # An item has the date and text of its earliest leg, in whatever order the legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
-    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext, steuer)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
     " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
     " is_open = CASE WHEN books_items.soll + excluded.soll = books_items.haben + excluded.haben THEN 0 ELSE 1 END,"
     f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
-    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END"
+    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END,"
+    " steuer = CASE WHEN books_items.steuer = '' THEN excluded.steuer"
+    f" WHEN excluded.steuer = '' OR excluded.steuer = books_items.steuer THEN books_items.steuer ELSE '{MIXED}' END"
 )
 _ADD_MOVE = (
     "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
@@ -91,7 +94,7 @@ class Satz(NamedTuple):
         return self.umsatz if self.basis_umsatz is None else self.basis_umsatz
 
 
-_BOOKING_COLUMNS = ("mandant", "id", "jahr", "periode", "batch", *Satz._fields)
+_BOOKING_COLUMNS = ("mandant", "id", "jahr", "periode", "batch", *Satz._fields, "aufteilung")
 _INSERT_BOOKING = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
 )
@@ -159,6 +162,9 @@ class Poster:
         self._client = client
         self._batch = batch
         self._rahmen = client.rahmen
+        self._splitter = Splitter(tx, client.mandant, client.rahmen)
+        # What somebody should look at in the booking that was added last.
+        self.hint: Hint | None = None
         # Also locks the client's row on PostgreSQL: batches of one client are posted one after the other.
         row = tx.one(
             "UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ? RETURNING last_buchung",
@@ -172,15 +178,21 @@ class Poster:
         self._carries_persons = False
         self._clear()
 
-    def add(self, satz: Satz) -> int:
-        """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be split."""
+    def add(self, satz: Satz, *, aufteilung: str = "") -> int:
+        """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be booked.
+
+        `aufteilung` is for a booking that takes another one back: it is split as that one was, not by the rule of today.
+        """
         jahr = self._batch.jahr.start
-        parts = legs_of(self._rahmen, satz)
+        self.hint = None
+        if not aufteilung:
+            aufteilung, self.hint = self._splitter.split(satz, self._items)
+        parts = legs_of(self._rahmen, satz, aufteilung)
         eb = is_opening_balance(satz, jahr, is_cash=self._batch.is_cash)
         periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
         self._last = booking = self._last + 1
         self._count += 1
-        row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz]
+        row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz, aufteilung]
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
         self._bookings.append(tuple(row))
         periods, reversed_side = self._periods, satz.generalumkehr
@@ -194,7 +206,7 @@ class Poster:
             else:
                 sums[1] -= betrag
             if len(konto) == PERSONENKONTO_DIGITS:
-                self._add_to_item(booking, konto, betrag, satz, eb=eb)
+                self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
         if len(self._bookings) >= FLUSH_EVERY:
             self._flush()
         return booking
@@ -220,7 +232,7 @@ class Poster:
         answers.settle_balances(self._tx, mandant, jahr.start, self._moved)
         return self._count
 
-    def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, *, eb: bool) -> None:
+    def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, steuer: str, *, eb: bool) -> None:
         year = self._years.get(konto)
         if year is None:
             year = self._years[konto] = [0, "", 0]
@@ -236,9 +248,11 @@ class Poster:
         item = self._items.get((konto, satz.belegfeld1))
         first = (satz.belegdatum, satz.buchungstext)
         if item is None:
-            item = self._items[konto, satz.belegfeld1] = [0, 0, first]
+            item = self._items[konto, satz.belegfeld1] = [0, 0, first, steuer]
         elif first < item[2]:
             item[2] = first
+        if steuer != item[3]:
+            item[3] = merge_taxes(item[3], steuer)
         if betrag > 0:
             item[0] += betrag
         else:
@@ -259,21 +273,14 @@ class Poster:
         tx.many(
             _ADD_ITEM,
             [
-                (mandant, *key, soll, haben, int(soll != haben), *first)
-                for key, (soll, haben, first) in self._items.items()
+                (mandant, *key, soll, haben, int(soll != haben), *first, steuer)
+                for key, (soll, haben, first, steuer) in self._items.items()
             ],
         )
         tx.many(_ADD_ITEM_YEAR, [(mandant, konto, jahr, *sums) for konto, sums in self._years.items()])
         self._touched.update(self._years)
         self._moved.update([konto for konto, _ in self._periods])
         self._clear()
-
-
-def legs_of(rahmen: Kontenrahmen, satz: Satz) -> list[Leg]:
-    return legs(
-        rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, soll=satz.soll, betrag=satz.betrag,
-        bu_schluessel=satz.bu_schluessel, skonto=satz.skonto, belegdatum=satz.belegdatum,
-    )  # fmt: skip
 
 
 def settle_rests(tx: Tx, mandant: int, konten: set[str] | None) -> None:

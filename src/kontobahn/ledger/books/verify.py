@@ -8,7 +8,8 @@ from typing import Any
 from kontobahn.db import Tx
 from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
 from kontobahn.ledger.books.cash import CHAIN_START, chain, decode_record
-from kontobahn.ledger.books.posting import EB_TEXT, Satz, legs_of
+from kontobahn.ledger.books.posting import EB_TEXT, Satz
+from kontobahn.ledger.books.splitting import legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, client_of_mandant
 from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.konto import is_personenkonto
@@ -33,9 +34,9 @@ class Recomputed:
         self.moves: dict[tuple[str, int, str], int] = {}
         self.carried: set[str] = set()
 
-    def add(self, client: Client, booking: int, jahr: str, periode: int, satz: Satz) -> None:
+    def add(self, client: Client, booking: int, jahr: str, periode: int, satz: Satz, aufteilung: str) -> None:
         is_reversal = bool(satz.generalumkehr)
-        for konto, betrag in legs_of(client.rahmen, satz):
+        for konto, betrag in legs_of(client.rahmen, satz, aufteilung):
             side = 0 if (betrag > 0) != is_reversal else 1
             self.periods[jahr, konto, periode][side] += betrag if side == 0 else -betrag
             if is_personenkonto(konto):
@@ -43,7 +44,7 @@ class Recomputed:
                     self._add_opening(konto, jahr, betrag, satz.buchungstext or EB_TEXT)
                     continue
                 self.years[konto, jahr][2] += betrag
-                self._add_item(konto, satz.belegfeld1, betrag, (satz.belegdatum, satz.buchungstext))
+                self._add_item(konto, satz, betrag, tax_for_item(aufteilung))
                 self.moves[satz.belegdatum, booking, konto] = betrag
 
     def _add_opening(self, konto: str, jahr: str, betrag: int, text: str) -> None:
@@ -52,10 +53,12 @@ class Recomputed:
         year[0] += betrag
         year[1] = min(year[1] or text, text)
 
-    def _add_item(self, konto: str, beleg: str, betrag: int, first: tuple[str, str]) -> None:
-        item = self.items.setdefault((konto, beleg), [0, 0, first])
+    def _add_item(self, konto: str, satz: Satz, betrag: int, steuer: str) -> None:
+        first = (satz.belegdatum, satz.buchungstext)
+        item = self.items.setdefault((konto, satz.belegfeld1), [0, 0, first, ""])
         item[0 if betrag > 0 else 1] += abs(betrag)
         item[2] = min(item[2], first)
+        item[3] = merge_taxes(item[3], steuer)
 
     def rests(self) -> dict[tuple[str, str], int]:
         by_konto: dict[str, dict[str, list[Any]]] = {}
@@ -72,7 +75,7 @@ class Recomputed:
 
     def open_accounts(self) -> dict[str, tuple[int, str]]:
         of_konto: dict[str, list[Item]] = {}
-        for (konto, beleg), (soll, haben, first) in self.items.items():
+        for (konto, beleg), (soll, haben, first, _) in self.items.items():
             if soll != haben:
                 of_konto.setdefault(konto, []).append(Item(beleg, soll, haben, *first))
         kept = (stored_konto(konto, items) for konto, items in of_konto.items())
@@ -91,13 +94,13 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
     must = Recomputed()
     after = 0
     while rows := tx.all(
-        f"SELECT id, jahr, periode, {_SATZ} FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        f"SELECT id, jahr, periode, aufteilung, {_SATZ} FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
         mandant,
         after,
         PAGE,
     ):
-        for booking, jahr, periode, *values in rows:
-            must.add(client, booking, jahr, periode, Satz._make(values))
+        for booking, jahr, periode, aufteilung, *values in rows:
+            must.add(client, booking, jahr, periode, Satz._make(values), aufteilung)
         after = rows[-1][0]
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
@@ -110,7 +113,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         *_compare(
             label, "line of a trial balance", must.balances(), _stored(tx, mandant, "balances", "jahr, konto", "wire")
         ),
-        *_compare(label, "open item", must.items, _stored_items(tx, mandant)),
+        *_compare(label, "open item", must.items, _stored_items(tx, mandant, must)),
         *_compare(
             label,
             "account with open items",
@@ -150,11 +153,14 @@ def _plain(columns: tuple[Any, ...]) -> Any:
     return columns[0] if len(columns) == 1 else columns
 
 
-def _stored_items(tx: Tx, mandant: int) -> dict[tuple[str, str], Any]:
-    stored = _stored(tx, mandant, "items", "konto, beleg", "soll, haben, is_open, belegdatum, buchungstext")
+def _stored_items(tx: Tx, mandant: int, must: Recomputed) -> dict[tuple[str, str], Any]:
+    """Items as stored. The tax of a document may be unknown (it was booked before taxes were stored), but not another one."""
+    stored = _stored(tx, mandant, "items", "konto, beleg", "soll, haben, is_open, belegdatum, buchungstext, steuer")
     return {
-        key: (soll, haben, (datum, text)) if is_open == int(soll != haben) else "wrong in is_open"
-        for key, (soll, haben, is_open, datum, text) in stored.items()
+        key: (soll, haben, (datum, text), steuer or must.items.get(key, ("",))[-1])
+        if is_open == int(soll != haben)
+        else "wrong in is_open"
+        for key, (soll, haben, is_open, datum, text, steuer) in stored.items()
     }
 
 

@@ -203,7 +203,9 @@ class TestGeneralumkehr:
     @pytest.mark.parametrize(
         ("key", "mark", "expected"),
         [("", "", False), ("9", "0", False), ("40", "", False), ("9", "1", True), ("20", "", True), ("29", "0", True),
-         ("23", "1", True), ("2", "", False), ("200", "", False), ("", "G", True)],
+         ("23", "1", True), ("2", "", False), ("200", "", False), ("", "G", True),
+         ("69", "", True), ("34", "", True), ("80", "", True), ("70", "", True), ("94", "", False), ("19", "", False),
+         ("506", "", False)],
     )  # fmt: skip
     def test_it_is_marked_in_its_column_or_in_a_key_of_the_old_style(self, key: str, mark: str, expected: bool) -> None:
         found = read_satz(satz(changed={9: key, 118: mark}))

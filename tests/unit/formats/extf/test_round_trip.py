@@ -76,7 +76,7 @@ def buchungssaetze(draw: st.DrawFn) -> Buchungssatz:
         konto=konto, gegenkonto=gegenkonto, bu_schluessel=key, belegdatum=draw(DAYS),
         belegfeld1=draw(st.text("abcXYZ019$&%*+-/.,", max_size=36)), belegfeld2=draw(texts(12)),
         skonto=draw(st.one_of(st.just(0), CENTS)), buchungstext=draw(texts(60)), kost1=draw(texts(36)),
-        kost2=draw(texts(36)), generalumkehr=(len(key) == 2 and key[0] == "2") or draw(st.booleans()),
+        kost2=draw(texts(36)), generalumkehr=(len(key) == 2 and key[0] in "23678") or draw(st.booleans()),
         weitere=draw(weitere(BUCHUNGSSTAPEL)),
     )  # fmt: skip
 

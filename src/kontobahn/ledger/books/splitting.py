@@ -1,0 +1,97 @@
+"""How bookings are split: decided once, when a booking is posted, stored with it, and read back from it ever after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kontobahn.db import Tx
+from kontobahn.ledger import kontierung
+from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.kontenrahmen import Kontenrahmen
+from kontobahn.ledger.kontierung import Leg, Split
+from kontobahn.ledger.kontierung_1 import split_by_first_rule
+from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.steuerschluessel import era_of
+
+if TYPE_CHECKING:
+    from kontobahn.ledger.books.posting import Satz
+
+# Of a document with invoices of several rates.
+MIXED = "*"
+_MOST_REMEMBERED = 100_000
+
+
+def legs_of(rahmen: Kontenrahmen, satz: Satz, stored: str) -> list[Leg]:
+    """Returns the legs of a booking by the split that was stored with it."""
+    return kontierung.legs(
+        rahmen, stored or first_rule(rahmen, satz), konto=satz.konto, gegenkonto=satz.gegenkonto, soll=bool(satz.soll),
+        betrag=satz.betrag, skonto=satz.skonto,
+    )  # fmt: skip
+
+
+def first_rule(rahmen: Kontenrahmen, satz: Satz) -> str:
+    """Returns the split of a booking from before splits were stored."""
+    return split_by_first_rule(rahmen, satz.konto, satz.gegenkonto, satz.bu_schluessel, satz.skonto)
+
+
+def split_of_booking(tx: Tx, client: Client, booking: int) -> str:
+    """Returns how a booking was split, for another one that takes it back: a reversal must be split the same way."""
+    row = tx.one(
+        "SELECT aufteilung, konto, gegenkonto, bu_schluessel, skonto FROM books_bookings WHERE mandant = ? AND id = ?",
+        client.mandant, booking,
+    )  # fmt: skip
+    assert row is not None
+    return row[0] or split_by_first_rule(client.rahmen, *row[1:])
+
+
+def tax_for_item(stored: str) -> str:
+    """Returns the tax that a booking gives its document: a later discount is split by it."""
+    return stored[:-1] if stored[-1:] in ("k", "g") else ""
+
+
+def merge_taxes(first: str, second: str) -> str:
+    """Returns the tax of a document that has both."""
+    if not first or not second or first == second:
+        return first or second
+    return MIXED
+
+
+class Splitter:
+    """Decides by the rule of today. The same accounts, key and rates are decided once."""
+
+    def __init__(self, tx: Tx, mandant: int, rahmen: Kontenrahmen) -> None:
+        self._tx = tx
+        self._mandant = mandant
+        self._rahmen = rahmen
+        self._decided: dict[tuple[str, str, str, int], Split] = {}
+
+    def split(self, satz: Satz, pending: dict[tuple[str, str], list[object]]) -> Split:
+        """`pending` are documents that are not written yet, with their tax last."""
+        era = era_of(satz.belegdatum)
+        if satz.skonto:
+            return kontierung.split(
+                self._rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, schluessel=satz.bu_schluessel, era=era,
+                skonto=satz.skonto, invoice=self._tax_of_document(satz, pending),
+            )  # fmt: skip
+        key = (satz.konto, satz.gegenkonto, satz.bu_schluessel, era)
+        found = self._decided.get(key)
+        if found is None:
+            found = kontierung.split(
+                self._rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, schluessel=satz.bu_schluessel, era=era
+            )
+            if len(self._decided) >= _MOST_REMEMBERED:
+                self._decided.clear()
+            self._decided[key] = found
+        return found
+
+    def _tax_of_document(self, satz: Satz, pending: dict[tuple[str, str], list[object]]) -> str:
+        """The tax of the invoice that a discount belongs to: same person account, same document number."""
+        person = satz.konto if is_personenkonto(satz.konto) else satz.gegenkonto
+        if not satz.belegfeld1 or not is_personenkonto(person):
+            return ""
+        waiting = pending.get((person, satz.belegfeld1))
+        stored = self._tx.one(
+            "SELECT steuer FROM books_items WHERE mandant = ? AND konto = ? AND beleg = ?",
+            self._mandant, person, satz.belegfeld1,
+        )  # fmt: skip
+        return merge_taxes(str(waiting[-1]) if waiting else "", stored[0] if stored else "")
