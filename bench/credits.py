@@ -68,7 +68,7 @@ def open_seeded(chosen: Settings, organizations_wanted: int) -> tuple[Database, 
 
 
 def pairs_a_second(db: Database, callers: Sequence[str], seconds: float) -> float:
-    """Reserve and confirm through the seam: a task for each caller, named by its organisation, on one event loop."""
+    """Reserve and confirm through `Database.write`: a task for each caller, named by its organisation, on one event loop."""
 
     async def call(organization_id: str, ends: float) -> int:
         done = 0
@@ -87,7 +87,7 @@ def pairs_a_second(db: Database, callers: Sequence[str], seconds: float) -> floa
 
 
 def refuse_discrepancies(db: Database) -> None:
-    """A fast ledger that is wrong is worth nothing. Pots only: the statement is too long to add up here."""
+    """A fast ledger that is wrong is worth nothing. Only the totals are checked: the statement is too long to add up here."""
 
     def count(tx: Tx) -> list[DbRow]:
         return tx.all(
@@ -210,7 +210,7 @@ def over_http(pace: Pace, place: Path) -> list[Row]:
 
 
 def _check_answer(server: Child, headers: dict[str, str]) -> dict[str, object]:
-    """The answer to be given by all: three connections, with the headers of the contract."""
+    """The response that every peer must send: three connections, with the headers of the contract."""
     status, sent, body = measure.ask_once(server.port, PATH, headers)
     wanted = {"x-request-id", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit-policy"}
     if status != 200 or len(json.loads(body)["connections"]) != 3 or not wanted <= sent.keys():

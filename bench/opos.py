@@ -1,4 +1,4 @@
-"""Open items and the trial balance over HTTP, beside DuckDB grouping the same bookings afresh and the command line's `ledger`.
+"""Open items and the trial balance over HTTP, beside DuckDB, which groups the bookings on every query, and the command line's `ledger`.
 
 Asked at 10,000, 100,000 and 1,000,000 bookings: what a call costs must follow its answer, not the history.
 """

@@ -1,6 +1,6 @@
-"""Reserve and confirm as plain statements, a commit each: what the storage seam is compared with.
+"""Reserve and confirm as plain statements, with a commit each: the baseline for `Database.write`.
 
-The SQL is taken from kontobahn.credits by listening to it once, so both sides run the same statements for ever. The
+The SQL is taken from kontobahn.credits by recording one run of it, so both sides always run the same statements. The
 parameters are put together here by hand, with nothing in between.
 """
 
@@ -54,7 +54,7 @@ class _Listener:
 
 
 def listen(db: Database, organization_id: str) -> Statements:
-    """The statements of one reserve and one confirm; a ValueError where their number has changed."""
+    """Returns the statements of one reserve and one confirm. Raises ValueError if their number has changed."""
 
     def reserve_and_confirm(tx: Tx) -> list[str]:
         listener: Any = _Listener(tx)

@@ -54,7 +54,7 @@ def test_from_an_empty_installation_to_a_paid_invoice(tmp_path: Path, settings: 
     bad = HEADER + ROWS + "A;PN-3;2026-03;-1;7\nDeutschlandticket Job;PN-1;2026-03;5800;7\nB;PN-4;2026-03;1000;7\n"
     file.write_text(bad, "utf-8")
     whole = json.loads(kontobahn(*take, "--json", data=tmp_path, expect=1, **settings).stdout)
-    assert (whole["taken"], whole["error"]) == (0, "2 rows were refused; nothing was taken.")
+    assert (whole["taken"], whole["error"]) == (0, "2 rows were refused; nothing was imported.")
     assert [(row["line"], row["column"]) for row in whole["refused"]] == [(4, "price_in_cents"), (5, "valid_from")]
     partly = json.loads(kontobahn(*take, "--partial", "--json", data=tmp_path, expect=1, **settings).stdout)
     assert (partly["taken"], partly["unchanged"], len(partly["refused"]), partly["error"]) == (1, 2, 2, None)

@@ -151,7 +151,7 @@ class Call:
             cause=self.cause,
         )
 
-    async def _give_back(self, hold: credits.Hold) -> None:
+    async def _release(self, hold: credits.Hold) -> None:
         try:
             await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
         except KontobahnError as error:
@@ -200,6 +200,6 @@ class Charge:
                 balance = await call.read(credits.balance, call.principal.organization_id)
                 self._platform = Platform(neuesGuthaben=balance.available)
         elif error is not None:
-            await call._give_back(hold)
+            await call._release(hold)
         else:
             self.confirmed(await call.context.db.write(credits.confirm, call.principal.organization_id, hold.id))

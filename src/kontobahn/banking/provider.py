@@ -191,7 +191,7 @@ Report = ConnectionFinished | ConnectionFailed | ConnectionGone | PaymentReporte
 
 class BankProvider(Protocol):
     name: str
-    # Whether a booked debit alone settles a payment, even one that the bank has reported nothing else about.
+    # Whether a booked debit alone settles a payment, even if the bank has reported nothing else about it.
     debit_settles: bool
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart: ...

@@ -331,7 +331,7 @@ def _cents(text: str) -> int:
     try:
         cents = to_minor(Decimal(text))
     except (InvalidOperation, ValueError):
-        raise typer.BadParameter(f"“{text}” is no amount; write for example -12.50.") from None
+        raise typer.BadParameter(f"“{text}” is not an amount; write for example -12.50.") from None
     if not cents:
         raise typer.BadParameter("The amount must not be 0.")
     return cents
@@ -341,4 +341,4 @@ def _day(text: str | None) -> date | None:
     try:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"“{text}” is no date; write for example 2026-02-27.") from None
+        raise typer.BadParameter(f"“{text}” is not a date; write for example 2026-02-27.") from None

@@ -156,7 +156,7 @@ async def get_event(call: Call, id: EventId) -> EventAnswer:
 async def resend_event(call: Call, id: EventId) -> EventAnswer:
     """Deliver an event once more, under the same id.
 
-    One that still waits is tried now. Its tries begin anew.
+    A pending one is attempted now. The count of its attempts starts again.
     """
     return await call.commit(_resend, call.principal, id)
 

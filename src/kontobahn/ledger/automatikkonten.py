@@ -83,7 +83,7 @@ _SUSPECT = {
 
 @cache
 def automatic_taxes(skr: str, era: int) -> dict[str, Tax | None]:
-    """Number → its tax in a span of equal rates; None where the chart has no account for the tax of that time."""
+    """Number → its tax in a span of equal rates; None if the chart has no account for the tax of that time."""
     rates = rates_in(era)
     found: dict[str, Tax | None] = {}
     for span in _SPANS[skr]:

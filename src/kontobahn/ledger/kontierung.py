@@ -124,8 +124,8 @@ def _without_discount(rahmen: Kontenrahmen, konto: str, gegenkonto: str, schlues
         return _by_key(rahmen, konto, gegenkonto, schluessel, key, era, own)
     carrying = [number for number, tax in enumerate(own) if tax is not None]
     if not carrying:
-        doubtful = next((name for name in (konto, gegenkonto) if _may_be_automatic(rahmen, name, era)), None)
-        return Split(PLAIN) if doubtful is None else Split(GROSS, _unknown_automatic(doubtful))
+        suspect = next((name for name in (konto, gegenkonto) if _may_be_automatic(rahmen, name, era)), None)
+        return Split(PLAIN) if suspect is None else Split(GROSS, _unknown_automatic(suspect))
     taxed = [number for number in carrying if own[number] != NO_TAX]
     if len(taxed) > 1:
         return Split(GROSS, _two_automatic(konto, gegenkonto))

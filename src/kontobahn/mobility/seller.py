@@ -62,7 +62,7 @@ class Seller(Body):
     invoice_number_prefix: Annotated[
         str,
         form(
-            "up to 20 letters, digits and . / _ - with {year} in it where the year shall stand",
+            "up to 20 letters, digits and . / _ - with {year} in place of the year",
             rf"{START}([A-Za-z0-9./_-]|\{{year\}}){{0,20}}$",
             examples=["RE-{year}-"],
         ),

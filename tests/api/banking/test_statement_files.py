@@ -225,7 +225,7 @@ def test_a_status_report_moves_it_on(service: Service, owner: Organization, code
 
 
 def test_a_report_on_another_s_payment_is_refused(service: Service, owner: Organization) -> None:
-    with pytest.raises(StatementError, match="no payment of this organisation"):
+    with pytest.raises(StatementError, match="not a payment of this organisation"):
         import_file(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
 
 

@@ -91,8 +91,8 @@ def test_commands_at_the_bank_reach_the_running_service(tmp_path: Path) -> None:
 
         for arguments, complaint in (
             (("book", "--amount", "1", "--text", "x", "--account", "DE00"), "no account"),
-            (("book", "--amount", "1.005", "--text", "x"), "no amount"),
-            (("book", "--amount", "1", "--text", "x", "--date", "gestern"), "no date"),
+            (("book", "--amount", "1.005", "--text", "x"), "not an amount"),
+            (("book", "--amount", "1", "--text", "x", "--date", "gestern"), "not a date"),
             (("clock", "gestern"), "neither a step"),
             (("payment", "4711", "settled"), "no payment"),
             (("destroy", "4711"), "no connection"),

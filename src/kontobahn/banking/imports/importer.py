@@ -159,7 +159,7 @@ class StatementImporter:
             row = payments.by_end_to_end_id(self._tx, self._organization_id, name) if name else None
             if row is None:
                 raise StatementError(
-                    f"It reports on “{name}”, which is no payment of this organisation.",
+                    f"It reports on “{name}”, which is not a payment of this organisation.",
                     file=report.file, place=f"line {item.line}",
                 )  # fmt: skip
             reason = item.reasons[0] if item.reasons else None

@@ -96,10 +96,7 @@ class Parse(Protocol):
 
 
 def parser(header: Header, warned: list[RowWarning]) -> Parse:
-    """Returns a parser of rows: of all columns of the newest version, or of the head with a tail that was read before.
-
-    What it takes with a warning, it adds to `warned`.
-    """
+    """Returns a parser of rows, whole or with a tail that was read before. It adds its warnings to `warned`."""
     konten = Memo(kontonummer_parser(header.sachkontenlaenge))
     outside: set[str] = set()
     belegdaten = Memo(_belegdatum(header, outside))
@@ -164,7 +161,7 @@ def _basis(fields: list[str], waehrung: str) -> tuple[str, str, int | None]:
         raise InvalidValue(str(error), _BASIS_UMSATZ) from error
     if basis_umsatz is None and waehrung != EUR:
         raise InvalidValue(
-            f"'{basis}' is no base amount in EUR, which a posting in {waehrung} must have.", _BASIS_UMSATZ
+            f"'{basis}' is not a base amount in EUR, which a posting in {waehrung} must have.", _BASIS_UMSATZ
         )
     if basis_umsatz is not None and basis_waehrung not in {"", EUR}:
         raise InvalidValue(f"'{basis_waehrung}' is not EUR, the currency that we keep books in.", _BASIS_WKZ)
@@ -217,7 +214,7 @@ def _belegdatum(header: Header, outside: set[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         day = _day_of_year(text, header)
         if day is None:
-            raise InvalidValue(f"'{text}' is no day (TTMM) of the fiscal year that begins on {header.wj_beginn}.")
+            raise InvalidValue(f"'{text}' is not a day (TTMM) of the fiscal year that begins on {header.wj_beginn}.")
         if not since <= day <= until:
             outside.add(day.isoformat())
         return day.isoformat()

@@ -190,7 +190,7 @@ class _Lenient:
 def parse_header(values: list[str], warned: list[RowWarning]) -> Header:
     """Parses the fields of line 1. Raises ExtfError that names the field without which the file cannot be read."""
     if values[0] not in {"EXTF", "DTVF"}:
-        raise ExtfError(f"This is no DATEV-format file: it begins with '{values[0][:20]}', not with EXTF or DTVF.")
+        raise ExtfError(f"This is not a DATEV-format file: it begins with '{values[0][:20]}', not with EXTF or DTVF.")
     # Other programs leave out fields at the end, or write as many as the rows have columns.
     fields = {
         name: value.strip() for name, value in zip_longest(HEADER_FIELDS, values[: len(HEADER_FIELDS)], fillvalue="")

@@ -15,7 +15,7 @@ NACH_TAGEN, ALS_ZEITRAUM = 1, 2
 
 
 class Zeitraum(NamedTuple):
-    """For invoices up to a day of the month: the days on which discounts end and the rest is due; 0 is no day.
+    """For invoices up to a day of the month: the days on which discounts end and the rest is due; 0 means none.
 
     Months count from that of the invoice (0, then 1 for the next); a day of 31 is the last one of the month. The fields
     are in the order of the columns.

@@ -75,7 +75,7 @@ def short_day(text: str) -> date:
     try:
         return date(year + (1900 if year >= 80 else 2000), int(text[2:4]), int(text[4:6]))
     except ValueError:
-        raise StatementError(f"{text} is no date of the form YYMMDD.") from None
+        raise StatementError(f"{text} is not a date of the form YYMMDD.") from None
 
 
 def _near(text: str, other: date) -> date:
@@ -87,7 +87,7 @@ def _near(text: str, other: date) -> date:
         except ValueError:
             pass
     if not days:
-        raise StatementError(f"{text} is no day of the form MMDD.")
+        raise StatementError(f"{text} is not a day of the form MMDD.")
     return min(days, key=lambda day: abs(day - other))
 
 

@@ -27,7 +27,7 @@ def read_pain002(source: Source, root: Root) -> StatusReport:
     except StatementError as error:
         raise error.at(source.name) from None
     if document is None:
-        raise StatementError("The file is no status report (Document).", file=source.name)
+        raise StatementError("The file is not a status report (Document).", file=source.name)
     return _Report(source.name, root).read(document)
 
 

@@ -95,7 +95,7 @@ def check_iban(field: str, text: str) -> str:
     try:
         iban = IBAN(re.sub(r"\s", "", text).upper())
     except SchwiftyException as error:
-        raise BadRequest(f"{field} is no valid IBAN: {error}.") from None
+        raise BadRequest(f"{field} is not a valid IBAN: {error}.") from None
     if not iban.in_sepa_zone:
         raise BadRequest(f"{field} belongs to a country outside the SEPA area ({iban.country_code}).")
     return str(iban)
@@ -104,7 +104,7 @@ def check_iban(field: str, text: str) -> str:
 def check_bic(field: str, text: str) -> str:
     bic = re.sub(r"\s", "", text).upper()
     if not _BIC.fullmatch(bic):
-        raise BadRequest(f"{field} is no valid BIC.")
+        raise BadRequest(f"{field} is not a valid BIC.")
     return bic
 
 

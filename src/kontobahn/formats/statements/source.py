@@ -53,7 +53,7 @@ class Source:
     def forget_namespace(self, namespace: str) -> bool:
         """Blanks out the default namespace if it is declared once, at the root; otherwise returns False.
 
-        lxml builds a tag with a namespace anew on every access, which would take a third of the reader's time.
+        lxml rebuilds a tag with a namespace on every access, which would take a third of the reader's time.
         """
         named = re.escape(namespace.encode())
         declared: list[bytes] = re.findall(rb"""xmlns(?::[^\s=]+)?\s*=\s*["']%b["']""" % named, self._unread)
@@ -76,7 +76,7 @@ class Source:
         if text.startswith(b"{1:") or _FIELD_20.search(self.head.removeprefix(_BOM)):
             return "mt"
         raise StatementError(
-            "This is no bank statement: neither camt.052, camt.053, camt.054, MT940 nor pain.002.", file=self.name
+            "This is not a bank statement: neither camt.052, camt.053, camt.054, MT940 nor pain.002.", file=self.name
         )
 
 
@@ -124,7 +124,7 @@ def root_of(source: Source) -> Root:
     if found is None:
         described = f"the namespace {namespace[:80]!r}" if namespace else "no namespace"
         raise StatementError(
-            f"This is no bank statement: the XML's root {etree.QName(root).localname[:40]} has {described},"
+            f"This is not a bank statement: the XML's root {etree.QName(root).localname[:40]} has {described},"
             " where one that ends in camt.053.001.08 or the like is needed.",
             file=source.name,
         )

@@ -35,7 +35,7 @@ def minor(text: str | None) -> int:
 def _wrong_amount(text: str | None) -> str:
     if text and re.fullmatch(r"\s*\d+[.,]\d+\s*", text, re.ASCII):
         return f"The amount {_shown(text)} has more than two decimals; it would have to be rounded."
-    return f"{_shown(text)} is no amount."
+    return f"{_shown(text)} is not an amount."
 
 
 @lru_cache(4096)
@@ -47,12 +47,12 @@ def day(text: str | None) -> date:
             raise ValueError
         return date.fromisoformat(found[1])
     except ValueError:
-        raise StatementError(f"{_shown(text)} is no date of the form YYYY-MM-DD.") from None
+        raise StatementError(f"{_shown(text)} is not a date of the form YYYY-MM-DD.") from None
 
 
 def currency(text: str | None) -> str:
     if text is None or not _CURRENCY.fullmatch(text):
-        raise StatementError(f"{_shown(text)} is no currency code.")
+        raise StatementError(f"{_shown(text)} is not a currency code.")
     return text
 
 

@@ -168,7 +168,7 @@ def refuse_incomplete(facts: Facts) -> None:
 
 
 def _take_number(tx: Tx, organization_id: str, facts: Facts) -> str:
-    # Choice 31: without gaps for an organisation; a prefix with the year in it starts anew every year.
+    # Choice 31: without gaps for an organisation; a prefix with the year in it starts again every year.
     series = facts.seller.invoice_number_prefix.replace("{year}", f"{facts.issued_on:%Y}")
     count = seller.take_next_number(tx, organization_id, f"invoices {series}")
     number = f"{series}{count:0{facts.seller.invoice_number_digits}d}"

@@ -1,8 +1,8 @@
 """From an invoice's facts to its PDF: typeset by Typst as PDF/A-3b, with the XML inside, and declared as a Factur-X invoice.
 
 Typst embeds the XML itself. What it cannot write are the four properties by which Factur-X and ZUGFeRD are recognised; they are
-appended to the file as an incremental update of its metadata, which leaves every other byte as it is. A PDF library would write
-the whole file anew, and bring some 30 MB of libraries with it.
+appended to the file as an incremental update of its metadata, which leaves every other byte as it is. A PDF library would rewrite
+the whole file, and bring some 30 MB of libraries with it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class ImportRefused(Refusal):
 
     def __init__(self, report: ImportReport) -> None:
         rows = "1 row was" if len(report.refused) == 1 else f"{len(report.refused)} rows were"
-        super().__init__(f"{rows} refused; nothing was taken.")
+        super().__init__(f"{rows} refused; nothing was imported.")
         self.report = report
 
 

@@ -174,11 +174,11 @@ class TestBelegdatum:
     def test_what_is_no_day_is_refused(self, text: str) -> None:
         found = refusal(satz(changed={10: text}))
         assert found.column == "Belegdatum"
-        assert f"'{text}' is no day (TTMM) of the fiscal year that begins on 2024-01-01" in found.reason
+        assert f"'{text}' is not a day (TTMM) of the fiscal year that begins on 2024-01-01" in found.reason
 
     def test_a_leap_day_needs_a_leap_year(self) -> None:
         header = {13: "20230101", 15: "", 16: ""}
-        assert "'2902' is no day" in refusal(satz(changed={10: "2902"}), header=header).reason
+        assert "'2902' is not a day" in refusal(satz(changed={10: "2902"}), header=header).reason
 
     def test_a_day_outside_of_the_period_is_taken_with_a_warning(self) -> None:
         text = text_of(

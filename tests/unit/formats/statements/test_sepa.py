@@ -89,9 +89,9 @@ def test_an_amount_out_of_bounds_is_refused(cents: int) -> None:
 @pytest.mark.parametrize(
     ("iban", "sentence"),
     [
-        ("DE88370400440532013000", "creditor_iban is no valid IBAN"),
-        ("DE8937040044053201300", "creditor_iban is no valid IBAN"),
-        ("", "creditor_iban is no valid IBAN"),
+        ("DE88370400440532013000", "creditor_iban is not a valid IBAN"),
+        ("DE8937040044053201300", "creditor_iban is not a valid IBAN"),
+        ("", "creditor_iban is not a valid IBAN"),
         ("BR1500000000000010932840814P2", "outside the SEPA area"),
     ],
 )
