@@ -44,6 +44,7 @@ from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.ledger import duo, permissions, rewe
 from kontobahn.ledger.books.adapter import BooksProvider
+from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
 from kontobahn.mobility import customers as mobility_customers
@@ -159,7 +160,7 @@ class Application:
 
     async def startup(self) -> None:
         try:
-            await asyncio.to_thread(migrate, self.db)
+            await asyncio.to_thread(migrate, self.db, FOLLOW_UPS)
         except Unavailable as error:
             # Serve nevertheless: calls answer 503 until the database is back.
             log.warning("database_unavailable_at_start", detail=error.operator)
@@ -197,7 +198,7 @@ class Application:
         while True:
             await asyncio.sleep(2)
             try:
-                await asyncio.to_thread(migrate, self.db)
+                await asyncio.to_thread(migrate, self.db, FOLLOW_UPS)
                 return
             except SetupError as error:
                 log.error("start_refused", error=str(error))

@@ -19,6 +19,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
+from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
 
@@ -62,7 +63,7 @@ def installation(data: str | None) -> Iterator[Installation]:
         )
     db = open_database(settings, SystemClock())
     try:
-        migrate(db)
+        migrate(db, FOLLOW_UPS)
         yield Installation(settings, open_vault(settings), db)
     finally:
         db.close()

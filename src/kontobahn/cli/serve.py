@@ -21,6 +21,7 @@ from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate as apply_migrations
 from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
+from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings
 from kontobahn.vault import open_vault
@@ -94,7 +95,7 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
     settings = read_settings(data)
     db = open_database(settings, SystemClock())
     try:
-        applied = apply_migrations(db)
+        applied = apply_migrations(db, FOLLOW_UPS)
         open_vault(settings)
     finally:
         db.close()
@@ -113,7 +114,7 @@ def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
 def _prepare(settings: Settings, *, with_demo: bool) -> dict[str, Any] | None:
     db = open_database(settings, SystemClock())
     try:
-        apply_migrations(db)
+        apply_migrations(db, FOLLOW_UPS)
         vault = open_vault(settings)
         return demo_world.ensure_demo(settings, db, vault) if with_demo else None
     finally:

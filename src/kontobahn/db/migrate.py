@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kontobahn.db.database import Database, Tx
@@ -21,6 +22,11 @@ _SQLITE_TYPES = {"BIGINT": "INTEGER", "SMALLINT": "INTEGER", "BYTEA": "BLOB"}
 _CREATE_HISTORY = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
   version BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)"""
+
+
+# What a step leaves to Python, by its name.
+FollowUps = Mapping[str, Callable[[Tx], None]]
+NO_FOLLOW_UPS: FollowUps = MappingProxyType({})
 
 
 class Migration(NamedTuple):
@@ -44,9 +50,10 @@ def known_migrations(engine: str) -> list[Migration]:
     return [found[version] for version in sorted(found)]
 
 
-def migrate(database: Database) -> list[str]:
+def migrate(database: Database, follow_ups: FollowUps = NO_FOLLOW_UPS) -> list[str]:
     """Applies what is missing, all of it or nothing, and returns the names."""
-    return database.write_now(_apply_missing, database.engine.name, known_migrations(database.engine.name))
+    engine = database.engine.name
+    return database.write_now(_apply_missing, engine, known_migrations(engine), follow_ups)
 
 
 def pending(database: Database) -> list[str]:
@@ -54,7 +61,7 @@ def pending(database: Database) -> list[str]:
     return [step.name for step in database.write_now(_missing, known_migrations(database.engine.name))]
 
 
-def _apply_missing(tx: Tx, engine: str, known: list[Migration]) -> list[str]:
+def _apply_missing(tx: Tx, engine: str, known: list[Migration], follow_ups: FollowUps = NO_FOLLOW_UPS) -> list[str]:
     missing = _missing(tx, known)
     for step in missing:
         for statement in _statements(step.sql, engine):
@@ -66,6 +73,10 @@ def _apply_missing(tx: Tx, engine: str, known: list[Migration]) -> list[str]:
             step.checksum,
             tx.now,
         )
+    # Only after every step: today's code knows today's tables.
+    for step in missing:
+        if step.name in follow_ups:
+            follow_ups[step.name](tx)
     return [step.name for step in missing]
 
 

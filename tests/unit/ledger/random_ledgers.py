@@ -17,13 +17,13 @@ from tests.unit.ledger.recalculation import CARRY, PERSONS, Booking, person_legs
 DOCUMENTS = ("RE-1", "RE-2", "re-1", "R/3", "", "0")
 TEXTS = ("Rechnung", "Zahlung", "ausgleich", "ä", "")
 OTHERS = ("12000000", "13600000", "84000000", "34000000", "49300000", *PERSONS)
-CARRY_OVERS = ("none", "none", "consistent", "some", "free", "ledger accounts only")
+CARRY_OVERS = ("none", "none", "consistent", "pairs", "some", "free", "ledger accounts only")
 
 Year = tuple[str, str]
 
 
 class Ledger(NamedTuple):
-    """Fiscal years (first and last day), and bookings in the order in which they are to be posted, batch by batch."""
+    """Fiscal years (first and last day), and bookings; `batches` is the order in which they are to be posted."""
 
     years: list[Year]
     bookings: list[Booking]
@@ -42,15 +42,21 @@ class Ledger(NamedTuple):
                 batches.append([item for item in taken if item.jahr == jahr])
         return batches
 
+    @property
+    def posted(self) -> list[Booking]:
+        return [item for batch in self.batches for item in batch]
 
-def any_ledger(seed: int) -> Ledger:
+
+def any_ledger(seed: int, *, carry_overs: tuple[str, ...] = CARRY_OVERS) -> Ledger:
     """With carry-overs that agree with the documents, that do not, that are half there or missing."""
     chance = random.Random(seed)
     years = _years(chance)
     bookings = _movements(chance, years)
     openings: list[Booking] = []
     for jahr, _ in years:
-        kind = chance.choice(CARRY_OVERS)
+        kind = chance.choice(carry_overs)
+        if kind == "pairs":
+            openings += pairs(chance, consistent(bookings, jahr))
         if kind in ("consistent", "some"):
             agreed = consistent(bookings, jahr)
             openings += agreed if kind == "consistent" else agreed[::2]
@@ -78,6 +84,22 @@ def opening(jahr: str, konto: str, betrag: int, *, turned: bool = False) -> Book
     sides = (contra, konto) if turned else (konto, contra)
     text = "Saldovortrag" if betrag % 4 else "eb-Wert"
     return Booking(jahr, jahr, *sides, (betrag > 0) != turned, abs(betrag), "EB" if turned else "", text)
+
+
+def pairs(chance: random.Random, agreed: list[Booking]) -> list[Booking]:
+    """Openings with their twins, under one number or two, some corrected by a general reversal; and pairs out of nowhere."""
+    konten = {konto for item in agreed for konto in (item.konto, item.gegenkonto)}
+    for konto in chance.sample([konto for konto in PERSONS if konto not in konten], 1 if len(konten) < 4 else 0):
+        agreed = [*agreed, opening(agreed[0].jahr, konto, chance.randint(1, 9) * 25)] if agreed else agreed
+    found = []
+    for item in agreed:
+        numbers = chance.choice((("0", "0"), ("EB", "EB"), ("SB", "EB")))
+        both = [item._replace(beleg=numbers[0]), item._replace(beleg=numbers[1], soll=not item.soll)]
+        chance.shuffle(both)
+        found += both
+        if chance.random() < 0.2:
+            found += [leg._replace(soll=not leg.soll, reversal=True) for leg in both[: chance.randint(1, 2)]]
+    return found
 
 
 def consistent(bookings: list[Booking], jahr: str) -> list[Booking]:
@@ -118,7 +140,7 @@ def smallest(ledger: Ledger, fails: Callable[[Ledger], bool]) -> Ledger:
 
 def _years(chance: random.Random) -> list[Year]:
     """One to four years, of the calendar or not; one of them may be a short one."""
-    start = date(2022, chance.choice((1, 1, 7, 10)), 1)
+    start = date(2022, chance.choice((1, 1, 7, 10)), chance.choice((1, 1, 1, 15)))
     short = chance.randint(0, 6)
     years = []
     for number in range(chance.randint(1, 4)):
@@ -130,7 +152,7 @@ def _years(chance: random.Random) -> list[Year]:
 
 def _months_on(day: date, months: int) -> date:
     month = day.month - 1 + months
-    return date(day.year + month // 12, month % 12 + 1, 1)
+    return date(day.year + month // 12, month % 12 + 1, day.day)
 
 
 def _movements(chance: random.Random, years: list[Year]) -> list[Booking]:

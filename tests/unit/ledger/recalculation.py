@@ -42,6 +42,8 @@ class Leg(NamedTuple):
     betrag: int
     is_opening: bool
     reversal: bool
+    # An opening that says nothing but an amount, against an account of class 9.
+    may_be_paired: bool = False
 
 
 def person_legs(bookings: list[Booking]) -> list[Leg]:
@@ -49,12 +51,56 @@ def person_legs(bookings: list[Booking]) -> list[Leg]:
     for item in bookings:
         # A discount clears as much of the document as the money does.
         amount = (item.betrag + item.skonto) * (1 if item.soll else -1)
-        for konto, betrag in ((item.konto, amount), (item.gegenkonto, -amount)):
+        for konto, other, betrag in ((item.konto, item.gegenkonto, amount), (item.gegenkonto, item.konto, -amount)):
             if len(konto) == 9:
                 # An opening balance that says nothing of itself is called what it is.
                 text = item.text or ("Saldovortrag" if item.is_opening else "")
-                legs.append(Leg(konto, item.tag, item.jahr, item.beleg, text, betrag, item.is_opening, item.reversal))
+                plain = item.is_opening and len(other) == 8 and other[0] == "9" and not item.skonto
+                legs.append(
+                    Leg(konto, item.tag, item.jahr, item.beleg, text, betrag, item.is_opening, item.reversal, plain)
+                )
     return legs
+
+
+def counted_legs(bookings: list[Booking]) -> list[Leg]:
+    """The legs, in the order of the bookings, without the twins of opening balances that were written as pairs."""
+    legs = person_legs(bookings)
+    gone: set[int] = set()
+    for konto in {leg.konto for leg in legs}:
+        stood, began = 0, False
+        for jahr in sorted({leg.jahr for leg in legs if leg.konto == konto}):
+            own = [(number, leg) for number, leg in enumerate(legs) if (leg.konto, leg.jahr) == (konto, jahr)]
+            openings = [(number, leg) for number, leg in own if leg.is_opening]
+            total = sum(leg.betrag for _, leg in openings)
+            if not (began and total == stood):
+                gone |= _twins(openings, stood)
+            if openings:
+                stood = sum(leg.betrag for number, leg in openings if number not in gone)
+            stood += sum(leg.betrag for _, leg in own if not leg.is_opening)
+            began = True
+    return [leg for number, leg in enumerate(legs) if number not in gone]
+
+
+def _twins(openings: list[tuple[int, Leg]], stood: int) -> set[int]:
+    """Of two openings of one amount the one whose side is not that of what the account stood at before."""
+    candidates = [(number, leg) for number, leg in openings if leg.may_be_paired]
+    left = [(number, leg) for number, leg in candidates if not leg.reversal]
+    for _, reversal in (item for item in candidates if item[1].reversal):
+        taken_back = [item for item in left if item[1].betrag == -reversal.betrag]
+        if taken_back:
+            left.remove(taken_back[-1])
+    found = set()
+    while left:
+        number, leg = left.pop(0)
+        twin = next((item for item in left if item[1].betrag == -leg.betrag), None)
+        if twin is None:
+            continue
+        left.remove(twin)
+        if stood:
+            found.add(number if (leg.betrag > 0) != (stood > 0) else twin[0])
+        elif leg.beleg == twin[1].beleg:
+            found.add(twin[0])
+    return found
 
 
 def carried_years(bookings: list[Booking], stichtag: str) -> list[str]:
@@ -65,7 +111,7 @@ def carried_years(bookings: list[Booking], stichtag: str) -> list[str]:
 def open_items(bookings: list[Booking], stichtag: str, mode: str) -> dict[str, list[dict[str, Any]]]:
     """Account → items with a balance, as the answer lists them but in cents."""
     carried = carried_years(bookings, stichtag)
-    legs = [leg for leg in person_legs(bookings) if leg.tag <= stichtag]
+    legs = [leg for leg in counted_legs(bookings) if leg.tag <= stichtag]
     found = {}
     for konto in sorted({leg.konto for leg in legs}):
         own = [leg for leg in legs if leg.konto == konto]
@@ -133,7 +179,7 @@ class Balance(NamedTuple):
 
 def balance(bookings: list[Booking], konto: str, jahr: str) -> Balance | None:
     """A person account's line of the trial balance; None if it has no bookings in the year."""
-    legs = [leg for leg in person_legs(bookings) if (leg.konto, leg.jahr) == (konto, jahr)]
+    legs = [leg for leg in counted_legs(bookings) if (leg.konto, leg.jahr) == (konto, jahr)]
     if not legs:
         return None
     periods: dict[int, tuple[int, int]] = {}
@@ -160,4 +206,5 @@ def _month_of_year(tag: str, jahr: str) -> int:
         number += 1
         if month == 13:
             year, month = year + 1, 1
-    return number
+    # A full year that begins within a month ends in a thirteenth one.
+    return min(number, 12)

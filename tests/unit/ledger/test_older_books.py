@@ -13,6 +13,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db import migrate as steps
 from kontobahn.ledger import opos
 from kontobahn.ledger.books import posting, verify
+from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.settings import load
 from tests.services import PostgresServer
 from tests.unit.ledger.random_ledgers import any_ledger, opening
@@ -52,13 +53,31 @@ def older(url: str, tmp_path: Path) -> Iterator[Database]:
 def test_everything_that_is_new_is_derived_from_what_was_there(older: Database) -> None:
     with Opened("") as newer:
         clients = newer.db.write_now(post_all, newer.connection_id, LEDGERS)
+        newer.db.write_now(as_netted_before)
         newer.db.write_now(as_carried_before)
         rows = newer.db.read_now(dump)
     older.write_now(fill, rows, breaks_ties=older.engine.name == "postgres")
-    assert steps.migrate(older)[0] == "books_answers"
+    assert steps.migrate(older, FOLLOW_UPS)[0] == "books_answers"
     for client, ledger in zip(clients, LEDGERS, strict=True):
         assert older.read_now(verify.find_differences, client.mandant) == []
         older.read_now(check_ledger, client, ledger)
+
+
+def as_netted_before(tx: Tx) -> None:
+    """Both legs of a pair of opening balances were counted."""
+    twins = tx.all("SELECT mandant, konto, jahr, betrag, gegenkonto FROM books_openings WHERE is_twin = 1")
+    assert len(twins) > 5
+    for mandant, konto, jahr, betrag, gegenkonto in twins:
+        tx.run(
+            "UPDATE books_item_years SET eb = eb + ? WHERE mandant = ? AND konto = ? AND jahr = ?",
+            betrag, mandant, konto, jahr,
+        )  # fmt: skip
+        for name, amount in ((konto, betrag), (gegenkonto, -betrag)):
+            tx.run(
+                "UPDATE books_periods SET soll = soll + ?, haben = haben + ? WHERE mandant = ? AND konto = ? AND jahr = ?"
+                " AND periode = 0",
+                max(amount, 0), max(-amount, 0), mandant, name, jahr,
+            )  # fmt: skip
 
 
 def as_carried_before(tx: Tx) -> None:

@@ -33,7 +33,15 @@ from kontobahn.settings import load
 from tests.harness import ACTOR, START
 from tests.services import PostgresServer
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, complete_history, cut_offs, smallest
-from tests.unit.ledger.recalculation import PERSONS, Booking, balance, carried_years, open_items, person_legs
+from tests.unit.ledger.recalculation import (
+    PERSONS,
+    Booking,
+    balance,
+    carried_years,
+    counted_legs,
+    open_items,
+    person_legs,
+)
 
 MODES = ("reconcile", "raw")
 LEDGERS = {"sqlite": 1500, "postgres": 500}
@@ -184,26 +192,26 @@ def check_open_items(tx: Tx, client: Client, ledger: Ledger) -> None:
     for stichtag in cut_offs(ledger, 3):
         totals = []
         for mode in MODES:
-            must = expected(ledger.bookings, stichtag, mode)
+            must = expected(ledger.posted, stichtag, mode)
             have = in_cents(ask(tx, client, stichtag, mode))
             totals.append(
                 {konto["kontonummer"]: konto["totalSaldo"] for konto in have["konten"] if konto["totalSaldo"]}
             )
             if mode == "raw":
-                must, have = (without_dates_of_zero(answer, ledger.bookings) for answer in (must, have))
+                must, have = (without_dates_of_zero(answer, ledger.posted) for answer in (must, have))
             assert have == must
         assert totals[0] == totals[1]
     narrowed = (chance.choice(cut_offs(ledger, 3)), "reconcile", chance.choice(("debitors", "creditors")))
-    assert in_cents(ask(tx, client, *narrowed)) == expected(ledger.bookings, *narrowed)
+    assert in_cents(ask(tx, client, *narrowed)) == expected(ledger.posted, *narrowed)
     one = (narrowed[0], "reconcile", "all", chance.choice(PERSONS))
-    assert in_cents(ask(tx, client, *one)) == expected(ledger.bookings, *one)
+    assert in_cents(ask(tx, client, *one)) == expected(ledger.posted, *one)
 
 
 def check_trial_balances(tx: Tx, client: Client, ledger: Ledger) -> None:
     """Each line agrees with the recalculation; and open items at a year's end are the balances since the last carry-over."""
     susa = {start: trial_balance(tx, client, ledger, start) for start, _ in ledger.years}
     start, end = random.Random(ledger.order).choice(ledger.years)
-    carried = carried_years(ledger.bookings, end)
+    carried = carried_years(ledger.posted, end)
     since = [jahr for jahr, _ in ledger.years if (not carried or jahr >= carried[-1]) and jahr <= start]
     answer = in_cents(ask(tx, client, end, "reconcile"))
     totals = {konto["kontonummer"]: konto["totalSaldo"] for konto in answer["konten"]}
@@ -221,7 +229,7 @@ def trial_balance(tx: Tx, client: Client, ledger: Ledger, jahr: str) -> dict[str
     by_konto = {row["kontonummer"]: row for row in rows}
     assert list(by_konto) == sorted(by_konto, key=lambda konto: (len(konto), konto))
     for konto in PERSONS:
-        must = balance(ledger.bookings, konto, jahr)
+        must = balance(ledger.posted, konto, jahr)
         row = by_konto.get(konto)
         assert (row is None) == (must is None)
         if row is not None and must is not None:
@@ -303,12 +311,20 @@ def ask_all(tx: Tx, client: Client, questions: list[tuple[str, str]]) -> list[An
 
 
 def test_the_order_in_which_bookings_arrive_leaves_no_trace(books: Books) -> None:
-    for seed in range(FIRST_SEED, FIRST_SEED + books.ledgers // 5):
+    compared = 0
+    seeds = range(FIRST_SEED, FIRST_SEED + books.ledgers // 5)
+    for seed in seeds:
         ledger = any_ledger(seed)
         orders = [ledger, ledger._replace(order=seed + 1_000_000_007)]
+        # Of a pair out of nowhere the first leg opens the account: there the order is the meaning.
+        one, other = (sorted(counted_legs(item.posted)) for item in orders)
+        if one != other:
+            continue
+        compared += 1
         both = [books.db.write_now(post, books.connection_id, item) for item in orders]
         first, second = (books.db.read_now(read_models, client) for client in both)
         assert first == second, f"seed {seed}"
+    assert compared > len(seeds) * 0.9
 
 
 def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
@@ -321,6 +337,7 @@ def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
         "books_item_years": "konto, jahr, eb, eb_text, bewegung",
         "books_carry_rests": "jahr, konto, rest",
         "books_item_moves": "belegdatum, konto, beleg, betrag",
+        "books_openings": "konto, jahr, betrag, gegenkonto, beleg, is_reversal, is_twin",
     }
     return {
         table: sorted(tx.all(f"SELECT {columns} FROM {table} WHERE mandant = ?", client.mandant))

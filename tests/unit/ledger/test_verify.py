@@ -14,6 +14,8 @@ LEDGER = """
     2025-02-01 S 10010 8400 119,00 RE-1
     2025-03-01 S 10020 8400 238,00 RE-2
     2026-01-01 S 10010 9008 100,00 EB Vortrag
+    2026-01-01 S 10020 9008 238,00 EB Vortrag
+    2026-01-01 H 10020 9008 238,00 EB Vortrag
     2026-02-01 S 1200 10020 238,00 RE-2
 """
 WRONG = [
@@ -31,6 +33,9 @@ WRONG = [
     "UPDATE books_item_years SET eb_text = 'anders' WHERE eb_text <> ''",
     "UPDATE books_item_years SET bewegung = 0 WHERE jahr = '2025-01-01'",
     "UPDATE books_item_moves SET betrag = betrag + 1 WHERE beleg = 'RE-2'",
+    "UPDATE books_openings SET is_twin = 1 - is_twin WHERE konto = '100200000'",
+    "UPDATE books_openings SET is_twin = 0",
+    "DELETE FROM books_openings WHERE konto = '100100000'",
     "UPDATE books_carry_rests SET rest = rest + 1",
     "UPDATE books_years SET has_eb = 1",
     "UPDATE books_cash_days SET bewegung = bewegung + 1",

@@ -100,6 +100,12 @@ def _saldo_text(cents: int) -> str:
     return f'{{"betrag":{amount_text(abs(cents))},"sollHabenKennzeichen":"{side}"}}'
 
 
+def each_portion(konten: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """Yields some accounts at a time, with the SQL that says `is one of them`."""
+    for some in _portions(konten):
+        yield some, _ANY
+
+
 def _portions(konten: Iterable[str]) -> Iterator[list[str]]:
     """Yields portions of equal length, the last one padded by repetition, so that the statement is prepared only once."""
     ordered = sorted(konten)

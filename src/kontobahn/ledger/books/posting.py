@@ -13,6 +13,7 @@ from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.answers import EB_PERIOD
+from kontobahn.ledger.books.openings import ADD_OPENING, ADD_PERIOD, may_be_paired, settle_twins
 from kontobahn.ledger.books.splitting import MIXED, Splitter, legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE
@@ -20,16 +21,11 @@ from kontobahn.ledger.kontierung import Hint, full
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 
 FLUSH_EVERY = 20_000
-CLOSING_PERIOD = 13
+LAST_MONTH, CLOSING_PERIOD = 12, 13
 EB_BELEG, EB_TEXT = "0", "Saldovortrag"
 CASH = "kassenbuch"
 _CARRY_OVER_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
-_ADD_PERIOD = (
-    "INSERT INTO books_periods (mandant, jahr, konto, periode, soll, haben) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (mandant, jahr, konto, periode) DO UPDATE SET"
-    " soll = books_periods.soll + excluded.soll, haben = books_periods.haben + excluded.haben"
-)
 # An item has the date and text of its earliest leg, in whatever order the legs arrive.
 _EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
 _ADD_ITEM = (
@@ -147,11 +143,10 @@ def is_opening_balance(satz: Satz, jahr_start: str, *, is_cash: bool = False) ->
 
 @lru_cache(maxsize=4096)
 def period_of(belegdatum: str, jahr_start: str) -> int:
-    """The month of the fiscal year, 1 to 12."""
+    """The calendar month of the fiscal year, 1 to 12."""
     months = (int(belegdatum[:4]) - int(jahr_start[:4])) * 12 + int(belegdatum[5:7]) - int(jahr_start[5:7])
-    if belegdatum[8:] < jahr_start[8:]:
-        months -= 1
-    return months + 1
+    # A full year that begins within a month ends in a thirteenth one, and 13 is the period of closing entries.
+    return min(months + 1, LAST_MONTH)
 
 
 class Poster:
@@ -207,6 +202,8 @@ class Poster:
                 sums[1] -= betrag
             if len(konto) == PERSONENKONTO_DIGITS:
                 self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
+                if eb and len(parts) == 2:
+                    self._add_opening(booking, konto, betrag, satz)
         if len(self._bookings) >= FLUSH_EVERY:
             self._flush()
         return booking
@@ -227,9 +224,12 @@ class Poster:
                 "UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr.start
             )
         )
+        paired = settle_twins(self._tx, mandant, self._touched)
         settle_rests(self._tx, mandant, None if newly_carried else self._touched)
         answers.settle_open_accounts(self._tx, mandant, self._touched)
-        answers.settle_balances(self._tx, mandant, jahr.start, self._moved)
+        paired.setdefault(jahr.start, set()).update(self._moved)
+        for start, konten in paired.items():
+            answers.settle_balances(self._tx, mandant, start, konten)
         return self._count
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, steuer: str, *, eb: bool) -> None:
@@ -258,7 +258,17 @@ class Poster:
         else:
             item[1] -= betrag
 
+    def _add_opening(self, booking: int, konto: str, betrag: int, satz: Satz) -> None:
+        """Keeps a leg that may turn out to be half of a pair."""
+        gegenkonto = satz.gegenkonto if konto == satz.konto else satz.konto
+        if may_be_paired(gegenkonto):
+            self._openings.append((
+                self._client.mandant, konto, self._batch.jahr.start, booking, betrag, gegenkonto, satz.belegfeld1,
+                int(satz.generalumkehr),
+            ))  # fmt: skip
+
     def _clear(self) -> None:
+        self._openings: list[tuple[object, ...]] = []
         self._bookings: list[tuple[Any, ...]] = []
         self._moves: list[tuple[object, ...]] = []
         self._periods: dict[tuple[str, int], list[int]] = {}
@@ -269,7 +279,8 @@ class Poster:
         tx, mandant, jahr = self._tx, self._client.mandant, self._batch.jahr.start
         tx.many(_INSERT_BOOKING, self._bookings)
         tx.many(_ADD_MOVE, self._moves)
-        tx.many(_ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
+        tx.many(ADD_OPENING, self._openings)
+        tx.many(ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
         tx.many(
             _ADD_ITEM,
             [

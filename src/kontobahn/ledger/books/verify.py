@@ -8,6 +8,7 @@ from typing import Any
 from kontobahn.db import Tx
 from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
 from kontobahn.ledger.books.cash import CHAIN_START, chain, decode_record
+from kontobahn.ledger.books.openings import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.ledger.books.posting import EB_TEXT, Satz
 from kontobahn.ledger.books.splitting import legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, client_of_mandant
@@ -33,15 +34,22 @@ class Recomputed:
         self.years: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, "", 0])
         self.moves: dict[tuple[str, int, str], int] = {}
         self.carried: set[str] = set()
+        # Person account → openings that may be half of a pair.
+        self.openings: dict[str, list[OpeningLeg]] = defaultdict(list)
 
     def add(self, client: Client, booking: int, jahr: str, periode: int, satz: Satz, aufteilung: str) -> None:
         is_reversal = bool(satz.generalumkehr)
-        for konto, betrag in legs_of(client.rahmen, satz, aufteilung):
+        parts = legs_of(client.rahmen, satz, aufteilung)
+        for konto, betrag in parts:
             side = 0 if (betrag > 0) != is_reversal else 1
             self.periods[jahr, konto, periode][side] += betrag if side == 0 else -betrag
             if is_personenkonto(konto):
                 if periode == EB_PERIOD:
                     self._add_opening(konto, jahr, betrag, satz.buchungstext or EB_TEXT)
+                    other = satz.gegenkonto if konto == satz.konto else satz.konto
+                    if len(parts) == 2 and may_be_paired(other):
+                        leg = OpeningLeg(jahr, booking, betrag, other, satz.belegfeld1, int(is_reversal))
+                        self.openings[konto].append(leg)
                     continue
                 self.years[konto, jahr][2] += betrag
                 self._add_item(konto, satz, betrag, tax_for_item(aufteilung))
@@ -59,6 +67,21 @@ class Recomputed:
         item[0 if betrag > 0 else 1] += abs(betrag)
         item[2] = min(item[2], first)
         item[3] = merge_taxes(item[3], steuer)
+
+    def take_twins_out(self) -> dict[tuple[str, int], int]:
+        """Takes the twins of pairs out, once every booking is known. Returns (account, booking) → 1 for a twin, or 0."""
+        marked: dict[tuple[str, int], int] = {}
+        for konto, legs in self.openings.items():
+            years = [AccountYear(jahr, *sums) for (name, jahr), sums in self.years.items() if name == konto]
+            found = twins_of_account(years, legs)
+            for leg in legs:
+                marked[konto, leg.booking] = is_twin = int(leg.booking in found)
+                if is_twin:
+                    self.years[konto, leg.jahr][0] -= leg.betrag
+                    side = 0 if leg.betrag > 0 else 1
+                    self.periods[leg.jahr, konto, EB_PERIOD][side] -= abs(leg.betrag)
+                    self.periods[leg.jahr, leg.gegenkonto, EB_PERIOD][1 - side] -= abs(leg.betrag)
+        return marked
 
     def rests(self) -> dict[tuple[str, str], int]:
         by_konto: dict[str, dict[str, list[Any]]] = {}
@@ -102,6 +125,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         for booking, jahr, periode, aufteilung, *values in rows:
             must.add(client, booking, jahr, periode, Satz._make(values), aufteilung)
         after = rows[-1][0]
+    twins = must.take_twins_out()
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
         *_compare(
@@ -129,6 +153,7 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
         *_compare(
             label, "movement", must.moves, _stored(tx, mandant, "item_moves", "belegdatum, booking, konto", "betrag")
         ),
+        *_compare(label, "opening", twins, _stored(tx, mandant, "openings", "konto, booking", "is_twin")),
         *_compare(label, "carry-over", must.rests(), _stored(tx, mandant, "carry_rests", "jahr, konto", "rest")),
         *_compare(
             label,

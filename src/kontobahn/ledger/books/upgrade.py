@@ -1,0 +1,23 @@
+"""What migrations of the books leave to Python: read models that follow by a rule that no SQL should repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kontobahn.db import Tx
+from kontobahn.ledger.books import answers, posting
+from kontobahn.ledger.books.openings import settle_twins
+
+
+def _settle_pairs(tx: Tx) -> None:
+    """Pairs of opening balances netted to nothing before they were known as such."""
+    for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_openings ORDER BY mandant"):
+        konten = {konto for (konto,) in tx.all("SELECT DISTINCT konto FROM books_openings WHERE mandant = ?", mandant)}
+        paired = settle_twins(tx, mandant, konten)
+        for jahr, changed in paired.items():
+            answers.settle_balances(tx, mandant, jahr, changed)
+        posting.settle_rests(tx, mandant, set().union(*paired.values()))
+
+
+# By the name of the migration.
+FOLLOW_UPS: dict[str, Callable[[Tx], None]] = {"books_openings": _settle_pairs}
