@@ -74,8 +74,21 @@ def _head_length(line: str, columns: int) -> int:
     return position
 
 
+# BEDI "…" is a text with quotes of its own, which some programs do not double.
+_BELEGLINK = re.compile(r'(?<![^;])"([A-Z]{2,8}) "([^";]+)""(?![^;\r])')
+
+
+def _double_quotes_of_links(line: str) -> str:
+    return _BELEGLINK.sub(r'"\1 ""\2"""', line)
+
+
 def split_lines(lines: list[str]) -> list[list[str]] | None:
     """Returns the fields of each line, or None if any line is malformed."""
+    rows = _split_all(lines)
+    return rows if rows is not None else _split_all(list(map(_double_quotes_of_links, lines)))
+
+
+def _split_all(lines: list[str]) -> list[list[str]] | None:
     try:
         rows = list(csv.reader(lines, delimiter=";", strict=True))
     except csv.Error:
@@ -91,13 +104,10 @@ def split_line(line: str) -> list[str]:
     """Returns the fields of one line. Raises InvalidValue if a quote is misplaced or a text holds a control character."""
     line = line.removesuffix("\r")
     control = _CONTROL.search(line)
-    try:
-        row: list[str] = next(csv.reader([_CONTROL.sub("\0", line)], delimiter=";", strict=True))
-    except csv.Error as error:
-        raise InvalidValue(
-            "A quoted text is not closed on this line, or something other than a semicolon follows it."
-        ) from error
+    rows = split_lines([_CONTROL.sub("\0", line)])
+    if rows is None:
+        raise InvalidValue("A quoted text is not closed on this line, or something other than a semicolon follows it.")
     if control:
-        column = next(index for index, field in enumerate(row) if "\0" in field)
+        column = next(index for index, field in enumerate(rows[0]) if "\0" in field)
         raise InvalidValue(f"The text holds the control character 0x{ord(control[0]):02X}.", column)
-    return row
+    return rows[0]
