@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -14,8 +15,10 @@ from typing import Any
 import httpx
 
 from kontobahn.db import Tx
+from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
-from kontobahn.ledger.books import cash, posting, store
+from kontobahn.ledger.books import cash, posting, store, verify
+from kontobahn.ledger.books.importing import Report, import_file
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator, set_status
@@ -73,6 +76,20 @@ class Books:
     def post(self, text: str, *, is_closing: bool = False) -> None:
         """Post the bookings; each into the fiscal year of its date, which must exist."""
         self.service.db.write_now(post_text, self.client, text, is_closing=is_closing)
+
+    def import_extf(self, content: bytes, name: str = "file.csv", **options: Any) -> Report:
+        """Import a DATEV-format file for this client; afterwards the books must agree with their bookings."""
+
+        def unit(tx: Tx) -> Report:
+            with open_extf(io.BytesIO(content)) as file:
+                return import_file(
+                    tx, find_for_operator(tx, self.connection_id), self.client.client_id, file, name,
+                    **{"rows_sha256": new_id(), "partial": False, "progress": lambda *_: None, **options},
+                )  # fmt: skip
+
+        report = self.service.db.write_now(unit)
+        assert self.service.db.read_now(verify.find_differences, self.client.mandant) == []
+        return report
 
     def query(self, **more: str) -> dict[str, str]:
         return {"connectionId": self.connection_id, **more}

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from datetime import date
 from typing import Any
 
 import pytest
 
-from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.formats.extf import open_extf
-from kontobahn.ids import new_id
-from kontobahn.ledger.books import store, verify
-from kontobahn.ledger.books.importing import ImportRefused, Report, import_file
-from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.books import store
+from kontobahn.ledger.books.importing import ImportRefused, Report
 from tests.harness import Service
 from tests.ledger_builder import Books
 from tests.unit.formats.extf.files import Columns, satz, text_of
@@ -31,18 +26,7 @@ def books(service: Service) -> Books:
 
 
 def import_rows(books: Books, *rows: str, header: Columns | None = None, **options: Any) -> Report:
-    content = text_of(*rows, header=header).encode("cp1252")
-
-    def unit(tx: Tx) -> Report:
-        with open_extf(io.BytesIO(content)) as file:
-            return import_file(
-                tx, find_for_operator(tx, books.connection_id), books.client.client_id, file, "file.csv",
-                **{"rows_sha256": new_id(), "partial": False, "progress": lambda *_: None, **options},
-            )  # fmt: skip
-
-    report = books.service.db.write_now(unit)
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
-    return report
+    return books.import_extf(text_of(*rows, header=header).encode("cp1252"), **options)
 
 
 def booked(books: Books) -> list[tuple[int, str]]:
