@@ -3,7 +3,7 @@
     with open_extf(path) as file:
         for record in file.buchungssaetze():
             if isinstance(record, RowError): ...  # refused
-            elif isinstance(record, RowWarning): ...  # about the row that follows it, which was taken
+            elif isinstance(record, RowWarning): ...  # about the record that follows
 
 Pure: no database, no HTTP. Other packages import only the names below.
 """

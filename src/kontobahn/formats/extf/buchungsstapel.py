@@ -187,13 +187,13 @@ def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iter
     if not fields[_SOLL_HABEN]:
         yield warning(_SOLL_HABEN, "Neither S nor H is given.", "It was read as S, as DATEV does.")
     if fields[_KURS].strip("0,") and not _is_kurs(fields[_KURS]):
-        yield warning(_KURS, f"'{fields[_KURS]}' is not an exchange rate.", "It was left out; the amounts were taken.")
+        yield warning(_KURS, f"'{fields[_KURS]}' is not an exchange rate.", "It was left out; the amounts were read.")
     if fields[_BU_SCHLUESSEL] and not is_digits(fields[_BU_SCHLUESSEL], 4):
         yield warning(_BU_SCHLUESSEL, f"'{fields[_BU_SCHLUESSEL]}' is not a key of up to four digits.", KEPT)
     if outside:
         since, until = header.period
         found = f"'{fields[_BELEGDATUM]}' is {outside}, outside of the period of the file, {since} to {until}."
-        yield warning(_BELEGDATUM, found, "It was taken, as a day of the fiscal year.")
+        yield warning(_BELEGDATUM, found, "It was read as a day of the fiscal year.")
     belegfeld1 = fields[_BELEGFELD1]
     if belegfeld1 and not _is_belegfeld(belegfeld1):
         reason = "is longer than 36 characters"
@@ -204,7 +204,7 @@ def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iter
         yield warning(_BELEGFELD1, f"'{belegfeld1}' {reason}.", done)
     yield from too_long(BUCHUNGSSTAPEL, line, fields, _MAX_LENGTHS)
     if len(fields) > HEAD_COLUMNS and fields[_UMKEHR] not in _GENERALUMKEHR:
-        yield warning(_UMKEHR, f"'{fields[_UMKEHR]}' is neither 0 nor 1.", "The row was taken as no reversal.")
+        yield warning(_UMKEHR, f"'{fields[_UMKEHR]}' is neither 0 nor 1.", "The row was read as no reversal.")
 
 
 def _belegdatum(header: Header, outside: set[str]) -> Callable[[str], str]:

@@ -31,7 +31,7 @@ class RowError(NamedTuple):
 
 
 class RowWarning(NamedTuple):
-    """Something that is not as the format wants it, and was taken nevertheless: two sentences, what was found and what was done.
+    """Something that is not as the format wants it, and was accepted: two sentences, what was found and what was done.
 
     ``column`` is its title, or on line 1 the name of the field in the header; empty if the line as a whole is meant.
     """

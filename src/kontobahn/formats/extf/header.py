@@ -279,16 +279,16 @@ def _check_end(values: list[str], warned: list[RowWarning]) -> None:
 def _check_period(header: Header, lenient: _Lenient) -> None:
     year = f"the fiscal year from {header.wj_beginn} to {header.wj_ende}"
     if header.datum_von is None and header.datum_bis is None:
-        lenient.warn("Datum von", "The period of the file is not given.", f"Every day of {year} was taken.")
+        lenient.warn("Datum von", "The period of the file is not given.", f"Every day of {year} is accepted.")
         return
     since, until = header.datum_von or header.wj_beginn, header.datum_bis or header.wj_ende
     if since > until:
         found = f"The period from {since} to {until} ends before it begins."
-        lenient.warn("Datum von", found, f"Every day of {year} was taken.")
+        lenient.warn("Datum von", found, f"Every day of {year} is accepted.")
     elif since < header.wj_beginn or until > header.wj_ende:
         # DATEV too takes days and months as those of the fiscal year, and pays no heed to any other.
         found = f"The period from {since} to {until} is not within {year}."
-        lenient.warn("Datum von", found, "Each day was taken as one of that fiscal year.")
+        lenient.warn("Datum von", found, "Each day was read as one of that fiscal year.")
 
 
 def format_header(header: Header, category: Category) -> str:

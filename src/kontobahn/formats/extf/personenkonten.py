@@ -167,7 +167,7 @@ def _mend(line: int, fields: list[str]) -> Iterator[RowWarning]:
     # Some programs write the name one column too far to the right.
     if fields[_GEGENSTAND] and not any(fields[_TEXTS[name]] for name in _NAMES):
         found = f"'{fields[_GEGENSTAND]}' stands in this column, and no name in any other."
-        yield RowWarning.of(PERSONENKONTEN, line, _GEGENSTAND, found, "It was taken as the name of the company.")
+        yield RowWarning.of(PERSONENKONTEN, line, _GEGENSTAND, found, "It was read as the name of the company.")
         fields[_TEXTS["firmenname"]] = fields[_GEGENSTAND]
 
 

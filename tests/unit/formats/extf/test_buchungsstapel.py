@@ -191,7 +191,7 @@ class TestBelegdatum:
         assert first[:2] == (3, "Belegdatum")
         assert last == (
             6, "Belegdatum", "'0104' is 2024-04-01, outside of the period of the file, 2024-03-01 to 2024-03-31.",
-            "It was taken, as a day of the fiscal year.",
+            "It was read as a day of the fiscal year.",
         )  # fmt: skip
 
     def test_a_day_may_have_its_year_if_it_is_one_of_the_fiscal_year(self) -> None:
@@ -218,7 +218,7 @@ class TestGeneralumkehr:
         warnings = warnings_of(text)
         assert [warning.line for warning in warnings] == list(range(3, 303))
         assert warnings[299][1:] == (
-            "Generalumkehr (GU)", "'2' is neither 0 nor 1.", "The row was taken as no reversal.",
+            "Generalumkehr (GU)", "'2' is neither 0 nor 1.", "The row was read as no reversal.",
         )  # fmt: skip
 
 
