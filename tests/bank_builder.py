@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -26,6 +26,7 @@ from kontobahn.banking.provider import (
     PaymentReport,
     PaymentReported,
     PaymentStart,
+    ProviderRefused,
     RefreshType,
     Report,
     Snapshot,
@@ -67,6 +68,7 @@ class ScriptedBank:
 
     name = "scripted"
     debit_settles = False
+    orders_are_files = False
 
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot] = {}
@@ -117,8 +119,8 @@ class ScriptedBank:
             raise self.live
         return self.live
 
-    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
-        return None
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+        raise ProviderRefused("ActionNotSupported", "Orders are authorised on a page")
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         if headers.get("signature") != SIGNATURE:

@@ -79,7 +79,7 @@ def all_endpoints() -> list[Endpoint]:
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs work with: every area's providers behind their ports."""
     banks: dict[str, BankProvider] = {
-        FilesProvider.name: FilesProvider(),
+        FilesProvider.name: FilesProvider(settings.order_file_days),
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
     parts = (
@@ -236,12 +236,14 @@ class Application:
             from kontobahn.api.docs import docs_routes
             from kontobahn.api.system import system_routes
             from kontobahn.banking.hosted import pages as hosted_pages
+            from kontobahn.banking.payments.pages import OrderPages
             from kontobahn.sandbox_bank.pages import SandboxPages
 
             routes = [
                 *system_routes(self.db, self.metrics, self._openapi),
                 *docs_routes(self.endpoints, self.settings),
                 *hosted_pages.routes(),
+                *OrderPages(self.context).routes(),
                 *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
             ]
             self._pages = Starlette(routes=routes)

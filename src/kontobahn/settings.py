@@ -87,6 +87,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connect_provider: Annotated[
         str, _about("banking provider that connect flows go to; `files` for none, with statements from files only")
     ] = "sandbox"
+    order_file_days: Annotated[
+        Count,
+        _about("how long an order file may be fetched after its day of execution; an order not fetched then fails"),
+    ] = 30
     sandbox_url: Annotated[
         str,
         _about(

@@ -139,6 +139,12 @@ class Call:
             idempotency.complete(tx, self.context.vault, self.claim, StoredAnswer(self.status, self.stored_answer))
         return answer, balance
 
+    async def leave_key_open(self) -> None:
+        """Stores no answer under the idempotency key, because it is not final: a repeat runs the handler again."""
+        if self.claim is not None:
+            await self.context.db.write(idempotency.release, self.claim)
+            self.claim = None
+
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:
             return None

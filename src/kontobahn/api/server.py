@@ -226,7 +226,6 @@ class Api:
         return await self._run(call, endpoint, arguments)
 
     async def _run(self, call: Call, endpoint: Endpoint, arguments: dict[str, Any]) -> StoredAnswer:
-        claim, context = call.claim, call.context
         try:
             if call.price and not endpoint.cost:
                 # Free by the contract, priced by a setting: its handler does not charge.
@@ -235,7 +234,7 @@ class Api:
             else:
                 answer = await endpoint.handler(call, **arguments)
         except BaseException as error:
-            if claim is not None:
+            if call.claim is not None:
                 await self._settle_claim_of_failure(call, error)
             raise
         if call.stored_answer is not None:
@@ -243,8 +242,8 @@ class Api:
         if isinstance(answer, Download):
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
         stored = StoredAnswer(call.status, encode(answer))
-        if claim is not None:
-            await context.db.write(idempotency.complete, context.vault, claim, stored)
+        if call.claim is not None:
+            await call.context.db.write(idempotency.complete, call.context.vault, call.claim, stored)
         return stored
 
     async def _settle_claim_of_failure(self, call: Call, error: BaseException) -> None:

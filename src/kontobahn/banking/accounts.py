@@ -19,6 +19,8 @@ from kontobahn.banking.provider import AccountFacts, Api, Nature
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.db.table import Table
+from kontobahn.errors import BadRequest
+from kontobahn.formats.pain import sepa
 from kontobahn.money import to_wire
 
 # --- Over the wire
@@ -89,10 +91,22 @@ class AccountRow(NamedTuple):
 
 
 ACCOUNTS = Table("banking_accounts", AccountRow)
+CANNOT_PAY: frozenset[Nature] = frozenset({"bonus", "credit", "insurance", "investment", "loan", "mortgage", "savings"})
 
 
 def find(tx: Tx, principal: Principal, account_id: str) -> AccountRow:
     return find_in_scope(tx, ACCOUNTS, principal, "Account", int(account_id))
+
+
+def can_pay(account: AccountRow, templates: str) -> bool:
+    """Whether payments can be made from an account whose connection offers these kinds of payment."""
+    if account.iban is None or account.nature in CANNOT_PAY or account.currency_code != "EUR" or not templates:
+        return False
+    try:
+        sepa.check_iban("iban", account.iban)
+    except BadRequest:
+        return False
+    return True
 
 
 def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[AccountRow]:
@@ -183,15 +197,15 @@ def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[AccountR
     if query.api is not None:
         where.append("c.api = ?")
         params.append(query.api)
-    if query.payments_supported is not None:
-        where.append("c.templates <> ''" if query.payments_supported else "c.templates = ''")
     rows = tx.all(
-        f"SELECT {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
+        f"SELECT c.templates, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
         " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
         f" WHERE {' AND '.join([f'a.{in_scope(len(organizations))}', *where])} ORDER BY a.id",
         *organizations, *params,
     )  # fmt: skip
-    return [AccountRow._make(row) for row in rows]
+    listed = [(AccountRow._make(row[1:]), str(row[0])) for row in rows]
+    wanted = query.payments_supported
+    return [account for account, templates in listed if wanted is None or can_pay(account, templates) is wanted]
 
 
 def _bank_account(row: AccountRow) -> BankAccount:

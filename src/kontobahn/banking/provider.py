@@ -6,7 +6,7 @@ from polling it, or from a file. A report is a claim about the bank's state, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -140,8 +140,7 @@ class PaymentOrder(NamedTuple):
     details: Mapping[str, Any]
     return_to: str | None
     customer_ip_address: str
-    # Our own address for the payer, if the order is handed out as a file.
-    own_url: str
+    created_at: int
 
 
 class PaymentReport(NamedTuple):
@@ -155,6 +154,7 @@ class PaymentReport(NamedTuple):
 
 class PaymentStart(NamedTuple):
     provider_ref: str
+    # The provider's page for the payer; None if orders are files, which have a page of ours.
     payment_url: str | None
     expires_at: int | None
     report: PaymentReport
@@ -193,6 +193,8 @@ class BankProvider(Protocol):
     name: str
     # Whether a booked debit alone settles a payment, even if the bank has reported nothing else about it.
     debit_settles: bool
+    # Whether the payer uploads orders at the bank as files, instead of authorising them on a page of the provider.
+    orders_are_files: bool
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart: ...
 
@@ -214,8 +216,8 @@ class BankProvider(Protocol):
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         """Asks the bank now."""
 
-    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
-        """Returns the order as a file for the payer to upload at the bank; None if the payer authorises it on a page."""
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+        """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`."""
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         """Checks the signature over the raw body and returns the delivery's id. Raises BadSignature if it is wrong."""

@@ -123,7 +123,7 @@ class _Payer:
             price=create_payment.cost, claim=None,
             cause=Cause("req_demo", create_payment.name, self._principal.key_id, "demo"),
         )  # fmt: skip
-        made = sandbox_payments.create(tx, create.as_order(tx, row, self._context.settings.base_url))
+        made = sandbox_payments.create(tx, create.as_order(tx, row))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
         apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, sandbox_payments.report_of(made)), "creation")
         self._process(made, status)

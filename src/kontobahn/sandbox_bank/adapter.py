@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kontobahn.banking.provider import (
     ConnectRequest,
@@ -32,6 +32,7 @@ NAME = "sandbox"
 class SandboxProvider:
     name = NAME
     debit_settles = False
+    orders_are_files = False
 
     def __init__(self, db: Database, vault: Vault, settings: Settings, clock: Clock, client: WebhookClient) -> None:
         self._db = db
@@ -77,8 +78,8 @@ class SandboxProvider:
             raise ProviderRefused("PaymentNotFound", "The bank knows no such payment")
         return payments.report_of(row)
 
-    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
-        return None
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+        raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         return deliveries.check(self._key, headers, body, self._clock.now())

@@ -19,6 +19,7 @@ from kontobahn.banking.hosted.pages import (
     Form,
     HostedPages,
     add_query,
+    german_amount,
     read_form,
     redirect,
     static_file,
@@ -26,7 +27,6 @@ from kontobahn.banking.hosted.pages import (
 )
 from kontobahn.db import Database, Tx
 from kontobahn.formats.iban import in_groups
-from kontobahn.money import amount_text
 from kontobahn.sandbox_bank import flows, payments, store
 from kontobahn.sandbox_bank.banks import BANKS, logo, offered
 from kontobahn.sandbox_bank.deliveries import DeliverySender
@@ -145,7 +145,7 @@ class SandboxPages:
         connection = await self._db.read(store.find_connection, row.connection_ref)
         values = {
             "payment": row, "bank": connection.bank if connection else None, "problem": problem,
-            "amount": _german(row.amount_minor), "creditor_iban": in_groups(row.creditor_iban),
+            "amount": german_amount(row.amount_minor), "creditor_iban": in_groups(row.creditor_iban),
             "debtor_iban": in_groups(row.debtor_iban),
             "execute_on": f"{date.fromisoformat(row.execute_on):%d.%m.%Y}" if row.execute_on else None,
             "hint": connection.user_name if connection else "",
@@ -234,9 +234,3 @@ def _logo(request: Request) -> Response:
     if bank is None:
         return Response("There is no such bank.\n", 404, HEADERS, media_type="text/plain")
     return static_file(logo(bank), "image/svg+xml")
-
-
-def _german(cents: int) -> str:
-    """Formats 1234567 as 12.345,67."""
-    whole, _, fraction = amount_text(cents).partition(".")
-    return f"{int(whole):,}".replace(",", ".") + "," + fraction

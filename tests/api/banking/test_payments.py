@@ -8,10 +8,10 @@ import pytest
 
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.payments.poll import poll_due_payments
-from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown, ProviderRefused
+from kontobahn.banking.provider import PaymentReport, ProviderDown, ProviderRefused
 from kontobahn.clock import DAY, HOUR
 from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
-from tests.harness import START, Organization, Service
+from tests.harness import Organization, Service
 
 PAYMENTS = "/v2/banking/payments"
 
@@ -196,38 +196,6 @@ def test_a_debit_that_comes_before_executed_settles_then(service: Service, bank:
     assert status(service, owner, payment) == "settled"
 
 
-def test_a_creation_without_an_answer_is_neither_repeated_nor_failed(
-    service: Service, bank: Bank, owner: Organization
-) -> None:
-    bank.provider.creation = ProviderDown("timed out")
-    payment = pay(service, owner).json()["data"]
-    assert (payment["status"], payment["payment_url"]) == ("initiated", None)
-    assert service.balance(owner).reserved == 3
-    # The bank has it after all.
-    bank.provider.found = PaymentStart(
-        "found", "https://bank.example/pay/2", START + HOUR, PaymentReport("authorizing")
-    )
-    service.clock.advance(seconds=120)
-    service.run(poll_due_payments(service.application.context))
-    assert status(service, owner, payment) == "authorizing"
-    assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment"]
-
-
-def test_what_the_bank_never_got_fails_after_it_was_looked_for(
-    service: Service, bank: Bank, owner: Organization
-) -> None:
-    bank.provider.creation = ProviderDown("timed out")
-    payment = pay(service, owner).json()["data"]
-    service.run(poll_due_payments(service.application.context))
-    service.clock.advance(seconds=90)
-    service.run(poll_due_payments(service.application.context))
-    assert status(service, owner, payment) == "initiated"
-    service.clock.advance(seconds=600)
-    service.run(poll_due_payments(service.application.context))
-    assert status(service, owner, payment) == "failed"
-    assert service.balance(owner).available == 100
-
-
 def test_a_refusal_at_creation_is_final(service: Service, bank: Bank, owner: Organization) -> None:
     bank.provider.creation = ProviderRefused("PaymentValidationError", "Limit überschritten", "RJCT")
     payment = pay(service, owner).json()["data"]
@@ -340,20 +308,26 @@ def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organiza
 
 def test_accounts_that_cannot_pay_are_refused(service: Service, bank: Bank) -> None:
     owner = service.organization("Sparer GmbH")
-    bank.connected(owner, accounts=[account_facts("s", nature="savings")], ref="savings")
-    bank.connected(owner, ref="reader", templates=())
     bank.connected(owner, ref="slow", templates=("SEPA",))
-    listed = service.get("/v2/banking/accounts", owner.key).json()["data"]
-    for account in listed[:2]:
+    bank.connected(owner, ref="reader", templates=())
+    cannot = [
+        account_facts("s", nature="savings"), account_facts("l", nature="loan"), account_facts("n", iban=None),
+        account_facts("d", currency_code="USD"), account_facts("t", iban="TR330006100519786457841326"),
+    ]  # fmt: skip
+    bank.connected(owner, accounts=cannot, ref="others")
+    slow, *others = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    assert len(others) == 6
+    for account in others:
         refused = service.post(PAYMENTS, owner.key, json=order(account["id"]))
         assert refused.status_code == 400
         assert "`account_id`" in refused.json()["error"]
-    instant = order(listed[2]["id"], template_identifier="SEPA_INSTANT")
+    instant = order(slow["id"], template_identifier="SEPA_INSTANT")
     refused = service.post(PAYMENTS, owner.key, json=instant)
     assert refused.status_code == 400
     assert "`template_identifier`" in refused.json()["error"]
-    can_pay = service.get("/v2/banking/accounts", owner.key, params={"payments_supported": "true"}).json()["data"]
-    assert [account["id"] for account in can_pay] == [listed[0]["id"], listed[2]["id"]]
+    for supported, expected in (("true", [slow]), ("false", others)):
+        query = {"payments_supported": supported}
+        assert service.get("/v2/banking/accounts", owner.key, params=query).json()["data"] == expected
 
 
 def test_the_list_filters_and_sorts(service: Service, bank: Bank, owner: Organization) -> None:

@@ -22,7 +22,7 @@ from kontobahn.banking.provider import (
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
 from tests.bank_builder import CREDITOR_IBAN
-from tests.harness import Organization, Service
+from tests.harness import START, Organization, Service
 from tests.sandbox_visitor import Visitor
 
 
@@ -46,7 +46,7 @@ class Adapter(NamedTuple):
             "template_identifier": "SEPA", "amount_minor": 1234, "currency_code": "EUR", "creditor_name": "Papier GmbH",
             "creditor_iban": CREDITOR_IBAN, "debtor_name": "Muster GmbH", "debtor_iban": self.iban,
             "description": "Rechnung 4711", "reference": None, "details": {}, "return_to": None,
-            "customer_ip_address": "127.0.0.1", "own_url": "https://kontobahn.example/order",
+            "customer_ip_address": "127.0.0.1", "created_at": START,
         }  # fmt: skip
         return PaymentOrder(**{**values, **more})
 
@@ -144,5 +144,7 @@ def test_a_delivery_that_it_did_not_sign_is_refused(adapter: Adapter) -> None:
 
 def test_a_payment_is_authorised_at_a_page_or_by_a_file(adapter: Adapter) -> None:
     start = adapter.ask(adapter.provider.create_payment(adapter.order()))
-    is_file = adapter.provider.order_file(adapter.order(), adapter.service.clock.now()) is not None
-    assert is_file is (start.payment_url == adapter.order().own_url)
+    assert adapter.provider.orders_are_files is (start.payment_url is None)
+    if not adapter.provider.orders_are_files:
+        with pytest.raises(ProviderRefused):
+            adapter.provider.order_file("M-1", START, [adapter.order()])

@@ -18,8 +18,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from kontobahn.errors import Unavailable
+from kontobahn.money import amount_text
 
 _HERE = Path(__file__).parent
+TEMPLATES = _HERE / "templates"
 MAX_FORM_BYTES = 16 * 1024
 MAX_FIELD_LENGTH = 200
 HEADERS = {
@@ -106,6 +108,12 @@ def static_file(text: str, media_type: str) -> Response:
     return Response(text, headers=headers, media_type=media_type)
 
 
+def german_amount(cents: int) -> str:
+    """Formats 1234567 as 12.345,67."""
+    whole, _, fraction = amount_text(cents).partition(".")
+    return f"{int(whole):,}".replace(",", ".") + "," + fraction
+
+
 def add_query(url: str, fields: dict[str, str | None]) -> str:
     """Adds fields to the query of a URL and changes nothing else; fields that are None are left out."""
     parts = urlsplit(url)
@@ -135,7 +143,7 @@ def _environment(folder: Path) -> Any:
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, _HERE / "templates"]),
+        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

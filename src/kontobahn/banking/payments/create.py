@@ -46,7 +46,6 @@ from kontobahn.money import to_minor
 MAX_DAYS_AHEAD = 365
 # Longer than any payment stays open: after a lapsed reservation the credits could be spent twice.
 HOLD_SECONDS = 2 * 365 * DAY // SECOND
-CANNOT_PAY = frozenset({"bonus", "credit", "insurance", "investment", "loan", "mortgage", "savings"})
 _DETAILS = ("creditor_country_code", "creditor_address", "creditor_agent", "creditor_agent_name")
 
 
@@ -119,7 +118,7 @@ def create_pending(
         customer_ip_address=order.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold.id if hold else None,
         debit_settles=int(providers[connection.provider].debit_settles), idempotency_key=claim.key if claim else None,
-        next_poll_at=tx.now + POLL_AFTER[0], polls=0, created_at=tx.now, updated_at=tx.now,
+        next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
     PAYMENTS.insert(tx, row)
     emit_payment_changed(tx, row)
@@ -146,12 +145,7 @@ def _find_source(tx: Tx, principal: Principal, account_id: str, api: Api | None)
 
 def _check_source(order: CheckedOrder, account: AccountRow, connection: ConnectionRow) -> None:
     body = order.body
-    if (
-        account.iban is None
-        or account.nature in CANNOT_PAY
-        or account.currency_code != "EUR"
-        or not connection.templates
-    ):
+    if not accounts.can_pay(account, connection.templates):
         raise _refused("account_id", "is an account that payments cannot be made from (see `payments_supported`)")
     if body.template_identifier not in connection.templates.split():
         raise _refused("template_identifier", f"must be {' or '.join(connection.templates.split())} at this bank")
@@ -163,7 +157,7 @@ def _check_source(order: CheckedOrder, account: AccountRow, connection: Connecti
 async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:
     """Hands the order to the provider and applies its answer."""
     provider = context.part(Banking).provider(row.provider)
-    order = await context.db.read(as_order, row, context.settings.base_url)
+    order = await context.db.read(as_order, row)
     try:
         start = await provider.create_payment(order)
     except ProviderRefused as error:
@@ -177,34 +171,37 @@ async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:
     return await context.db.write(apply_start, row, start, "creation")
 
 
-def as_order(tx: Tx, row: PaymentRow, base_url: str) -> PaymentOrder:
+def as_order(tx: Tx, row: PaymentRow) -> PaymentOrder:
     """Returns the order in the form that providers accept."""
+    # A payment outlives its connection; then the payer is known by the organisation's name only.
     refs = tx.one(
-        "SELECT c.provider_ref, a.provider_ref, COALESCE(a.holder_name, o.name) FROM banking_connections c"
-        " JOIN banking_accounts a ON a.organization_id = c.organization_id AND a.connection_id = c.id"
-        " JOIN organizations o ON o.id = c.organization_id"
-        " WHERE c.organization_id = ? AND c.id = ? AND a.id = ?",
-        row.organization_id, row.connection_id, row.account_id,
+        "SELECT COALESCE(c.provider_ref, ''), COALESCE(a.provider_ref, ''), COALESCE(a.holder_name, o.name)"
+        " FROM organizations o"
+        " LEFT JOIN banking_connections c ON c.organization_id = o.id AND c.id = ?"
+        " LEFT JOIN banking_accounts a ON a.organization_id = o.id AND a.connection_id = c.id AND a.id = ?"
+        " WHERE o.id = ?",
+        row.connection_id, row.account_id, row.organization_id,
     )  # fmt: skip
+    assert refs is not None
     details = msgspec.json.decode(row.order_details, type=dict[str, object])
     return_to = details.pop("return_to", None)
     return PaymentOrder(
         end_to_end_id=row.end_to_end_id,
-        connection_ref=refs[0] if refs else "",
-        account_ref=refs[1] if refs else "",
+        connection_ref=refs[0],
+        account_ref=refs[1],
         template_identifier=row.template_identifier,
         amount_minor=row.amount_minor,
         currency_code=row.currency_code,
         creditor_name=row.creditor_name,
         creditor_iban=row.creditor_iban,
-        debtor_name=refs[2] if refs else "",
+        debtor_name=refs[2],
         debtor_iban=row.debtor_iban,
         description=row.description,
         reference=row.reference,
         details=details,
         return_to=return_to if isinstance(return_to, str) else None,
         customer_ip_address=row.customer_ip_address,
-        own_url=f"{base_url}/v2/banking/payments/{row.id}/order",
+        created_at=row.created_at,
     )
 
 

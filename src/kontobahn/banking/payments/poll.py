@@ -41,9 +41,18 @@ async def ask_bank(context: Context, row: PaymentRow) -> PaymentRow:
     return row
 
 
+async def look_again(context: Context, row: PaymentRow) -> PaymentRow:
+    """Returns a payment whose creation had no answer as the bank has it now, or as it is if the bank still does not answer."""
+    try:
+        return await ask_bank(context, row)
+    except Unavailable as error:
+        log.warning("payment_still_without_answer", payment_id=row.id, detail=str(error))
+        return row
+
+
 async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRow) -> PaymentRow:
     """Looks for a payment whose creation had no answer. It is never created again."""
-    order = await context.db.read(as_order, row, context.settings.base_url)
+    order = await context.db.read(as_order, row)
     start = await provider.find_payment(order)
     if start is not None:
         return await context.db.write(apply_start, row, start, POLL)
@@ -54,7 +63,10 @@ async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRo
 
 
 def _is_abandoned(row: PaymentRow, now: int) -> bool:
-    return row.status in AWAITING_PAYER and row.expires_at is not None and row.expires_at + PAYER_GRACE <= now
+    # An order that was handed out as a file may be at the bank by now: only a report, a debit or a person ends it.
+    if row.status not in AWAITING_PAYER or row.order_taken_at is not None:
+        return False
+    return row.expires_at is not None and row.expires_at + PAYER_GRACE <= now
 
 
 async def poll_due_payments(context: Context) -> None:

@@ -6,18 +6,21 @@ from typing import Any
 
 import msgspec
 
-from kontobahn.api.call import Call
+from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Download, check_date_range
 from kontobahn.banking.fields import NumericId
-from kontobahn.banking.payments import create, poll, store
+from kontobahn.banking.payments import create, orders, poll, store
+from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.transitions import FINAL
 from kontobahn.banking.payments.wire import (
     CreatedPayment,
     CreatedPaymentAnswer,
+    CurrentPayment,
+    CurrentPaymentAnswer,
     NewPayment,
     Payment,
-    PaymentAnswer,
     PaymentApiQuery,
     PaymentHistoryAnswer,
     PaymentsAnswer,
@@ -25,7 +28,6 @@ from kontobahn.banking.payments.wire import (
 )  # fmt: skip
 from kontobahn.banking.provider import Banking
 from kontobahn.clock import berlin_date, optional_datetime, to_datetime
-from kontobahn.errors import Conflict
 from kontobahn.money import to_wire
 
 
@@ -55,23 +57,27 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     )  # fmt: skip
     if is_new:
         row = await create.send_to_bank(call.context, row)
+    elif row.provider_ref is None:
+        row = await poll.look_again(call.context, row)
+    if row.provider_ref is None and row.status not in FINAL:
+        # Nobody knows yet whether the bank has it: a repeat looks again, instead of hearing this answer for weeks.
+        await call.leave_key_open()
+    url, expires_at = payer_address(call.context, row)
     created = CreatedPayment(
-        **_fields(row),
-        payment_id=str(row.id),
-        payment_url=row.payment_url,
-        expires_at=optional_datetime(row.expires_at),
+        **_fields(row), payment_id=str(row.id), payment_url=url, expires_at=optional_datetime(expires_at)
     )
     return CreatedPaymentAnswer(data=created)
 
 
 @get("/v2/banking/payments/{id}", errors=(403, 404))
-async def get_payment(call: Call, id: NumericId) -> PaymentAnswer:
+async def get_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     """Read one payment, after asking the bank for its status now.
 
-    503 if the bank cannot be asked: the list of payments has what is known.
+    `payment_url` is there as long as the payer has something to do. 503 if the bank cannot be asked: the list of payments has
+    what is known.
     """
-    row = await call.read_inline(store.find, call.principal, id)
-    return PaymentAnswer(data=Payment(**_fields(await poll.ask_bank(call.context, row))))
+    row = await poll.ask_bank(call.context, await call.read_inline(store.find, call.principal, id))
+    return CurrentPaymentAnswer(data=_current(call.context, row))
 
 
 @get("/v2/banking/payments/{id}/history", errors=(403, 404))
@@ -87,12 +93,14 @@ async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer
 async def get_payment_order(call: Call, id: NumericId) -> Download:
     """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
     row = await call.read_inline(store.find, call.principal, id)
-    provider = call.context.part(Banking).provider(row.provider)
-    order = await call.read(create.as_order, row, call.context.settings.base_url)
-    content = provider.order_file(order, row.created_at)
-    if content is None:
-        raise Conflict("This payment is authorised at its `payment_url`; there is no file for it.")
-    return Download(content, "application/xml", f"payment-{row.id}.xml")
+    return Download(await orders.hand_out(call.context, row), "application/xml", f"payment-{row.id}.xml")
+
+
+def _current(context: Context, row: PaymentRow) -> CurrentPayment:
+    url, expires_at = payer_address(context, row)
+    if url is None:
+        return CurrentPayment(**_fields(row))
+    return CurrentPayment(**_fields(row), payment_url=url, expires_at=optional_datetime(expires_at))
 
 
 def _fields(row: PaymentRow) -> dict[str, Any]:

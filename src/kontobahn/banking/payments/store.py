@@ -52,6 +52,7 @@ class PaymentRow(NamedTuple):
     idempotency_key: str | None
     next_poll_at: int | None
     polls: int
+    order_taken_at: int | None
     created_at: int
     updated_at: int
 

@@ -113,8 +113,14 @@ class CreatedPayment(Payment, kw_only=True):
     expires_at: Timestamp | None
 
 
-class PaymentAnswer(Answer):
-    data: Payment
+class CurrentPayment(Payment, kw_only=True):
+    # Only while the payer has something to do.
+    payment_url: str | UnsetType = UNSET
+    expires_at: Timestamp | UnsetType | None = UNSET
+
+
+class CurrentPaymentAnswer(Answer):
+    data: CurrentPayment
 
 
 class CreatedPaymentAnswer(Answer):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 
 from kontobahn.banking.provider import (
     FILES,
@@ -18,7 +18,7 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )  # fmt: skip
-from kontobahn.clock import berlin_date, to_datetime
+from kontobahn.clock import berlin_date, start_of_day, to_datetime
 from kontobahn.formats.pain.pain001 import Address, Debtor, Transfer, write_pain001
 
 _BY_FILES = "This account is kept by files: import its statements with `kontobahn import statements`"
@@ -28,6 +28,10 @@ class FilesProvider:
     name = FILES
     # Many banks never hand out a status report on an uploaded order, so the booked debit is what settles it.
     debit_settles = True
+    orders_are_files = True
+
+    def __init__(self, order_days: int) -> None:
+        self._order_days = order_days
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
@@ -42,7 +46,8 @@ class FilesProvider:
         """Does nothing: no one else has access."""
 
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
-        return PaymentStart(order.end_to_end_id, order.own_url, None, PaymentReport("initiated"))
+        ends = start_of_day(_execution_date(order, order.created_at) + timedelta(days=self._order_days + 1))
+        return PaymentStart(order.end_to_end_id, None, ends, PaymentReport("initiated"))
 
     async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
         return await self.create_payment(order)
@@ -50,29 +55,38 @@ class FilesProvider:
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         return PaymentReport(None)
 
-    def order_file(self, order: PaymentOrder, created_at: int) -> bytes | None:
-        day = order.details.get("date")
-        agent = order.details.get("creditor_agent")
-        transfer = Transfer(
-            end_to_end_id=order.end_to_end_id,
-            amount_minor=order.amount_minor,
-            creditor_name=order.creditor_name,
-            creditor_iban=order.creditor_iban,
-            remittance=order.description,
-            execution_date=date.fromisoformat(day) if isinstance(day, str) else berlin_date(created_at),
-            template=order.template_identifier,
-            creditor_bic=agent if isinstance(agent, str) else None,
-            creditor_address=_address(order),
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+        debtor = Debtor(orders[0].debtor_name, orders[0].debtor_iban)
+        return write_pain001(
+            message_id, to_datetime(created_at), debtor, [_transfer(order, created_at) for order in orders]
         )
-        debtor = Debtor(order.debtor_name, order.debtor_iban)
-        # The message id is that of its one payment: a status report on the whole file is one on the payment.
-        return write_pain001(order.end_to_end_id, to_datetime(created_at), debtor, [transfer])
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         raise BadSignature("files send nothing")
 
     def reports(self, body: bytes) -> list[Report]:
         return []
+
+
+def _transfer(order: PaymentOrder, created_at: int) -> Transfer:
+    agent = order.details.get("creditor_agent")
+    return Transfer(
+        end_to_end_id=order.end_to_end_id,
+        amount_minor=order.amount_minor,
+        creditor_name=order.creditor_name,
+        creditor_iban=order.creditor_iban,
+        remittance=order.description,
+        execution_date=_execution_date(order, created_at),
+        template=order.template_identifier,
+        creditor_bic=agent if isinstance(agent, str) else None,
+        creditor_address=_address(order),
+    )
+
+
+def _execution_date(order: PaymentOrder, created_at: int) -> date:
+    """The day the order names, or the day of the file if it names none or one that has passed."""
+    day, today = order.details.get("date"), berlin_date(created_at)
+    return max(date.fromisoformat(day), today) if isinstance(day, str) else today
 
 
 def _address(order: PaymentOrder) -> Address | None:

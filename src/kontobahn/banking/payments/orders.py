@@ -1,0 +1,32 @@
+"""Orders that the payer uploads at the bank as files: one handed out, and remembered as handed out."""
+
+from __future__ import annotations
+
+from kontobahn.api.call import Context
+from kontobahn.banking.payments import store
+from kontobahn.banking.payments.create import as_order
+from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
+from kontobahn.banking.provider import Banking, PaymentOrder
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+
+
+async def hand_out(context: Context, row: PaymentRow) -> bytes:
+    """Returns the order of a payment as a file. Raises Conflict if it has none, or must not be uploaded any more."""
+    provider = context.part(Banking).provider(row.provider)
+    if not provider.orders_are_files:
+        raise Conflict("This payment is authorised at its `payment_url`; there is no file for it.")
+    order, taken_at = await context.db.write(_take, row)
+    # The message id is that of its one payment: a status report on the whole file is one on the payment.
+    return provider.order_file(order.end_to_end_id, taken_at, [order])
+
+
+def _take(tx: Tx, row: PaymentRow) -> tuple[PaymentOrder, int]:
+    """Marks the order as handed out. The first time is the time of the file, so that it is the same file ever after."""
+    tx.lock("banking_payment", row.organization_id, str(row.id))
+    row = store.get(tx, row.organization_id, row.id)
+    if row.status in ("failed", "rejected"):
+        raise Conflict(f"This payment is {row.status}: its order must not be uploaded any more.")
+    if row.order_taken_at is None:
+        row = PAYMENTS.update(tx, row, order_taken_at=tx.now)
+    return as_order(tx, row), row.order_taken_at or tx.now

@@ -1,0 +1,84 @@
+"""The page of an order that is uploaded as a file: what is paid, the file to fetch, and what to do with it.
+
+It is opened by a signed link (`links.py`), which is all that it asks for: the payer has no API key.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kontobahn.api.call import Context
+from kontobahn.banking.hosted.pages import HEADERS, TEMPLATES, HostedPages, add_query, german_amount, redirect
+from kontobahn.banking.payments import links, orders, store
+from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.transitions import AWAITING_PAYER
+from kontobahn.clock import berlin_datetime
+from kontobahn.errors import Conflict, NotFound
+from kontobahn.formats.iban import in_groups
+
+_PAGES = HostedPages(TEMPLATES)
+
+
+class OrderPages:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(f"{links.PATH}/{{token}}", _PAGES.or_unavailable(self.page), methods=["GET"]),
+            Route(f"{links.PATH}/{{token}}/file", _PAGES.or_unavailable(self.file), methods=["GET"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        row = await self._find(request)
+        return _PAGES.gone() if row is None else _show(row, request.path_params["token"])
+
+    async def file(self, request: Request) -> Response:
+        row = await self._find(request)
+        if row is None:
+            return _PAGES.gone()
+        back = redirect(f"{links.PATH}/{request.path_params['token']}")
+        # A look at the headers alone is not taking the file.
+        if row.status not in AWAITING_PAYER or request.method != "GET":
+            return back
+        try:
+            content = await orders.hand_out(self._context, row)
+        except Conflict:
+            # It was cancelled or expired since the page was shown; the page says so.
+            return back
+        return _download(content, f"payment-{row.id}.xml")
+
+    async def _find(self, request: Request) -> PaymentRow | None:
+        link = links.read_token(self._context.vault, request.path_params["token"], self._context.clock.now())
+        if link is None or link.kind != "payment":
+            return None
+        try:
+            return await self._context.db.read(store.get, link.organization_id, link.id)
+        except NotFound:
+            return None
+
+
+def _download(content: bytes, name: str) -> Response:
+    headers = {**HEADERS, "Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, headers=headers, media_type="application/xml")
+
+
+def _show(row: PaymentRow, token: str) -> Response:
+    details = msgspec.json.decode(row.order_details, type=dict[str, object])
+    day, return_to = details.get("date"), details.get("return_to")
+    return_to = return_to if isinstance(return_to, str) else None
+    values = {
+        "payment": row, "amount": german_amount(row.amount_minor), "is_open": row.status in AWAITING_PAYER,
+        "creditor_iban": in_groups(row.creditor_iban), "debtor_iban": in_groups(row.debtor_iban),
+        "execute_on": f"{date.fromisoformat(day):%d.%m.%Y}" if isinstance(day, str) else None,
+        "taken_at": f"{berlin_datetime(row.order_taken_at):%d.%m.%Y, %H:%M}" if row.order_taken_at else None,
+        "expires_on": f"{berlin_datetime(row.expires_at - 1):%d.%m.%Y}" if row.expires_at else None,
+        "file_path": f"{links.PATH}/{token}/file",
+        "return_url": add_query(return_to, {"payment_id": str(row.id)}) if return_to else None,
+    }  # fmt: skip
+    return _PAGES.show("order.html", values, return_to)

@@ -1,0 +1,71 @@
+"""An account that is kept by files, for tests: statements imported, orders made, their pages opened as a payer would."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import httpx
+
+from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.db import Tx
+from kontobahn.formats.bank_files import read
+from tests.bank_builder import order
+from tests.harness import Service
+from tests.statement_builder import Booking, Sheet, camt, follow_up
+
+PAYMENTS = "/v2/banking/payments"
+
+
+class FileBank:
+    def __init__(self, service: Service, **sheet: Any) -> None:
+        self.service = service
+        self.owner = service.organization()
+        self.sheet = Sheet([Booking(1)], **sheet)
+        self.take(camt(self.sheet))
+
+    @property
+    def key(self) -> str:
+        return self.owner.key
+
+    def take(self, content: bytes, name: str = "auszug.xml") -> ImportResult:
+        """Imports a file of the bank's."""
+
+        def unit(tx: Tx) -> ImportResult:
+            importer = StatementImporter(tx, self.owner.id, name, allow_gaps=False, progress=lambda: None)
+            return importer.import_items(read(io.BytesIO(content), name, allow_gaps=False))
+
+        return self.service.db.write_now(unit)
+
+    def book(self, *bookings: Booking, days: int = 1) -> ImportResult:
+        """The next statement, with these bookings."""
+        self.sheet = follow_up(self.sheet, *bookings, days=days)
+        return self.take(camt(self.sheet))
+
+    def book_debit(self, payment: dict[str, Any], days: int = 1) -> ImportResult:
+        amount = -round(payment["amount"] * 100)
+        return self.book(Booking(amount, payment["description"], end_to_end_id=payment["end_to_end_id"]), days=days)
+
+    def account_id(self) -> str:
+        [found] = self.service.get("/v2/banking/accounts", self.key).json()["data"]
+        return str(found["id"])
+
+    def ask(self, **more: Any) -> httpx.Response:
+        return self.service.post(PAYMENTS, self.key, json=order(self.account_id(), **more))
+
+    def pay(self, **more: Any) -> dict[str, Any]:
+        answer = self.ask(**more)
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json()["data"])
+
+    def payment(self, payment: dict[str, Any]) -> dict[str, Any]:
+        answer = self.service.get(f"{PAYMENTS}/{payment['id']}", self.key)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json()["data"])
+
+    def order_file(self, payment: dict[str, Any]) -> httpx.Response:
+        return self.service.get(f"{PAYMENTS}/{payment['id']}/order", self.key)
+
+    def history(self, payment: dict[str, Any]) -> list[tuple[str, str | None, str]]:
+        listed = self.service.get(f"{PAYMENTS}/{payment['id']}/history", self.key).json()["data"]
+        return [(event["source"], event["status"], event["outcome"]) for event in listed]
