@@ -39,7 +39,7 @@ class Booking(NamedTuple):
 
 
 def bookings(count: int, open_items: int) -> Iterator[Booking]:
-    """Pairs of invoice and payment; the last `open_items` invoices get a bank transfer in the place of their payment."""
+    """Pairs of invoice and payment; the last `open_items` invoices get an unrelated bank transfer instead of their payment."""
     rng = random.Random(7)
     pairs = count // 2
     for number in range(pairs):

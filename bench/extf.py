@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def _bare_seconds(place: Path, file: Path) -> tuple[float, float]:
-    """Seconds for the rows as they are in the file, all columns, in one transaction; and for splitting them before."""
+    """Returns the seconds for the rows as they are in the file, all columns, in one transaction; and for splitting them first."""
     columns = 125
     database = sqlite3.connect(place / "bare.sqlite3", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")

@@ -1,7 +1,7 @@
 """What the benchmarks share: rounds that interleave, a table of ratios, server processes and a load generator.
 
 Everything is measured beside what it is compared with, on the same machine in the same minute; nothing here knows
-what is measured. Run by itself it says how quick this machine is.
+what is measured. Run on its own, it says how fast this machine is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Row(NamedTuple):
-    """One line of the table. `target` is missing where a line is for information only."""
+    """One line of the table. `target` is missing if a line is for information only."""
 
     question: str
     ours: str
@@ -64,7 +64,7 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def interleave(rounds: int, *runs: Callable[[], float]) -> list[list[float]]:
-    """Run A B C, A B C, ...; the answer is the figures of each, round by round. The first round only warms up."""
+    """Runs A B C, A B C, ... and returns the figures of each, round by round. The first round only warms up."""
     figures: list[list[float]] = [[] for _ in runs]
     for number in range(rounds + 1):
         for run, found in zip(runs, figures, strict=True):
@@ -80,13 +80,13 @@ def median_ratio(ours: Sequence[float], beside: Sequence[float]) -> float:
 
 
 def spread(figures: Sequence[float], unit: str = "", digits: int = 0) -> str:
-    """The median, with the least and the most beside it."""
+    """The median, with the minimum and the maximum."""
     middle, least, most = statistics.median(figures), min(figures), max(figures)
     return f"{middle:,.{digits}f}{unit} ({least:,.{digits}f}-{most:,.{digits}f})"
 
 
 class Process:
-    """A Python process of ours, ended with the `with` block, that keeps what it says on standard error."""
+    """A Python process of ours that ends with the `with` block, and whose standard error is kept."""
 
     def __init__(
         self, *arguments: str, environ: dict[str, str] | None = None, stdout: int = subprocess.DEVNULL
@@ -111,7 +111,7 @@ class Process:
         return self._process.poll() is None
 
     def failed(self, sentence: str) -> RuntimeError:
-        """An error with the end of what the process said."""
+        """An error with the last output of the process."""
         self._errors.seek(0)
         return RuntimeError(f"{sentence}\n{self._errors.read().decode(errors='replace')[-2000:]}")
 
@@ -164,7 +164,7 @@ class Child(Process):
 
 
 def environment() -> dict[str, str]:
-    """Ours without settings of Kontobahn that happen to be there, and with the folders Python must find."""
+    """Our own environment without any Kontobahn settings in it, and with the folders that Python must find."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), str(ROOT), str(ROOT / "src")]))}
 
@@ -175,7 +175,7 @@ class Load(NamedTuple):
 
 
 def load(server: Child, path: str, headers: dict[str, str], seconds: float) -> Load:
-    """Ask the server as fast as it answers, over a few connections; every answer must be a 200."""
+    """Sends requests as fast as they are answered, over a few connections; every answer must be a 200."""
     generate = _load_by_wrk if shutil.which("wrk") else _load_by_ourselves
     cpu, started = server.cpu_seconds(), time.perf_counter()
     requests = generate(server.port, path, headers, seconds)
@@ -245,7 +245,7 @@ def _is_whole(answer: bytes) -> bool:
 
 
 def ask_once(port: int, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers (names in lower case) and body of one call; OSError where nobody answers."""
+    """Returns status, headers (names in lower case) and body of one call. Raises OSError if there is no answer."""
     parts = []
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(request_bytes(path, {**headers, "connection": "close"}))
@@ -260,7 +260,7 @@ def ask_once(port: int, path: str, headers: dict[str, str]) -> tuple[int, dict[s
 
 
 def operations_a_second(seconds: float, threads: int, step: Callable[[int], None]) -> float:
-    """How often `step(number of the thread)` is done in a second by so many threads together."""
+    """Returns how often per second `step(number of the thread)` is done by this many threads together."""
     ends = time.perf_counter() + seconds
     done = [0] * threads
     failures: list[BaseException] = []

@@ -89,7 +89,7 @@ def _questions(place: Path, largest: int, many: int, rounds: int) -> list[Row]:
 
 
 class _Books:
-    """A running service with so many bookings."""
+    """A running service with this many bookings."""
 
     def __init__(self, data: Path, count: int, open_items: int) -> None:
         started = time.perf_counter()

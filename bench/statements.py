@@ -108,7 +108,7 @@ def _write(file: Path, count: int, version: str) -> int:
 def _ours(path: Path, count: int) -> float:
     started = time.process_time()
     with path.open("rb") as file:
-        for item in read(file, path.name, max_bytes=10**11):  # noqa: B007 - the last is looked at
+        for item in read(file, path.name, max_bytes=10**11):  # noqa: B007 - the last one is used below
             pass
     seconds = time.process_time() - started
     assert isinstance(item, Closing)

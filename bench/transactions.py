@@ -58,7 +58,7 @@ def bookings(count: int) -> list[TransactionFacts]:
 
 
 def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
-    """An organisation with one account of so many transactions: its key, and the account's id."""
+    """Creates an organisation with one account of this many transactions. Returns its key and the account's id."""
     owner = organizations.create(tx, "Muster GmbH", audit.COMMAND_LINE)
     credits.grant(tx, owner.id, PLENTY)
     key = keys.create(tx, vault, owner.id, "benchmark", audit.COMMAND_LINE, role="admin")
@@ -94,7 +94,7 @@ def paid_list(place: Path, rounds: int, seconds: float) -> list[Row]:
             Child(str(PEERS / "fastapi_transactions.py"), str(place / "peer.sqlite3"), key, str(place / "rows.json"))
         )
         if [row["id"] for row in _rows(peer, path, headers)] != [row["id"] for row in rows]:
-            raise AssertionError("The two do not answer the same rows.")
+            raise AssertionError("The two do not return the same rows.")
         loads: list[list[measure.Load]] = [[], []]
         for number in range(rounds + 1):
             for server, found in zip((ours, peer), loads, strict=True):

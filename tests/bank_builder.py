@@ -187,7 +187,7 @@ class Bank:
     def report(
         self, row: ConnectionRow, *reported: TransactionFacts, accounts: list[AccountFacts] | None = None
     ) -> Counts:
-        """Ingests what the bank reports of a connection."""
+        """Ingests what the bank reports about a connection."""
         snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(reported))
         return self.service.db.write_now(_ingest, row, snapshot)
 

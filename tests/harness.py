@@ -125,12 +125,12 @@ class Service:
 
     @property
     def ledger_providers(self) -> dict[str, LedgerProvider]:
-        """The accounting providers of the running application, by name; one more may be put in."""
+        """The accounting providers of the running application, by name; tests may add one."""
         ledger = self.application.api._dependencies.context.part(Ledger)
         return ledger.providers
 
     def forget_callers(self) -> None:
-        """Empties the cache of principals, as the time would that the tests do not wait."""
+        """Empties the cache of principals, instead of waiting until its entries expire."""
         self.application.authenticator._cached.clear()
 
     def balance(self, organization: Organization) -> credits.Balance:
@@ -156,7 +156,7 @@ ServiceFactory = Callable[..., Service]
 
 @contextmanager
 def running_service(data: Path, **settings: Any) -> Iterator[Service]:
-    """A service on the settings given; no rate limit gets in the way unless one is asked for."""
+    """A service with the given settings; no rate limit gets in the way unless a test sets one."""
     defaults: dict[str, Any] = {"limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000, "run_jobs": False}
     service = Service(load({}, data=str(data), **{**defaults, **settings}))
     migrate(service.db)

@@ -1,4 +1,4 @@
-"""A ledger written as text, for tests: one booking a line.
+"""A ledger written as text, for tests: one booking per line.
 
 2024-01-01 S 10010 9008 300,00 EB            debit of 10010 against 9008
 2024-02-10 S 1200 10010 200,00 RE-ALT text   a payment: debit of 1200, credit of 10010, document RE-ALT
@@ -98,7 +98,7 @@ class Books:
         return self.service.get(path, self.owner.key, params=self.query(**query))
 
     def read(self, path: str, **query: str) -> Any:
-        """The `data` of an answer that must succeed."""
+        """Returns the `data` of an answer that must succeed."""
         answer = self.get(path, **query)
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
@@ -147,7 +147,7 @@ class Books:
 
 
 def refusal(answer: httpx.Response, status: int, field: str | None = None) -> dict[str, Any]:
-    """The body of an answer that must be this refusal, free of charge, naming the field in words too."""
+    """Returns the body of an answer that must be this refusal, free of charge; its message must name the field too."""
     assert answer.status_code == status, answer.text
     assert answer.headers["x-credits-charged"] == "0"
     body: dict[str, Any] = answer.json()

@@ -72,7 +72,7 @@ class Shop:
         return list(self.ok(self.get(f"/customers/{customer_id}"))["tickets"])
 
     def invoice(self, customer_id: str) -> dict[str, Any]:
-        """Issue one, and read it back with its lines."""
+        """Issues an invoice, and reads it back with its lines."""
         made = self.post(f"/customers/{customer_id}/invoice")
         assert made.status_code == 201, made.text
         return dict(self.ok(self.get(f"/invoices/{made.json()['id']}")))
@@ -93,7 +93,7 @@ class Shop:
 class Schematron:
     """The EN 16931 rules of Factur-X, compiled once."""
 
-    # It asks for Factur-X's own word in BT-24; an XRechnung has its own there, which BR-DE-21 looks at.
+    # It requires Factur-X's own value in BT-24; an XRechnung has its own there, which BR-DE-21 checks.
     XRECHNUNG_DIFFERS = "FX-SCH-A-000556"
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Schematron:
         self._rules = self._processor.new_xslt30_processor().compile_stylesheet(stylesheet_file=str(stylesheet))
 
     def broken(self, xml: bytes) -> set[str]:
-        """The numbers of the rules that do not hold, warnings included."""
+        """Returns the numbers of the rules that are broken, warnings included."""
         report = self._rules.transform_to_string(xdm_node=self._processor.parse_xml(xml_text=xml.decode()))
         assert "<svrl:fired-rule" in report
         return set(re.findall(r'<svrl:(?:failed-assert|successful-report)[^>]*? id="([^"]+)"', report))

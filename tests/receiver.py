@@ -1,4 +1,4 @@
-"""A receiver of events: a real HTTP or HTTPS server that remembers what arrived and answers what it is told."""
+"""A receiver of events: a real HTTP or HTTPS server that records what arrived and answers as scripted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Script = Callable[[Delivered], Answer | int]
 
 
 class Receiver:
-    """Answers 204, or what its script says of a delivery."""
+    """Answers 204, or what its script says about a delivery."""
 
     def __init__(self, script: Script | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.script = script
@@ -141,7 +141,7 @@ def eventually(condition: Callable[[], Any], seconds: float = 10) -> None:
 
 
 class Authority:
-    """A certificate authority of the test's own."""
+    """A certificate authority for one test."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -132,7 +132,7 @@ class Visitor:
         return found
 
     def reason(self, owner: Organization, payment: dict[str, Any]) -> Any:
-        """What the payment's last change was due to."""
+        """What caused the payment's last change."""
         history = self.service.get(f"/v2/banking/payments/{payment['id']}/history", owner.key).json()["data"]
         return [event["error_class"] for event in history if event["outcome"] == "moved"][-1]
 

@@ -46,7 +46,7 @@ class _Account(TypedDict, total=False):
 
 
 def _unprivileged(preferred: str) -> _Account:
-    """The account a server runs under, as arguments of Popen: ourselves, unless we are root."""
+    """Arguments of Popen for the account that a server runs under: our own, unless we are root."""
     if os.geteuid() != 0:
         return {}
     for name in (preferred, "nobody"):
@@ -57,7 +57,7 @@ def _unprivileged(preferred: str) -> _Account:
 
 
 def _free_port() -> int:
-    """A free port below those the kernel lends to clients, else a client could hold it while its server is stopped,
+    """A free port below the ephemeral range; otherwise a client could take it while its server is stopped,
     or, trying to reach the stopped server, connect to itself."""
     lent_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
@@ -79,14 +79,14 @@ def find_program(name: str) -> str:
 
 
 class ThrowAwayServer:
-    """One server process with its directory. A kind of server says how to prepare, run, reach and end it."""
+    """One server process with its directory. Subclasses say how to prepare, run, reach and stop it."""
 
     program: str
     account_name: str
 
     def __init__(self) -> None:
         self._account = _unprivileged(self.account_name)
-        # Root's own TMPDIR may be closed to the account the server runs under; /tmp is open to all.
+        # Root's own TMPDIR may not be accessible to the account that the server runs under; /tmp is.
         place = "/tmp" if self._account else None
         self.directory = Path(tempfile.mkdtemp(prefix=f"kontobahn-{self.program}-", dir=place))
         self._starter = os.getpid()
@@ -152,7 +152,7 @@ class ThrowAwayServer:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """End in order; the data stay for the next start."""
+        """Shut down cleanly; the data stay for the next start."""
         if self._process is not None and self.running:
             self._process.send_signal(signal.SIGINT)  # PostgreSQL's "fast": sessions are ended, not waited for
             try:
@@ -162,7 +162,7 @@ class ThrowAwayServer:
         self._forget_process()
 
     def kill(self) -> None:
-        """End at once, as a crash would. The next start has what was durable: PostgreSQL's commits if `durable`."""
+        """Kill it at once, as in a crash. The next start has what was durable: PostgreSQL's commits if `durable`."""
         if self._process is not None and self.running:
             family = [self._process.pid, *_children(self._process.pid)]
             for pid in family:
@@ -174,7 +174,7 @@ class ThrowAwayServer:
         self._forget_process()
 
     def close(self) -> None:
-        """End for good, and remove the directory. Harmless when repeated, or in a fork of the starter."""
+        """Stop for good, and remove the directory. Harmless when repeated, or in a forked process."""
         if os.getpid() != self._starter:
             return
         atexit.unregister(self.close)
@@ -190,7 +190,7 @@ class ThrowAwayServer:
         self.close()
 
     def _start_on_any_port(self) -> None:
-        """Between our finding a free port and the server's binding it, another process may take it."""
+        """Another process may take a free port before the server has bound it."""
         for _ in range(START_ATTEMPTS - 1):
             try:
                 return self.start()
@@ -214,7 +214,7 @@ class ThrowAwayServer:
         )
 
     def _forget_process(self) -> None:
-        """The guard goes as soon as the process is gone: its number may be given to another."""
+        """The guard ends as soon as the process has ended: its id may be reused for another."""
         if self._guard is not None:
             self._guard.kill()
             self._guard.wait()
@@ -225,7 +225,7 @@ class ThrowAwayServer:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process exists and is more than an entry nobody has collected yet."""
+    """Whether the process exists and is not a zombie."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -233,7 +233,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """PostgreSQL's backends lead sessions of their own, so a signal to the group would miss them."""
+    """PostgreSQL's backends have sessions of their own, so a signal to the group would miss them."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
@@ -266,7 +266,7 @@ class PostgresServer(ThrowAwayServer):
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def create_database(self, name: str, *, template: str = "template1", icu_locale: str | None = None) -> str:
-        """Make a database, empty or a copy of another, and give its address; `icu_locale` makes one that sorts by a language."""
+        """Create a database, empty or a copy of another, and return its URL; `icu_locale` makes it sort by the rules of a language."""
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         if icu_locale is not None:
             statement = sql.SQL("CREATE DATABASE {} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE {}").format(
@@ -310,7 +310,7 @@ class PostgresServer(ThrowAwayServer):
 
 
 class RedisServer(ThrowAwayServer):
-    """A Redis server that keeps nothing on disk: what it held is gone after a stop."""
+    """A Redis server that keeps nothing on disk: its data are gone after a stop."""
 
     program = "redis-server"
     account_name = "redis"
@@ -321,7 +321,7 @@ class RedisServer(ThrowAwayServer):
 
     def flush(self) -> None:
         if self._ask(b"FLUSHALL") != b"+OK":
-            raise RuntimeError("Redis refused to forget its keys.")
+            raise RuntimeError("Redis refused to delete its keys.")
 
     def _ask(self, command: bytes) -> bytes:
         """One command in Redis's inline form: the client library takes half a second to import, in every worker."""
@@ -342,12 +342,12 @@ class RedisServer(ThrowAwayServer):
 
 @functools.cache
 def shared_postgres() -> PostgresServer:
-    """The one server of this process, started when first asked for. Each xdist worker is a process, so has its own:
+    """The only PostgreSQL server of this process, started on first use. Each xdist worker is a process and has its own:
     a start takes about a second, which sharing one across processes would not repay."""
     return PostgresServer()
 
 
 @functools.cache
 def shared_redis() -> RedisServer:
-    """The one Redis of this process, in the same manner."""
+    """The only Redis server of this process, started on first use."""
     return RedisServer()

@@ -1,4 +1,4 @@
-"""The pages of docs/spec as tables, and the declared endpoints to hold against them."""
+"""The pages of docs/spec as tables, and the declared endpoints to compare them with."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def table(page: Path, heading: str) -> Rows:
 def documented_endpoints() -> dict[str, dict[str, str]]:
     rows = table(SPEC / "endpoints.md", "Endpoints")
     by_name = {f"{row['Method']} {row['Path']}": row for row in rows}
-    assert len(by_name) == len(rows), "an endpoint stands in the table twice"
+    assert len(by_name) == len(rows), "an endpoint is in the table twice"
     return by_name

@@ -1,4 +1,4 @@
-"""Bank files for tests, made of our own data: camt.052/053/054 in two versions, MT940, pain.002."""
+"""Bank files for tests, made from our own data: camt.052/053/054 in two versions, MT940, pain.002."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MESSAGES = {
 
 
 class Booking(NamedTuple):
-    """One movement as a test wants it; `parts` make it a batch."""
+    """One entry as a test needs it; `parts` make it a batch."""
 
     amount: int
     text: str = "Rechnung 4711"
@@ -41,7 +41,7 @@ class Booking(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """One statement. The closing balance is what the posted bookings make of the opening one, unless it is given."""
+    """One statement. The closing balance is calculated from the opening balance and the posted entries, unless it is given."""
 
     bookings: Sequence[Booking] = ()
     opening: int = 100_000

@@ -1,7 +1,7 @@
 """Payments under fault: reports twice, late, contradictory and in the wrong order, and the service killed again and again.
 
 The script is the bank (it signs deliveries as the sandbox does) and the receiver of events. At the end every payment must have
-one final status, its credits charged or given back once, and one event for every change, each delivered, in order.
+one final status, its credits charged or released once, and one event for every change, each delivered, in order.
 
     python -m torture.payments --payments 1000 --kills 12
 """
@@ -41,7 +41,7 @@ PATIENCE_SECONDS = 900
 
 
 class Receiver:
-    """Takes events, checks each signature with the reference implementation, and now and then says no."""
+    """Receives events, checks each signature with the reference implementation, and now and then refuses one."""
 
     def __init__(self, seed: int) -> None:
         self.taken: list[dict[str, Any]] = []
@@ -79,7 +79,7 @@ class Receiver:
 
 
 class Service:
-    """A real process, killed and started again at will."""
+    """A real process that is killed and restarted at will."""
 
     def __init__(self, data: Path, receiver_port: int, database_url: str = "") -> None:
         self.data = data
@@ -120,7 +120,7 @@ class Service:
         self.start()
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """As a careful client: the same call again until there is an answer."""
+        """Behaves like a careful client: sends the same call again until there is an answer."""
         headers = {"x-api-key": self.facts["api_key"], **options.pop("headers", {})}
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -146,7 +146,7 @@ def running(data: Path, receiver: Receiver, database_url: str) -> Iterator[Servi
 
 
 def pay(service: Service, number: int) -> str:
-    """A payment that the sandbox leaves alone: no one confirms it."""
+    """A payment that the sandbox does not touch, because nobody confirms it."""
     body = {
         "account_id": service.facts["banking"]["account_id"], "amount": f"{100 + number % 900}.{number % 100:02d}",
         "creditor_name": "Muster GmbH", "creditor_iban": "DE75512108001245126199", "description": f"Rechnung {number}",
@@ -158,7 +158,7 @@ def pay(service: Service, number: int) -> str:
 
 
 def reports_of(chance: random.Random) -> list[tuple[str | None, int]]:
-    """What the bank says of one payment: status, and how often. An end is among it, and then perhaps another."""
+    """What the bank reports about one payment: each status, and how often. It includes a final status, perhaps followed by another."""
     said: list[tuple[str | None, int]] = [(step, chance.choice((1, 1, 2))) for step in STEPS if chance.random() < 0.6]
     said.append((None, 1))
     said.append((chance.choice(ENDS), chance.choice((1, 2, 3))))
@@ -198,7 +198,7 @@ def wait_until(what: str, is_so: Any) -> None:
 
 
 def run(data: Path, payments: int, kills: int, seed: int, *, kill_creations: bool = True) -> str:
-    """Without `kill_creations` nothing is cut off between us and the bank, which takes minutes to be found out."""
+    """Without `kill_creations` no creation is cut off on its way to the bank, because finding out takes minutes."""
     chance = random.Random(seed)
     receiver = Receiver(seed)
     with running(data, receiver, "") as service:
@@ -219,7 +219,7 @@ def run(data: Path, payments: int, kills: int, seed: int, *, kill_creations: boo
             refs = _refs(data)
             key = open_vault(load({}, data=str(data))).derive("sandbox webhooks")
             jobs = [(refs[number], *said) for number in ids if number in refs for said in reports_of(chance)]
-            # Of one payment in its own order more or less, of all mixed.
+            # Roughly in order for each payment, but mixed across payments.
             jobs = [job for _, job in sorted(enumerate(jobs), key=lambda item: item[0] + chance.uniform(0, 40))]
             list(pool.map(lambda job: deliver(service, key, *job), jobs))
         killer.join()
@@ -246,7 +246,7 @@ def _rows(data: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
 
 
 def _refs(data: Path) -> dict[str, str]:
-    """Returns the bank's refs. A payment whose creation was cut off has none: the service must find it on its own."""
+    """Returns the bank's refs. A payment whose creation was cut off has none: the service must find it without them."""
     rows = _rows(data, "SELECT id, provider_ref FROM banking_payments WHERE provider_ref IS NOT NULL")
     return {str(number): ref for number, ref in rows}
 

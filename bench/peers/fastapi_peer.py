@@ -169,7 +169,7 @@ def count(windows: Windows, response: Response, identity: str) -> None:
 
 
 def make_app(sessions: sessionmaker[Session]) -> FastAPI:
-    """Key and limit are checked in the endpoint: as dependencies they would each cost another way to a thread."""
+    """Key and limit are checked in the endpoint: as dependencies each would cost another switch to a thread."""
     app = FastAPI()
     app.add_middleware(RequestId)
     windows = Windows()

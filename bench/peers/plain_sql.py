@@ -37,7 +37,7 @@ class Statements(NamedTuple):
 
 
 class _Listener:
-    """Passes everything on to a transaction, and notes the SQL."""
+    """Passes everything on to a transaction, and records the SQL."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx

@@ -115,7 +115,7 @@ def sandbox_bank(context: Context) -> SandboxProvider:
 
 
 class Application:
-    """Kontobahn as one ASGI application, with its start and its end."""
+    """Kontobahn as one ASGI application, with its startup and shutdown."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -229,7 +229,7 @@ class Application:
                 return
 
     def _other_pages(self) -> Asgi:
-        """Built at first use: a service that only answers /v2 starts without the libraries for pages."""
+        """Built on first use: a service that only answers /v2 starts without the libraries for pages."""
         if self._pages is None:
             from starlette.applications import Starlette
 

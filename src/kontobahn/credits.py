@@ -209,7 +209,7 @@ def statement(tx: Tx, organization_id: str, *, after_line: int = 0, limit: int =
 
 
 def find_discrepancies(tx: Tx) -> list[str]:
-    """Returns where an account differs from what its statement adds up to: nothing, if the books are right."""
+    """Returns where an account differs from what its statement adds up to: nothing, if all is well."""
     found = []
     for organization_id, *pots in tx.all(
         "SELECT organization_id, available, reserved, spent, lapsed, granted, last_line FROM credit_accounts"
@@ -285,7 +285,7 @@ def _write_line(
 
 
 def _lapse(tx: Tx, organization_id: str) -> None:
-    """Settles which grants were used, then lapses what has expired."""
+    """Works out which grants were used, then lapses those that have expired."""
     _allocate(tx, organization_id)
     for grant_id, remaining in tx.all(
         "SELECT id, remaining FROM credit_grants"
@@ -307,7 +307,7 @@ def _lapse(tx: Tx, organization_id: str) -> None:
 
 
 def _allocate(tx: Tx, organization_id: str) -> None:
-    """Books the credits used since the last time to the live grants, the earliest to expire first."""
+    """Books the credits used since the last time to the live grants, those that expire first before the others."""
     # The UPDATE locks the account's row, so that no call can slip in between on PostgreSQL.
     row = tx.one(
         "UPDATE credit_accounts SET last_line = last_line WHERE organization_id = ? RETURNING reserved + spent - allocated",

@@ -36,11 +36,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Refused(Exception):
-    """The URL, or an address of its host, breaks our rule; nothing was sent. The sentence may be shown to anybody."""
+    """The URL, or an address of its host, breaks our rule; nothing was sent. The message may be shown to anybody."""
 
 
 class Unreached(Exception):
-    """There was no complete answer. ``kind`` is a word for metrics; the sentence names no addresses."""
+    """There was no complete answer. ``kind`` is a label for metrics; the message names no addresses."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -88,7 +88,7 @@ _PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home.
 
 
 class Target(NamedTuple):
-    """A URL that passed, in parts: what is connected to is built from these, and never parsed a second time."""
+    """An allowed URL in parts: requests are built from these, and the URL is never parsed a second time."""
 
     scheme: str
     host: str
@@ -102,7 +102,7 @@ class Rule(NamedTuple):
     """What may be connected to: public addresses over TLS, and what the operator has named."""
 
     named: frozenset[tuple[str, int]] = frozenset()
-    # For commands that a person runs against services of their own choice.
+    # For commands that people run against services they chose themselves.
     anywhere: bool = False
 
     @classmethod
@@ -305,7 +305,7 @@ class OutboundClient:
             client = self
 
             class Checked(AbstractResolver):
-                """Called for each new connection; what it returns is what is connected to."""
+                """Called for each new connection, which is made only to the addresses it returns."""
 
                 async def resolve(
                     self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -360,7 +360,7 @@ def _translate_error(error: aiohttp.ClientError) -> Exception:
     if isinstance(error, aiohttp.ClientSSLError):
         return Unreached("tls", "No secure connection could be made.")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return Unreached("timeout", "No connection within the time for it.")
+        return Unreached("timeout", "No connection in time.")
     if isinstance(error, aiohttp.ServerTimeoutError):
         return Unreached("timeout", "No complete answer in time.")
     if isinstance(error, aiohttp.ClientConnectorError):

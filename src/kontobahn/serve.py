@@ -20,7 +20,7 @@ BACKLOG = 1024
 
 
 def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
-    """Takes the port, so that nobody else can; port 0 takes a free one. The server binds beside the returned socket."""
+    """Reserves the port, so that no other process can bind it; 0 chooses a free one. The server binds beside the returned socket."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # The server shares its port among workers, and would silently share it with a second service too.
@@ -64,7 +64,7 @@ class EmbeddedServer:
             application,
             address=host,
             port=port,
-            interface=Interfaces.ASGINL,  # we start and stop the application: its errors at start must reach the command line
+            interface=Interfaces.ASGINL,  # we start and stop the application ourselves: its errors at start must reach the command line
             http=HTTPModes.http1,
             websockets=False,
             backlog=BACKLOG,
@@ -79,7 +79,7 @@ class EmbeddedServer:
 
 
 def serve_one(application: Application, host: str, port: int, ready: Callable[[], None]) -> None:
-    """Serves until told to stop, and finishes running calls."""
+    """Serves until told to stop, then finishes running calls."""
 
     async def main() -> None:
         await application.startup()

@@ -27,7 +27,7 @@ class Vault:
         self._derive_key = hmac.digest(master_key, b"kontobahn derived keys", "sha256")
 
     def token_hash(self, token: str) -> str:
-        """What is stored of a token. With a copy of the database alone, nobody can check a guess."""
+        """What is stored of a token. A copy of the database alone is not enough to check a guess."""
         return hmac.digest(self._hash_key, token.encode(), hashlib.sha256).hex()
 
     def derive(self, purpose: str) -> bytes:
@@ -60,7 +60,7 @@ def key_file(settings: Settings) -> Path:
 
 
 def open_vault(settings: Settings) -> Vault:
-    """Opens the vault of this installation; makes the key file at the very first start."""
+    """Opens the vault of this installation; creates the key file at the very first start."""
     if settings.secret_key:
         return Vault(_decode(settings.secret_key, "The setting secret_key"))
     path = key_file(settings)

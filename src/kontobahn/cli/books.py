@@ -168,7 +168,7 @@ def reconnect(connection_id: ConnectionArgument, data: DataOption = None, as_jso
 
 @app.command("expire")
 def expire(connection_id: ConnectionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let a connection expire, as an external provider's may."""
+    """Make a connection expire, as an external provider's may."""
     _set_status(connection_id, "expired", data, as_json)
 
 
@@ -239,7 +239,7 @@ def reverse(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reverse a cash book entry by its opposite; entries are never changed."""
+    """Reverse a cash book entry by an opposite one; entries are never changed."""
     with installation(data) as here:
         made = here.db.write_now(_reverse, connection_id, client, cash_book, number, reason)
     say({"number": made, "reverses": number}, f"Entry {made} reverses entry {number}.", as_json=as_json)

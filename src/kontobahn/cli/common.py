@@ -29,7 +29,7 @@ DataOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Output for scripts.")]
 OrganizationOption = Annotated[
     str | None,
-    typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed where there is only one."),
+    typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed if there is only one."),
 ]
 _DURATION = re.compile(r"^(\d+)([smhd])$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -71,7 +71,7 @@ def installation(data: str | None) -> Iterator[Installation]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a bar on standard error. Yields a function to call with what is done and the total."""
+    """Shows a progress bar on standard error. Yields a function to call with the progress and the total."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""`kontobahn doctor`: looks at everything an installation stands on, and says what to do."""
+"""`kontobahn doctor`: checks everything an installation depends on, and says what to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def doctor(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at settings, database, clock, disk and permissions, and say what to do.
+    """Check settings, database, clock, disk and permissions, and say what to do.
 
     Exit code 1 when something has failed.
     """

@@ -1,4 +1,4 @@
-"""`kontobahn keys`: API keys, shown once when they are made."""
+"""`kontobahn keys`: API keys, shown once when they are created."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an API key and show it, once.
+    """Create an API key and show it, once.
 
     Example: kontobahn keys create --name n8n --expires 365d
     """
@@ -98,7 +98,7 @@ def rotate(
 
 @app.command("revoke")
 def revoke(key_id: KeyArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """End a key, in every process within a second."""
+    """Revoke a key: every process refuses it within a second."""
     with installation(data) as here:
         old = here.db.read_now(keys.find, key_id)
         key = here.db.write_now(keys.revoke, old.organization_id, key_id, audit.COMMAND_LINE)

@@ -75,7 +75,7 @@ def listen(
         bool, typer.Option("--from-start", help="All events of the log, not only those from now on.")
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Stop at the end of the log instead of waiting there.")] = False,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after so many events.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="Stop after this many events.")] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -195,7 +195,7 @@ async def _page(source: Source, query: str) -> Page:
 
 
 def _why(reply: Reply) -> str:
-    """Returns what the service said if waiting helps; raises it otherwise."""
+    """Returns what the service said if it is worth retrying; raises it otherwise."""
     try:
         body: dict[str, Any] = msgspec.json.decode(reply.content, type=dict)
     except msgspec.DecodeError:

@@ -18,7 +18,7 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an organisation.
+    """Create an organisation.
 
     Example: kontobahn organizations create --name "Muster GmbH"
     """

@@ -1,6 +1,6 @@
 """`kontobahn sandbox`: make things happen at the sandbox bank, while the service runs.
 
-A command changes something at the bank; the running service delivers the report to itself, as a bank outside would.
+A command changes something at the bank; the running service delivers the report to itself, as an external bank would.
 """
 
 from __future__ import annotations
@@ -156,13 +156,13 @@ def post_pending(connection: ConnectionArgument = "", data: DataOption = None, a
 
 @app.command("refresh")
 def refresh(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let the bank report new data without being asked."""
+    """Make the bank report new data without being asked."""
     _at_connection(data, connection, bank.notify_new_data, "has reported new data", as_json)
 
 
 @app.command("expire-consent")
 def expire_consent(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let the consent of a connection expire now."""
+    """Make the consent of a connection expire now."""
     _at_connection(data, connection, bank.expire_consent, "no longer accepts the consent", as_json)
 
 
@@ -175,7 +175,7 @@ def fail(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a connection fail.
+    """Make a connection fail.
 
     Example: kontobahn sandbox fail --error-class InvalidCredentials
     """
@@ -191,7 +191,7 @@ def fail(
 
 @app.command("destroy")
 def destroy(connection: ConnectionArgument = "", data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let the bank destroy a connection."""
+    """Make the bank destroy a connection."""
     _at_connection(data, connection, bank.destroy, "has destroyed the connection", as_json)
 
 

@@ -38,7 +38,7 @@ def serve(
         int, typer.Option("--workers", min=1, help="Processes; more than one needs PostgreSQL and Redis.")
     ] = 1,
     no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Leave scheduled jobs to `kontobahn jobs`.")] = False,
-    with_demo: Annotated[bool, typer.Option("--demo", help="Make the demo and print how to use it.")] = False,
+    with_demo: Annotated[bool, typer.Option("--demo", help="Create the demo and print how to use it.")] = False,
     data: DataOption = None,
 ) -> None:
     """Serve the API until told to stop.
@@ -91,7 +91,7 @@ def jobs(data: DataOption = None) -> None:
 
 
 def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Make the database, or bring it up to date."""
+    """Create the database, or bring it up to date."""
     settings = read_settings(data)
     db = open_database(settings, SystemClock())
     try:
@@ -104,7 +104,7 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 
 def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Make the demo's organisations, keys and data; `serve --demo` does it too."""
+    """Create the demo's organisations, keys and data; `serve --demo` does it too."""
     settings = read_settings(data)
     facts = _prepare(settings, with_demo=True)
     assert facts is not None

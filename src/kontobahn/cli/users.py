@@ -38,7 +38,7 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a user.
+    """Create a user.
 
     Example: kontobahn users create --email erika@muster.example --name "Erika Muster"
     """

@@ -1,6 +1,6 @@
-"""The demo: organisations with data to try everything on. Made once in a data directory; its facts are in DATA/demo.json.
+"""The demo: organisations with data to try everything on. Created once in a data directory; DATA/demo.json lists its keys and ids.
 
-Each area adds its part to what `build` makes, and its object to the facts.
+Each area adds its own data to the demo, and its own object to that file.
 """
 
 from __future__ import annotations
