@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from kontobahn.db import Tx
@@ -18,6 +20,7 @@ LEDGER = """
     2026-01-01 H 10020 9008 238,00 EB Vortrag
     2026-02-01 S 1200 10020 238,00 RE-2
 """
+APPEND_ONLY = ("books_cash_entries", "books_receipts", "books_receipt_filings")
 WRONG = [
     "UPDATE books_periods SET soll = soll + 1 WHERE konto = '84000000' AND periode = 2",
     "UPDATE books_balances SET wire = REPLACE(wire, '119', '118') WHERE konto = '100100000'",
@@ -47,6 +50,13 @@ WRONG = [
     "UPDATE books_cash_entries SET booking = 1 WHERE nummer = 1",
     "UPDATE books_cash_entries SET record = REPLACE(record, 'Barverkauf', 'Anderes') WHERE nummer = 1",
     "DELETE FROM books_cash_entries WHERE nummer = 1",
+    "UPDATE books_receipts SET content = X'255044462d312e38'",
+    "UPDATE books_receipts SET groesse = groesse + 1",
+    "UPDATE books_receipts SET sha256 = 'x'",
+    "DELETE FROM books_receipts",
+    "DELETE FROM books_receipt_filings",
+    "UPDATE books_receipt_filings SET task = 'x'",
+    "INSERT INTO books_receipt_filings SELECT mandant, task, 2, sha256, dateiname FROM books_receipt_filings",
 ]
 
 
@@ -54,7 +64,9 @@ WRONG = [
 def books(service: Service) -> Books:
     books = Books(service, service.organization(), years=("2025-01-01", "2026-01-01"))
     books.post(LEDGER)
-    assert books.send(KASSENBUCH, entry(line(10), line(5.5), line(-2, "4930"))).status_code == 201
+    image = {"content": base64.b64encode(b"%PDF-1.7").decode(), "dateiname": "Beleg.pdf"}
+    sent = entry(line(10), line(5.5), line(-2, "4930"), belegbilder=[image])
+    assert books.send(KASSENBUCH, sent).status_code == 201
     return books
 
 
@@ -70,9 +82,10 @@ def test_every_wrong_cent_text_or_day_is_found(books: Books) -> None:
     for statement in WRONG:
 
         def damage(tx, statement=statement):  # type: ignore[no-untyped-def]
-            for name in triggers:
-                tx.run(f"DROP TRIGGER books_cash_entries{name}" + ("" if is_sqlite else " ON books_cash_entries"))
-            tx.run(statement)
+            for table in APPEND_ONLY:
+                for name in triggers:
+                    tx.run(f"DROP TRIGGER {table}{name}" + ("" if is_sqlite else f" ON {table}"))
+            tx.run(statement if is_sqlite else statement.replace("X'", "'\\x"))
             found = verify.find_differences(tx, books.client.mandant)
             assert found, statement
             assert all(text.startswith("Client 29098-55003 of connection ") for text in found)

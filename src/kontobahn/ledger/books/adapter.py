@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
 from kontobahn.ledger import accounting, kassenbuch
-from kontobahn.ledger.books import cash, persons, reading, store
+from kontobahn.ledger.books import cash, persons, reading, receipts, store
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.opos import Opos, OposSelection
@@ -83,7 +83,7 @@ class OpenBooks:
         return effect
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
-        return await self._read("belege", cash.find_image, image_id)
+        return await self._read("belege", receipts.find_image, image_id)
 
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author

@@ -17,18 +17,17 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books import cash_tax, posting
 from kontobahn.ledger.books.posting import Satz
+from kontobahn.ledger.books.receipts import file_image
 from kontobahn.ledger.books.splitting import split_of_booking
 from kontobahn.ledger.books.store import Client, FiscalYear, is_known, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import (
-    Belegbild,
     Belegzeile,
     CashEntry,
     CashLine,
     Kassenbucheintrag,
     KassenbuchErgebnis,
     Kostenstelle,
-    ReceiptImage,
     SteuersatzAngabe,
 )
 from kontobahn.ledger.kontierung import KontierungError
@@ -60,7 +59,7 @@ class EntryRow(NamedTuple):
     hash: str
 
 
-class EntryRecord(Struct):
+class EntryRecord(Struct, omit_defaults=True):
     """What is chained of an entry, as JSON in this order of fields; amounts in cents."""
 
     nummer: int
@@ -75,6 +74,8 @@ class EntryRecord(Struct):
     saldo: int
     gebucht_am: int
     storno_von: int | None
+    # Checksums of the receipts; absent in entries from before they were chained.
+    belege: list[str] | None = None
 
 
 _CASH_BOOKS = Table("books_cash_books", CashBook, key=("mandant", "bezeichnung"))
@@ -93,7 +94,7 @@ def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Ka
     datum, jahr = _day(tx, client, entry)
     _check_not_negative(tx, client, entry, datum)
     task = new_id()
-    images = [_save_image(tx, client, task, number, image) for number, image in enumerate(entry.images)]
+    images = [file_image(tx, client, task, number, image) for number, image in enumerate(entry.images)]
     cash_book, warnings = _book(tx, client, cash_book, entry, datum, jahr, task)
     now = to_datetime(tx.now)
     meldungen = [
@@ -232,6 +233,7 @@ def _book(
     )
     poster = posting.Poster(tx, client, batch)
     before, warnings = cash_book, list[str]()
+    belege = [image.sha256 for image in entry.images]
     for number, sent in enumerate(entry.lines):
         gegenkonto = _gegenkonto(tx, client, number, sent)
         key = cash_tax.key_of_line(client.rahmen, number, sent, cash_book.konto, gegenkonto, datum)
@@ -249,7 +251,7 @@ def _book(
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
         if poster.hint is not None:
             warnings.append(f"Zeile {number + 1}: {poster.hint.meldung}")
-        cash_book = _append(tx, client, cash_book, line, satz, task, booking, storno_von)
+        cash_book = _append(tx, client, cash_book, line, satz, task, booking, storno_von, belege)
     poster.finish()
     _CASH_BOOKS.update(
         tx, before, last_nummer=cash_book.last_nummer, last_hash=cash_book.last_hash, saldo=cash_book.saldo
@@ -264,7 +266,7 @@ def _book(
 
 def _append(
     tx: Tx, client: Client, cash_book: CashBook, line: CashLine, satz: Satz, task: str, booking: int,
-    storno_von: int | None,
+    storno_von: int | None, belege: list[str],
 ) -> CashBook:  # fmt: skip
     """Writes the next entry of the chain, and returns the cash book that ends with it."""
     nummer, saldo = cash_book.last_nummer + 1, cash_book.saldo + line.betrag
@@ -273,7 +275,7 @@ def _append(
             nummer=nummer, datum=satz.belegdatum, betrag=line.betrag, belegtext=line.belegtext,
             gegenkonto=functional(satz.gegenkonto, client.konto_laenge), belegnummer=line.beleg_nummer,
             bu_schluessel=line.bu_schluessel, kost1=line.kostenstellen[0], kost2=line.kostenstellen[1], saldo=saldo,
-            gebucht_am=tx.now, storno_von=storno_von,
+            gebucht_am=tx.now, storno_von=storno_von, belege=belege,
         )
     )  # fmt: skip
     hashed = chain(cash_book.last_hash, record)
@@ -308,35 +310,6 @@ def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
             field=path,
         )
     return found[0]
-
-
-def _save_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptImage) -> Belegbild:
-    belegbild = Belegbild(
-        id=new_id(), dateiname=image.dateiname, groesse=len(image.content), mimeTyp=image.mime_typ, sha256=image.sha256
-    )
-    # Not checked beforehand but refused by the table: another cash book may be storing the same file right now.
-    stored = tx.run(
-        "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (mandant, sha256) DO NOTHING",
-        client.mandant, image.sha256, belegbild.id, task, image.dateiname, belegbild.groesse, image.mime_typ, tx.now, image.content,
-    )  # fmt: skip
-    if not stored:
-        known = tx.one(
-            "SELECT dateiname FROM books_receipts WHERE mandant = ? AND sha256 = ?", client.mandant, image.sha256
-        )
-        raise Conflict(
-            f"The field `belegbilder[{number}]`: this file was stored before, as “{known[0] if known else ''}”.",
-            field=f"belegbilder[{number}]",
-        )
-    return belegbild
-
-
-def find_image(tx: Tx, client: Client, image_id: str) -> ReceiptImage | None:
-    row = tx.one(
-        "SELECT dateiname, mime_typ, sha256, content FROM books_receipts WHERE mandant = ? AND id = ?",
-        client.mandant, image_id.lower(),
-    )  # fmt: skip
-    return None if row is None else ReceiptImage(row[0], row[1], row[2], bytes(row[3]))
 
 
 def _answer_line(line: CashLine, entry: CashEntry, now: Any) -> Belegzeile:

@@ -6,13 +6,14 @@ from collections import defaultdict
 from typing import Any
 
 from kontobahn.db import Tx
+from kontobahn.ledger.books import verify_cash
 from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
-from kontobahn.ledger.books.cash import CHAIN_START, chain, decode_record
 from kontobahn.ledger.books.openings import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.ledger.books.posting import EB_TEXT, Satz
 from kontobahn.ledger.books.splitting import legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, client_of_mandant
 from kontobahn.ledger.books.store import years as years_of
+from kontobahn.ledger.books.verify_cash import compare
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import Item
 
@@ -128,40 +129,40 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
     twins = must.take_twins_out()
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
-        *_compare(
+        *compare(
             label,
             "trial balance",
             dict(must.periods),
             _stored(tx, mandant, "periods", "jahr, konto, periode", "soll, haben"),
         ),
-        *_compare(
+        *compare(
             label, "line of a trial balance", must.balances(), _stored(tx, mandant, "balances", "jahr, konto", "wire")
         ),
-        *_compare(label, "open item", must.items, _stored_items(tx, mandant, must)),
-        *_compare(
+        *compare(label, "open item", must.items, _stored_items(tx, mandant, must)),
+        *compare(
             label,
             "account with open items",
             must.open_accounts(),
             _stored(tx, mandant, "open_accounts", "konto", "saldo, wire"),
         ),
-        *_compare(
+        *compare(
             label,
             "person account in a year",
             dict(must.years),
             _stored(tx, mandant, "item_years", "konto, jahr", "eb, eb_text, bewegung"),
         ),
-        *_compare(
+        *compare(
             label, "movement", must.moves, _stored(tx, mandant, "item_moves", "belegdatum, booking, konto", "betrag")
         ),
-        *_compare(label, "opening", twins, _stored(tx, mandant, "openings", "konto, booking", "is_twin")),
-        *_compare(label, "carry-over", must.rests(), _stored(tx, mandant, "carry_rests", "jahr, konto", "rest")),
-        *_compare(
+        *compare(label, "opening", twins, _stored(tx, mandant, "openings", "konto, booking", "is_twin")),
+        *compare(label, "carry-over", must.rests(), _stored(tx, mandant, "carry_rests", "jahr, konto", "rest")),
+        *compare(
             label,
             "carried year",
             dict.fromkeys(must.carried, True),
             {jahr.start: True for jahr in years_of(tx, client) if jahr.has_eb},
         ),
-        *_cash_book_differences(tx, client, label),
+        *verify_cash.differences(tx, client, label),
     ]
 
 
@@ -187,57 +188,3 @@ def _stored_items(tx: Tx, mandant: int, must: Recomputed) -> dict[tuple[str, str
         else "wrong in is_open"
         for key, (soll, haben, is_open, datum, text, steuer) in stored.items()
     }
-
-
-def _compare(label: str, what: str, must: dict[Any, Any], have: dict[Any, Any]) -> list[str]:
-    must = {key: tuple(value) if isinstance(value, list) else value for key, value in must.items()}
-    return [
-        f"{label}: {what} {key} is {have.get(key)}, and the bookings say {must.get(key)}."
-        for key in sorted(set(must) | set(have), key=str)
-        if must.get(key) != have.get(key)
-    ]
-
-
-def _cash_book_differences(tx: Tx, client: Client, label: str) -> list[str]:
-    found = []
-    for name, konto, *end in tx.all(
-        "SELECT bezeichnung, konto, last_nummer, last_hash, saldo FROM books_cash_books WHERE mandant = ?",
-        client.mandant,
-    ):
-        found += [
-            f"{label}: cash book “{name}”{text}" for text in _entry_differences(tx, client, name, konto, tuple(end))
-        ]
-    return found
-
-
-def _entry_differences(tx: Tx, client: Client, name: str, konto: str, end: tuple[int, str, int]) -> list[str]:
-    """Checks that numbers have no gap, no entry was changed, each agrees with its booking, and each day with its entries."""
-    found: list[str] = []
-    previous, total, count = CHAIN_START, 0, 0
-    days: dict[str, int] = defaultdict(int)
-    for count, (nummer, datum, betrag, storno_von, record, stored, booked) in enumerate(
-        tx.all(
-            "SELECT e.nummer, e.datum, e.betrag, e.storno_von, e.record, e.hash,"
-            " (SELECT CASE WHEN b.soll = 1 THEN b.umsatz ELSE -b.umsatz END FROM books_bookings b"
-            " WHERE b.mandant = e.mandant AND b.id = e.booking AND b.konto = ? AND b.belegdatum = e.datum)"
-            " FROM books_cash_entries e WHERE e.mandant = ? AND e.kassenname = ? ORDER BY e.nummer",
-            konto, client.mandant, name,
-        ), 1,
-    ):  # fmt: skip
-        previous = chain(previous, record.encode())
-        if nummer != count or stored != previous:
-            return [*found, f", entry {nummer}: the chain is broken."]
-        total += betrag
-        days[datum] += betrag
-        recorded = decode_record(record)
-        chained = (recorded.nummer, recorded.datum, recorded.betrag, recorded.saldo, recorded.storno_von)
-        if (nummer, datum, betrag, total, storno_von) != chained:
-            found.append(f", entry {nummer}: it is not what was chained.")
-        if booked != betrag:
-            found.append(f", entry {nummer} is {betrag}, and its booking says {booked}.")
-    if (count, previous, total) != end:
-        found.append(" does not end with its last entry.")
-    stored_days: dict[str, int] = dict(
-        tx.all("SELECT datum, bewegung FROM books_cash_days WHERE mandant = ? AND kassenname = ?", client.mandant, name)
-    )
-    return found + _compare("", "day", dict(days), stored_days)
