@@ -68,6 +68,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Payment term": _BY_NAME["Zahlungsbedingung"],
     "Balance": _BY_NAME["Saldo"],
     "Trial balance row": _BY_NAME["SusaZeile"],
+    "VAT figures": _BY_NAME["Umsatzsteuer"],
+    "Profit and loss": _BY_NAME["Bwa"],
     "Account line": _BY_NAME["Kontozeile"],
     "Booking": _BY_NAME["Buchung"],
     "Open items": _BY_NAME["Opos"],

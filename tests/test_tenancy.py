@@ -217,6 +217,8 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-rewe-read/opos", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/permissions", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/susa", "connectionId"): Recipe(_year),
+    ("GET /v2/ledger-rewe-read/umsatzsteuer", "connectionId"): Recipe(_year),
+    ("GET /v2/ledger-rewe-read/bwa", "connectionId"): Recipe(_year),
     ("GET /v2/ledger-rewe-read/zahlungsbedingungen", "connectionId"): Recipe(_year),
     ("POST /v2/ledger-duo/kassenbuch-advanced", "connectionId"): Recipe(_books, body=_CASH_ENTRY),
     ("POST /v2/ledger-rewe/personenkonto", "connectionId"): Recipe(_books, body=_PERSON),

@@ -278,3 +278,15 @@ def test_the_doctor_sees_a_cent_that_differs(tmp_path: Path) -> None:
     found = kontobahn("doctor", "--books", data=tmp_path, expect=1).stdout
     assert "open item" in found
     assert "the chain is broken" in found
+
+
+def test_retax_has_nothing_to_do_where_books_were_split_by_the_rules_of_today(
+    tmp_path: Path, connection: str, settings: dict[str, Any]
+) -> None:
+    file = tmp_path / "EXTF_in.csv"
+    extf.write_buchungsstapel(file, HEADER, bookings())
+    answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
+    for more in ((), ("--apply",)):
+        assert answer("books", "retax", connection, "--year", "2024-01-01", *more, data=tmp_path, **settings) == []
+    told = kontobahn("books", "retax", connection, "--year", "2023-01-01", data=tmp_path, expect=1, **settings)
+    assert "no fiscal year that starts on 2023-01-01" in told.stderr + told.stdout

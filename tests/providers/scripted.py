@@ -22,6 +22,7 @@ from kontobahn.ledger.accounting import (
     SusaZeile,
     Zahlungsbedingung,
 )
+from kontobahn.ledger.auswertung import Bwa, BwaZeile, Umsatzsteuer, UmsatzsteuerZeile
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
@@ -116,6 +117,29 @@ class ScriptedBooks:
         await self._of_year("susa", jahr)
         rows = [_susa("12000000", -5), _susa("100100000", 5)]
         return [row for row in rows if kontonummer in (None, row.kontonummer)]
+
+    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
+        await self._of_year("umsatzsteuer", jahr)
+        line = UmsatzsteuerZeile(
+            buSchluessel="3", kontonummer=None, art="UMSATZSTEUER", prozent=19, bemessungsgrundlage=Decimal(100),
+            umsatzsteuer=Decimal(19), vorsteuer=Decimal(0), anzahl=1,
+        )  # fmt: skip
+        return Umsatzsteuer(
+            vonDatum=von or jahr, bisDatum=bis or jahr.replace(month=12, day=31), zeilen=[line], summeUmsatzsteuer=Decimal(19),
+            summeVorsteuer=Decimal(0), direktUmsatzsteuer=Decimal(0), direktVorsteuer=Decimal(0), bruttoGebucht=Decimal(0),
+            bruttoAnzahl=0,
+        )  # fmt: skip
+
+    async def bwa(self, jahr: date, bis_periode: int) -> Bwa:
+        await self._of_year("bwa", jahr)
+        values = [Decimal(5), *[Decimal(0)] * (bis_periode - 1)]
+        lines = [
+            BwaZeile(bezeichnung=name, istSumme=is_sum, perioden=values, kumuliert=Decimal(5))
+            for name, is_sum in (("Umsatzerlöse", False), ("Ergebnis", True))
+        ]
+        return Bwa(
+            geschaeftsjahrStartDatum=jahr, bisPeriode=bis_periode, zeilen=lines, nichtZugeordnet=[], ergebnis=Decimal(5)
+        )
 
     async def zahlungsbedingungen(self, jahr: date) -> list[Zahlungsbedingung]:
         await self._of_year("zahlungsbedingungen", jahr)

@@ -113,9 +113,9 @@ def test_pages_follow_each_other_without_gap_or_repeat(adapter: Adapter, name: s
     assert keys == sorted(set(keys))
 
 
-@pytest.mark.parametrize("name", ["konten", "buchungen", "susa", "zahlungsbedingungen"])
+@pytest.mark.parametrize("name", ["konten", "buchungen", "susa", "zahlungsbedingungen", "umsatzsteuer", "bwa"])
 def test_an_unknown_fiscal_year_is_not_found(adapter: Adapter, name: str) -> None:
-    arguments: dict[str, tuple[None, ...]] = {"susa": (None,), "zahlungsbedingungen": ()}
+    arguments: dict[str, tuple[int | None, ...]] = {"susa": (None,), "zahlungsbedingungen": (), "bwa": (12,)}
     with pytest.raises(NotFound):
         adapter.ask(getattr(adapter.books(), name)(UNKNOWN_YEAR, *arguments.get(name, (None, None))))
 
@@ -137,6 +137,23 @@ def test_a_trial_balance_agrees_with_itself(adapter: Adapter) -> None:
     assert sum((signed(row["saldo"]) for row in rows), Decimal(0)) == 0
     only = plain(adapter.ask(adapter.books().susa(YEAR, "100100000")))
     assert only == [row for row in rows if row["kontonummer"] == "100100000"]
+
+
+def test_a_profit_and_loss_agrees_with_itself_and_has_a_value_for_each_period(adapter: Adapter) -> None:
+    for periods in (1, 12, 14):
+        found = plain(adapter.ask(adapter.books().bwa(YEAR, periods)))
+        assert all(
+            len(row["perioden"]) == periods and sum(row["perioden"]) == row["kumuliert"] for row in found["zeilen"]
+        )
+        assert found["ergebnis"] == sum(row["kumuliert"] for row in found["zeilen"] if not row["istSumme"])
+        assert found["zeilen"][-1]["kumuliert"] == found["ergebnis"]
+
+
+def test_the_sums_of_vat_figures_are_those_of_their_lines(adapter: Adapter) -> None:
+    found = plain(adapter.ask(adapter.books().umsatzsteuer(YEAR, None, date(2026, 12, 31))))
+    for total, name in (("summeUmsatzsteuer", "umsatzsteuer"), ("summeVorsteuer", "vorsteuer")):
+        assert found[total] == sum(row[name] for row in found["zeilen"])
+    assert found["bisDatum"] == "2026-12-31"
 
 
 @pytest.mark.parametrize("mode", ["reconcile", "raw"])
@@ -210,6 +227,8 @@ YEAR_QUERY = {"geschaeftsjahrStartDatum": "2026-01-01"}
 READS: list[tuple[str, dict[str, str], int]] = [
     ("/v2/ledger-rewe-read/opos", {}, 5),
     ("/v2/ledger-rewe-read/susa", YEAR_QUERY, 1),
+    ("/v2/ledger-rewe-read/umsatzsteuer", YEAR_QUERY, 1),
+    ("/v2/ledger-rewe-read/bwa", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/konten", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/buchungen", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/zahlungsbedingungen", YEAR_QUERY, 1),

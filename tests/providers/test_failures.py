@@ -37,6 +37,8 @@ CALLS: list[tuple[str, dict[str, str], Any, str]] = [
     (KASSENBUCH, {}, entry(line(1)), "effect"),
     (PERSONENKONTO, {}, PERSON, "save_personenkonto"),
     (PERSONENKONTO, {}, PERSON, "effect"),
+    ("/v2/ledger-rewe-read/umsatzsteuer", YEAR, None, "umsatzsteuer"),
+    ("/v2/ledger-rewe-read/bwa", YEAR, None, "bwa"),
 ]
 OPOS = CALLS[0]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kontobahn import money
 from kontobahn.access import audit
 from kontobahn.cli.common import (
     DataOption,
@@ -20,7 +21,7 @@ from kontobahn.cli.common import (
 )  # fmt: skip
 from kontobahn.db import Tx
 from kontobahn.ledger import connections
-from kontobahn.ledger.books import cash, setup, store
+from kontobahn.ledger.books import cash, retaxing, setup, store
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator
 from kontobahn.ledger.errors import AREAS
@@ -250,6 +251,47 @@ def _reverse(tx: Tx, connection_id: str, client_id: str | None, cash_book: str, 
     made = cash.reverse_entry(tx, chosen, cash_book, number, reason)
     _record(tx, chosen, "reverse", cash_book=cash_book, number=number, by=made, reason=reason)
     return made
+
+
+@app.command("retax")
+def retax(
+    connection_id: ConnectionArgument,
+    year_start: Annotated[
+        str, typer.Option("--year", metavar="START", help="First day of the fiscal year, 2024-01-01.")
+    ],
+    apply: Annotated[bool, typer.Option("--apply", help="Book the difference instead of only showing it.")] = False,
+    client: ClientOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show which bookings today's rules of tax would split otherwise, by key or account; with --apply, correct them.
+
+    Bookings are never changed: each one is taken back by Generalumkehr and booked again, on its own day.
+    """
+    start = parse_day(year_start)
+    with installation(data) as here:
+        unit = here.db.write_now if apply else here.db.read_now
+        found = unit(_retax, connection_id, client, start, apply=apply)
+    rows = [
+        (
+            item.change.schluessel, item.change.konto, item.change.before, item.change.after, item.bookings,
+            money.from_minor(item.umsatzsteuer), money.from_minor(item.vorsteuer),
+        )
+        for item in found
+    ]  # fmt: skip
+    columns = ("buSchluessel", "konto", "vorher", "jetzt", "buchungen", "umsatzsteuer", "vorsteuer")
+    say_table(columns, rows, as_json=as_json, empty="Every booking is split as today's rules would split it.")
+    if found and not as_json:
+        print("Corrected." if apply else "Nothing was changed. --apply books the difference.")
+
+
+def _retax(tx: Tx, connection_id: str, client_id: str | None, start: date, *, apply: bool) -> list[retaxing.Difference]:
+    chosen = _client(tx, connection_id, client_id)
+    if not apply:
+        return retaxing.differences(tx, chosen, start)
+    found = retaxing.apply(tx, chosen, start)
+    _record(tx, chosen, "retax", year=start.isoformat(), bookings=sum(item.bookings for item in found))
+    return found
 
 
 def _record(tx: Tx, client: Client, action: str, **details: object) -> None:

@@ -1,6 +1,7 @@
 """The port: what an accounting provider must offer. The built-in books are one adapter of it; an external one is another.
 
-It speaks the contract's resources, which live with their nouns: `accounting.py`, `kassenbuch.py`, `personenkonto.py`, `opos.py`.
+It speaks the contract's resources, which live with their nouns: `accounting.py`, `auswertung.py`, `kassenbuch.py`,
+`personenkonto.py`, `opos.py`.
 A provider translates; it does not charge, serve or emit. It refuses by raising ProviderError with the status it was given.
 """
 
@@ -11,7 +12,7 @@ from datetime import date
 from typing import NamedTuple, Protocol, TypeVar
 
 from kontobahn.db import Tx
-from kontobahn.ledger import accounting, kassenbuch
+from kontobahn.ledger import accounting, auswertung, kassenbuch
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
@@ -51,6 +52,12 @@ class ClientBooks(Protocol):
     async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[accounting.Buchung]: ...
 
     async def susa(self, jahr: date, kontonummer: str | None) -> list[accounting.SusaZeile]: ...
+
+    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> auswertung.Umsatzsteuer:
+        """VAT figures of a fiscal year, or of days of it."""
+
+    async def bwa(self, jahr: date, bis_periode: int) -> auswertung.Bwa:
+        """Profit and loss of a fiscal year up to a period."""
 
     async def zahlungsbedingungen(self, jahr: date) -> list[accounting.Zahlungsbedingung]: ...
 

@@ -1,4 +1,6 @@
-"""The calls under /v2/ledger-rewe and /v2/ledger-rewe-read: person accounts, open items, trial balance, bookings, accounts."""
+"""The calls under /v2/ledger-rewe and /v2/ledger-rewe-read: person accounts, open items, trial balance, bookings,
+accounts, VAT figures, profit and loss.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,10 @@ from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, form
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
 from kontobahn.ledger import personenkonto
 from kontobahn.ledger.accounting import Buchung, Kontonummer, Kontozeile, SusaZeile, Zahlungsbedingung
+from kontobahn.ledger.auswertung import Bwa, Umsatzsteuer
 from kontobahn.ledger.connections import ERRORS, ClientQuery, Dropdown, open_books
 from kontobahn.ledger.opos import EbModus, Opos, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
@@ -162,3 +166,59 @@ async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
     async with call.charge() as charge, access.to("konten") as books:
         data = await books.konten(query.geschaeftsjahr_start_datum, query.from_id, query.limit)
     return KontenAntwort(data=data, platform=charge.platform)
+
+
+# --- What is reckoned from the bookings
+
+
+class UmsatzsteuerQuery(JahrQuery):
+    von_datum: Annotated[date, Meta(description="First day; that of the fiscal year when omitted.")] | None = field(
+        default=None, name="vonDatum"
+    )
+    bis_datum: Annotated[date, Meta(description="Last day; that of the fiscal year when omitted.")] | None = field(
+        default=None, name="bisDatum"
+    )
+
+
+class UmsatzsteuerAntwort(Answer):
+    data: Umsatzsteuer
+    platform: Platform
+
+
+@get("/v2/ledger-rewe-read/umsatzsteuer", cost=1, errors=ERRORS)
+async def get_umsatzsteuer(call: Call, query: UmsatzsteuerQuery) -> UmsatzsteuerAntwort:
+    """VAT figures of a fiscal year, or of days of it, by tax key and automatic account.
+
+    What an adviser checks before a return; it is not a return. What was booked gross, because its key or account was not known, is
+    listed too.
+    """
+    von, bis = query.von_datum, query.bis_datum
+    if von is not None and bis is not None and bis < von:
+        raise BadRequest("The query parameter `bisDatum` lies before `vonDatum`.", field="bisDatum")
+    access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
+    async with call.charge() as charge, access.to("buchungen") as books:
+        data = await books.umsatzsteuer(query.geschaeftsjahr_start_datum, von, bis)
+    return UmsatzsteuerAntwort(data=data, platform=charge.platform)
+
+
+class BwaQuery(JahrQuery):
+    bis_periode: Annotated[int, Meta(ge=1, le=14, description="Last period; 12 when omitted.")] = field(
+        default=12, name="bisPeriode"
+    )
+
+
+class BwaAntwort(Answer):
+    data: Bwa
+    platform: Platform
+
+
+@get("/v2/ledger-rewe-read/bwa", cost=1, errors=ERRORS)
+async def get_bwa(call: Call, query: BwaQuery) -> BwaAntwort:
+    """A simple profit and loss of a fiscal year, by period and cumulated.
+
+    By the numbers of the chart of accounts. Accounts that fit no line are listed, so the result is always that of all accounts.
+    """
+    access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
+    async with call.charge() as charge, access.to("susa") as books:
+        data = await books.bwa(query.geschaeftsjahr_start_datum, query.bis_periode)
+    return BwaAntwort(data=data, platform=charge.platform)

@@ -8,7 +8,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
 from kontobahn.ledger import accounting, kassenbuch
-from kontobahn.ledger.books import cash, persons, reading, receipts, store
+from kontobahn.ledger.auswertung import Bwa, Umsatzsteuer
+from kontobahn.ledger.books import bwa_reading, cash, figures, persons, reading, receipts, store
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.opos import Opos, OposSelection
@@ -55,6 +56,12 @@ class OpenBooks:
 
     async def susa(self, jahr: date, kontonummer: str | None) -> list[accounting.SusaZeile]:
         return await self._read("susa", reading.susa, jahr, kontonummer)
+
+    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
+        return await self._read("buchungen", figures.umsatzsteuer, jahr, von, bis)
+
+    async def bwa(self, jahr: date, bis_periode: int) -> Bwa:
+        return await self._read("susa", bwa_reading.bwa, jahr, bis_periode)
 
     async def zahlungsbedingungen(self, jahr: date) -> list[accounting.Zahlungsbedingung]:
         return await self._read("zahlungsbedingungen", reading.zahlungsbedingungen, jahr)

@@ -1,0 +1,146 @@
+"""What the rule of today would split otherwise than it was split, and its correction: taken back by Generalumkehr, booked again.
+
+A booking is never changed. One that was corrected, and the reversal that took it back, are left alone ever after.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+from kontobahn.ledger.books import posting
+from kontobahn.ledger.books.answers import EB_PERIOD
+from kontobahn.ledger.books.posting import CLOSING_PERIOD, Batch, Poster, Satz
+from kontobahn.ledger.books.splitting import Splitter, first_rule, legs_of
+from kontobahn.ledger.books.store import Client, FiscalYear, lock_years, year_of_start
+from kontobahn.ledger.kontierung import full
+from kontobahn.ledger.steuerschluessel import TAX_ACCOUNTS, without_reversal
+
+RETAX = "retax"
+_PAGE = 20_000
+_SATZ = ", ".join(f"b.{name}" for name in Satz._fields)
+
+
+class Change(NamedTuple):
+    """Bookings of one key, or of one account without a key, that were split one way and would be split another way now."""
+
+    schluessel: str
+    konto: str
+    before: str
+    after: str
+
+
+class Difference(NamedTuple):
+    change: Change
+    bookings: int
+    # In cents; output tax that is owed more, input tax that is claimed more.
+    umsatzsteuer: int
+    vorsteuer: int
+
+
+class _Found(NamedTuple):
+    booking: int
+    periode: int
+    is_cash: bool
+    satz: Satz
+    before: str
+    after: str
+
+
+def differences(tx: Tx, client: Client, jahr: date) -> list[Difference]:
+    """Returns what the rule of today would do otherwise in a fiscal year."""
+    return _summed(client, _changed(tx, client, year_of_start(tx, client, jahr)))
+
+
+def apply(tx: Tx, client: Client, jahr: date) -> list[Difference]:
+    """Corrects it, and returns what was corrected."""
+    lock_years(tx, client)
+    year = year_of_start(tx, client, jahr)
+    # Nothing is posted to the client's books from here to the commit, so what is found is all there is.
+    tx.run("UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ?", client.mandant)
+    found = list(_changed(tx, client, year))
+    by_batch: dict[tuple[bool, bool], list[_Found]] = defaultdict(list)
+    for item in found:
+        by_batch[item.periode == CLOSING_PERIOD, item.is_cash].append(item)
+    for (is_closing, is_cash), items in by_batch.items():
+        _correct(tx, client, _batch(tx, client, year, is_closing=is_closing, is_cash=is_cash), items)
+    return _summed(client, found)
+
+
+def _batch(tx: Tx, client: Client, year: FiscalYear, *, is_closing: bool, is_cash: bool) -> Batch:
+    batch = posting.open_batch(
+        tx, client, year, kind=RETAX, source="books retax", sha256=f"retax {new_id()}", is_closing=is_closing
+    )
+    # What counts as an opening balance must be what it was.
+    return batch._replace(is_cash=is_cash)
+
+
+def _correct(tx: Tx, client: Client, batch: Batch, items: list[_Found]) -> None:
+    poster = Poster(tx, client, batch)
+    settled: list[tuple[int, int, str]] = []
+    for item in items:
+        reversal = poster.add(_taken_back(item.satz), aufteilung=item.before)
+        poster.add(item.satz, aufteilung=item.after)
+        settled += [(client.mandant, booking, batch.id) for booking in (item.booking, reversal)]
+    poster.finish()
+    tx.many("INSERT INTO books_retaxed (mandant, booking, batch) VALUES (?, ?, ?)", settled)
+
+
+def _taken_back(satz: Satz) -> Satz:
+    """Returns the opposite of a booking; that of a Generalumkehr is an ordinary booking, by its key too."""
+    key = without_reversal(satz.bu_schluessel) if satz.generalumkehr else satz.bu_schluessel
+    return satz._replace(soll=not satz.soll, generalumkehr=not satz.generalumkehr, bu_schluessel=key)
+
+
+def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
+    splitter = Splitter(tx, client.mandant, client.rahmen)
+    after = 0
+    while rows := tx.all(
+        f"SELECT b.id, b.periode, t.kind, b.aufteilung, {_SATZ} FROM books_bookings b"
+        " JOIN books_batches t ON t.mandant = b.mandant AND t.id = b.batch"
+        f" WHERE b.mandant = ? AND b.jahr = ? AND b.id > ? AND b.periode <> {EB_PERIOD} AND NOT EXISTS"
+        " (SELECT 1 FROM books_retaxed r WHERE r.mandant = b.mandant AND r.booking = b.id) ORDER BY b.id LIMIT ?",
+        client.mandant, year.start, after, _PAGE,
+    ):  # fmt: skip
+        for booking, periode, kind, stored, *values in rows:
+            satz = Satz._make(values)
+            satz = satz._replace(soll=bool(satz.soll), generalumkehr=bool(satz.generalumkehr))
+            before = stored or first_rule(client.rahmen, satz)
+            now = splitter.split(satz, {}).text
+            if now != before and _legs(client, satz, now) != _legs(client, satz, before):
+                yield _Found(booking, periode, kind == posting.CASH, satz, before, now)
+        after = rows[-1][0]
+
+
+def _legs(client: Client, satz: Satz, text: str) -> dict[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    for konto, betrag in legs_of(client.rahmen, satz, text):
+        found[konto] += betrag
+    return found
+
+
+def _summed(client: Client, found: Iterator[_Found] | list[_Found]) -> list[Difference]:
+    accounts = TAX_ACCOUNTS[client.kontenrahmen].values()
+    output = {full(item.umsatzsteuer) for item in accounts if item.umsatzsteuer}
+    given = {full(item.vorsteuer) for item in accounts if item.vorsteuer}
+    sums: dict[Change, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for item in found:
+        values = sums[_change(item)]
+        values[0] += 1
+        before, after = (_legs(client, item.satz, text) for text in (item.before, item.after))
+        for konto in {*before, *after}:
+            moved = after.get(konto, 0) - before.get(konto, 0)
+            values[1] -= moved if konto in output else 0
+            values[2] += moved if konto in given else 0
+    return [Difference(change, *values) for change, values in sorted(sums.items())]
+
+
+def _change(item: _Found) -> Change:
+    key = without_reversal(item.satz.bu_schluessel)
+    side = (item.after if item.after[-1:] in ("k", "g") else item.before)[-1:]
+    konto = item.satz.konto if side == "k" else item.satz.gegenkonto
+    return Change(key, "" if key else konto, item.before, item.after)

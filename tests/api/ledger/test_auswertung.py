@@ -1,0 +1,142 @@
+"""VAT figures by tax key, and the profit and loss: to the cent what the accounts say, whatever was booked."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from kontobahn.ledger.bwa import is_profit_and_loss
+from kontobahn.ledger.kontierung import full
+from kontobahn.ledger.steuerschluessel import TAX_ACCOUNTS
+from tests.harness import Service
+from tests.ledger_builder import Books, refusal
+
+UST, BWA, SUSA = (f"/v2/ledger-rewe-read/{name}" for name in ("umsatzsteuer", "bwa", "susa"))
+YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service, service.organization(), years=("2020-01-01", "2026-01-01"))
+
+
+def lines(found: dict[str, Any]) -> dict[tuple[str | None, str], tuple[Any, ...]]:
+    """Key or account and kind → rate, base, output tax, input tax, number."""
+    names = ("prozent", "bemessungsgrundlage", "umsatzsteuer", "vorsteuer", "anzahl")
+    return {
+        (row["buSchluessel"] or row["kontonummer"], row["art"]): tuple(row[name] for name in names) for row in found["zeilen"]
+    }  # fmt: skip
+
+
+LEDGER = """
+    2026-01-01 S 10010 9008 500,00 EB
+    2026-01-10 S 10010 8400 119,00 RE-1
+    2026-01-11 S 10010 8400 0,04 RE-2
+    2026-01-12 H 10010 8400 59,50 RE-1 bu=20 gu=1
+    2026-02-01 S 4930 70001 26,87 ER-1 bu=9
+    2026-02-02 H 4930 70001 11,90 ER-1 bu=29 gu=1
+    2026-02-03 H 70002 3425 1000,00 ER-2
+    2026-02-04 H 70002 4930 200,00 ER-3 bu=94
+    2026-02-05 S 10020 8125 300,00 RE-3
+    2026-03-01 S 1200 10010 48,31 RE-1 skonto=1,19
+    2026-03-02 S 70001 1200 14,67 ER-1 skonto=0,30
+    2026-03-03 S 10030 2700 777,00 RE-7 bu=777
+    2026-03-04 S 10030 8410 88,00 RE-8
+    2026-03-05 S 1576 1200 50,00 EUST
+"""
+
+
+def test_figures_stand_by_key_and_by_automatic_account(books: Books) -> None:
+    books.post(LEDGER)
+    found = books.read(UST, **YEAR)
+    assert lines(found) == {
+        ("84000000", "UMSATZSTEUER"): (19, 50.03, 9.51, 0, 3),
+        ("9", "VORSTEUER"): (19, 12.58, 0, 2.39, 2),
+        ("34250000", "INNERGEMEINSCHAFTLICHER_ERWERB"): (19, 1000, 190, 190, 1),
+        ("94", "LEISTUNGSEMPFAENGER"): (19, 200, 38, 38, 1),
+        ("81250000", "STEUERFREI"): (0, 300, 0, 0, 1),
+        (None, "SKONTO"): (19, -1.25, -0.19, -0.05, 2),
+        ("777", "BRUTTO"): (0, 777, 0, 0, 1),
+        ("84100000", "BRUTTO"): (0, 88, 0, 0, 1),
+    }
+    assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (237.32, 230.34)
+    assert (found["direktUmsatzsteuer"], found["direktVorsteuer"]) == (0, 50)
+    assert (found["bruttoGebucht"], found["bruttoAnzahl"]) == (865, 2)
+    assert (found["vonDatum"], found["bisDatum"]) == ("2026-01-01", "2026-12-31")
+
+
+def test_figures_of_some_days_only(books: Books) -> None:
+    books.post(LEDGER)
+    january = lines(books.read(UST, **YEAR, vonDatum="2026-01-11", bisDatum="2026-01-31"))
+    assert january == {("84000000", "UMSATZSTEUER"): (19, -49.97, -9.49, 0, 2)}
+    assert len(lines(books.read(UST, **YEAR, vonDatum="2026-03-01"))) == 3
+    assert lines(books.read(UST, geschaeftsjahrStartDatum="2020-01-01")) == {}
+    refusal(books.get(UST, **YEAR, vonDatum="2026-02-01", bisDatum="2026-01-31"), 400, "bisDatum")
+    refusal(books.get(UST, geschaeftsjahrStartDatum="2019-01-01"), 404)
+    refusal(books.get(BWA, geschaeftsjahrStartDatum="2019-01-01"), 404)
+    refusal(books.get(BWA, **YEAR, bisPeriode="15"), 400, "bisPeriode")
+
+
+def test_a_profit_and_loss_by_line_and_period(books: Books) -> None:
+    books.post(LEDGER)
+    books.post("2026-02-10 S 4100 1200 400,00 L\n2026-02-11 S 4210 1200 100,00 M\n2026-02-12 S 4444 1200 7,00 X")
+    found = books.read(BWA, **YEAR, bisPeriode="3")
+    by_name = {row["bezeichnung"]: row for row in found["zeilen"]}
+    assert by_name["Umsatzerlöse"]["perioden"] == [50.03, 300, 87]
+    assert by_name["Material, Wareneinkauf, Fremdleistungen"]["kumuliert"] == -999.75
+    assert by_name["Rohertrag"]["kumuliert"] == -562.72
+    assert by_name["Personalkosten"]["perioden"] == [0, -400, 0]
+    assert by_name["Raumkosten"]["kumuliert"] == -100
+    assert by_name["Sonstiger neutraler Ertrag"]["perioden"] == [0, 0, 777]
+    assert by_name["Nicht zugeordnet"]["kumuliert"] == -7
+    assert found["nichtZugeordnet"] == [{"kontonummer": "44440000", "kontobeschriftung": "", "kumuliert": -7}]
+    assert by_name["Vorläufiges Ergebnis"]["kumuliert"] == found["ergebnis"] == -505.3
+    assert books.read(BWA, **YEAR, bisPeriode="1")["ergebnis"] == 50.03
+
+
+@pytest.mark.parametrize("skr", ["SKR03", "SKR04"])
+def test_figures_and_result_are_what_the_accounts_say_whatever_was_booked(service: Service, skr: str) -> None:
+    books = Books(service, service.organization(), skr=skr, years=("2020-01-01", "2026-01-01"))
+    chance = random.Random(skr)
+    for _ in range(6):
+        books.post("\n".join(any_booking(chance, books) for _ in range(60)))
+    for year in ("2020-01-01", "2026-01-01"):
+        accounts = balances(books, year)
+        found = books.read(UST, geschaeftsjahrStartDatum=year)
+        given, output = (
+            sum(accounts.get(full(konto), 0) for konto in {getattr(item, side) for item in TAX_ACCOUNTS[skr].values()} - {""})
+            for side in ("vorsteuer", "umsatzsteuer")
+        )  # fmt: skip
+        assert cents(found["summeUmsatzsteuer"]) + cents(found["direktUmsatzsteuer"]) == -output
+        assert cents(found["summeVorsteuer"]) + cents(found["direktVorsteuer"]) == given
+        assert found["zeilen"]
+        result = -sum(amount for konto, amount in accounts.items() if is_profit_and_loss(skr, konto))
+        assert cents(books.read(BWA, geschaeftsjahrStartDatum=year, bisPeriode="14")["ergebnis"]) == result
+
+
+def any_booking(chance: random.Random, books: Books) -> str:
+    numbers = [konto for konto in books.client.rahmen.beschriftungen if konto[0] != "9"]
+    taxes = {konto for item in TAX_ACCOUNTS[books.client.kontenrahmen].values() for konto in item}
+    persons = ["10010", "10020", "70001", "70002"]
+    key = chance.choice(["", "", "", "2", "3", "8", "9", "13", "19", "29", "69", "94", "34", "40", "20", "777", "506"])
+    other = chance.choice(persons + numbers if key else persons)
+    konto = chance.choice([number for number in numbers if not key or number not in taxes])
+    day = chance.choice(["2020-03-03", "2020-08-08", "2026-02-02", "2026-11-11"])
+    skonto = f" skonto={chance.randrange(1, 999) / 100:.2f}".replace(".", ",") if chance.random() < 0.2 else ""
+    if konto == other or (key and other in taxes):
+        other = "10010"
+    betrag = f"{chance.randrange(1, 99999) / 100:.2f}".replace(".", ",")
+    pair = [konto, other] if chance.random() < 0.5 else [other, konto]
+    return f"{day} {chance.choice('SH')} {pair[0]} {pair[1]} {betrag} RE-{chance.randrange(9)} bu={key}{skonto}"
+
+
+def balances(books: Books, year: str) -> dict[str, int]:
+    rows = books.read(SUSA, geschaeftsjahrStartDatum=year)
+    return {row["kontonummer"]: cents(row["umsatzSoll"]) - cents(row["umsatzHaben"]) for row in rows}
+
+
+def cents(value: Any) -> int:
+    return int(Decimal(str(value)) * 100)

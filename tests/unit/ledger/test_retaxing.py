@@ -1,0 +1,131 @@
+"""`kontobahn books retax`: what was learned about tax reaches old bookings only on request, and only by other bookings."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from kontobahn.ledger import steuerschluessel
+from kontobahn.ledger.books import retaxing, verify
+from kontobahn.ledger.books.retaxing import Change, Difference
+from tests.harness import Service
+from tests.ledger_builder import KASSENBUCH, Books, entry, line
+
+YEAR = date(2026, 1, 1)
+LEDGER = """
+    2026-02-01 S 10010 2700 119,00 RE-1 bu=777
+    2026-02-02 S 10010 2700 238,00 RE-2 bu=777
+    2026-02-03 H 10010 2700 119,00 RE-1 bu=777 gu=1
+    2026-02-04 S 10010 8400 119,00 RE-3
+    2026-02-05 H 70001 4930 100,00 ER-1 bu=888
+"""
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    books = Books(service, service.organization())
+    books.post(LEDGER)
+    books.post("2026-12-31 S 10010 2700 11,90 RE-9 bu=777", is_closing=True)
+    assert books.send(KASSENBUCH, entry(line(59.5, "2700", steuersatz={"buSchluessel": "777"}))).status_code == 201
+    return books
+
+
+@pytest.fixture
+def learned(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that were not known when the books were written."""
+    monkeypatch.setitem(steuerschluessel._KEYS, "777", ("U", "voll"))
+    monkeypatch.setitem(steuerschluessel._KEYS, "888", ("R", "voll"))
+
+
+FOUND = [
+    Difference(Change("777", "", "!", "U19g"), 5, 3800 + 190 + 950, 0),
+    Difference(Change("888", "", "!", "R19g"), 1, 1900, 1900),
+]
+
+
+def balances(books: Books) -> dict[str, tuple[Any, ...]]:
+    """Account → balance, debit and credit turnover."""
+    rows = books.read("/v2/ledger-rewe-read/susa", geschaeftsjahrStartDatum="2026-01-01")
+    return {
+        row["kontonummer"]: (
+            Decimal(str(row["saldo"]["betrag"])) * (1 if row["saldo"]["sollHabenKennzeichen"] == "SOLL" else -1),
+            row["umsatzSoll"],
+            row["umsatzHaben"],
+        )
+        for row in rows
+    }
+
+
+@pytest.mark.usefixtures("learned")
+def test_it_shows_what_today_s_rule_would_split_otherwise_and_changes_nothing(books: Books) -> None:
+    with books.unchanged():
+        assert books.service.db.read_now(retaxing.differences, books.client, YEAR) == FOUND
+
+
+def test_nothing_is_found_where_nothing_was_learned(books: Books) -> None:
+    with books.unchanged():
+        assert books.service.db.write_now(retaxing.apply, books.client, YEAR) == []
+
+
+@pytest.mark.usefixtures("learned")
+def test_it_is_corrected_by_other_bookings_once(books: Books) -> None:
+    db, mandant = books.service.db, books.client.mandant
+    before = balances(books)
+    bookings = books.rows("SELECT * FROM books_bookings ORDER BY id")
+    items = books.read("/v2/ledger-rewe-read/opos")
+    assert db.write_now(retaxing.apply, books.client, YEAR) == FOUND
+    assert books.rows("SELECT * FROM books_bookings WHERE id <= 7 ORDER BY id") == bookings
+    after = balances(books)
+    # Turnover too is as if it had been split so from the beginning: 238 + 11.90 + 59.50 gross, and 119 there and back.
+    assert after["27000000"] == (Decimal("-260.00"), 0, 260)
+    assert after["17760000"] == (Decimal("-68.40"), 0, 68.4)
+    assert after["17870000"] == (Decimal(-19), 0, 19)
+    assert after["15770000"] == (Decimal(19), 19, 0)
+    # Persons, money and everything else stay where they were, and so do the open items.
+    changed = {"27000000", "17760000", "17870000", "15770000"}
+    assert {konto: row for konto, row in after.items() if konto not in changed} == {
+        konto: row for konto, row in before.items() if konto not in changed
+    }
+    assert books.read("/v2/ledger-rewe-read/opos") == items
+    assert db.read_now(verify.find_differences, mandant) == []
+    # Each in the period it was in, the closing entry in 13.
+    assert dict(books.rows("SELECT periode, COUNT(*) FROM books_bookings WHERE id > 7 GROUP BY periode")) == {
+        2: 8,
+        3: 2,
+        13: 2,
+    }
+    with books.unchanged():
+        assert db.write_now(retaxing.apply, books.client, YEAR) == []
+
+
+@pytest.mark.usefixtures("learned")
+def test_figures_of_tax_are_those_of_the_corrected_bookings(books: Books) -> None:
+    def figures() -> Any:
+        return books.read("/v2/ledger-rewe-read/umsatzsteuer", geschaeftsjahrStartDatum="2026-01-01")
+
+    assert figures()["summeUmsatzsteuer"] == 19
+    books.service.db.write_now(retaxing.apply, books.client, YEAR)
+    found = figures()
+    assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (19 + 49.4 + 19, 19)
+    assert found["bruttoGebucht"] == 0
+
+
+def test_bookings_of_the_first_rule_can_be_corrected_to_the_rule_of_today(books: Books) -> None:
+    """3425 was no automatic account then."""
+    books.post("2026-02-06 H 70001 3425 1000,00 ER-2 bu=40")
+    is_sqlite = books.service.db.engine.name == "sqlite"
+
+    def as_before(tx: Any) -> None:
+        for name in ("_no_update", "_no_delete") if is_sqlite else ("_append_only",):
+            tx.run(f"DROP TRIGGER books_bookings{name}" + ("" if is_sqlite else " ON books_bookings"))
+        tx.run("UPDATE books_bookings SET aufteilung = '', bu_schluessel = '' WHERE belegfeld1 = 'ER-2'")
+
+    books.service.db.write_now(as_before)
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    found = books.service.db.write_now(retaxing.apply, books.client, YEAR)
+    assert found == [Difference(Change("", "34250000", "-", "E19g"), 1, 19000, 19000)]
+    assert balances(books)["17740000"][0] == -190
+    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
