@@ -7,10 +7,12 @@ Pure, and linear in the length of the text. The caller keeps the raw text; what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
+
+from kontobahn.formats.line_breaks import TAGS as _FOUR_LETTERS
+from kontobahn.formats.line_breaks import join_lines
 
 
 class Purpose(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,25 +49,9 @@ class Purpose(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _CONTRACT = Purpose.__struct_fields__[:11]
-_FOUR_LETTERS = frozenset((
-    "IBAN", "EREF", "KREF", "MREF", "CRED", "DEBT", "COAM", "OAMT", "SVWZ", "ABWA", "ABWE", "PURP", "MDAT", "SQTP", "ORCR",
-    "ORMR", "DDAT", "BREF", "RREF",
-))  # fmt: skip
-# Lines of these lengths were wrapped by a form (MT940 27, DTA 35, :86: 65, SEPA 70 and 140), perhaps in the middle of a word.
-_WIDTHS = frozenset((27, 35, 65, 70, 140))
 # Shorter than the 22 characters of a German IBAN; without them, text that follows would be read as part of the IBAN.
 _SHORT_IBANS = {"NO": 15, "BE": 16, "DK": 18, "FI": 18, "NL": 18, "SI": 19, "AT": 20, "EE": 20, "LT": 20, "LU": 20,
                 "CH": 21, "HR": 21, "LI": 21, "LV": 21}  # fmt: skip
-
-
-def join_lines(lines: Iterable[str]) -> str:
-    """Joins lines into one text, with a blank unless the line before was wrapped at a form's width."""
-    joined: list[str] = []
-    for line in lines:
-        if joined and len(joined[-1]) not in _WIDTHS and not joined[-1].endswith(" "):
-            joined.append(" ")
-        joined.append(line)
-    return "".join(joined)
 
 
 def provided(value: str | None) -> str | None:
@@ -74,6 +60,12 @@ def provided(value: str | None) -> str | None:
     if not value or (len(value) < 24 and value.upper().replace(" ", "") == "NOTPROVIDED"):
         return None
     return value
+
+
+def reference(value: str | None) -> str | None:
+    """Returns an end-to-end id or the like, or None if it only says that there is none."""
+    value = provided(value)
+    return None if value is not None and len(value) < 12 and value.upper().replace(" ", "") == "NONREF" else value
 
 
 def parse(description: str) -> Purpose:
@@ -85,16 +77,15 @@ def parse(description: str) -> Purpose:
     found = _Found().add(text, marks)
     before = text[: marks[0][0]]
     tagged = found.fields[_SVWZ] or before
-    # '+' wins over ':', so only tags that were not found with '+' are looked for.
+    # Some banks write a second list, with colons, behind the text. '+' wins: what a tag says again is left over.
     colons = _colon_marks(tagged) if ":" in tagged else []
-    colons = [mark for mark in colons if found.fields[_POSITIONS[mark[2]]] is None]
     if colons:
-        found.add(tagged, colons)
         rest = tagged[: colons[0][0]]
         if found.fields[_SVWZ]:
             found.fields[_SVWZ] = provided(rest)
         else:
             before = rest
+        found.add(tagged, colons)
     return found.purpose(before)
 
 
@@ -135,12 +126,46 @@ def _colon_marks(text: str) -> list[_Mark]:
     marks = []
     colon = text.find(":")
     while colon >= 0:
-        for letters in (4, 3):
-            word = text[max(0, colon - letters) : colon].upper()
-            if _is_tag(word) and not _word_before(text, colon - letters):
-                marks.append((colon - letters, colon + 1, word))
+        found = _tag_before_colon(text, colon)
+        if found is not None:
+            marks.append((found[0], colon + 1, found[1]))
         colon = text.find(":", colon + 1)
-    return marks
+    return _with_spelled_out(text, marks) if _SPELLED_OUT_MARK in text else marks
+
+
+def _tag_before_colon(text: str, colon: int) -> tuple[int, str] | None:
+    for letters in (4, 3):
+        start = colon - letters
+        if start < 0:
+            continue
+        word = text[start:colon]
+        # A tag in capitals needs no blank before it: `MaiEREF: 5`.
+        if _is_tag(upper := word.upper()) and not (
+            _letter_before(text, start) and text[start - 1].isupper() if word == upper else _word_before(text, start)
+        ):
+            return start, upper
+    # Split by a line break that became a blank: `ER EF: 5`, `IBAN : DE…`.
+    for letters in (5, 4):
+        start = colon - letters
+        word = text[max(start, 0) : colon]
+        torn = start >= 0 and word.count(" ") == 1 and word[0] != " " and not _word_before(text, start)
+        if torn and _is_tag(whole := word.replace(" ", "")):
+            return start, whole
+    return None
+
+
+def _with_spelled_out(text: str, marks: list[_Mark]) -> list[_Mark]:
+    """Adds the names that some private banks spell out; they only count together with the end-to-end reference."""
+    for found in _SPELLED_OUT.finditer(text):
+        tag = "EREF" if found["eref"] else "MREF" if found["mref"] else "CRED"
+        marks.append((found.start(), found.end(), tag))
+    return sorted(marks)
+
+
+_SPELLED_OUT_MARK = "End-to-End-Ref"
+_SPELLED_OUT = re.compile(
+    r"(?P<eref>End-to-End-Ref\.? ?:)|(?P<mref>(?:CORE / |B2B / )?Mandatsref\.? ?:)|Gl(?:ä|ae)ubiger-ID ?:"
+)
 
 
 def _is_tag(word: str) -> bool:
@@ -173,15 +198,26 @@ class _Found:
             before = fields[position]
             if before is not None:
                 # The first wins, unless it was empty.
-                if (again := value.strip()) and again != before:
-                    self.left_over.append(text[start:end] + again)
+                if (again := value.strip()) and _bare(again) != _bare(before):
+                    self.left_over.append(text[start:end] + (" " if text[end - 1] == ":" else "") + again)
                 continue
             if tag == "IBAN":
                 value = self._cut(value, _iban_length(value), _IBAN)
             elif tag == "BIC":
                 value = self._cut(value, 8, _BIC)
-            fields[position] = provided(value)
+            elif tag == "CRED" and " " in value.strip():
+                value = self._cut_creditor_id(value)
+            fields[position] = reference(value) if tag in _REFERENCES else provided(value)
         return self
+
+    def _cut_creditor_id(self, value: str) -> str:
+        """Returns a German creditor id without what follows it; any other value as it is."""
+        found = _GERMAN_CREDITOR.match(value)
+        if found is None:
+            return value
+        if rest := value[found.end() :].strip():
+            self.left_over.append(rest)
+        return found[0].replace(" ", "")
 
     def _cut(self, value: str, length: int, shape: re.Pattern[str]) -> str:
         """Returns an IBAN or BIC without its blanks. It ends at the first blank after `length` characters."""
@@ -218,12 +254,18 @@ class _Found:
 
 _IBAN = re.compile(r"[A-Za-z]{2}\d{2}[A-Za-z0-9]{8,30}", re.ASCII)
 _BIC = re.compile(r"[A-Za-z0-9]{8}(?:[A-Za-z0-9]{3})?", re.ASCII)
+_GERMAN_CREDITOR = re.compile(r"\s*D ?E(?: ?\d){2}(?: ?[A-Z0-9]){3}(?: ?\d){11}(?!\w)", re.ASCII)
+_REFERENCES = frozenset(("EREF", "KREF", "MREF"))
 _POSITIONS = {
     tag: Purpose.__struct_fields__.index("end_to_end_id" if tag == "EREF" else tag.lower())
     for tag in (*_FOUR_LETTERS, "BIC")
 }
 _SVWZ = _POSITIONS["SVWZ"]
 _ADDITIONAL = Purpose.__struct_fields__.index("additional")
+
+
+def _bare(value: str) -> str:
+    return value.replace(" ", "")
 
 
 def _iban_length(value: str) -> int:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from kontobahn.formats.purpose import Purpose, join_lines, parse
+from kontobahn.formats.line_breaks import join_lines
+from kontobahn.formats.purpose import Purpose, parse
 
 IBAN = "DE89370400440532013000"
 
@@ -40,7 +41,7 @@ CASES: dict[str, dict[str, str]] = {
         "svwz": "Text", "iban": IBAN, "bic": "COBADEFFXXX", "abwa": "Anna",
     },
     "SVWZ+Miete KREF: 6": {"svwz": "Miete", "kref": "6"},
-    "SVWZ+Miete EREF: 5 EREF+7": {"svwz": "Miete EREF: 5", "end_to_end_id": "7"},
+    "SVWZ+Miete EREF: 5 EREF+7": {"svwz": "Miete", "end_to_end_id": "7", "additional": "EREF: 5"},
     "SVWZ+C+A Mode, SVWZ+zweiter": {"svwz": "C+A Mode,", "additional": "SVWZ+zweiter"},
     "EREF+A SVWZ+x EREF+A": {"end_to_end_id": "A", "svwz": "x"},
     "EREF+ SVWZ+x EREF+B": {"end_to_end_id": "B", "svwz": "x"},

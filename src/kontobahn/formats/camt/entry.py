@@ -9,7 +9,8 @@ from functools import lru_cache
 from lxml import etree
 
 from kontobahn.formats.camt.paths import NO_DETAILS, DetailFields, EntryFields, FieldReader
-from kontobahn.formats.purpose import Purpose, join_lines, parse, provided
+from kontobahn.formats.line_breaks import join_lines
+from kontobahn.formats.purpose import Purpose, parse, provided, reference
 from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import (
     NOBODY,
@@ -220,8 +221,8 @@ def _purpose(description: str, details: DetailFields, original: Amount | None, c
     code, end_to_end_id = details.purpose_code, details.end_to_end_id
     return Purpose(
         cred=(creditor_id and _creditor_id(creditor_id)) or text.cred,
-        mref=(mandate and provided(mandate)) or text.mref,
-        kref=(instruction_id and provided(instruction_id)) or text.kref,
+        mref=(mandate and reference(mandate)) or text.mref,
+        kref=(instruction_id and reference(instruction_id)) or text.kref,
         debt=(debtor_id and provided(debtor_id)) or text.debt,
         svwz=svwz,
         abwa=(by and provided(by)) or text.abwa,
@@ -230,7 +231,7 @@ def _purpose(description: str, details: DetailFields, original: Amount | None, c
         oamt=(original and _amount(original)) or text.oamt,
         coam=(charges and _amount(charges)) or text.coam,
         purp=(code and provided(code)) or text.purp,
-        end_to_end_id=(end_to_end_id and provided(end_to_end_id)) or text.end_to_end_id,
+        end_to_end_id=(end_to_end_id and reference(end_to_end_id)) or text.end_to_end_id,
         iban=text.iban,
         mdat=text.mdat,
         sqtp=text.sqtp,

@@ -7,16 +7,24 @@ cannot be one at its position is treated as text, so nothing is lost.
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
-from kontobahn.formats.purpose import Purpose, join_lines, parse, provided
+from kontobahn.formats.line_breaks import SUB_FIELD, join_lines
+from kontobahn.formats.mt940 import slashes
+from kontobahn.formats.purpose import Purpose, parse, provided
 from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import NOBODY, Amount, Entry, Party, StatementError, Status
 
+# SWIFT's transaction codes, to tell a stray letter before the code from its first one.
+_KNOWN_CODES = (
+    "BNK|BOE|BRF|CAR|CAS|CHG|CHK|CLR|CM[INPSTZ]|COL|COM|CPN|DCR|DDT|DIS|DIV|EQA|EXT|FEX|INT|LBX|LDP|MAR|MAT|MGT|MSC|NWI|ODC"
+    "|OPT|PCH|POP|PRN|REC|RED|RIG|RTI|SAL|SEC|SLE|STO|STP|SUB|SWP|TAX|TCK|TCM|TRA|TRF|TRN|UWC|VDA|WAR"
+)
 _LINE = re.compile(
-    r"(?P<value>\d{6})(?P<booked>\d{4})?(?P<mark>E?R?[CD])(?P<funds>[A-Z])?(?P<amount>\d{1,15}(?:,\d*)?)"
-    r"(?:(?P<code>[NFS][A-Z0-9]{3})(?P<rest>.*))?",
+    r"(?P<value>\d{6})(?P<booked>\d{4})?\s?(?P<mark>E?R?[CD])(?P<funds>[A-Z])?\s?(?P<amount>\d{1,15}(?:[,.]\d*)?|,\d+)"
+    rf"(?:\s*(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?(?P<code>[A-Z][A-Z0-9]{{2}}[A-Z0-9 ])(?P<rest>.*))?\s*",
     re.ASCII,
 )
 _STRUCTURED = re.compile(r"(\d{3})([^\w\s])(?=\d\d)", re.ASCII)
@@ -27,11 +35,16 @@ _BIC = re.compile(r"[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?", re.ASCII)
 _BANK = re.compile(r"\s*(?:[A-Z0-9]{8}|[A-Z0-9]{11}|)\s*", re.ASCII)
 _ACCOUNT = re.compile(r"[A-Z0-9 /.-]{0,40}", re.ASCII)
 _PURPOSE_CODES = frozenset((*range(20, 30), *range(60, 70)))
+_FURTHER_CODES = frozenset((35, 36, 37, 70, 71))
+_RETURNS = frozenset(("108", "109", "159", "181", "182", "183", "184", "185"))
+_RETURN_REASON = re.compile(r"9\d\d", re.ASCII)
+_SHORT_LINE = 55  # the form has 65 columns, or 61 beside the tag
+_TORN = re.compile(r"[^\w\s]\d?$")  # the line may end within the mark of a sub-field
 _CODES = _PURPOSE_CODES | {0, 10, *range(30, 39), 70, 71}
 
 
 class Line(NamedTuple):
-    """The statement line."""
+    """The statement line. `shifted` says which of its days do not exist and were read as the last of their month."""
 
     amount_minor: int
     value_date: date
@@ -43,6 +56,7 @@ class Line(NamedTuple):
     original_amount: Amount | None
     charges: Amount | None
     further: str | None = None
+    shifted: tuple[str, ...] = ()
 
 
 def read_line(text: str) -> Line:
@@ -51,41 +65,56 @@ def read_line(text: str) -> Line:
     found = _LINE.fullmatch(first.strip())
     if found is None:
         raise StatementError(f"The statement line (:61:) cannot be read: {first[:80]!r}.")
-    value = short_day(found["value"])
+    shifted: list[str] = []
+    value = short_day(found["value"], shifted)
     mark = found["mark"].lstrip("E")
     own, _, bank = (found["rest"] or "").partition("//")
     amounts = {kind: Amount(values.minor(amount), currency) for kind, currency, amount in _FURTHER.findall(further)}
     return Line(
         values.minor(found["amount"]) * (1 if mark in {"C", "RD"} else -1),
         value,
-        _near(found["booked"], value) if found["booked"] else value,
+        _near(found["booked"], value, shifted) if found["booked"] else value,
         mark.startswith("R"),
-        found["code"],
+        found["code"] and found["code"].rstrip(),
         None if own.strip() in _NO_REFERENCE else own.strip(),
-        bank.strip() or None,
+        None if bank.strip() in _NO_REFERENCE else bank.strip(),
         amounts.get("OCMT"),
         amounts.get("CHGS"),
         None if amounts else further.strip() or None,
+        tuple(shifted),
     )
 
 
-def short_day(text: str) -> date:
-    """Reads YYMMDD. No statement is older than 1980."""
+def short_day(text: str, shifted: list[str] | None = None) -> date:
+    """Reads YYMMDD. No statement is older than 1980.
+
+    Interest is reckoned with months of thirty days, so a value date may be 30 February: if `shifted` is given, that is read as
+    the last day of the month, and added to it.
+    """
     year = int(text[:2])
+    day = _day(year + (1900 if year >= 80 else 2000), text[2:], shifted)
+    if day is None:
+        raise StatementError(f"{text} is not a date of the form YYMMDD.")
+    return day
+
+
+def _day(year: int, text: str, shifted: list[str] | None) -> date | None:
     try:
-        return date(year + (1900 if year >= 80 else 2000), int(text[2:4]), int(text[4:6]))
+        return date(year, int(text[:2]), int(text[2:]))
     except ValueError:
-        raise StatementError(f"{text} is not a date of the form YYMMDD.") from None
+        if shifted is None or text not in {"0229", "0230"}:
+            return None
+    last = date(year, 3, 1) - timedelta(1)
+    shifted.append(f"{int(text[2:])} February {year}")
+    return last
 
 
-def _near(text: str, other: date) -> date:
+def _near(text: str, other: date, shifted: list[str]) -> date:
     """Reads MMDD in the year that brings it nearest to the value date: a booking in January may be valued in December."""
-    days = []
-    for year in (other.year - 1, other.year, other.year + 1):
-        try:
-            days.append(date(year, int(text[:2]), int(text[2:])))
-        except ValueError:
-            pass
+    years = range(other.year - 1, other.year + 2)
+    days = [day for year in years if (day := _day(year, text, None)) is not None]
+    if not days and (day := _day(other.year, text, shifted)) is not None:
+        return day
     if not days:
         raise StatementError(f"{text} is not a day of the form MMDD.")
     return min(days, key=lambda day: abs(day - other))
@@ -101,27 +130,56 @@ class Information(NamedTuple):
     bank: str = ""
     account: str = ""
     name: str = ""
+    return_reason: str | None = None
+    purpose: Purpose | None = None
 
 
 def read_information(lines: list[str]) -> Information:
-    text = "".join(lines).lstrip()
-    found = _STRUCTURED.match(text)
+    text = lines[0].lstrip() if lines else ""
+    found = _STRUCTURED.match(text) or _STRUCTURED.match("".join([text, *lines[1:2]]))
     if found is None:
-        return Information(join_lines(lines).strip())
-    fields = _sub_fields(text[3:], found[2])
+        return _unstructured(join_lines(lines).strip())
+    fields = _sub_fields(_one_text(lines, found[2]).lstrip()[3:], found[2])
 
     def joined(*codes: int) -> str:
-        return "".join(text for code, text in fields if code in codes)
+        return join_lines([text for code, text in fields if code in codes], SUB_FIELD).strip()
 
-    further = [text.strip() for code, text in fields if code in {35, 36, 37, 70, 71} and text.strip()]
+    further = [text.strip() for code, text in fields if code in _FURTHER_CODES and text.strip()]
+    code = joined(34)
     return Information(
         " ".join([*filter(None, [joined(*_PURPOSE_CODES)]), *further]),
         found[1],
-        joined(0).strip() or None,
-        joined(10).strip() or None,
-        joined(30).strip(),
-        joined(31).strip() or joined(38).strip(),
-        joined(32, 33).strip(),
+        joined(0) or None,
+        joined(10) or None,
+        joined(30),
+        joined(31) or joined(38),
+        joined(32, 33),
+        # The bank's number for the reason, which is in use for returns only. No code of ISO 20022: tables differ.
+        code if found[1] in _RETURNS and _RETURN_REASON.fullmatch(code) else None,
+    )
+
+
+def _one_text(lines: list[str], separator: str) -> str:
+    """Lines end anywhere in a sub-field; one shorter than the form's width that no sub-field follows lost its blank."""
+    text = lines[0]
+    for before, line in pairwise(lines):
+        lost = len(before) < _SHORT_LINE and not before.endswith(" ") and not line.startswith((" ", separator))
+        text += f" {line}" if lost and not _TORN.search(before) else line
+    return text
+
+
+def _unstructured(text: str) -> Information:
+    told = slashes.read(text) if text.startswith("/") or "/REMI/" in text or "/EREF/" in text else None
+    if told is None:
+        return Information(text)
+    return Information(
+        text,
+        booking_text=told.booking_text,
+        bank=told.bic,
+        account=told.account,
+        name=told.name,
+        return_reason=told.return_reason,
+        purpose=told.purpose,
     )
 
 
@@ -144,7 +202,7 @@ def _sub_fields(text: str, separator: str) -> list[tuple[int, str]]:
 
 def make_entry(line: Line, information: list[str], status: Status, currency: str, number: int, at: int) -> Entry:
     info = read_information(information)
-    purpose = parse(info.description)
+    purpose = info.purpose or parse(info.description)
     other = _counterparty(info, purpose)
     incoming = (line.amount_minor >= 0) != line.reversal
     return Entry(
@@ -165,6 +223,7 @@ def make_entry(line: Line, information: list[str], status: Status, currency: str
         gvc=info.gvc,
         primanota=info.primanota,
         reversal=line.reversal,
+        return_reason=info.return_reason,
         original_amount=line.original_amount,
         charges=line.charges,
         number=number,

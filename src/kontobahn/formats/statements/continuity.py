@@ -11,6 +11,7 @@ from kontobahn.money import amount_text
 # next: without a gap. repeat: the same one. overlap: begins before the previous one ended. unknown: nothing to compare.
 Verdict: TypeAlias = Literal["next", "repeat", "overlap", "unknown", "gap"]
 INTERIM = "ITBD"
+NEVERTHELESS = "Imported nevertheless, as was asked for."
 UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is."
 
 
@@ -130,7 +131,7 @@ class Tally:
             sentence = _does_not_add_up(closing, starts[0])
             if not self.unbalanced:
                 raise _error(opening, f"{sentence} {UNBALANCED}")
-            yield StatementWarning(place_of(opening), sentence, "Imported nevertheless, as was asked for.")
+            yield StatementWarning(place_of(opening), sentence, NEVERTHELESS)
             closing = closing._replace(adds_up=False)
         self._carried.pop(key, None)
         if not closing.last_page and ends:

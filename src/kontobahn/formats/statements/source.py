@@ -14,11 +14,12 @@ HEAD = 65_536
 CHUNK = 65_536
 MAX_FILE_BYTES = 200_000_000
 _BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r\n\x0b\x0c\x00\x01\x02\x03\x04\x1a"  # with the marks of transmission that older software leaves
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff", b"<\x00", b"\x00<", b"\x00\x00\x00<")
 # Supersets of ASCII only: in any other encoding a DOCTYPE could go unnoticed.
 _ENCODINGS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "latin1", "latin-1", "windows-1252"}
 _DECLARED = re.compile(rb"""^<\?xml\s[^>]*?encoding\s*=\s*["']([^"']*)["']""")
-_FIELD_20 = re.compile(rb"(?:^|[\r\n]|\{4:)\s*:20:")
+_FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:)\s*:20:")
 
 Shape = Literal["zip", "xml", "mt"]
 
@@ -66,7 +67,7 @@ class Source:
         """Returns the format by content, never by file name."""
         if self.head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return "zip"
-        text = self.head.removeprefix(_BOM).lstrip()
+        text = self.head.removeprefix(_BOM).lstrip(_BLANKS)
         if not text:
             raise StatementError("The file is empty.", file=self.name)
         if self.head.startswith(_UTF_16_OR_32):

@@ -10,14 +10,14 @@ from functools import lru_cache
 from kontobahn.formats.statements.model import StatementError
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
-_DECIMAL = re.compile(r"(\d{1,18})(?:[.,](\d{0,2})0*)?", re.ASCII)
+_DECIMAL = re.compile(r"\+?(?:(\d{1,18})(?:[.,](\d{0,2})0*)?|[.,](\d{1,2})0*)", re.ASCII)
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:\d\d|T.*)?", re.ASCII)
 _GERMAN_ACCOUNT = re.compile(r"(\d{8})[/ ]?(\d{1,10})", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
 
 
 def minor(text: str | None) -> int:
-    """Returns an unsigned amount in hundredths: 12, 12.3, 12,34 (MT940), 12.3400."""
+    """Returns an unsigned amount in hundredths: 12, 12.3, .2, 12,34 (MT940), 12.3400."""
     # The usual form, checked without a pattern: this takes half the time.
     if text and text[-3:-2] == "." and len(text) < 15:
         digits = text[:-3] + text[-2:]
@@ -26,14 +26,14 @@ def minor(text: str | None) -> int:
     found = _DECIMAL.fullmatch(text.strip()) if text else None
     if found is None:
         raise StatementError(_wrong_amount(text))
-    digits = found[1] + (found[2] or "").ljust(2, "0")
+    digits = (found[1] or "") + (found[2] or found[3] or "").ljust(2, "0")
     if len(digits.lstrip("0")) > _MAX_DIGITS:
         raise StatementError(f"The amount {text} is too large.")
     return int(digits)
 
 
 def _wrong_amount(text: str | None) -> str:
-    if text and re.fullmatch(r"\s*\d+[.,]\d+\s*", text, re.ASCII):
+    if text and re.fullmatch(r"\s*\+?\d*[.,]\d+\s*", text, re.ASCII):
         return f"The amount {_shown(text)} has more than two decimals; it would have to be rounded."
     return f"{_shown(text)} is not an amount."
 
