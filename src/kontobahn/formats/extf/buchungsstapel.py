@@ -179,7 +179,7 @@ def _bu_schluessel(text: str) -> tuple[str, bool, bool]:
 
 
 def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iterator[RowWarning]:
-    """Yields what is not as the format wants it in a row that is taken; `outside` is its day, if not one of the period."""
+    """Yields what is not as the format wants it in a row that is accepted; `outside` is its day, if not one of the period."""
 
     def warning(column: int, found: str, done: str) -> RowWarning:
         return RowWarning.of(BUCHUNGSSTAPEL, line, column, found, done)

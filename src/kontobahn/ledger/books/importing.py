@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
 
 class Protocol:
-    """What is told about a file, line by line: refused rows, and what was taken although it is not as it should be."""
+    """What is reported about a file, line by line: refused rows, and what was imported with a warning."""
 
     def __init__(self, file: ExtfFile) -> None:
         self.refused: list[RowError] = []
