@@ -135,7 +135,7 @@ NETWORK = ("requests", "urllib.request", "urllib3", "aiohttp", "httpx", "http.cl
 
 
 @rule
-def one_door_to_the_network(root: Path) -> list[str]:
+def only_one_module_reaches_the_network(root: Path) -> list[str]:
     return [
         f"{name}:{line} imports {module}"
         for name, line, module in _imports(root)

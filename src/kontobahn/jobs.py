@@ -70,8 +70,8 @@ class JobRunner:
             finally:
                 renewing.cancel()
             await self._db.write(_release, job.name, self._owner, job.every_seconds, error)
-        except Unavailable as trouble:
-            log.warning("job_postponed", job=job.name, detail=trouble.operator or str(trouble))
+        except Unavailable as unavailable:
+            log.warning("job_postponed", job=job.name, detail=unavailable.operator or str(unavailable))
             return False
         return error is None
 

@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, stored as a keyed hash. An agency key also names the organisations it may act for."""
+"""API keys: shown once when they are created, stored as a keyed hash. An agency key also names the organisations it may act for."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Principal(NamedTuple):
 
     def missing(self, what: str) -> Refusal:
         """Returns the error for an id that does not exist or is out of scope; the two cannot be told apart."""
-        # Choice 33: an agency is told 403, in the same words whether the id exists or not.
+        # Choice 33: an agency gets 403, with the same message whether the id exists or not.
         if self.is_agency:
             return Forbidden(f"This agency key may not act on that {what.lower()}.")
         return NotFound(f"{what} not found.")

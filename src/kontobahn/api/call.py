@@ -161,12 +161,12 @@ class Call:
         try:
             await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
         except KontobahnError as error:
-            # The job gives it back when it expires.
+            # A job releases it when it expires.
             log.warning("reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id, detail=str(error))
 
 
 class Charge:
-    """Reserves on the way in, confirms on the way out (unless `commit` did), gives back if the body fails."""
+    """Reserves on the way in, confirms on the way out (unless `commit` did), releases if the body fails."""
 
     __slots__ = ("_call", "_is_confirmed", "_platform", "_reads_balance", "hold")
 

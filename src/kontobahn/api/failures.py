@@ -18,7 +18,7 @@ class Error(Answer, kw_only=True):
     error: Annotated[str, Meta(description="One sentence for a person.")]
     message: Annotated[str, Meta(description="What to do about it.")] | UnsetType = UNSET
     field: Annotated[str, Meta(description="The parameter, header or body field that is wrong.")] | UnsetType = UNSET
-    request_id: Annotated[str, Meta(description="Names this call to the operator.")]
+    request_id: Annotated[str, Meta(description="Identifies this call to the operator.")]
 
 
 class OutOfCredits(Error, kw_only=True):
@@ -29,7 +29,7 @@ class OutOfCredits(Error, kw_only=True):
 
 
 class LedgerError(Error, kw_only=True):
-    """An error of the ledger area, with the cause where it is clearly recognised."""
+    """An error of the ledger area, with the cause if it is certain."""
 
     code: LedgerCode | UnsetType = UNSET
     reconnectUrl: Annotated[Uri, Meta(description="Where to renew the connection that is invalid.")] | UnsetType = UNSET
@@ -66,7 +66,7 @@ FAILURES = {
     ),
     404: Failure(
         "NotFound",
-        "Not there, or another organisation's: the two answers are the same.",
+        "It does not exist, or belongs to another organisation: the two answers are the same.",
         {"error": "Connection not found."},
     ),
     405: Failure(
@@ -76,7 +76,7 @@ FAILURES = {
     ),
     409: Failure(
         "Conflict",
-        "The call contradicts the present state.",
+        "The call conflicts with the current state.",
         {"error": "The first call with this idempotency key is still running."},
     ),
     413: Failure(

@@ -252,13 +252,13 @@ def _header_names(special: str | None = None, *, priced: bool, replayed: bool) -
 def _headers(group: limits.Group) -> dict[str, Any]:
     number, text, true = {"type": "integer", "minimum": 0}, {"type": "string"}, {"const": "true"}
     rows: tuple[tuple[str, str, dict[str, Any], Any], ...] = (
-        ("X-Request-Id", "Names this call to the operator; your own where you sent one.", text, _REQUEST_ID),
+        ("X-Request-Id", "Identifies this call to the operator; your own id if you sent one.", text, _REQUEST_ID),
         ("RateLimit-Limit", "Requests allowed in the window.", number, group.requests),
         ("RateLimit-Remaining", "Requests left in the window.", number, group.requests - 1),
         ("RateLimit-Reset", "Whole seconds to the end of the window.", number, group.window_seconds),
         ("RateLimit-Policy", "The limit and its window in seconds.", text, group.policy),
         ("X-Credits-Charged", "Credits that this call cost.", number, 1),
-        ("Idempotent-Replayed", "There when this is the stored answer to an earlier call.", true, "true"),
+        ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
         ("WWW-Authenticate", "How to identify yourself.", text, 'ApiKey header="x-api-key"'),

@@ -255,9 +255,9 @@ class Api:
                 await context.db.write(idempotency.complete, context.vault, call.claim, stored)
             else:
                 await context.db.write(idempotency.abandon, call.claim)
-        except KontobahnError as trouble:
+        except KontobahnError as failure:
             # Its lease will expire.
-            log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(trouble))
+            log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(failure))
 
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
         """Finds the principal. Returns the refusal, to be raised once the request has been counted."""

@@ -1,4 +1,4 @@
-"""Work that goes on after its answer: the import of a large upload.
+"""Work that continues after its answer: the import of a large upload.
 
 A task is a row with a lease, which the process that works on it extends. Its effect and its end are written in one transaction,
 so a task is done with all of its effect, or failed with none. When its process has died, a job marks it as failed; should that
@@ -129,9 +129,9 @@ class Tasks:
     async def _fail(self, row: TaskRow, error: dict[str, Any]) -> None:
         try:
             await self._db.write(_end, row, "failed", encode_text(error))
-        except Unavailable as trouble:
-            # Its lease runs out by itself.
-            log.warning("task_left_to_expire", task_id=row.id, detail=trouble.operator or str(trouble))
+        except Unavailable as unavailable:
+            # Its lease will expire.
+            log.warning("task_left_to_expire", task_id=row.id, detail=unavailable.operator or str(unavailable))
 
 
 def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
@@ -172,7 +172,7 @@ def _extend(tx: Tx, row: TaskRow) -> None:
 
 
 def fail_abandoned(tx: Tx) -> int:
-    """Marks as failed what no process works on any more. Returns how many those were."""
+    """Marks tasks as failed that no process works on any more. Returns how many there were."""
     return tx.run(
         "UPDATE api_tasks SET status = 'failed', answer = ?, finished_at = ?, lease_until = 0"
         " WHERE status = 'running' AND lease_until <= ?",

@@ -133,7 +133,7 @@ def _reader_of(exchange: Exchange, sink: _Sink) -> _Plain | _Form:
 
 
 def _file_name(disposition: str) -> str:
-    """The last part of the name in a Content-Disposition, without what does not belong in a text."""
+    """The last part of the file name in a Content-Disposition, without control characters."""
     header = Message()
     header["content-disposition"] = disposition
     name = (header.get_filename() or "").replace("\\", "/").rpartition("/")[2]

@@ -218,7 +218,7 @@ def check_date_range(from_date: date | None, to_date: date | None) -> None:
 
 
 def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:
-    # Choice 1: a misspelt filter must never return wrong money, so it is refused, with the nearest name.
+    # Choice 1: a misspelt filter must never lead to wrong amounts, so it is refused, with the nearest name.
     shown = name[:80]
     near = difflib.get_close_matches(_plain(name), sorted(map(_plain, known)), n=1, cutoff=0.5)
     by_plain_name = {_plain(item): item for item in known}

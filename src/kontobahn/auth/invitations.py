@@ -67,7 +67,7 @@ class InvitationList(Answer):
 async def invite(call: Call, body: Invite) -> NewInvitationAnswer:
     """Invite a person to the organisation.
 
-    The answer holds the invitation's token, once.
+    The answer contains the invitation's token, which is shown only once.
     """
     days = call.context.settings.invitation_days
     return await call.commit(_create, call.context.vault, call.principal, body, days, call.actor)

@@ -76,7 +76,7 @@ def _create_session(tx: Tx, vault: Vault, user: User, hours: int, actor: Actor) 
 
 @get("/v2/auth/sessions", caller="key or session")
 async def list_sessions(call: Call) -> SessionList:
-    """List one's own running sessions."""
+    """List the caller's own active sessions."""
     principal = call.principal
     found = await call.read(sessions.of_user, principal.organization_id, principal.user_id or "")
     return SessionList(data=[_session_view(session, principal) for session in found])
@@ -84,7 +84,7 @@ async def list_sessions(call: Call) -> SessionList:
 
 @delete("/v2/auth/sessions/{id}", caller="key or session", errors=(403, 404))
 async def end_session(call: Call, id: Uuid) -> RemovalAnswer:
-    """End one of one's own sessions."""
+    """End one of the caller's own sessions."""
     await call.context.db.write(sessions.end, call.principal, id, call.actor)
     return RemovalAnswer(data=Removal(id=id, removed=True))
 

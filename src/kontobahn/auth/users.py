@@ -69,7 +69,7 @@ async def list_users(call: Call) -> UserList:
 async def change_role(call: Call, id: Uuid, body: ChangeRole) -> UserAnswer:
     """Change a user's role.
 
-    Only an owner makes or unmakes owners, and the last owner stays one.
+    Only an owner can grant or remove the role `owner`, and the last owner cannot lose it.
     """
     return await call.commit(_change_role, call.principal, id, body.role, call.actor)
 

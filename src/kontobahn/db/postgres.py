@@ -240,7 +240,7 @@ class PostgresEngine:
 
 
 def translate_error(error: BaseException) -> BaseException:
-    """Transient trouble becomes 503; any other error stays what it is."""
+    """A transient failure becomes 503; any other error stays what it is."""
     if isinstance(error, (*_CONFLICTS, *_UNAVAILABLE, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"PostgreSQL: {type(error).__name__}: {error}")
     if isinstance(error, psycopg.OperationalError) and not isinstance(error, pg.QueryCanceled):

@@ -205,7 +205,7 @@ def _create_private(path: Path) -> None:
 
 
 def _translate_error(error: BaseException) -> BaseException:
-    """Transient trouble becomes 503; any other error stays what it is."""
+    """A transient failure becomes 503; any other error stays what it is."""
     if isinstance(error, sqlite3.OperationalError):
         text = str(error).lower()
         if any(word in text for word in _TRANSIENT):

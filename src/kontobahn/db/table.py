@@ -26,7 +26,7 @@ class Table(Generic[R]):
         self._insert = f"INSERT INTO {name} ({self.columns}) VALUES ({', '.join('?' * len(fields))})"
 
     def one(self, tx: Tx, condition: str, *params: Any) -> R | None:
-        """Returns the row that meets the condition (everything behind WHERE), if there is one."""
+        """Returns the row that meets the condition (everything after WHERE), if there is one."""
         found = tx.one(self._select + condition, *params)
         return None if found is None else self.make(found)
 

@@ -81,7 +81,7 @@ def walk(
 
 
 def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
-    """Deliver an event once more, or a waiting one now."""
+    """Delivers an event once more, or a pending one now."""
     entry = find(tx, principal, event_id)
     outbox.lock_event_log(tx, entry.organization_id)
     receiver = endpoint.find(tx, entry.organization_id)

@@ -59,7 +59,7 @@ class EventsQuery(OrganizationQuery, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = 100
     wait: Annotated[
         int,
-        Meta(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for an event where there is none yet."),
+        Meta(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for an event if there is none yet."),
     ] = 0
 
 
@@ -92,7 +92,7 @@ class EventAnswer(Answer):
 
 class EventList(Answer):
     data: list[Event]
-    next_cursor: Annotated[str, Meta(description="Where to go on.", examples=["42"])]
+    next_cursor: Annotated[str, Meta(description="Where to continue.", examples=["42"])]
 
 
 class Envelope(msgspec.Struct):
@@ -108,7 +108,7 @@ async def list_events(call: Call, query: EventsQuery) -> EventList:
     """Walk the log of events, each with how its delivery went.
 
     Events are kept for 30 days, whether a URL is set or not. Ask again with `next_cursor` until `data` is empty; with `wait`, such
-    a call returns when the next event is there.
+    a call returns when the next event has been written.
     """
     check_date_range(query.from_date, query.to_date)
     if query.wait and query.sort != "id":

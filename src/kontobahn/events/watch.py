@@ -26,7 +26,7 @@ class Watch:
         self._is_open = True
 
     def close(self) -> None:
-        """Release everybody who waits: the process is about to stop."""
+        """Releases all waiting calls: the process is about to stop."""
         if self._is_open:
             self._is_open = False
             self._end_listening()

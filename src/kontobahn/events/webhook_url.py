@@ -55,7 +55,7 @@ class WebhookUrl(Answer):
     webhook_url: Uri | None
     updated_at: Timestamp | None
     secret: Secret | UnsetType = UNSET
-    status: Annotated[Literal["paused", "gone"], Meta(description="Only where nothing is sent there.")] | UnsetType = (
+    status: Annotated[Literal["paused", "gone"], Meta(description="Only while nothing is sent there.")] | UnsetType = (
         UNSET
     )
     stopped_at: Timestamp | UnsetType = UNSET
@@ -67,7 +67,7 @@ class WebhookUrlAnswer(Answer):
 
 class WebhookSecret(Answer):
     secret: Secret
-    previous_valid_until: Annotated[Timestamp, Meta(description="Until then deliveries carry both signatures.")]
+    previous_valid_until: Annotated[Timestamp, Meta(description="Until then deliveries have both signatures.")]
 
 
 class WebhookSecretAnswer(Answer):
@@ -78,7 +78,7 @@ class WebhookSecretAnswer(Answer):
 async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhookUrl) -> WebhookUrlAnswer:
     """Set the URL that events are sent to, or clear it with null.
 
-    It must be a public https address. The answer holds the signing secret, once, when this call made one. Setting a URL that was
+    It must be a public https address. The answer contains the signing secret only if this call created it. Setting a URL that was
     paused or gone resumes it.
     """
     organization_id = call.principal.organization(query.organization_id)
@@ -98,7 +98,7 @@ def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None
 async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAnswer:
     """Read the URL that events are sent to.
 
-    `status` is there only when it was stopped: `paused` after days of failure, `gone` after a 410.
+    `status` is present only if it was stopped: `paused` after days of failure, `gone` after a 410.
     """
     organization_id = call.principal.organization(query.organization_id)
     return WebhookUrlAnswer(data=_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
@@ -108,7 +108,7 @@ async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAns
 async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> WebhookSecretAnswer:
     """Make a new signing secret.
 
-    For a day deliveries carry a signature by the old secret too, so a receiver can change over without missing one.
+    For a day deliveries are signed with the old secret too, so a receiver can change over without missing one.
     """
     organization_id = call.principal.organization(query.organization_id)
     hours = call.context.settings.webhook_secret_overlap_hours

@@ -1,1 +1,1 @@
-"""Bytes of the outside world to facts and back: one package a format. Pure: no database, no clock, no HTTP, no area."""
+"""File formats: from bytes to facts and back, one package per format. Pure: no database, no clock, no HTTP, no area."""

@@ -31,7 +31,7 @@ def read(
 ) -> Iterator[Item]:
     """Yields each statement as its Opening, its entries and its Closing, in order; a status report is one item.
 
-    A StatementWarning between them says what was found that should not be, and what was done about it.
+    A StatementWarning between them says what was unexpected, and what was done about it.
 
     `ibans` gives the IBANs of accounts that the file identifies in another way. `max_bytes` limits an archive's whole
     content. Raises StatementError if the file is malformed, too large, does not add up (unless `unbalanced`), or lacks a

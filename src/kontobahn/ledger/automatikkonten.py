@@ -1,4 +1,4 @@
-"""Automatic accounts: ledger accounts that carry their tax by themselves, by four-digit numbers. Pure.
+"""Automatic accounts: ledger accounts whose bookings include tax without a key, by four-digit numbers. Pure.
 
 Known are those whose tax two independent descriptions agree on. Around them lie numbers that charts use for more of the same:
 what is booked there without a key may have tax in it that we cannot see.

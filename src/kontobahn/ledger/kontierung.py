@@ -32,7 +32,7 @@ from kontobahn.ledger.steuerschluessel import (
 # How a booking is divided, as it is stored: PLAIN, GROSS, or a kind of tax, its rate and whose amount it is in (`U19g`: 19 %
 # output tax in Gegenkonto). A discount has the kind S: `S19` is one of 19 %, in the person account.
 PLAIN = "-"
-# Choice 42: taken as written although there may be tax in it, and told.
+# Choice 42: booked as written although it may include tax, with a warning.
 GROSS = "!"
 SKONTO = "S"
 _KONTO, _GEGENKONTO = "k", "g"
@@ -65,7 +65,7 @@ class Split(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A stored decision, read."""
+    """A stored decision, parsed."""
 
     art: str
     prozent: int
@@ -88,13 +88,13 @@ def parts_of(text: str) -> Parts:
     return Parts(text[0], int(text[1:].rstrip("kg!")), in_konto=text.endswith(_KONTO))
 
 
-# --- What is decided
+# --- Deciding
 
 
 def split(
     rahmen: Kontenrahmen, *, konto: str, gegenkonto: str, schluessel: str, era: int, skonto: int = 0, invoice: str = ""
 ) -> Split:
-    """How a booking is divided, by the rule of today. Account numbers are technical.
+    """Returns how a booking is divided by today's rule. Account numbers are technical.
 
     `era` is the span of equal rates that its day lies in. `invoice` is the tax of the document that a discount belongs to,
     where it can be seen.
@@ -154,7 +154,7 @@ def _by_key(
 
 
 def _discount(rahmen: Kontenrahmen, person: str, schluessel: str, era: int, invoice: str) -> Split:
-    """The rate of the invoice where it can be seen, else that of the key, else the full one of the time."""
+    """The rate of the invoice if it is known, else that of the key, else the full rate of the day."""
     key = without_reversal(schluessel)
     art = UMSATZSTEUER if is_debitor(person) else VORSTEUER
     by_key = tax_of_key(key, era, rahmen.name) if key else None
@@ -200,7 +200,7 @@ def _carries_no_tax(rahmen: Kontenrahmen, konto: str) -> bool:
     return is_personenkonto(konto) or rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
 
 
-# --- What is told
+# --- Warnings
 
 
 def _unknown_key(schluessel: str, key: str) -> Hint:
@@ -280,13 +280,13 @@ def _discount_of_special_invoice() -> Hint:
     )
 
 
-# --- What is carried out
+# --- Carrying it out
 
 
 def legs(
     rahmen: Kontenrahmen, text: str, *, konto: str, gegenkonto: str, soll: bool, betrag: int, skonto: int = 0
 ) -> list[Leg]:
-    """The legs of a booking of `betrag` cents that is divided so. `soll` is the side of `konto`."""
+    """Returns the legs of a booking of `betrag` cents with this split. `soll` is the side of `konto`."""
     amount = betrag if soll else -betrag
     if text in (PLAIN, GROSS) or text[0] == STEUERFREI:
         return [Leg(konto, amount), Leg(gegenkonto, -amount)]

@@ -1,4 +1,4 @@
-"""The first rule of splitting, frozen: bookings from before the split was stored were made by it, and are read by it for ever."""
+"""The first rule of splitting, frozen: bookings from before splits were stored were made by it, and are still read by it."""
 
 from __future__ import annotations
 

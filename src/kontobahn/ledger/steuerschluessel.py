@@ -13,7 +13,7 @@ UMSATZSTEUER = "U"
 VORSTEUER = "V"
 # Supplies to the Union that are taxed here, because the buyer has no VAT id: output tax on an account of its own.
 EU_LIEFERUNG = "I"
-# Purchases whose tax the buyer owes: output and input tax at once, on top of the amount; together they are nothing.
+# Purchases whose tax the buyer owes: output and input tax at once, on top of the amount; together they are zero.
 EU_ERWERB = "E"
 LEISTUNGSEMPFAENGER = "R"
 STEUERFREI = "F"
@@ -33,7 +33,7 @@ NO_TAX = Tax(STEUERFREI, 0)
 
 
 class TaxAccounts(NamedTuple):
-    """Where a tax is booked, by four-digit numbers; empty where it has no such side."""
+    """Where a tax is booked, by four-digit numbers; empty if it has no such side."""
 
     umsatzsteuer: str = ""
     vorsteuer: str = ""
@@ -55,7 +55,7 @@ def _accounts(
     }
 
 
-# An account is added, never changed: bookings are split by this for ever.
+# Accounts are added, never changed: stored bookings are split by this table.
 TAX_ACCOUNTS: dict[str, dict[Tax, TaxAccounts]] = {
     "SKR03": _accounts(
         ("1776", "1771", "1775", "1773"),

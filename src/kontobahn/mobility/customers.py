@@ -53,7 +53,7 @@ class MobilityCustomerWithTickets(MobilityCustomer):
 
 
 class NewCustomer(Body):
-    # Choice 31: name, street, postal_code and city make a customer; the rest is ours.
+    # Choice 31: a customer needs name, street, postal_code and city; the rest is ours.
     name: Line70
     street: Street
     postal_code: PostalCode
@@ -155,9 +155,9 @@ def _show(tx: Tx, principal: Principal, customer_id: str) -> MobilityCustomerWit
     example=examples.CUSTOMER,
 )
 async def update_customer(call: Call, id: Uuid, body: NewCustomer) -> MobilityCustomer:
-    """Replace what is known of a customer.
+    """Replace a customer's data.
 
-    A field that is left out is gone, not kept. Invoices that were issued stay as they are.
+    A field that is left out is removed, not kept. Invoices that were issued stay as they are.
     """
     return await call.commit(_update, call.principal, id, body)
 

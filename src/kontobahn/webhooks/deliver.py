@@ -86,8 +86,8 @@ class Deliverer:
         try:
             await self._cycle(self._capacity()._replace(quick=0, failing_or_slow=0))
             await self._db.write(claims.release, self._owner)
-        except Unavailable as trouble:
-            log.warning("webhook_claims_left_to_expire", detail=trouble.operator or str(trouble))
+        except Unavailable as unavailable:
+            log.warning("webhook_claims_left_to_expire", detail=unavailable.operator or str(unavailable))
 
     async def _run(self) -> None:
         # SQLite has one process, so whatever is claimed now was claimed by one that has died.
@@ -99,8 +99,8 @@ class Deliverer:
                     await self._db.write(claims.release_all)
                     has_old_claims = False
                 taken = await self._cycle(self._capacity())
-            except Unavailable as trouble:
-                log.warning("webhook_cycle_postponed", detail=trouble.operator or str(trouble))
+            except Unavailable as unavailable:
+                log.warning("webhook_cycle_postponed", detail=unavailable.operator or str(unavailable))
                 taken = 0
                 await asyncio.sleep(POLL_SECONDS)
             except Exception as error:

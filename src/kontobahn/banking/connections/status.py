@@ -79,7 +79,7 @@ def remove(tx: Tx, row: ConnectionRow, refresh_type: str = "manual", *, at_provi
     if not removed:
         raise Conflict("The connection has just been removed.")
     if row.status == "pending_connect":
-        # The flow was called off: nothing that may still come of it is wanted.
+        # The flow was called off: whatever it still leads to is ignored.
         tx.run(
             "DELETE FROM banking_connect_flows WHERE organization_id = ? AND pending_token = ?",
             row.organization_id, row.id,

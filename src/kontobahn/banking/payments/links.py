@@ -65,7 +65,7 @@ class PayerAddress(NamedTuple):
 
 
 def payer_address(context: Context, row: PaymentRow) -> PayerAddress:
-    """Where the payer goes on with a payment, and until when; nothing if there is nothing left for the payer to do."""
+    """Where the payer continues with a payment, and until when; nothing if there is nothing left for the payer to do."""
     is_open = row.status in AWAITING_PAYER and row.provider_ref is not None
     if not is_open or (row.expires_at is not None and row.expires_at <= context.clock.now()):
         return PayerAddress(None, None)

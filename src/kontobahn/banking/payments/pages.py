@@ -1,6 +1,6 @@
 """The page of an order that is uploaded as a file: what is paid, the file to fetch, and what to do with it.
 
-It is opened by a signed link (`links.py`), which is all that it asks for: the payer has no API key.
+It is opened by a signed link (`links.py`) and needs nothing else: the payer has no API key.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OrderPages:
         if row is None:
             return _PAGES.gone()
         back = redirect(f"{links.PATH}/{request.path_params['token']}")
-        # A look at the headers alone is not taking the file.
+        # A request for the headers alone does not hand out the file.
         if row.status not in AWAITING_PAYER or request.method != "GET":
             return back
         try:

@@ -47,7 +47,7 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     """Initiate a payment.
 
     Send the payer to `payment_url` to authorise it. The credits are reserved now, charged when the payment is `settled` and
-    given back when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
+    released when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
     """
     order = create.check(body, call.ip, berlin_date(call.context.clock.now()))
     providers = call.context.part(Banking).providers
@@ -60,7 +60,7 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     elif row.provider_ref is None:
         row = await poll.look_again(call.context, row)
     if row.provider_ref is None and row.status not in FINAL:
-        # Nobody knows yet whether the bank has it: a repeat looks again, instead of hearing this answer for weeks.
+        # It is not known yet whether the bank has it: a repeat looks again, instead of getting this answer for weeks.
         await call.leave_key_open()
     url, expires_at = payer_address(call.context, row)
     created = CreatedPayment(
@@ -82,7 +82,7 @@ async def get_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
 
 @get("/v2/banking/payments/{id}/history", errors=(403, 404))
 async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer:
-    """Read what was reported on a payment: by whom, when, and what came of it.
+    """Read what was reported about a payment: by whom, when, and with what outcome.
 
     If a payment failed, the bank's reason is here.
     """

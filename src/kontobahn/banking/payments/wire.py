@@ -132,7 +132,7 @@ class PaymentsAnswer(Answer):
 
 
 class PaymentEvent(Answer):
-    """What was reported on a payment, and what came of it."""
+    """What was reported about a payment, and the outcome."""
 
     at: Timestamp
     source: str

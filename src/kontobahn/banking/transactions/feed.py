@@ -34,7 +34,7 @@ class ChangesQuery(ListQuery):
 
 
 class Change(Answer):
-    """What became of a transaction since the cursor; several changes of one are reported as one."""
+    """How a transaction has changed since the cursor; several changes are reported as one."""
 
     change: Literal["added", "modified", "removed"]
     id: str

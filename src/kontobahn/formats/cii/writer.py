@@ -1,6 +1,6 @@
 """An invoice as EN 16931 XML in CII syntax, declared as Factur-X (the file inside a PDF) or as XRechnung. Pure.
 
-The terms of the standard (BT-…) stand where they are written. Amounts are written as the invoice has them.
+Comments give the terms of the standard (BT-…) where they are written. Amounts are written as the invoice has them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def profile_of(invoice: Invoice) -> Profile:
-    """XRechnung demands an electronic address of the buyer; if none is known, the XML is what EN 16931 asks for."""
+    """XRechnung requires an electronic address of the buyer; if none is known, the XML is plain EN 16931."""
     return "xrechnung" if invoice.buyer.electronic_address else "en16931"
 
 

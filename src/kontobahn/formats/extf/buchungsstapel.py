@@ -67,7 +67,7 @@ _MAX_LENGTHS = {_BELEGFELD2: 12, _TEXT: 60, _KOST1: 36, _KOST2: 36}
 _is_belegfeld = re.compile(r"[a-zA-Z0-9_$&%*+,\-./]{1,36}").fullmatch
 _is_kurs = re.compile(r"[0-9]{1,5}(?:,[0-9]{1,6})?").fullmatch
 _is_waehrung = re.compile(r"[A-Z]{3}").fullmatch
-# Without a mark it is debit, as DATEV documents the column.
+# Without an indicator it is a debit, as DATEV documents the column.
 _SOLL = {"S": True, "H": False, "s": True, "h": False, "": True}
 _GENERALUMKEHR = {"": False, "0": False, "1": True, "G": True}
 
@@ -179,7 +179,7 @@ def _bu_schluessel(text: str) -> tuple[str, bool, bool]:
 
 
 def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iterator[RowWarning]:
-    """Yields what is not as the format wants it in a row that is accepted; `outside` is its day, if not one of the period."""
+    """Yields warnings about an accepted row; `outside` is its day if it lies outside the period."""
 
     def warning(column: int, found: str, done: str) -> RowWarning:
         return RowWarning.of(BUCHUNGSSTAPEL, line, column, found, done)

@@ -17,7 +17,7 @@ _BLOCK_OF_LINES_BYTES = 32 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# Bytes that are no control characters and mean the same in code page 1252 and in Latin-1.
+# Bytes that are not control characters and mean the same in code page 1252 and in Latin-1.
 _ORDINARY = bytes((*range(0x20, 0x7F), *range(0xA0, 0x100)))
 _HIGH = bytes(range(0x80, 0x100))
 _UNDEFINED = bytes((0x81, 0x8D, 0x8F, 0x90, 0x9D))
@@ -107,7 +107,7 @@ class _Marked:
 
 
 class _Unmarked:
-    """A file without a mark: UTF-8 where all of it is, and more than ASCII; otherwise code page 1252, by the rules of the format.
+    """A file without a mark: UTF-8 if all of it is valid and not just ASCII; otherwise code page 1252, by the rules of the format.
 
     A third of all programs write UTF-8 without a mark. No German text in code page 1252 happens to be UTF-8.
     """

@@ -31,7 +31,7 @@ class RowError(NamedTuple):
 
 
 class RowWarning(NamedTuple):
-    """Something that is not as the format wants it, and was accepted: two sentences, what was found and what was done.
+    """Something that does not follow the format but was accepted: two sentences, what was found and what was done.
 
     ``column`` is its title, or on line 1 the name of the field in the header; empty if the line as a whole is meant.
     """
@@ -111,7 +111,7 @@ CATEGORIES = {
     for category in (PERSONENKONTEN, KONTENBESCHRIFTUNGEN, BUCHUNGSSTAPEL, ZAHLUNGSBEDINGUNGEN)
 }
 
-# Categories that DATEV has and we do not take.
+# Categories that DATEV has and we do not import.
 NOT_SUPPORTED = {
     44: "Textschlüssel", 47: "Konto-Notizen", 48: "Diverse Adressen", 62: "Filialen der Anlagenbuchführung",
     63: "Buchungssatzvorlagen der Anlagenbuchführung", 65: "Wiederkehrende Buchungen", 66: "Natural-Stapel",

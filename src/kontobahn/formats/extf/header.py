@@ -142,7 +142,7 @@ def _day(fields: dict[str, str], name: str) -> date:
 
 
 class _Lenient:
-    """Reads fields that a file can do without: what is wrong with them is warned about."""
+    """Reads fields that a file can do without: if they are wrong, it only warns."""
 
     def __init__(self, fields: dict[str, str], warned: list[RowWarning]) -> None:
         self._fields = fields
@@ -152,7 +152,7 @@ class _Lenient:
         self._warned.append(RowWarning.of_header(name, found, done))
 
     def number(self, name: str, minimum: int, maximum: int) -> int:
-        """Returns any number of so many digits, 0 if it is none; one that the format does not allow is kept."""
+        """Returns a number of up to this many digits, 0 if it is none; one that the format does not allow is kept."""
         text = self._fields[name]
         value = int(text) if is_digits(text, len(str(maximum))) else 0
         if not minimum <= value <= maximum:
@@ -286,7 +286,7 @@ def _check_period(header: Header, lenient: _Lenient) -> None:
         found = f"The period from {since} to {until} ends before it begins."
         lenient.warn("Datum von", found, f"Every day of {year} is accepted.")
     elif since < header.wj_beginn or until > header.wj_ende:
-        # DATEV too takes days and months as those of the fiscal year, and pays no heed to any other.
+        # DATEV too reads days and months as those of the fiscal year, and ignores any other year.
         found = f"The period from {since} to {until} is not within {year}."
         lenient.warn("Datum von", found, "Each day was read as one of that fiscal year.")
 

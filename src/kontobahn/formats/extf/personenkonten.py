@@ -153,7 +153,7 @@ def parser(header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]
 
 
 def _mend(line: int, fields: list[str]) -> Iterator[RowWarning]:
-    """Empties the fields that have no meaning, and finds the name that stands in the wrong column."""
+    """Empties the fields that have no meaning, and finds a name that is in the wrong column."""
     for column, choices in _CHOICES.items():
         if fields[column] not in choices:
             found = f"'{fields[column]}' is none of {', '.join(choices[1:])}."

@@ -204,7 +204,7 @@ class ExtfFile:
 
 
 def _is_cut_off(line: str, before: str) -> bool:
-    """Whether a last line without an end is only the beginning of a row, as where a transfer broke off."""
+    """Whether a last line without a line end is only the beginning of a row, as after an interrupted transfer."""
     try:
         return 0 < len(split_line(line)) < len(split_line(before))
     except InvalidValue:
@@ -214,7 +214,7 @@ def _is_cut_off(line: str, before: str) -> bool:
 def _with_warnings(
     record: Record | RowError, warned: list[RowWarning], line: str
 ) -> list[Record | RowError | RowWarning]:
-    """Returns the record after what was warned about. A refused row has its error alone, an empty one nothing at all."""
+    """Returns the warnings, then the record. A refused row gives only its error, an empty one nothing at all."""
     told = warned.copy()
     warned.clear()
     if isinstance(record, RowError):

@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
 
 class Protocol:
-    """What is reported about a file, line by line: refused rows, and what was imported with a warning."""
+    """What is reported about a file, line by line: refused rows, and warnings about accepted ones."""
 
     def __init__(self, file: ExtfFile) -> None:
         self.refused: list[RowError] = []

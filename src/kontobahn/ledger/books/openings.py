@@ -127,7 +127,7 @@ def settle_twins(tx: Tx, mandant: int, konten: Iterable[str]) -> dict[str, set[s
 
 
 def _changed_legs(tx: Tx, mandant: int, konto: str) -> list[OpeningLeg]:
-    """Returns the legs that were marked wrongly until now, marked rightly."""
+    """Returns the legs whose mark was wrong until now, with the right one."""
     legs = [
         OpeningLeg._make(row)
         for row in tx.all(
@@ -147,7 +147,7 @@ def _changed_legs(tx: Tx, mandant: int, konto: str) -> list[OpeningLeg]:
 
 
 def _count(tx: Tx, mandant: int, konto: str, leg: OpeningLeg) -> None:
-    """Takes a twin out of the read models, or a leg that is one no more back in."""
+    """Takes a twin out of the read models, or puts back a leg that no longer is one."""
     betrag = -leg.betrag if leg.is_twin else leg.betrag
     tx.run(
         "UPDATE books_openings SET is_twin = ? WHERE mandant = ? AND konto = ? AND jahr = ? AND booking = ?",

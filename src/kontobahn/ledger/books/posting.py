@@ -158,7 +158,7 @@ class Poster:
         self._batch = batch
         self._rahmen = client.rahmen
         self._splitter = Splitter(tx, client.mandant, client.rahmen)
-        # What somebody should look at in the booking that was added last.
+        # Warnings about the booking that was added last.
         self.hint: Hint | None = None
         # Also locks the client's row on PostgreSQL: batches of one client are posted one after the other.
         row = tx.one(

@@ -1,4 +1,4 @@
-"""How bookings are split: decided once, when a booking is posted, stored with it, and read back from it ever after."""
+"""How bookings are split: decided once, when a booking is posted, stored with it, and read from there ever after."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def first_rule(rahmen: Kontenrahmen, satz: Satz) -> str:
 
 
 def split_of_booking(tx: Tx, client: Client, booking: int) -> str:
-    """Returns how a booking was split, for another one that takes it back: a reversal must be split the same way."""
+    """Returns how a booking was split, for the one that reverses it: a reversal must be split the same way."""
     row = tx.one(
         "SELECT aufteilung, konto, gegenkonto, bu_schluessel, skonto FROM books_bookings WHERE mandant = ? AND id = ?",
         client.mandant, booking,
@@ -57,7 +57,7 @@ def merge_taxes(first: str, second: str) -> str:
 
 
 class Splitter:
-    """Decides by the rule of today. The same accounts, key and rates are decided once."""
+    """Decides by today's rule; once for the same accounts, key and rates."""
 
     def __init__(self, tx: Tx, mandant: int, rahmen: Kontenrahmen) -> None:
         self._tx = tx

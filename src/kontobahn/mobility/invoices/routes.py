@@ -165,7 +165,7 @@ def _view(row: InvoiceRow | InvoiceSummary, base_url: str) -> MobilityInvoice:
         customer_id=row.customer_id,
         mobility_invoice_id=row.mobility_invoice_id,
         invoice_number=row.invoice_number,
-        # Choice 31: into this service, behind the key.
+        # Choice 31: it points to this service and needs the key.
         invoice_pdf_url=f"{base_url}/v2/mobility/invoices/{row.id}/pdf",
         amount_in_cents=row.amount_in_cents,
         ticket_count=row.ticket_count,
@@ -187,7 +187,7 @@ async def get_invoice_pdf(call: Call, id: Uuid) -> Download:
 
 @get("/v2/mobility/invoices/{id}/xml", errors=_ERRORS, media_types=(MEDIA_TYPES["xml"],))
 async def get_invoice_xml(call: Call, id: Uuid) -> Download:
-    """Read the invoice as XRechnung; as plain EN 16931 where the customer has no electronic address."""
+    """Read the invoice as XRechnung; as plain EN 16931 if the customer has no electronic address."""
     return await _download(call, id, "xml")
 
 
