@@ -105,7 +105,7 @@ def create_pending(
     # Numbers before credits, as in the ingest: two transactions in opposite order would deadlock.
     number = numbers.take(tx, organization_id, "payment")
     hold = credits.reserve(tx, payer, price, hold_seconds=HOLD_SECONDS, cause=cause) if price else None
-    body = order.body
+    body, provider = order.body, providers[connection.provider]
     row = PaymentRow(
         organization_id=organization_id, id=number, provider=connection.provider, provider_ref=None,
         connection_id=connection.id, account_id=account.id, provider_code=connection.provider_code,
@@ -117,9 +117,11 @@ def create_pending(
         custom_fields=None if body.custom_fields is None else encode_text(body.custom_fields),
         customer_ip_address=order.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold.id if hold else None,
-        debit_settles=int(providers[connection.provider].debit_settles), idempotency_key=claim.key if claim else None,
+        debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
         next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
+    if provider.orders_are_files:
+        _check_fits_file(provider, as_order(tx, row))
     PAYMENTS.insert(tx, row)
     emit_payment_changed(tx, row)
     return row, True
@@ -152,6 +154,15 @@ def _check_source(order: CheckedOrder, account: AccountRow, connection: Connecti
     if account.iban == order.creditor_iban:
         raise _refused("creditor_iban", "is the account that is paid from")
     check_active(connection, "paying")
+
+
+def _check_fits_file(provider: BankProvider, order: PaymentOrder) -> None:
+    """Raises BadRequest, naming the field, if the order cannot be written as a file: nothing is accepted that cannot be paid."""
+    try:
+        provider.order_file(order.end_to_end_id, order.created_at, [order])
+    except BadRequest as error:
+        field, _, reason = str(error).partition(" ")
+        raise _refused(field, reason.rstrip(".")) from None
 
 
 async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:

@@ -14,20 +14,11 @@ from lxml import etree
 
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
+from kontobahn.formats.pain.places import MAX_LINE, Address, Remittance, place_reference
 from kontobahn.money import amount_text
 
 NAMESPACE = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09"
 MAX_PAYMENTS = 10_000
-
-
-class Address(NamedTuple):
-    """A structured address. Banks require town and country; the rest is left out if missing."""
-
-    country: str
-    town: str
-    street: str | None = None
-    building: str | None = None
-    postcode: str | None = None
 
 
 class Transfer(NamedTuple):
@@ -37,8 +28,9 @@ class Transfer(NamedTuple):
     amount_minor: int
     creditor_name: str
     creditor_iban: str
-    remittance: str
+    description: str
     execution_date: date
+    reference: str | None = None
     template: Literal["SEPA", "SEPA_INSTANT"] = "SEPA"
     creditor_bic: str | None = None
     creditor_address: Address | None = None
@@ -116,7 +108,11 @@ def _instruction(message: etree._Element, name: str, debtor: Debtor, transfers: 
 
 def _transfer(payment: etree._Element, transfer: Transfer) -> None:
     element = _add(payment, "CdtTrfTxInf")
-    _add(_add(element, "PmtId"), "EndToEndId", sepa.check_id("end_to_end_id", transfer.end_to_end_id))
+    remittance = place_reference(transfer.description, transfer.reference)
+    ids = _add(element, "PmtId")
+    if remittance.instruction_id:
+        _add(ids, "InstrId", remittance.instruction_id)
+    _add(ids, "EndToEndId", sepa.check_id("end_to_end_id", transfer.end_to_end_id))
     amount = amount_text(sepa.check_amount("amount", transfer.amount_minor))
     _add(_add(element, "Amt"), "InstdAmt", amount).set("Ccy", sepa.check_currency("currency_code", transfer.currency))
     if transfer.creditor_bic:
@@ -129,21 +125,33 @@ def _transfer(payment: etree._Element, transfer: Transfer) -> None:
     _account(element, "CdtrAcct", sepa.check_iban("creditor_iban", transfer.creditor_iban))
     if transfer.purpose_code:
         _add(_add(element, "Purp"), "Cd", sepa.check_purpose_code("purpose_code", transfer.purpose_code))
-    remittance = sepa.check_text("description", transfer.remittance, sepa.MAX_REMITTANCE)
-    _add(_add(element, "RmtInf"), "Ustrd", remittance)
+    _remittance(_add(element, "RmtInf"), remittance)
+
+
+def _remittance(element: etree._Element, remittance: Remittance) -> None:
+    if remittance.unstructured is not None:
+        _add(element, "Ustrd", remittance.unstructured)
+        return
+    reference = _add(_add(element, "Strd"), "CdtrRefInf")
+    kind = _add(reference, "Tp")
+    _add(_add(kind, "CdOrPrtry"), "Cd", "SCOR")
+    _add(kind, "Issr", "ISO")
+    _add(reference, "Ref", remittance.creditor_reference)
 
 
 def _address(creditor: etree._Element, address: Address) -> None:
     element = _add(creditor, "PstlAdr")
     for tag, field, text, max_length in (
-        ("StrtNm", "street", address.street, 70),
-        ("BldgNb", "building", address.building, 16),
-        ("PstCd", "postcode", address.postcode, 16),
-        ("TwnNm", "town", address.town, 35),
+        ("StrtNm", "street_name", address.street, 70),
+        ("BldgNb", "building_number", address.building, 16),
+        ("PstCd", "post_code", address.postcode, 16),
+        ("TwnNm", "town_name", address.town, 35),
     ):
         if text:
             _add(element, tag, sepa.check_text(f"creditor_address.{field}", text, max_length))
     _add(element, "Ctry", sepa.check_country("creditor_address.country", address.country))
+    for line in address.lines:
+        _add(element, "AdrLine", sepa.check_text("creditor_address", line, MAX_LINE))
 
 
 def _account(parent: etree._Element, tag: str, iban: str) -> None:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from kontobahn.errors import BadRequest
-from kontobahn.formats.pain.pain001 import NAMESPACE, Address, Debtor, Transfer, write_pain001
+from kontobahn.formats.pain import sepa
+from kontobahn.formats.pain.pain001 import NAMESPACE, Debtor, Transfer, write_pain001
+from kontobahn.formats.pain.places import Address, is_creditor_reference, read_address
 from tests.statement_builder import BIC, IBAN, OTHER_IBAN
 
 NOW = datetime(2026, 3, 2, 12, 30, 15, 999, tzinfo=UTC)
@@ -21,7 +23,7 @@ DEBTOR = Debtor("Laden & Söhne", IBAN)
 TRANSFER = Transfer("KB-0001", 1_234, "Müller GmbH", OTHER_IBAN, "Rechnung 4711", date(2026, 3, 3))
 TEXT = r"[A-Za-z0-9?:().,'+ -]+(?:/[A-Za-z0-9?:().,'+ -]+)*"
 AMOUNT = r"[0-9]{1,9}\.[0-9]{2}"
-# Children in their order: `?` may be missing, `+` may come several times; and what a text must look like.
+# Children in their order: `?` may be missing, `+` may come several times, `*` both; and what a text must look like.
 RULES: dict[str, tuple[str, ...] | str] = {
     "Document": ("CstmrCdtTrfInitn",),
     "CstmrCdtTrfInitn": ("GrpHdr", "PmtInf+"),
@@ -41,13 +43,18 @@ RULES: dict[str, tuple[str, ...] | str] = {
     "FinInstnId": ("BICFI?", "Othr?"),
     "Othr": ("Id",),
     "CdtTrfTxInf": ("PmtId", "Amt", "CdtrAgt?", "Cdtr", "CdtrAcct", "Purp?", "RmtInf"),
-    "PmtId": ("EndToEndId",),
+    "PmtId": ("InstrId?", "EndToEndId"),
     "Amt": ("InstdAmt",),
     "Cdtr": ("Nm", "PstlAdr?"),
-    "PstlAdr": ("StrtNm?", "BldgNb?", "PstCd?", "TwnNm", "Ctry"),
+    "PstlAdr": ("StrtNm?", "BldgNb?", "PstCd?", "TwnNm", "Ctry", "AdrLine*"),
     "Purp": ("Cd",),
-    "RmtInf": ("Ustrd",),
+    "RmtInf": ("Ustrd?", "Strd?"),
+    "Strd": ("CdtrRefInf",),
+    "CdtrRefInf": ("Tp", "Ref"),
+    "Tp": ("CdOrPrtry", "Issr"),
+    "CdOrPrtry": ("Cd",),
     "MsgId": rf"(?=.{{1,35}}$){TEXT}", "PmtInfId": rf"(?=.{{1,35}}$){TEXT}", "EndToEndId": rf"(?=.{{1,35}}$){TEXT}",
+    "InstrId": rf"(?=.{{1,35}}$){TEXT}", "Ref": "RF[0-9]{2}[A-Z0-9]{1,21}", "Issr": "ISO", "AdrLine": rf"(?=.{{1,70}}$){TEXT}",
     "Nm": rf"(?=.{{1,70}}$){TEXT}", "Ustrd": rf"(?=.{{1,140}}$){TEXT}", "StrtNm": TEXT, "BldgNb": TEXT, "PstCd": TEXT,
     "TwnNm": rf"(?=.{{1,35}}$){TEXT}", "Ctry": "[A-Z]{2}", "CtrlSum": r"[0-9]{1,15}\.[0-9]{2}", "InstdAmt": AMOUNT,
     "NbOfTxs": "[0-9]{1,15}", "PmtMtd": "TRF", "BtchBookg": "true|false", "ChrgBr": "SLEV",
@@ -65,7 +72,7 @@ def walk(element: etree._Element, parent: str = "") -> None:
     elif name.localname == "Id":
         rule = "NOTPROVIDED"
     elif name.localname == "Cd":
-        rule = {"SvcLvl": "SEPA", "LclInstrm": "INST"}.get(parent, "[A-Z0-9]{1,4}")
+        rule = {"SvcLvl": "SEPA", "LclInstrm": "INST", "CdOrPrtry": "SCOR"}.get(parent, "[A-Z0-9]{1,4}")
     assert rule is not None, name.localname
     if isinstance(rule, str):
         assert len(element) == 0
@@ -73,8 +80,11 @@ def walk(element: etree._Element, parent: str = "") -> None:
         return
     assert not (element.text or "").strip()
     tags = [etree.QName(child).localname for child in element]
-    pattern = "".join(f"(?:{part.rstrip('?+')} ){part[-1] if part[-1] in '?+' else ''}" for part in rule)
+    pattern = "".join(f"(?:{part.rstrip('?+*')} ){part[-1] if part[-1] in '?+*' else ''}" for part in rule)
     assert re.fullmatch(pattern, "".join(f"{tag} " for tag in tags)), (name.localname, tags)
+    if name.localname == "RmtInf":
+        assert len(tags) == 1, "purpose or creditor reference, never both"
+    assert tags.count("AdrLine") <= 2
     for child in element:
         walk(child, name.localname)
 
@@ -124,6 +134,75 @@ def test_payments_of_a_day_and_kind_are_one_instruction() -> None:
     assert len(set(texts(document, "PmtInfId"))) == 3
 
 
+@pytest.mark.parametrize(
+    ("reference", "description", "instruction", "purpose", "structured"),
+    [
+        (None, "Rechnung 4711", [], ["Rechnung 4711"], []),
+        ("RE 4711 Ä", "Rechnung", ["RE 4711 Ae"], ["Rechnung"], []),
+        ("RF18 5390 0754 7034", "rf18539007547034", [], [], ["RF18539007547034"]),
+        ("RF18539007547034", "Miete", [], ["RF18539007547034 Miete"], []),
+        ("RF18539007547034", "Miete RF18 5390 0754 7034", [], ["Miete RF18 5390 0754 7034"], []),
+        # Wrong check digits: no creditor reference, so the payer's own.
+        ("RF19539007547034", "Miete", ["RF19539007547034"], ["Miete"], []),
+    ],
+)
+def test_a_reference_has_a_place(
+    reference: str | None, description: str, instruction: list[str], purpose: list[str], structured: list[str]
+) -> None:
+    document = written(TRANSFER._replace(reference=reference, description=description))
+    assert (texts(document, "InstrId"), texts(document, "Ustrd"), texts(document, "Ref")) == (
+        instruction,
+        purpose,
+        structured,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ring 7, 50667 Köln", Address("DE", "Köln", postcode="50667", lines=("Ring 7",))),
+        ("50667 Köln", Address("DE", "Köln", postcode="50667")),
+        ("Haus A\nRing 7\nD-50667 Köln", Address("DE", "Köln", postcode="50667", lines=("Haus A, Ring 7",))),
+        ("Graben 1, 1010 Wien, Österreich", Address("AT", "Wien", postcode="1010", lines=("Graben 1",))),
+        ("Damrak 1; 1012 LG Amsterdam; NL", Address("NL", "Amsterdam", postcode="1012 LG", lines=("Damrak 1",))),
+        ("1 High Street, London EC2V 8BQ, GB", Address("GB", "London", postcode="EC2V 8BQ", lines=("1 High Street",))),
+        (f"{'a' * 60}, {'b' * 60}, 01067 Dresden", Address("DE", "Dresden", postcode="01067", lines=("a" * 60, "b" * 60))),
+    ],
+)  # fmt: skip
+def test_an_address_in_one_line_is_taken_apart(text: str, expected: Address) -> None:
+    address = read_address(text, "DE")
+    assert address == expected
+    document = written(TRANSFER._replace(creditor_address=address))
+    assert texts(document, "Ctry") == [expected.country]
+    assert texts(document, "AdrLine") == list(expected.lines)
+
+
+@pytest.mark.parametrize("text", ["Ring 7", "Köln", "", ",", "Ring 7, Köln am Rhein 3", f"{'a' * 71}, 50667 Köln",
+                                  f"{'a' * 60}, {'b' * 60}, {'c' * 60}, 50667 Köln"])  # fmt: skip
+def test_an_address_whose_town_is_unclear_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match=r"^creditor_address "):
+        read_address(text, "DE")
+
+
+def test_reference_and_description_that_do_not_fit_together_are_refused() -> None:
+    fits = TRANSFER._replace(reference="RF18539007547034", description="x" * 123)
+    assert texts(written(fits), "Ustrd") == ["RF18539007547034 " + "x" * 123]
+    with pytest.raises(BadRequest, match=r"^reference .* 141 characters"):
+        written(fits._replace(description="x" * 124))
+
+
+@given(st.from_regex(r"[A-Z0-9]{1,21}", fullmatch=True))
+def test_check_digits_decide_what_is_a_creditor_reference(body: str) -> None:
+    valid = [f"RF{digits:02d}{body}" for digits in range(2, 99) if is_creditor_reference(f"RF{digits:02d}{body}")]
+    assert len(valid) == 1
+
+
+def test_the_payer_s_own_name_never_stops_a_payment() -> None:
+    for name, sent in (("Laden #1 & Söhne//KG", "Laden 1 + Soehne KG"), ("x" * 99, "x" * 70), ("商店", "NOTPROVIDED")):
+        assert sepa.payer_name(name) == sent
+        assert texts(written(debtor=Debtor(sepa.payer_name(name), IBAN)))[0] == sent
+
+
 names = st.text("abcXYZäöüß&é'() -", min_size=1, max_size=40)
 
 
@@ -131,7 +210,7 @@ names = st.text("abcXYZäöüß&é'() -", min_size=1, max_size=40)
 @given(st.lists(st.tuples(names, names, st.integers(-5, 10**12)), min_size=1, max_size=4))
 def test_a_file_keeps_every_rule_or_is_not_written(rows: list[tuple[str, str, int]]) -> None:
     transfers = [
-        TRANSFER._replace(end_to_end_id=f"KB-{number}", creditor_name=name, remittance=text, amount_minor=amount)
+        TRANSFER._replace(end_to_end_id=f"KB-{number}", creditor_name=name, description=text, amount_minor=amount)
         for number, (name, text, amount) in enumerate(rows)
     ]
     wrong = any(
@@ -148,9 +227,9 @@ def test_a_file_keeps_every_rule_or_is_not_written(rows: list[tuple[str, str, in
     ("changes", "field"),
     [
         ({"creditor_name": "x" * 71}, "creditor_name"),
-        ({"remittance": "x" * 141}, "description"),
-        ({"remittance": "Danke 😀"}, "description"),
-        ({"remittance": ""}, "description"),
+        ({"description": "x" * 141}, "description"),
+        ({"description": "Danke 😀"}, "description"),
+        ({"description": ""}, "description"),
         ({"amount_minor": 0}, "amount"),
         ({"creditor_iban": "DE88370400440532013000"}, "creditor_iban"),
         ({"creditor_bic": "XX"}, "creditor_agent"),
@@ -158,7 +237,7 @@ def test_a_file_keeps_every_rule_or_is_not_written(rows: list[tuple[str, str, in
         ({"purpose_code": "sala"}, "purpose_code"),
         ({"end_to_end_id": "x" * 36}, "end_to_end_id"),
         ({"creditor_address": Address("D", "Köln")}, "creditor_address.country"),
-        ({"creditor_address": Address("DE", "x" * 36)}, "creditor_address.town"),
+        ({"creditor_address": Address("DE", "x" * 36)}, "creditor_address.town_name"),
     ],
 )
 def test_what_a_bank_would_refuse_is_refused_by_name(changes: dict[str, Any], field: str) -> None:

@@ -19,7 +19,9 @@ from kontobahn.banking.provider import (
     Snapshot,
 )  # fmt: skip
 from kontobahn.clock import berlin_date, start_of_day, to_datetime
-from kontobahn.formats.pain.pain001 import Address, Debtor, Transfer, write_pain001
+from kontobahn.formats.pain import sepa
+from kontobahn.formats.pain.pain001 import Debtor, Transfer, write_pain001
+from kontobahn.formats.pain.places import Address, read_address
 
 _BY_FILES = "This account is kept by files: import its statements with `kontobahn import statements`"
 
@@ -56,7 +58,7 @@ class FilesProvider:
         return PaymentReport(None)
 
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
-        debtor = Debtor(orders[0].debtor_name, orders[0].debtor_iban)
+        debtor = Debtor(sepa.payer_name(orders[0].debtor_name), orders[0].debtor_iban)
         return write_pain001(
             message_id, to_datetime(created_at), debtor, [_transfer(order, created_at) for order in orders]
         )
@@ -75,7 +77,8 @@ def _transfer(order: PaymentOrder, created_at: int) -> Transfer:
         amount_minor=order.amount_minor,
         creditor_name=order.creditor_name,
         creditor_iban=order.creditor_iban,
-        remittance=order.description,
+        description=order.description,
+        reference=order.reference,
         execution_date=_execution_date(order, created_at),
         template=order.template_identifier,
         creditor_bic=agent if isinstance(agent, str) else None,
@@ -91,6 +94,8 @@ def _execution_date(order: PaymentOrder, created_at: int) -> date:
 
 def _address(order: PaymentOrder) -> Address | None:
     address = order.details.get("creditor_address")
+    if isinstance(address, str):
+        return read_address(address, order.creditor_iban[:2])
     if not isinstance(address, dict):
         return None
     return Address(

@@ -1,0 +1,127 @@
+"""Where a payer's reference and a payee's address go in a pain.001 file, so that nothing is lost and every bank takes it. Pure.
+
+The schemes carry either an unstructured purpose or one structured creditor reference, never both. An address must name town
+and country in fields of their own since November 2026; the rest may stand in two lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kontobahn.errors import BadRequest
+from kontobahn.formats.pain import sepa
+
+MAX_LINE = 70
+MAX_LINES = 2
+
+
+class Remittance(NamedTuple):
+    """What the payee reads, in one of two forms, and what only the payer and the payer's bank read."""
+
+    unstructured: str | None
+    creditor_reference: str | None = None
+    instruction_id: str | None = None
+
+
+def place_reference(description: str, reference: str | None) -> Remittance:
+    """Places a reference. Raises BadRequest if it does not fit.
+
+    A creditor reference (ISO 11649, `RF…`) is the payee's: it goes alone in its own field if the description says nothing
+    else, else in front of the description. Any other is the payer's: it is the instruction's id, which statements and status
+    reports repeat to the payer.
+    """
+    text = sepa.check_text("description", description, sepa.MAX_REMITTANCE)
+    if reference is None:
+        return Remittance(text)
+    bare, said = _bare(reference), _bare(text)
+    if not is_creditor_reference(bare):
+        return Remittance(text, None, sepa.check_text("reference", reference, sepa.MAX_ID))
+    if said == bare:
+        return Remittance(None, bare)
+    if bare in said:
+        return Remittance(text)
+    both = f"{bare} {text}"
+    if len(both) > sepa.MAX_REMITTANCE:
+        raise BadRequest(
+            f"reference goes in front of the description, and both have {len(both)} characters;"
+            f" at most {sepa.MAX_REMITTANCE} are allowed."
+        )
+    return Remittance(both)
+
+
+def is_creditor_reference(text: str) -> bool:
+    """Whether a text without blanks is a creditor reference whose check digits are right."""
+    if not re.fullmatch(r"RF[0-9]{2}[A-Z0-9]{1,21}", text):
+        return False
+    return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\s", "", text).upper()
+
+
+class Address(NamedTuple):
+    """A payee's address. Banks require town and country; the rest is left out if missing. `lines` are for what has no field."""
+
+    country: str
+    town: str
+    street: str | None = None
+    building: str | None = None
+    postcode: str | None = None
+    lines: tuple[str, ...] = ()
+
+
+# A postcode as SEPA's countries write it, before the town; the British one comes after it.
+_POSTCODE_TOWN = re.compile(
+    r"(?:[A-Z]{1,3}[- ])?([0-9]{4} ?[A-Z]{2}|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4}-[0-9]{3}|[0-9]{4,5})\s+(\D{2,})"
+)
+_TOWN_POSTCODE = re.compile(r"(\D{2,}?)\s+([A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2})")
+_COUNTRIES = {
+    "deutschland": "DE", "germany": "DE", "österreich": "AT", "austria": "AT", "schweiz": "CH", "switzerland": "CH",
+    "suisse": "CH", "svizzera": "CH", "frankreich": "FR", "france": "FR", "niederlande": "NL", "nederland": "NL",
+    "netherlands": "NL", "belgien": "BE", "belgië": "BE", "belgique": "BE", "belgium": "BE", "luxemburg": "LU",
+    "luxembourg": "LU", "liechtenstein": "LI", "italien": "IT", "italia": "IT", "italy": "IT", "spanien": "ES", "españa": "ES",
+    "spain": "ES", "polen": "PL", "polska": "PL", "poland": "PL", "dänemark": "DK", "danmark": "DK", "denmark": "DK",
+    "tschechien": "CZ", "česko": "CZ", "czechia": "CZ", "schweden": "SE", "sverige": "SE", "sweden": "SE", "irland": "IE",
+    "ireland": "IE", "portugal": "PT", "finnland": "FI", "suomi": "FI", "finland": "FI", "großbritannien": "GB",
+    "united kingdom": "GB",
+}  # fmt: skip
+
+
+def read_address(text: str, country: str) -> Address:
+    """Reads ``Ring 7, 50667 Köln``, with or without the country. Raises BadRequest if the town cannot be told from the rest.
+
+    `country` is assumed if the text names none.
+    """
+    parts = [part.strip() for part in re.split(r"[,;\n]", text) if part.strip()]
+    named = _COUNTRIES.get(parts[-1].lower()) if parts else None
+    if named is None and parts and re.fullmatch(r"[A-Z]{2}", parts[-1]):
+        named = parts[-1]
+    if named is not None:
+        parts.pop()
+    last = parts[-1] if parts else ""
+    if match := _POSTCODE_TOWN.fullmatch(last):
+        postcode, town = match.group(1, 2)
+    elif match := _TOWN_POSTCODE.fullmatch(last):
+        postcode, town = match.group(2, 1)
+    else:
+        raise BadRequest(
+            "creditor_address must end with postcode and town (“Ring 7, 50667 Köln”), or be an object with town_name:"
+            " banks take no other address."
+        )
+    return Address(named or country, town.strip(), postcode=postcode, lines=_lines(parts[:-1]))
+
+
+def _lines(parts: list[str]) -> tuple[str, ...]:
+    """The rest of an address in as few lines as hold it."""
+    lines: list[str] = []
+    for part in parts:
+        sent = sepa.check_text("creditor_address", part, MAX_LINE)
+        if lines and len(lines[-1]) + 2 + len(sent) <= MAX_LINE:
+            lines[-1] += f", {sent}"
+        else:
+            lines.append(sent)
+    if len(lines) > MAX_LINES:
+        raise BadRequest(f"creditor_address has more than {MAX_LINES} lines of {MAX_LINE} characters beside its town.")
+    return tuple(lines)
