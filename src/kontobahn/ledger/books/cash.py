@@ -15,7 +15,7 @@ from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
-from kontobahn.ledger.books import cash_tax, posting
+from kontobahn.ledger.books import cash_days, cash_recount, cash_tax, posting
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.receipts import file_image
 from kontobahn.ledger.books.splitting import split_of_booking
@@ -84,7 +84,13 @@ decode_record = msgspec.json.Decoder(EntryRecord).decode
 
 
 def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> None:
+    """Creates the cash book of an account, with what was booked on it. Raises Conflict if the account has one."""
+    tx.lock("kassenbuecher", str(client.mandant))
+    other = cash_days.cash_book_of_account(tx, client).get(konto)
+    if other is not None:
+        raise Conflict(f"The account {functional(konto, client.konto_laenge)} is that of the cash book “{other}”.")
     _CASH_BOOKS.insert(tx, CashBook(client.mandant, bezeichnung, konto, 0, CHAIN_START, 0))
+    cash_recount.rewrite(tx, client)
 
 
 def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Kassenbucheintrag:
@@ -189,26 +195,25 @@ def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
 
 
 def _check_not_negative(tx: Tx, client: Client, entry: CashEntry, datum: str) -> None:
-    """Raises Conflict if the cash balance would be negative after any line, or at the end of any later day."""
+    """Raises Conflict if the cash balance would be negative after any line, or at the end of any later day.
+
+    Files may have made it negative before; what does not take from it is booked nevertheless.
+    """
     # Choice 13: refused with 409.
-    before, later = 0, []
-    for day, bewegung in tx.all(
-        "SELECT datum, bewegung FROM books_cash_days WHERE mandant = ? AND kassenname = ? ORDER BY datum",
-        client.mandant, entry.kassenname,
-    ):  # fmt: skip
-        if day <= datum:
-            before += bewegung
-        else:
-            later.append((day, bewegung))
-    running = before
+    of_days = cash_days.days(tx, client, entry.kassenname)
+    running = cash_days.balance_on(of_days, datum)
     for number, line in enumerate(entry.lines):
         running += line.betrag
-        if running < 0:
+        if running < 0 and line.betrag < 0:
             _refuse(f"belegzeilen[{number}].betrag", entry.kassenname, datum, running - line.betrag, line.betrag)
-    for day, bewegung in later:
-        running += bewegung
+    for day in of_days:
+        if day.datum <= datum:
+            continue
+        if day.eb is not None or entry.betrag >= 0:
+            break
+        running += day.bewegung
         if running < 0:
-            _refuse("betrag", entry.kassenname, day, running - entry.betrag, entry.betrag)
+            _refuse("betrag", entry.kassenname, day.datum, running - entry.betrag, entry.betrag)
 
 
 def _refuse(field: str, kassenname: str, day: str, saldo: int, betrag: int) -> NoReturn:
@@ -231,7 +236,7 @@ def _book(
     batch = posting.open_batch(
         tx, client, jahr, kind=posting.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
     )
-    poster = posting.Poster(tx, client, batch)
+    poster = posting.Poster(tx, client, batch, cash_book=(cash_book.konto, entry.kassenname))
     before, warnings = cash_book, list[str]()
     belege = [image.sha256 for image in entry.images]
     for number, sent in enumerate(entry.lines):
@@ -256,11 +261,9 @@ def _book(
     _CASH_BOOKS.update(
         tx, before, last_nummer=cash_book.last_nummer, last_hash=cash_book.last_hash, saldo=cash_book.saldo
     )
-    tx.run(
-        "INSERT INTO books_cash_days (mandant, kassenname, datum, bewegung) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (mandant, kassenname, datum) DO UPDATE SET bewegung = books_cash_days.bewegung + excluded.bewegung",
-        client.mandant, entry.kassenname, datum, entry.betrag,
-    )  # fmt: skip
+    # An entry may take from another cash book by naming its account.
+    for name, day, saldo in cash_days.negative(tx, client, poster.moved_cash_books - {entry.kassenname}):
+        warnings.append(f"Die Kasse „{name}“ ist am {day} negativ: {money.from_minor(saldo)} EUR.")
     return cash_book, warnings
 
 

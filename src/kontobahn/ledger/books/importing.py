@@ -8,13 +8,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import persons, posting, reading, store
+from kontobahn.ledger.books import cash_days, persons, posting, reading, store
 from kontobahn.ledger.books.posting import Poster, Satz
 from kontobahn.ledger.books.reimport import PartialRows
 from kontobahn.ledger.books.store import Client
@@ -167,7 +168,11 @@ def _import_bookings(
         except KontierungError as error:
             protocol.add(RowError(record.line, error.field, f"{error.field} {error.reason}."))
     progress(file.total_bytes, file.total_bytes)
-    return poster.finish()
+    imported = poster.finish()
+    for name, day, saldo in cash_days.negative(tx, client, poster.moved_cash_books):
+        found = f"The cash book “{name}” is negative on {day}: {money.from_minor(saldo)} EUR."
+        protocol.add(RowWarning(0, "", found, "It was booked nevertheless."))
+    return imported
 
 
 # The fields of a Satz, taken by name from a row of the file; a million rows go through here.

@@ -13,6 +13,7 @@ from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import answers
 from kontobahn.ledger.books.answers import EB_PERIOD
+from kontobahn.ledger.books.cash_days import ADD_DAY, Days, cash_book_of_account
 from kontobahn.ledger.books.openings import ADD_OPENING, ADD_PERIOD, may_be_paired, settle_twins
 from kontobahn.ledger.books.splitting import MIXED, Splitter, legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, FiscalYear
@@ -152,7 +153,8 @@ def period_of(belegdatum: str, jahr_start: str) -> int:
 class Poster:
     """Adds bookings to one batch and writes them in blocks; `finish` writes the last one and what follows from the batch."""
 
-    def __init__(self, tx: Tx, client: Client, batch: Batch) -> None:
+    def __init__(self, tx: Tx, client: Client, batch: Batch, *, cash_book: tuple[str, str] | None = None) -> None:
+        """`cash_book` is account and name of the one whose entries are posted."""
         self._tx = tx
         self._client = client
         self._batch = batch
@@ -171,6 +173,9 @@ class Poster:
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
+        # Account → cash book, and the cash books that were touched.
+        self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
+        self.moved_cash_books: set[str] = set()
         self._clear()
 
     def add(self, satz: Satz, *, aufteilung: str = "") -> int:
@@ -190,7 +195,7 @@ class Poster:
         row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz, aufteilung]
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
         self._bookings.append(tuple(row))
-        periods, reversed_side = self._periods, satz.generalumkehr
+        periods, reversed_side, cash_books = self._periods, satz.generalumkehr, self._cash_books
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
             if sums is None:
@@ -200,6 +205,8 @@ class Poster:
                 sums[0] += betrag
             else:
                 sums[1] -= betrag
+            if konto in cash_books:
+                self._add_to_cash(cash_books[konto], betrag, satz, eb=eb)
             if len(konto) == PERSONENKONTO_DIGITS:
                 self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
                 if eb and len(parts) == 2:
@@ -258,6 +265,12 @@ class Poster:
         else:
             item[1] -= betrag
 
+    def _add_to_cash(self, kassenname: str, betrag: int, satz: Satz, *, eb: bool) -> None:
+        self.moved_cash_books.add(kassenname)
+        if not eb:
+            key = kassenname, satz.belegdatum
+            self._cash_days[key] = self._cash_days.get(key, 0) + betrag
+
     def _add_opening(self, booking: int, konto: str, betrag: int, satz: Satz) -> None:
         """Keeps a leg that may turn out to be half of a pair."""
         gegenkonto = satz.gegenkonto if konto == satz.konto else satz.konto
@@ -268,6 +281,7 @@ class Poster:
             ))  # fmt: skip
 
     def _clear(self) -> None:
+        self._cash_days: Days = {}
         self._openings: list[tuple[object, ...]] = []
         self._bookings: list[tuple[Any, ...]] = []
         self._moves: list[tuple[object, ...]] = []
@@ -280,6 +294,7 @@ class Poster:
         tx.many(_INSERT_BOOKING, self._bookings)
         tx.many(_ADD_MOVE, self._moves)
         tx.many(ADD_OPENING, self._openings)
+        tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in self._cash_days.items()])
         tx.many(ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
         tx.many(
             _ADD_ITEM,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books import answers, posting
+from kontobahn.ledger.books import answers, cash_recount, posting
 from kontobahn.ledger.books.openings import settle_twins
+from kontobahn.ledger.books.store import client_of_mandant
 
 
 def _settle_pairs(tx: Tx) -> None:
@@ -19,5 +20,10 @@ def _settle_pairs(tx: Tx) -> None:
         posting.settle_rests(tx, mandant, set().union(*paired.values()))
 
 
+def _count_cash(tx: Tx) -> None:
+    for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_cash_books ORDER BY mandant"):
+        cash_recount.rewrite(tx, client_of_mandant(tx, mandant))
+
+
 # By the name of the migration.
-FOLLOW_UPS: dict[str, Callable[[Tx], None]] = {"books_openings": _settle_pairs}
+FOLLOW_UPS: dict[str, Callable[[Tx], None]] = {"books_openings": _settle_pairs, "books_cash_accounts": _count_cash}
