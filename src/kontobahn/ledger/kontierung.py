@@ -290,21 +290,38 @@ def legs(
     amount = betrag if soll else -betrag
     if text in (PLAIN, GROSS) or text[0] == STEUERFREI:
         return [Leg(konto, amount), Leg(gegenkonto, -amount)]
-    parts = parts_of(text)
-    if parts.art == SKONTO:
-        return _discount_legs(rahmen, parts.prozent, konto, gegenkonto, amount, skonto)
-    accounts = TAX_ACCOUNTS[rahmen.name][Tax(parts.art, parts.prozent)]
-    taxed = amount if parts.in_konto else -amount
-    if parts.art in ON_TOP:
-        tax = tax_on(taxed, parts.prozent)
-        both = [Leg(full(accounts.vorsteuer), tax), Leg(full(accounts.umsatzsteuer), -tax)] if tax else []
+    if text[0] == SKONTO:
+        return _discount_legs(rahmen, parts_of(text).prozent, konto, gegenkonto, amount, skonto)
+    plan = _plan(rahmen.name, text)
+    taxed = amount if plan.in_konto else -amount
+    if plan.counter:
+        tax = tax_on(taxed, plan.prozent)
+        both = [Leg(plan.konto, tax), Leg(plan.counter, -tax)] if tax else []
         return [Leg(konto, amount), Leg(gegenkonto, -amount), *both]
-    tax = tax_in(taxed, parts.prozent)
-    net = (amount - tax, -amount) if parts.in_konto else (amount, -amount - tax)
-    found = [Leg(konto, net[0]), Leg(gegenkonto, net[1])]
-    if tax:
-        found.append(Leg(full(accounts.umsatzsteuer or accounts.vorsteuer), tax))
-    return found
+    tax = tax_in(taxed, plan.prozent)
+    if not tax:
+        return [Leg(konto, amount), Leg(gegenkonto, -amount)]
+    if plan.in_konto:
+        return [Leg(konto, amount - tax), Leg(gegenkonto, -amount), Leg(plan.konto, tax)]
+    return [Leg(konto, amount), Leg(gegenkonto, -amount - tax), Leg(plan.konto, tax)]
+
+
+class _Plan(NamedTuple):
+    """A split with the accounts of its tax; `counter` is the account of the output tax that an input tax comes with."""
+
+    prozent: int
+    in_konto: bool
+    konto: str
+    counter: str
+
+
+@lru_cache(maxsize=256)
+def _plan(skr: str, text: str) -> _Plan:
+    parts = parts_of(text)
+    accounts = TAX_ACCOUNTS[skr][Tax(parts.art, parts.prozent)]
+    if parts.art in ON_TOP:
+        return _Plan(parts.prozent, parts.in_konto, full(accounts.vorsteuer), full(accounts.umsatzsteuer))
+    return _Plan(parts.prozent, parts.in_konto, full(accounts.umsatzsteuer or accounts.vorsteuer), "")
 
 
 def _discount_legs(
