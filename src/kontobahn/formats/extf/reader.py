@@ -139,8 +139,8 @@ class ExtfFile:
                 has_tail = len(fields) > HEAD_COLUMNS
                 whole = self._fitted(number, fields, warned)
                 record = parse(number, whole)
-                # A tail that is warned about is read in full each time.
-                if has_tail and not warned:
+                # A tail that is warned about is read in full each time; in a refused row it was not looked at.
+                if has_tail and not warned and type(record) is not RowError:
                     unknown.append((lines[number - first], whole))
             else:
                 continue

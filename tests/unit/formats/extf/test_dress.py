@@ -89,7 +89,7 @@ def dressed(rows: list[str], category: Category, dress: Dress) -> bytes:
     for row in fields[1:]:
         used = max((number for number, field in enumerate(row, 1) if field), default=1)
         columns = max(used, width + dress.columns)
-        writer.writerow((row + [""] * 300)[:columns])
+        writer.writerow((row + [""] * columns)[:columns])
     text = target.getvalue()
     # A file that ends within a row cannot be told from one whose last row is short.
     is_even = dress.columns >= 0

@@ -112,6 +112,26 @@ def test_quotes_and_semicolons_within_a_text_are_text() -> None:
         assert found.buchungstext in {"Rechnung", text}
 
 
+def test_the_quotes_within_a_link_may_be_doubled_or_not() -> None:
+    links = ['"BEDI ""4A-5B"""', '"BEDI "4A-5B""', 'BEDI "4A-5B"']
+    rows = [satz(changed={20: link, 114: "1"}) for link in links]
+    found = read_all(text_of(*rows * 100))
+    assert [row[1:] for row in found] == [found[0][1:]] * 300
+    assert isinstance(found[0], Buchungssatz)
+    assert found[0].weitere == '{"20":"BEDI \\"4A-5B\\"","114":"1"}'
+
+
+def test_a_link_does_not_excuse_another_wrong_quote() -> None:
+    link = '"BEDI "4A-5B""'
+    bad = [
+        satz(changed={20: link, 14: '"a "b" c"'}),
+        satz(changed={20: link, 14: '"open'}),
+        satz(changed={20: '"BEDI "4A"5B""'}),
+    ]
+    found = read_all(text_of(satz(changed={20: link}), *bad, satz(changed={20: link})))
+    assert [type(row) for row in found] == [Buchungssatz, RowError, RowError, RowError, Buchungssatz]
+
+
 def test_rows_that_end_differently_are_all_read_in_full() -> None:
     """Known ends are cut off from lines; whatever stands before or in them must come out as if they were not."""
     ends = ["", "0", "1"]
@@ -126,6 +146,12 @@ def test_rows_that_end_differently_are_all_read_in_full() -> None:
     once = [read(text_of(row))[0] for row in rows]
     together = read(text_of(*rows * 20))
     assert [row[1:] for row in together] == [row[1:] for row in once * 20]
+
+
+def test_a_tail_of_a_refused_row_is_looked_at_in_the_next() -> None:
+    refused, accepted = (satz(changed={10: day, 118: "00"}) for day in ("3102", "1503"))
+    found = read_all(text_of(*[refused] * 300, *[accepted] * 300))
+    assert [type(row) for row in found] == [RowError] * 300 + [RowWarning, Buchungssatz] * 300
 
 
 def test_what_is_remembered_is_bounded() -> None:
