@@ -25,7 +25,7 @@ from kontobahn.settings import Settings
 
 T = TypeVar("T")
 TaskStatus = Literal["running", "done", "failed"]
-# On a transaction, with the id of the task, which is that of what it makes.
+# Takes a transaction and the id of the task, which is also the id of what it creates.
 Work = Callable[[Tx, str], T]
 
 LEASE_SECONDS = 60
@@ -74,7 +74,7 @@ class Tasks:
         subject: str,
         begun: Callable[[TaskRow], T],
     ) -> T:
-        """Does the work and returns its answer; if the upload is a large one, answers 202 with `begun` and works on."""
+        """Does the work and returns its answer; for a large upload answers 202 with `begun` and continues afterwards."""
         task_id = new_id()
         if upload.size <= self._from_bytes:
             return await call.commit(work, task_id)

@@ -98,7 +98,7 @@ class _Sink:
 
     def __init__(self, directory: Path, limit: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        # Beside the database: the system's own place for temporary files may be memory.
+        # Beside the database: the system's own directory for temporary files may be in memory.
         self.file: BinaryIO = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
         self._limit = limit
         self._size = 0

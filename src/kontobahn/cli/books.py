@@ -264,9 +264,9 @@ def retax(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which bookings today's rules of tax would split otherwise, by key or account; with --apply, correct them.
+    """Show which bookings today's tax rules would split differently, by key or account; with --apply, correct them.
 
-    Bookings are never changed: each one is taken back by Generalumkehr and booked again, on its own day.
+    Bookings are never changed: each one is reversed by Generalumkehr and booked again, on its own day.
     """
     start = parse_day(year_start)
     with installation(data) as here:

@@ -1,4 +1,4 @@
-"""Whether a line break in a bank's text stands for a blank, or tears a word.
+"""Whether a line break in a bank's text stands for a blank, or splits a word.
 
 Purpose texts come in lines. A form's full line may end in the middle of a word; a shorter one ends with a word, unless what
 follows clearly belongs to it. Pure, and linear in the length of the text.

@@ -1,4 +1,4 @@
-"""What is reckoned from the books: VAT figures by tax key, and a simple profit and loss. Field names are German like the contract's.
+"""Reports calculated from the books: VAT figures by tax key, and a simple profit and loss. Field names are German like the contract's.
 
 Without the calls (`rewe.py`): the port and its adapters speak these types.
 """
@@ -20,8 +20,8 @@ Steuerart = Literal[
 
 
 class UmsatzsteuerZeile(Answer, kw_only=True):
-    buSchluessel: Annotated[str, Meta(description="Tax key; null where the account carries the tax by itself.")] | None
-    kontonummer: Annotated[str, Meta(description="The automatic account; null where a key says the tax.")] | None
+    buSchluessel: Annotated[str, Meta(description="Tax key; null if the tax comes from an automatic account.")] | None
+    kontonummer: Annotated[str, Meta(description="The automatic account; null if the tax comes from a key.")] | None
     art: Steuerart
     prozent: int
     bemessungsgrundlage: Annotated[Decimal, Meta(description="Net; of BRUTTO the amount as written.")]
@@ -36,9 +36,9 @@ class Umsatzsteuer(Answer, kw_only=True):
     zeilen: list[UmsatzsteuerZeile]
     summeUmsatzsteuer: Decimal
     summeVorsteuer: Decimal
-    direktUmsatzsteuer: Annotated[Decimal, Meta(description="Booked on accounts of output tax directly, in no line.")]
-    direktVorsteuer: Annotated[Decimal, Meta(description="Booked on accounts of input tax directly, in no line.")]
-    bruttoGebucht: Annotated[Decimal, Meta(description="Taken as written, because key or account were not known.")]
+    direktUmsatzsteuer: Annotated[Decimal, Meta(description="Booked directly on accounts of output tax, in no line.")]
+    direktVorsteuer: Annotated[Decimal, Meta(description="Booked directly on accounts of input tax, in no line.")]
+    bruttoGebucht: Annotated[Decimal, Meta(description="Booked as written, because key or account were not known.")]
     bruttoAnzahl: int
 
 
@@ -59,5 +59,5 @@ class Bwa(Answer, kw_only=True):
     geschaeftsjahrStartDatum: date
     bisPeriode: int
     zeilen: list[BwaZeile]
-    nichtZugeordnet: Annotated[list[BwaKonto], Meta(description="Accounts of profit and loss that fit no line.")]
+    nichtZugeordnet: Annotated[list[BwaKonto], Meta(description="Profit and loss accounts that fit no line.")]
     ergebnis: Decimal

@@ -1,6 +1,6 @@
 """Automatic accounts: ledger accounts whose bookings include tax without a key, by four-digit numbers. Pure.
 
-Known are those whose tax two independent descriptions agree on. Around them lie numbers that charts use for more of the same:
+Known are those on whose tax two independent descriptions agree. Charts use neighbouring numbers for more accounts of the same kind:
 what is booked there without a key may have tax in it that we cannot see.
 """
 

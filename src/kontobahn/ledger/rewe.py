@@ -168,7 +168,7 @@ async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
     return KontenAntwort(data=data, platform=charge.platform)
 
 
-# --- What is reckoned from the bookings
+# --- Reports calculated from the bookings
 
 
 class UmsatzsteuerQuery(JahrQuery):

@@ -1,6 +1,6 @@
 """Tax keys (BU-Schlüssel): what each says, at which rate on which day, and where its tax is booked. Pure.
 
-Only keys whose meaning two independent descriptions agree on. Any other is no mistake of the sender: it is booked gross.
+Only keys on whose meaning two independent descriptions agree. Any other is not a mistake of the sender: it is booked gross.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signed addresses of our own pages for a payer: they need no API key, open one order only, and end at a given time.
+"""Signed addresses of our own pages for a payer: they need no API key, open only one order, and expire at a given time.
 
 The signature is made with a key of this installation, so nothing about a link is stored and none can be guessed or altered.
 """
@@ -28,7 +28,7 @@ _SIGNATURE_BYTES = 16
 
 
 class Link(NamedTuple):
-    """What a link opens. It ends at an instant, however often it was used."""
+    """What a link opens, and until when, however often it is used."""
 
     kind: Kind
     organization_id: str
@@ -43,7 +43,7 @@ def make_token(vault: Vault, link: Link) -> str:
 
 
 def read_token(vault: Vault, token: str, now: int) -> Link | None:
-    """Returns what a token of ours opens; None if it is not ours, was altered, or has ended."""
+    """Returns what a token of ours opens; None if it is not ours, was altered, or has expired."""
     try:
         raw = base64.b64decode(token.encode("ascii") + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

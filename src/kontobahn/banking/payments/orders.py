@@ -1,4 +1,4 @@
-"""Orders that the payer uploads at the bank as files: one handed out, and remembered as handed out."""
+"""Orders that the payer uploads at the bank as files: handed out, and recorded as handed out."""
 
 from __future__ import annotations
 

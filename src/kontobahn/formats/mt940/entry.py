@@ -88,7 +88,7 @@ def read_line(text: str) -> Line:
 def short_day(text: str, shifted: list[str] | None = None) -> date:
     """Reads YYMMDD. No statement is older than 1980.
 
-    Interest is reckoned with months of thirty days, so a value date may be 30 February: if `shifted` is given, that is read as
+    Interest is calculated with months of thirty days, so a value date may be 30 February: if `shifted` is given, that is read as
     the last day of the month, and added to it.
     """
     year = int(text[:2])

@@ -43,7 +43,7 @@ class Field(NamedTuple):
 def read_fields(source: Source) -> Iterator[Field | StatementWarning]:
     """Yields the fields in order; the end of a message is a field with the tag `-`, the frame of an MT942 one with `942`.
 
-    A line outside every statement that is no known frame is left out with a warning.
+    A line outside every statement that is not a known frame is left out with a warning.
     """
     field: Field | None = None
     for number, (line, following) in enumerate(pairwise(chain(read_lines(source), [None])), 1):

@@ -1,4 +1,4 @@
-"""The lines of an MT940 file in letters, whatever code page its bank uses.
+"""The lines of an MT940 file as text, whatever code page its bank uses.
 
 Nothing in the file names it. UTF-8 is recognised by itself; the code pages of DOS and Windows, and the seven-bit German of
 ISO 646, by where their umlauts would stand.
@@ -51,7 +51,7 @@ def read_lines(source: Source) -> Iterator[str]:
 
 
 class _Decoder:
-    """Decides by the head of the file, or else by the first line that tells."""
+    """Decides by the head of the file, or otherwise by the first line that shows it."""
 
     def __init__(self, head: bytes) -> None:
         self._page = _code_page(head)
@@ -75,7 +75,7 @@ class _Decoder:
 
 
 def _code_page(text: bytes) -> _CodePage | None:
-    """Returns None if nothing tells."""
+    """Returns None if nothing shows it."""
     windows, dos = len(_WINDOWS.findall(text)), len(_DOS.findall(text))
     if windows == dos == 0:
         return None

@@ -32,7 +32,7 @@ class Told(NamedTuple):
 
 
 def read(text: str) -> Told | None:
-    """Returns None if there is no code word in it that says anything of use."""
+    """Returns None if it contains no code word that we use."""
     marks = list(_WORD.finditer(text))
     found: dict[str, str] = {}
     left_over = [text[: marks[0].start()].strip()] if marks else []

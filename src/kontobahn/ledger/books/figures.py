@@ -1,6 +1,6 @@
 """VAT figures of a fiscal year, or of days of it, by tax key and automatic account, from the split that is stored with each booking.
 
-The database adds up: tax is reckoned for each booking in whole cents, by the same formulas as `kontierung.legs`.
+The database adds up: tax is calculated for each booking in whole cents, by the same formulas as in `kontierung.legs`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _TAXED = (
 _SKONTO_RATE = "CAST(REPLACE(SUBSTR(aufteilung, 2, LENGTH(aufteilung) - 1), '!', '') AS INTEGER)"
 _SKONTO_NET = f"(200 * skonto + 100 + {_SKONTO_RATE}) / (2 * (100 + {_SKONTO_RATE}))"
 _PERSON = f"CASE WHEN LENGTH(konto) = {PERSONENKONTO_DIGITS} THEN konto ELSE gegenkonto END"
-# Positive where the person is debited by the payment.
+# Positive if the payment debits the person account.
 _PERSON_SIGN = f"(CASE WHEN (soll = 1) = (LENGTH(konto) = {PERSONENKONTO_DIGITS}) THEN 1 ELSE -1 END)"
 _DISCOUNTS = (
     f"SELECT is_debitor, rate, SUM(sign * net), SUM(sign * (skonto - net)), COUNT(*) FROM ("
@@ -106,7 +106,7 @@ class _Sums:
             sums[number] += int(value)
 
     def add_taxed(self, schluessel: str, carrier: str, text: str, base: int, tax: int, count: int) -> None:
-        """`base` and `tax` are positive where the account that carries the tax is credited."""
+        """`base` and `tax` are positive if the account that carries the tax is credited."""
         parts = parts_of(text)
         key = without_reversal(schluessel)
         line = _Line(key, "" if key else carrier, parts.art, parts.prozent)
@@ -118,8 +118,8 @@ class _Sums:
             self.add(line, base, tax, 0, count)
 
     def add_discount(self, *, is_debitor: bool, prozent: int, net: int, tax: int, count: int) -> None:
-        """`net` and `tax` are positive where the payment debits the person account."""
-        # A creditor who is paid gives the discount; a debtor who pays takes it. Either makes the tax of the invoice less.
+        """`net` and `tax` are positive if the payment debits the person account."""
+        # A creditor who is paid grants the discount; a debtor who pays takes it. Either way the tax of the invoice is reduced.
         line = _Line("", "", SKONTO, prozent)
         self.add(line, net if is_debitor else -net, tax if is_debitor else 0, 0 if is_debitor else -tax, count)
 
@@ -172,7 +172,7 @@ def _wire(line: _Line, values: list[int]) -> UmsatzsteuerZeile:
 
 
 def _add_older(tx: Tx, client: Client, scope: tuple[Any, ...], sums: _Sums) -> None:
-    """Bookings from before the split was stored: how they were split has to be found out one by one."""
+    """Bookings from before splits were stored: how each was split has to be worked out one by one."""
     after = 0
     while rows := tx.all(_FIRST_RULE, *scope, after, _PAGE):
         for _, konto, gegenkonto, schluessel, skonto, soll, betrag in rows:
@@ -198,7 +198,7 @@ def _add_older(tx: Tx, client: Client, scope: tuple[Any, ...], sums: _Sums) -> N
 
 
 def _direct(tx: Tx, client: Client, scope: tuple[Any, ...]) -> tuple[int, int]:
-    """What was booked on accounts of output and of input tax by name, not by a split."""
+    """What was booked directly on accounts of output and input tax, not by a split."""
     accounts = TAX_ACCOUNTS[client.kontenrahmen].values()
     output = sorted({full(item.umsatzsteuer) for item in accounts if item.umsatzsteuer})
     given = sorted({full(item.vorsteuer) for item in accounts if item.vorsteuer})

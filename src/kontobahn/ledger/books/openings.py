@@ -1,7 +1,7 @@
 """Opening balances written as a pair: which leg opens the account, and which one only takes the earlier documents out again.
 
 A twin is kept as a booking like any other, but no read model counts it: neither for its person account nor for the carry-over
-account on its other side. So a pair and a single opening balance come to the same.
+account on its other side. So a pair and a single opening balance have the same effect.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def may_be_paired(gegenkonto: str) -> bool:
 def twins(legs: list[OpeningLeg], total: int, before: int, *, has_history: bool) -> set[int]:
     """Returns the bookings whose legs are twins, of one person account in one year.
 
-    `total` is the plain sum of all its opening balances, `before` what the account stood at the day before.
+    `total` is the plain sum of all its opening balances, `before` the account's balance on the day before.
     """
-    # Choice 36: openings that come to what was there before need no other reading: they are carried item by item, or one was
-    # corrected.
+    # Choice 36: openings that add up to the earlier balance need no other interpretation: they are carried item by item, or
+    # one was corrected.
     if has_history and total == before:
         return set()
     by_amount: dict[int, tuple[list[OpeningLeg], list[OpeningLeg]]] = {}
@@ -82,7 +82,7 @@ def twins(legs: list[OpeningLeg], total: int, before: int, *, has_history: bool)
 
 
 def _standing(legs: list[OpeningLeg]) -> list[OpeningLeg]:
-    """Returns the legs that no Generalumkehr has taken back, in their order."""
+    """Returns the legs that no Generalumkehr has reversed, in their order."""
     standing: list[OpeningLeg] = []
     reversals: list[int] = []
     for leg in sorted(legs, key=attrgetter("booking")):

@@ -11,7 +11,7 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kassenbuch import Belegbild, ReceiptImage
 
-# Whether one of the entries that a receipt was filed with still stands.
+# Whether one of the entries that a receipt was filed with is not reversed.
 _STANDING = (
     "SELECT f.dateiname FROM books_receipt_filings f JOIN books_cash_entries e ON e.mandant = f.mandant AND e.task = f.task"
     " WHERE f.mandant = ? AND f.sha256 = ? AND e.storno_von IS NULL AND NOT EXISTS (SELECT 1 FROM books_cash_entries s"
@@ -20,7 +20,7 @@ _STANDING = (
 
 
 def file_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptImage) -> Belegbild:
-    """Stores and files a receipt. Raises Conflict if it is filed with an entry that stands."""
+    """Stores and files a receipt. Raises Conflict if it is filed with an entry that is not reversed."""
     # Another cash book may be filing the same receipt right now.
     tx.lock("belegbild", str(client.mandant), image.sha256)
     standing = tx.one(_STANDING, client.mandant, image.sha256)

@@ -1,6 +1,6 @@
-"""What the rule of today would split otherwise than it was split, and its correction: taken back by Generalumkehr, booked again.
+"""Which bookings today's rule would split differently, and their correction: reversed by Generalumkehr and booked again.
 
-A booking is never changed. One that was corrected, and the reversal that took it back, are left alone ever after.
+A booking is never changed. One that was corrected, and its reversal, are not considered again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Found(NamedTuple):
 
 
 def differences(tx: Tx, client: Client, jahr: date) -> list[Difference]:
-    """Returns what the rule of today would do otherwise in a fiscal year."""
+    """Returns what today's rule would do differently in a fiscal year."""
     return _summed(client, _changed(tx, client, year_of_start(tx, client, jahr)))
 
 
