@@ -106,9 +106,13 @@ def _in_order(archive: zipfile.ZipFile, name: str, ibans: Mapping[str, str], max
     for index, member in enumerate(members):
         with archive.open(member) as content:
             source = _source(content, name, member, max_bytes)
-            first = next(_single(source, ibans, Tally(allow_gaps=True)), None)
+            first = _first_opening(_single(source, ibans, Tally(allow_gaps=True)))
         keys.append((*_day_and_number(first), index))
     return [members[key[-1]] for key in sorted(keys)]
+
+
+def _first_opening(items: Iterator[Item]) -> Item | None:
+    return next((item for item in items if isinstance(item, Opening)), None)
 
 
 def _day_and_number(item: Item | None) -> tuple[date, int, int]:

@@ -103,12 +103,11 @@ class _Whole:
         self._reversal = fields.reversal is not None and fields.reversal.strip() in _TRUE
 
     def _without_booking_date(self, opening: Opening) -> date:
-        if self._status == "pending":
-            if self._value is not None:
-                return self._value
-            if opening.created_at:
-                return values.day(opening.created_at)
-        raise StatementError("The entry has no booking date (BookgDt).")
+        if self._value is not None:
+            return self._value
+        if self._status == "pending" and opening.created_at:
+            return values.day(opening.created_at)
+        raise StatementError("The entry has no booking date (BookgDt), and no value date (ValDt) either.")
 
     def amounts_of(self, details: list[DetailFields]) -> list[int] | None:
         """Returns the parts' amounts if they make up the whole; money is never guessed."""

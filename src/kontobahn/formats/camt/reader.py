@@ -23,6 +23,7 @@ from kontobahn.formats.statements.model import (
     Opening,
     StatementAccount,
     StatementError,
+    StatementWarning,
 )
 from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
 
@@ -71,7 +72,11 @@ class _Camt:
             raise fault.at(self._source.name, statement.name if statement else None) from None
         if not self._statements:
             wanted = etree.QName(self._statement_tag).localname
-            raise StatementError(f"The file has no statement ({wanted}).", file=self._source.name)
+            sentence = f"The file has no statement ({wanted})."
+            if not _says_nothing(self._source):
+                raise StatementError(sentence, file=self._source.name)
+            # Some banks hand out such a file on days without movements.
+            yield StatementWarning(self._source.name, sentence, "Nothing was imported.")
 
     def _ended(self, parser: etree.XMLPullParser) -> Iterator[Item]:
         entry_tag = self._entry_tag
@@ -85,7 +90,7 @@ class _Camt:
                         if statement is None:
                             element.clear(keep_tail=True)
                             continue
-                        yield statement.opening
+                        yield from statement.begin()
                     yield from statement.entries(element, self._entries)
                     element.clear(keep_tail=True)
                     # The parser may still be at this entry, so the one before it is removed.
@@ -116,10 +121,19 @@ class _Camt:
         if statement is None or statement.element is not element:
             statement = self._begin(element)
             assert statement is not None
-            yield statement.opening
+            yield from statement.begin()
         yield from self._tally.close(statement.closing())
         self._open = None
         element.clear(keep_tail=True)
+
+
+def _says_nothing(source: Source) -> bool:
+    """Whether a file has nothing but the head of its message. It has been read without a fault."""
+    if source.has_more_than_head:
+        return False
+    parser = etree.XMLParser(**PARSER_OPTIONS)
+    messages = list(etree.fromstring(source.head, parser))
+    return all(etree.QName(part).localname == "GrpHdr" for message in messages for part in message)
 
 
 def _is_statement(element: etree._Element, tag: str) -> bool:
@@ -141,6 +155,7 @@ class _Statement:
         self._file = file
         self._moved = 0
         self._left_out = 0
+        self._warnings: list[StatementWarning] = []
         self.name = self._text("Id") or ""
 
     def identify(self, ibans: Mapping[str, str]) -> None:
@@ -164,6 +179,10 @@ class _Statement:
             self._text("Acct/Svcr/FinInstnId/BICFI") or self._text("Acct/Svcr/FinInstnId/BIC"),
             self._text("Acct/Svcr/FinInstnId/Nm"),
         )
+
+    def begin(self) -> Iterator[Item]:
+        yield self.opening
+        yield from self._warnings
 
     @cached_property
     def opening(self) -> Opening:
@@ -223,7 +242,16 @@ class _Statement:
             on = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
             if on is None and self._kind != "booked":
                 on = self._text("CreDtTm")  # some banks omit it in intraday reports
-            return Balance(code, sign * values.minor(amount.text), values.currency(amount.get("Ccy")), values.day(on))
+            stated, is_rounded = values.nearly_minor(amount.text)
+            if is_rounded:
+                self._warnings.append(
+                    StatementWarning(
+                        f"statement {self.name}, line {element.sourceline}",
+                        f"The balance {amount.text} has more than two decimals.",
+                        "It was rounded to the cent; the entries must lead to it.",
+                    )
+                )
+            return Balance(code, sign * stated, values.currency(amount.get("Ccy")), values.day(on))
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
 

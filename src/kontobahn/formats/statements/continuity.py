@@ -12,6 +12,7 @@ from kontobahn.money import amount_text
 Verdict: TypeAlias = Literal["next", "repeat", "overlap", "unknown", "gap"]
 INTERIM = "ITBD"
 NEVERTHELESS = "Imported nevertheless, as was asked for."
+TRIFLE = "Imported nevertheless: such a difference comes of rounding."
 UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is."
 
 
@@ -129,9 +130,12 @@ class Tally:
         # A page may repeat the closing balance of the whole statement; only the last page must match it.
         if wrong and closing.balance and (closing.last_page or closing.balance.code == INTERIM):
             sentence = _does_not_add_up(closing, starts[0])
-            if not self.unbalanced:
+            is_trifle = (
+                opening.format.startswith("camt") and min(abs(closing.balance.amount_minor - end) for end in ends) <= 1
+            )
+            if not is_trifle and not self.unbalanced:
                 raise _error(opening, f"{sentence} {UNBALANCED}")
-            yield StatementWarning(place_of(opening), sentence, NEVERTHELESS)
+            yield StatementWarning(place_of(opening), sentence, TRIFLE if is_trifle else NEVERTHELESS)
             closing = closing._replace(adds_up=False)
         self._carried.pop(key, None)
         if not closing.last_page and ends:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import BinaryIO, Literal, NamedTuple, TypedDict
 
 from lxml import etree
@@ -51,6 +52,10 @@ class Source:
             )
         return chunk
 
+    @property
+    def has_more_than_head(self) -> bool:
+        return self._bytes_read > len(self.head) or bool(self._unread)
+
     def forget_namespace(self, namespace: str) -> bool:
         """Blanks out the default namespace if it is declared once, at the root; otherwise returns False.
 
@@ -88,6 +93,15 @@ class Root(NamedTuple):
     space: str
 
 
+# What a file without a namespace is, by the element of its message. Versions differ little in what is read.
+_MESSAGES = {
+    "BkToCstmrAcctRpt": "camt.052.001.08",
+    "BkToCstmrStmt": "camt.053.001.08",
+    "BkToCstmrDbtCdtNtfctn": "camt.054.001.08",
+    "CstmrPmtStsRpt": "pain.002.001.10",
+}
+
+
 class _Options(TypedDict):
     resolve_entities: bool
     load_dtd: bool
@@ -117,12 +131,16 @@ def root_of(source: Source) -> Root:
         probe.feed(source.head)
     except etree.XMLSyntaxError as error:
         fault = _malformed(error, next(iter(probe.feed_error_log), None), at_end=False)
-    _, root = next(iter(probe.read_events()), (None, None))
-    if root is None:
+    started = [element for _, element in islice(probe.read_events(), 2)]
+    if not started:
         raise fault.at(source.name)
+    root = started[0]
     namespace = etree.QName(root).namespace or ""
-    found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}$", namespace)
+    found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}", namespace)
     if found is None:
+        message = _MESSAGES.get(etree.QName(started[-1]).localname) if not namespace else None
+        if message is not None:
+            return Root(message, "")
         described = f"the namespace {namespace[:80]!r}" if namespace else "no namespace"
         raise StatementError(
             f"This is not a bank statement: the XML's root {etree.QName(root).localname[:40]} has {described},"

@@ -11,6 +11,7 @@ from kontobahn.formats.statements.model import StatementError
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _DECIMAL = re.compile(r"\+?(?:(\d{1,18})(?:[.,](\d{0,2})0*)?|[.,](\d{1,2})0*)", re.ASCII)
+_LONG_DECIMAL = re.compile(r"(\d{1,18}\.\d\d)(\d)\d{0,30}", re.ASCII)  # what a program that reckons in binary writes
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:\d\d|T.*)?", re.ASCII)
 _GERMAN_ACCOUNT = re.compile(r"(\d{8})[/ ]?(\d{1,10})", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
@@ -30,6 +31,17 @@ def minor(text: str | None) -> int:
     if len(digits.lstrip("0")) > _MAX_DIGITS:
         raise StatementError(f"The amount {text} is too large.")
     return int(digits)
+
+
+def nearly_minor(text: str | None) -> tuple[int, bool]:
+    """Returns an amount to the nearest hundredth, and whether it was none: for balances, which the entries prove."""
+    try:
+        return minor(text), False
+    except StatementError:
+        found = _LONG_DECIMAL.fullmatch(text.strip()) if text else None
+        if found is None:
+            raise
+    return minor(found[1]) + (found[2] >= "5"), True
 
 
 def _wrong_amount(text: str | None) -> str:

@@ -79,7 +79,7 @@ BAD: dict[str, tuple[bytes, str, str]] = {
     "a status of one's own": (swap("<Cd>BOOK</Cd>", "<Cd>WARM</Cd>"), "none of BOOK", "entry 1"),
     "a day that never was": (swap(f"<BookgDt><Dt>{DAY}", "<BookgDt><Dt>2026-02-30"), "'2026-02-30' is not a date", "entry 1"),
     "a balance without a day": (swap(BALANCE, "</Bal>"), "not a date", "line 5"),
-    "a sum that is wrong": (swap("987.78", "987.79"), "which is 0.01 more", "line 4"),
+    "a sum that is wrong": (swap("987.78", "987.80"), "which is 0.02 more", "line 4"),
     "mt940: a sum that is wrong": (swap("EUR987,78", "EUR987,70", GOOD_MT), "which is 0.08 less", "line 1"),
     "mt940: a wrong iban": (swap(IBAN, "DE88370400440532013000", GOOD_MT), "is not valid", "line 4"),
     "mt940: no account": (swap(f":25:{IBAN}\r\n", "", GOOD_MT), "which account", "line 3"),

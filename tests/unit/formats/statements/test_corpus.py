@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from kontobahn.formats.statements import Closing, Entry, StatementWarning
-from tests.corpus.statements import mt940
+from tests.corpus.statements import camt, mt940
 from tests.corpus.statements.sample import Row, Sample
 from tests.unit.formats.statements.reading import read_all, refused
 
-CORPUS: dict[str, Callable[[], Sample]] = {**mt940.ALL}
+CORPUS: dict[str, Callable[[], Sample]] = {**mt940.ALL, **camt.ALL}
 
 
 @pytest.mark.parametrize("name", CORPUS)

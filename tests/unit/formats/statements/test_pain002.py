@@ -40,3 +40,10 @@ def test_a_file_refused_as_a_whole() -> None:
 def test_a_transaction_without_a_status_has_its_instructions() -> None:
     data = pain002(("E-1", "ACSC", ""), payment="ACCP").replace(b"<TxSts>ACSC</TxSts>", b"")
     assert [(item.level, item.status) for item in report(data).items] == [("payment", "ACCP"), ("transaction", "ACCP")]
+
+
+def test_a_report_without_a_namespace_is_known_by_its_message() -> None:
+    data = pain002(("E-1", "ACSC", ""))
+    bare = data.replace(b' xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10"', b"")
+    assert bare != data
+    assert report(bare).items == report(data).items
