@@ -12,6 +12,7 @@ from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
+    CANCELLED,
     AccountFacts,
     Api,
     BadSignature,
@@ -77,6 +78,7 @@ class ScriptedBank:
         self.creation: PaymentStart | Exception | None = None
         self.found: PaymentStart | Exception | None = None
         self.live: PaymentReport | Exception = PaymentReport(None)
+        self.cancellation: PaymentReport | Exception = PaymentReport("failed", "CANC", CANCELLED, "Cancelled as asked")
         self.refusal: Exception | None = None
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
@@ -118,6 +120,12 @@ class ScriptedBank:
         if isinstance(self.live, Exception):
             raise self.live
         return self.live
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        self.asked.append(("cancel_payment", provider_ref))
+        if isinstance(self.cancellation, Exception):
+            raise self.cancellation
+        return self.cancellation
 
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
         raise ProviderRefused("ActionNotSupported", "Orders are authorised on a page")

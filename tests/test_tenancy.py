@@ -251,6 +251,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/mobility/invoices/{id}/pdf", "id"): Recipe(_mobility_invoice),
     ("GET /v2/mobility/invoices/{id}/xml", "id"): Recipe(_mobility_invoice),
     ("GET /v2/mobility/seller", "organization_id"): Recipe(_organization),
+    ("POST /v2/banking/payments/{id}/cancel", "id"): Recipe(_payment, unknown="777"),
     ("POST /v2/mobility/customers", "organization_id"): Recipe(_organization, body=CUSTOMER),
     ("POST /v2/mobility/customers/{id}/invoice", "id"): Recipe(_open_ticket, again=_another_ticket),
     ("POST /v2/mobility/customers/{id}/tickets", "id"): Recipe(

@@ -27,6 +27,8 @@ PaymentStatus = Literal[
 ]  # fmt: skip
 # The provider of accounts that are kept by statement files; statement imports write its connections.
 FILES = "files"
+# The error class of a payment that was cancelled, by the payer or by a call.
+CANCELLED = "Cancelled"
 
 
 class ProviderDown(Unavailable):
@@ -215,6 +217,9 @@ class BankProvider(Protocol):
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         """Asks the bank now."""
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        """Cancels a payment and reports that, with the error class `CANCELLED`. Raises ProviderRefused if it is too late."""
 
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
         """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`."""

@@ -78,6 +78,9 @@ class SandboxProvider:
             raise ProviderRefused("PaymentNotFound", "The bank knows no such payment")
         return payments.report_of(row)
 
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        return payments.report_of(await self._db.write(payments.cancel, provider_ref))
+
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from kontobahn.banking.payments.transitions import TRANSITIONS
-from kontobahn.banking.provider import PaymentOrder, PaymentReport, ProviderRefused, Template
+from kontobahn.banking.provider import CANCELLED, PaymentOrder, PaymentReport, ProviderRefused, Template
 from kontobahn.clock import HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
 from kontobahn.db import Tx
 from kontobahn.db.table import Table
@@ -134,6 +134,17 @@ def count_wrong_entry(tx: Tx, row: SandboxPayment, error_class: str, max_entries
 def fail(tx: Tx, row: SandboxPayment, error_class: str, message: str, raw_status: str) -> SandboxPayment:
     store.begin_change(tx)
     return _set_status(tx, PAYMENTS.update(tx, row, step="done"), "failed", raw_status, error_class, message)
+
+
+def cancel(tx: Tx, ref: str) -> SandboxPayment:
+    """Cancels a payment by command of whoever ordered it; once the payer has authorised it, the bank refuses."""
+    store.begin_change(tx)
+    row = by_ref(tx, ref)
+    if row is None:
+        raise ProviderRefused("PaymentNotFound", "The bank knows no such payment")
+    if row.step == "done" and row.error_class != CANCELLED:
+        raise ProviderRefused("PaymentAlreadyFinished", "The payer has authorised or ended it at the bank")
+    return row if row.step == "done" else fail(tx, row, CANCELLED, "The payment was cancelled.", "CANC")
 
 
 def confirm(tx: Tx, row: SandboxPayment) -> SandboxPayment:

@@ -11,6 +11,7 @@ from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
+    CANCELLED,
     BadSignature,
     BankProvider,
     ConnectRequest,
@@ -126,6 +127,15 @@ def test_an_order_is_accepted_once_and_found_by_its_end_to_end_id(adapter: Adapt
     assert adapter.ask(provider.create_payment(order)).provider_ref == start.provider_ref
     assert adapter.ask(provider.payment_status(start.provider_ref)).status == "initiated"
     assert adapter.ask(provider.find_payment(adapter.order(end_to_end_id="KB2-0A0B0C0D"))) is None
+
+
+def test_a_payment_is_cancelled_before_it_is_authorised_and_again_without_harm(adapter: Adapter) -> None:
+    ref = adapter.ask(adapter.provider.create_payment(adapter.order())).provider_ref
+    for _ in range(2):
+        report = adapter.ask(adapter.provider.cancel_payment(ref))
+        assert (report.status, report.error_class) == ("failed", CANCELLED)
+    assert adapter.ask(adapter.provider.payment_status(ref)).status == "failed"
+    assert refusal(adapter, adapter.provider.cancel_payment("nobody"))
 
 
 def test_an_impossible_order_is_refused_and_does_not_exist(adapter: Adapter) -> None:

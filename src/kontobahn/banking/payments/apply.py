@@ -74,11 +74,11 @@ def find_paid(tx: Tx, account: AccountRow, end_to_end_id: str | None, amount_min
 
 
 def apply_debit(tx: Tx, organization_id: str, payment_id: int, amount_minor: int) -> None:
-    """Settles a payment whose debit the bank has booked, if the debit decides that."""
+    """Settles a payment whose debit the bank has booked, if the debit decides that; notes it if the payment has ended otherwise."""
     row = store.get(tx, organization_id, payment_id)
-    if row.amount_minor != -amount_minor or row.status in FINAL:
+    if row.amount_minor != -amount_minor or row.status == "settled":
         return
-    if row.status == "executed" or row.debit_settles:
+    if row.status in FINAL or row.status == "executed" or row.debit_settles:
         apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
 
 

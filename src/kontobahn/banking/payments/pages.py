@@ -5,6 +5,7 @@ It is opened by a signed link (`links.py`) and needs nothing else: the payer has
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 
 import msgspec
@@ -12,9 +13,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from kontobahn.access.audit import Actor
 from kontobahn.api.call import Context
-from kontobahn.banking.hosted.pages import HEADERS, TEMPLATES, HostedPages, add_query, german_amount, redirect
+from kontobahn.banking.hosted.pages import (
+    HEADERS,
+    TEMPLATES,
+    HostedPages,
+    add_query,
+    german_amount,
+    read_form,
+    redirect,
+    too_large,
+)
 from kontobahn.banking.payments import links, orders, store
+from kontobahn.banking.payments.cancel import cancel
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.clock import berlin_datetime
@@ -22,6 +34,7 @@ from kontobahn.errors import Conflict, NotFound
 from kontobahn.formats.iban import in_groups
 
 _PAGES = HostedPages(TEMPLATES)
+_PAYER = Actor("payer")
 
 
 class OrderPages:
@@ -31,12 +44,26 @@ class OrderPages:
     def routes(self) -> list[Route]:
         return [
             Route(f"{links.PATH}/{{token}}", _PAGES.or_unavailable(self.page), methods=["GET"]),
+            Route(f"{links.PATH}/{{token}}", _PAGES.or_unavailable(self.step), methods=["POST"]),
             Route(f"{links.PATH}/{{token}}/file", _PAGES.or_unavailable(self.file), methods=["GET"]),
         ]
 
     async def page(self, request: Request) -> Response:
         row = await self._find(request)
         return _PAGES.gone() if row is None else _show(row, request.path_params["token"])
+
+    async def step(self, request: Request) -> Response:
+        form = await read_form(request)
+        if form is None:
+            return too_large()
+        row = await self._find(request)
+        if row is None:
+            return _PAGES.gone()
+        if form.text("action") == "cancel":
+            # Too late to cancel: the page shows how far it is.
+            with suppress(Conflict):
+                await cancel(self._context, row, _PAYER)
+        return redirect(f"{links.PATH}/{request.path_params['token']}")
 
     async def file(self, request: Request) -> Response:
         row = await self._find(request)

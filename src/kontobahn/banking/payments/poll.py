@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kontobahn import log
 from kontobahn.api.call import Context
+from kontobahn.banking.payments import store
 from kontobahn.banking.payments.apply import POLL, POLL_AFTER, apply, apply_start
 from kontobahn.banking.payments.create import as_order
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
@@ -36,9 +37,18 @@ async def ask_bank(context: Context, row: PaymentRow) -> PaymentRow:
         report = PaymentReport(None, error.raw_status, error.error_class, str(error))
     row = await context.db.write(apply, row.organization_id, row.id, report, POLL)
     if _is_abandoned(row, context.clock.now()):
-        abandoned = PaymentReport("failed", None, "Unfinished", "The payer did not confirm the payment in time.")
-        row = await context.db.write(apply, row.organization_id, row.id, abandoned, "time")
+        row = await context.db.write(_abandon, row)
     return row
+
+
+def _abandon(tx: Tx, row: PaymentRow) -> PaymentRow:
+    # Decided again under the lock: its file may have been fetched a moment ago.
+    tx.lock("banking_payment", row.organization_id, str(row.id))
+    row = store.get(tx, row.organization_id, row.id)
+    if not _is_abandoned(row, tx.now):
+        return row
+    abandoned = PaymentReport("failed", None, "Unfinished", "The payer did not confirm the payment in time.")
+    return apply(tx, row.organization_id, row.id, abandoned, "time")
 
 
 async def look_again(context: Context, row: PaymentRow) -> PaymentRow:

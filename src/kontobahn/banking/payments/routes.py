@@ -10,7 +10,7 @@ from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Download, check_date_range
 from kontobahn.banking.fields import NumericId
-from kontobahn.banking.payments import create, orders, poll, store
+from kontobahn.banking.payments import cancel, create, orders, poll, store
 from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.transitions import FINAL
@@ -78,6 +78,17 @@ async def get_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     """
     row = await poll.ask_bank(call.context, await call.read_inline(store.find, call.principal, id))
     return CurrentPaymentAnswer(data=_current(call.context, row))
+
+
+@post("/v2/banking/payments/{id}/cancel", statuses=(200,), errors=(403, 404, 409))
+async def cancel_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
+    """Cancel a payment that the bank has not begun to carry out. Its credits are given back.
+
+    An order file can be cancelled until the bank has reported that it is processed. If you have uploaded the file, cancel the
+    order at the bank first: what the bank has, only the bank can stop.
+    """
+    row = await call.read_inline(store.find, call.principal, id)
+    return CurrentPaymentAnswer(data=_current(call.context, await cancel.cancel(call.context, row, call.actor)))
 
 
 @get("/v2/banking/payments/{id}/history", errors=(403, 404))

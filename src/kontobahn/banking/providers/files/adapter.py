@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from kontobahn.banking.provider import (
+    CANCELLED,
     FILES,
     BadSignature,
     ConnectRequest,
@@ -56,6 +57,10 @@ class FilesProvider:
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         return PaymentReport(None)
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        """Agrees: whether the file was uploaded is known only to whoever cancels."""
+        return PaymentReport("failed", None, CANCELLED, "The order was cancelled.")
 
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
         debtor = Debtor(sepa.payer_name(orders[0].debtor_name), orders[0].debtor_iban)
