@@ -11,10 +11,37 @@ from kontobahn.banking.imports.importer import ImportResult, StatementImporter
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from tests.bank_builder import order
-from tests.harness import Service
+from tests.harness import Organization, Service
 from tests.statement_builder import Booking, Sheet, camt, follow_up
 
 PAYMENTS = "/v2/banking/payments"
+
+
+def import_file(
+    service: Service,
+    owner: Organization,
+    content: bytes,
+    name: str = "auszug.xml",
+    *,
+    unbalanced: bool = False,
+    **more: Any,
+) -> ImportResult:
+    def unit(tx: Tx) -> ImportResult:
+        importer = StatementImporter(tx, owner.id, name, unbalanced=unbalanced, **more)
+        return importer.import_items(read(io.BytesIO(content), name, unbalanced=unbalanced))
+
+    return service.db.write_now(unit)
+
+
+def account(service: Service, owner: Organization) -> dict[str, Any]:
+    """The organisation's only account."""
+    [found] = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    return dict(found)
+
+
+def transactions(service: Service, owner: Organization) -> list[dict[str, Any]]:
+    query = {"account_id": account(service, owner)["id"], "sort": "id"}
+    return list(service.get("/v2/banking/transactions", owner.key, params=query).json()["data"])
 
 
 class FileBank:
@@ -30,12 +57,7 @@ class FileBank:
 
     def take(self, content: bytes, name: str = "auszug.xml") -> ImportResult:
         """Imports a file of the bank's."""
-
-        def unit(tx: Tx) -> ImportResult:
-            importer = StatementImporter(tx, self.owner.id, name, allow_gaps=False, progress=lambda: None)
-            return importer.import_items(read(io.BytesIO(content), name, allow_gaps=False))
-
-        return self.service.db.write_now(unit)
+        return import_file(self.service, self.owner, content, name)
 
     def book(self, *bookings: Booking, days: int = 1) -> ImportResult:
         """The next statement, with these bookings."""
@@ -47,8 +69,7 @@ class FileBank:
         return self.book(Booking(amount, payment["description"], end_to_end_id=payment["end_to_end_id"]), days=days)
 
     def account_id(self) -> str:
-        [found] = self.service.get("/v2/banking/accounts", self.key).json()["data"]
-        return str(found["id"])
+        return str(account(self.service, self.owner)["id"])
 
     def ask(self, **more: Any) -> httpx.Response:
         return self.service.post(PAYMENTS, self.key, json=order(self.account_id(), **more))

@@ -29,10 +29,14 @@ def test_files_in_any_order_twice_and_one_that_is_wrong(tmp_path: Path) -> None:
     wrong.write_bytes(camt(follow_up(THIRD, Booking(1))._replace(closing=7)))
     refused = kontobahn("import", "statements", str(wrong), "--json", data=data, expect=1)
     [outcome] = json.loads(refused.stdout)
-    assert "wrong.xml" in outcome["error"]
+    assert outcome["file"] == str(wrong)
     assert "do not add up" in outcome["error"]
     shown = kontobahn("import", "statements", str(wrong), data=data, expect=1)
     assert "refused" in shown.stdout
+    assert shown.stdout.count("wrong.xml") == 1
+    accepted = kontobahn("import", "statements", str(wrong), "--unbalanced", data=data)
+    assert "1 transactions added" in accepted.stdout
+    assert "The balances do not add up" in accepted.stdout
 
 
 def test_an_account_that_the_file_does_not_name_by_iban(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def remove_of_connection(tx: Tx, organization_id: str, connection_id: str) -> No
             )  # fmt: skip
         tx.run("DELETE FROM banking_transactions WHERE account_id = ?", account.id)
         tx.run("DELETE FROM banking_statements WHERE account_id = ?", account.id)
+        tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account.id)
     tx.run(
         "DELETE FROM banking_accounts WHERE organization_id = ? AND connection_id = ?", organization_id, connection_id
     )

@@ -110,8 +110,9 @@ class TransactionFacts(NamedTuple):
     # Fields that the bank sent separately; they take precedence over those parsed from the description.
     parsed: Mapping[str, str | None] = {}
     extra: Mapping[str, Any] = {}
-    # The booked statement that contains it.
+    # The booked statement that contains it, and the account's balance after it there.
     statement: str | None = None
+    balance_minor: int | None = None
 
 
 class Snapshot(NamedTuple):

@@ -20,6 +20,7 @@ from kontobahn.cli.common import (
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, Refusal
 from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import StatementError
 
 
 def import_statements(
@@ -36,13 +37,17 @@ def import_statements(
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Import statements even if others between them are missing.")
     ] = False,
+    unbalanced: Annotated[
+        bool,
+        typer.Option("--unbalanced", help="Import statements even if their bookings do not lead to their balances."),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import account statements (camt.052, .053, .054, MT940, also zipped) and payment status reports (pain.002).
 
-    Accounts are created by IBAN. A file is imported as a whole or not at all: its balances must add up, and statements must
-    follow one another without a gap. Importing the same file twice does no harm. Files may be given in any order. Exit code 1
+    Accounts are created by IBAN. A file is imported as a whole or not at all: its balances must add up, and there must be no
+    gap between statements. They may overlap, and come in any order: what is known already is not imported again. Exit code 1
     if a file was refused.
 
     Example: kontobahn import statements 2026-*.xml
@@ -55,7 +60,9 @@ def import_statements(
         while waiting:
             refused = []
             for file in waiting:
-                outcomes[file] = _import_file(here.db, owner.id, file, ibans, allow_gaps=allow_gaps)
+                outcomes[file] = _import_file(
+                    here.db, owner.id, file, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced
+                )
                 if outcomes[file]["error"]:
                     refused.append(file)
             # A file may have been refused because it depends on one imported after it.
@@ -67,23 +74,36 @@ def import_statements(
 
 
 def _import_file(
-    db: Database, organization_id: str, file: Path, ibans: dict[str, str], *, allow_gaps: bool
+    db: Database, organization_id: str, file: Path, ibans: dict[str, str], *, allow_gaps: bool, unbalanced: bool
 ) -> dict[str, Any]:
-    none: dict[str, Any] = dict.fromkeys(ImportResult._fields, 0)
+    nothing = ImportResult()
 
     def unit(tx: Tx) -> ImportResult:
         size = file.stat().st_size
         with file.open("rb") as content, progress_bar(file.name) as progress:
             importer = StatementImporter(
-                tx, organization_id, file.name, allow_gaps=allow_gaps, progress=lambda: progress(content.tell(), size)
+                tx,
+                organization_id,
+                file.name,
+                allow_gaps=allow_gaps,
+                unbalanced=unbalanced,
+                progress=lambda: progress(content.tell(), size),
             )
-            return importer.import_items(read(content, file.name, ibans=ibans, allow_gaps=allow_gaps))
+            return importer.import_items(read(content, file.name, ibans=ibans, unbalanced=unbalanced))
 
     try:
         result = db.write_now(unit)
+    except StatementError as error:
+        # The caller names the file already.
+        return _outcome(file, nothing, error.without_file(file.name))
     except Refusal as error:
-        return {"file": str(file), **none, "error": str(error)}
-    return {"file": str(file), **result._asdict(), "error": None}
+        return _outcome(file, nothing, str(error))
+    return _outcome(file, result, None)
+
+
+def _outcome(file: Path, result: ImportResult, error: str | None) -> dict[str, Any]:
+    warnings = [warning._asdict() for warning in result.warnings]
+    return {"file": str(file), **result._asdict(), "warnings": warnings, "error": error}
 
 
 def _sentence(outcome: dict[str, Any]) -> str:
@@ -94,7 +114,9 @@ def _sentence(outcome: dict[str, Any]) -> str:
         f"{outcome['added']} transactions added",
     ]
     parts += [f"{outcome[name]} {words}" for name, words in _WORDS.items() if outcome[name]]
-    return f"{outcome['file']}: {', '.join(parts)}."
+    lines = [f"{outcome['file']}: {', '.join(parts)}."]
+    lines += [f"  {item['place']}: {item['found']} {item['done']}" for item in outcome["warnings"]]
+    return "\n".join(lines)
 
 
 _WORDS = {

@@ -26,7 +26,6 @@ def read(
     *,
     ibans: Mapping[str, str] = _NO_IBANS,
     max_bytes: int = MAX_FILE_BYTES,
-    allow_gaps: bool = False,
     unbalanced: bool = False,
 ) -> Iterator[Item]:
     """Yields each statement as its Opening, its entries and its Closing, in order; a status report is one item.
@@ -34,11 +33,9 @@ def read(
     A StatementWarning between them says what was unexpected, and what was done about it.
 
     `ibans` gives the IBANs of accounts that the file identifies in another way. `max_bytes` limits an archive's whole
-    content. Raises StatementError if the file is malformed, too large, does not add up (unless `unbalanced`), or lacks a
-    statement between two of an account (unless `allow_gaps`).
+    content. Raises StatementError if the file is malformed, too large, or does not add up (unless `unbalanced`).
     """
-    tally = Tally(allow_gaps=allow_gaps, unbalanced=unbalanced)
-    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, tally)
+    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, Tally(unbalanced=unbalanced))
 
 
 def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], max_bytes: int, tally: Tally) -> Iterator[Item]:
@@ -106,7 +103,7 @@ def _in_order(archive: zipfile.ZipFile, name: str, ibans: Mapping[str, str], max
     for index, member in enumerate(members):
         with archive.open(member) as content:
             source = _source(content, name, member, max_bytes)
-            first = _first_opening(_single(source, ibans, Tally(allow_gaps=True)))
+            first = _first_opening(_single(source, ibans, Tally()))
         keys.append((*_day_and_number(first), index))
     return [members[key[-1]] for key in sorted(keys)]
 

@@ -1,72 +1,107 @@
 """Imports statement files: accounts by IBAN, entries as transactions, status reports to their payments.
 
-A file is one transaction. Booked statements must follow one another without a gap; a repeated one is recognised.
+A file is one transaction. Booked statements may overlap, and must leave no gap between them that was not there before.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
-from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from schwifty import IBAN
 
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.events import emit_refresh_complete
-from kontobahn.banking.imports.chain import ChainPosition, Outcome, find_position
+from kontobahn.banking.imports import spans
+from kontobahn.banking.imports.conflict import Gap, gaps
+from kontobahn.banking.imports.statement import StatementImport
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.apply import apply
 from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
-from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport, TransactionFacts
-from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
 from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
-from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementError, StatusReport
-from kontobahn.money import from_minor
+from kontobahn.formats.statements import (
+    Closing,
+    Entry,
+    Item,
+    Opening,
+    StatementError,
+    StatementWarning,
+    StatusReport,
+)
 
-CHUNK = 2000
 # Access by files does not expire.
 NEVER = from_datetime(to_datetime(0).replace(year=2999))
-# A pending entry that no statement has mentioned for this long will not be booked.
-MAX_PENDING = timedelta(days=14)
-_FEES = ("CHRG", "COMM", "FEES")
 
 
 class ImportResult(NamedTuple):
-    """What importing a file did, in numbers. `left_out` counts entries that are in the account's statements, or only inform."""
+    """What importing a file did.
 
-    accounts: int
-    statements: int
-    repeated: int
-    added: int
-    modified: int
-    removed: int
-    left_out: int
-    payments: int
+    `repeated` counts statements that brought nothing new, `left_out` entries that are in the account's statements anyway, or
+    only inform.
+    """
+
+    accounts: int = 0
+    statements: int = 0
+    repeated: int = 0
+    added: int = 0
+    modified: int = 0
+    removed: int = 0
+    left_out: int = 0
+    payments: int = 0
+    warnings: tuple[StatementWarning, ...] = ()
+
+
+_COUNTS = ("accounts", "statements", "repeated", "added", "modified", "removed", "left_out", "payments")
 
 
 class StatementImporter:
-    """Imports the items of one file for one organisation."""
+    """Imports the items of one file for one organisation.
+
+    `allow_gaps` accepts gaps between statements; `unbalanced` accepts balances that bookings do not lead to.
+    """
 
     def __init__(
-        self, tx: Tx, organization_id: str, source: str, *, allow_gaps: bool, progress: Callable[[], None]
+        self,
+        tx: Tx,
+        organization_id: str,
+        source: str,
+        *,
+        allow_gaps: bool = False,
+        unbalanced: bool = False,
+        progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._tx = tx
         self._organization_id = organization_id
         self._source = source
         self._allow_gaps = allow_gaps
+        self._unbalanced = unbalanced
         self._progress = progress
         self._own_ibans = {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}
-        self._seen: set[int] = set()
-        self._connections: set[str] = set()
-        self._statement: _Statement | None = None
-        self._counts = dict.fromkeys(ImportResult._fields, 0)
+        # Accounts of this file, with the gaps they had before it.
+        self._seen: dict[int, list[Gap]] = {}
+        self._booked: list[StatementImport] = []
+        self._changed_connections: set[str] = set()
+        self._statement: StatementImport | None = None
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._warnings: list[StatementWarning] = []
 
     def import_items(self, items: Iterable[Item]) -> ImportResult:
+        """Raises StatementError if the file contradicts what is known, or leaves a gap."""
+        try:
+            self._import(items)
+        finally:
+            if self._statement is not None:
+                self._statement.forget()
+        self._check_gaps()
+        self._counts["accounts"] = len(self._seen)
+        self._emit_events()
+        return ImportResult(**self._counts, warnings=tuple(self._warnings))
+
+    def _import(self, items: Iterable[Item]) -> None:
         for item in items:
             match item:
                 case Opening():
@@ -76,42 +111,61 @@ class StatementImporter:
                     self._statement.add(item)
                 case Closing():
                     self._close(item)
+                case StatementWarning():
+                    self._warnings.append(item)
                 case StatusReport():
                     self._apply_report(item)
-        self._counts["accounts"] = len(self._seen)
-        if self._counts["statements"]:
-            self._emit_events()
-        return ImportResult(**self._counts)
+
+    def _check_gaps(self) -> None:
+        """Raises StatementError for the first gap that this file has made and not filled."""
+        if self._allow_gaps:
+            return
+        for account_id, before in self._seen.items():
+            after = gaps(spans.load(self._tx, account_id))
+            new = [gap for gap in after if not any(gap.is_same(known) for known in before)]
+            if len(after) > len(before) and new:
+                raise self._gap_error(account_id, new[0])
+
+    def _gap_error(self, account_id: int, gap: Gap) -> StatementError:
+        own = {item.span: item for item in reversed(self._booked) if item.account.id == account_id}
+        statement = own.get(gap.after.number) or own.get(gap.before.number) or self._booked[-1]
+        about_later = gap.before.number not in own or gap.after.number in own
+        return statement.error(gap.sentence(about_later=about_later, currency=statement.account.currency_code))
 
     def _emit_events(self) -> None:
-        """To a receiver of events a file is like a refresh: there is new account data."""
-        for connection_id in sorted(self._connections):
+        """To a receiver of events a file is like a refresh."""
+        # Choice 43: only if something new was stored.
+        for connection_id in sorted(self._changed_connections):
             row = connections.get(self._tx, self._organization_id, connection_id)
             held = accounts.of_connection(self._tx, self._organization_id, connection_id)
             emit_refresh_complete(self._tx, row, "manual", held)
 
     def _open(self, opening: Opening) -> None:
         account = self._account(opening)
-        self._seen.add(account.id)
-        position = find_position(self._tx, account.id, opening, allow_gaps=self._allow_gaps)
-        self._statement = _Statement(self._tx, account, opening, position, self._own_ibans)
+        if account.id not in self._seen:
+            self._seen[account.id] = gaps(spans.load(self._tx, account.id))
+        self._statement = StatementImport(self._tx, account, opening, self._own_ibans, unbalanced=self._unbalanced)
 
     def _close(self, closing: Closing) -> None:
         statement = self._statement
         assert statement is not None
-        outcome = statement.close(closing, self._source)
+        statement.close(closing, self._source)
         self._progress()
-        self._counts["repeated" if outcome is Outcome.REPEATED else "statements"] += 1
+        self._counts["statements" if statement.is_new else "repeated"] += 1
         self._counts["left_out"] += statement.left_out + closing.left_out
         for name in ("added", "modified", "removed"):
             self._counts[name] += getattr(statement.ingest, name)
+        if statement.has_changed:
+            self._changed_connections.add(statement.account.connection_id)
+        if statement.span != spans.NO_SPAN:
+            self._booked.append(statement)
+        self._warnings += statement.warnings
         self._statement = None
 
     def _account(self, opening: Opening) -> AccountRow:
         stated = opening.account
         currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
         connection_id = self._connection(stated.iban, stated.bank_name)
-        self._connections.add(connection_id)
         known = self._tx.one(
             "SELECT balance_minor, name, holder_name FROM banking_accounts"
             " WHERE organization_id = ? AND connection_id = ? AND provider_ref = ?",
@@ -171,93 +225,3 @@ class StatementImporter:
             )
             apply(self._tx, self._organization_id, row.id, reported, f"pain.002 {report.message_id}")
             self._counts["payments"] += 1
-
-
-class _Statement:
-    """One statement being imported."""
-
-    def __init__(
-        self, tx: Tx, account: AccountRow, opening: Opening, position: ChainPosition, own_ibans: set[str]
-    ) -> None:
-        self._tx = tx
-        self._account = account
-        self._opening = opening
-        self._position = position
-        self._own_ibans = own_ibans
-        self._digest = hashlib.sha256()
-        self._chunk: list[TransactionFacts] = []
-        self._running = opening.balance.amount_minor if opening.balance and opening.kind == "booked" else None
-        self.ingest = TransactionIngest(tx, account)
-        self.left_out = 0
-        # An advice repeats entries of statements, often split differently: if there are statements, they are authoritative.
-        self._in_statements = opening.kind == "advice" and position.has_statements
-
-    def add(self, entry: Entry) -> None:
-        self._digest.update(msgspec.json.encode(msgspec.structs.replace(entry, line=0)))
-        if self._position.is_repeat:
-            return
-        if self._in_statements:
-            self.left_out += 1
-            return
-        if self._running is not None and entry.status == "posted":
-            self._running += entry.amount_minor
-        self._chunk.append(self._facts(entry))
-        if len(self._chunk) >= CHUNK:
-            self._flush()
-
-    def close(self, closing: Closing, source: str) -> Outcome:
-        self._flush()
-        if self._opening.kind == "booked":
-            outcome = self._position.close(self._tx, closing, self._digest.hexdigest(), source)
-            if outcome is Outcome.REPEATED:
-                return outcome
-            if closing.balance is not None:
-                self._drop_unbooked(closing.balance.day)
-        self.ingest.finish()
-        if closing.balance is not None and self._position.is_newest(closing.balance.day):
-            self._tx.run(
-                "UPDATE banking_accounts SET balance_minor = ?, updated_at = ? WHERE organization_id = ? AND id = ?",
-                closing.balance.amount_minor, self._tx.now, self._account.organization_id, self._account.id,
-            )  # fmt: skip
-        return Outcome.ADDED
-
-    def _flush(self) -> None:
-        self.ingest.add(self._chunk)
-        self._chunk = []
-
-    def _drop_unbooked(self, closed_on: date) -> None:
-        """What intraday reports showed as booked by then, but no statement contains, did not happen."""
-        self.ingest.remove_unbooked(closed_on.isoformat(), (closed_on - MAX_PENDING).isoformat())
-
-    def _facts(self, entry: Entry) -> TransactionFacts:
-        payer, payee = entry.payer, entry.payee
-        extra: dict[str, Any] = {
-            "payer": payer.name,
-            "payee": payee.name,
-            "payer_information": payer.iban or payer.account,
-            "payee_information": payee.iban or payee.account,
-            "additional": " ".join(filter(None, (entry.booking_text, entry.purpose.additional))) or None,
-            "posting_date": entry.booking_date,
-        }
-        if self._running is not None and entry.status == "posted":
-            extra["account_balance_snapshot"] = from_minor(self._running)
-        booked = self._opening.kind == "booked" and entry.status == "posted"
-        return TransactionFacts(
-            account_ref=self._account.provider_ref,
-            made_on=entry.value_date or entry.booking_date,
-            amount_minor=entry.amount_minor,
-            currency_code=entry.currency,
-            description=entry.description,
-            status=entry.status,
-            mode="fee" if _is_fee(entry) else "transfer" if entry.counterparty.iban in self._own_ibans else "normal",
-            end_to_end_id=entry.end_to_end_id,
-            parsed=entry.purpose.parsed(),
-            extra=extra,
-            statement=self._position.identity if booked else None,
-        )
-
-
-def _is_fee(entry: Entry) -> bool:
-    return bool(
-        (entry.gvc or "").startswith("8") or any(part in _FEES for part in (entry.transaction_code or "").split("-"))
-    )

@@ -35,11 +35,16 @@ _BLANKS = re.compile(r"\s+")
 # Written from plain tuples in this order: it runs for every booking of an import.
 _INSERT = (
     "INSERT INTO banking_transactions (account_id, id, made_on, amount_minor, status, provider_ref, fingerprint, statement,"
-    " end_to_end_id, payment_id, first_change, last_change, wire) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " end_to_end_id, payment_id, first_change, last_change, wire, booked_on, balance_minor)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _UPDATE = (
     "UPDATE banking_transactions SET made_on = ?, amount_minor = ?, status = ?, provider_ref = ?, fingerprint = ?,"
     " statement = ?, end_to_end_id = ?, payment_id = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?"
+)
+_INTO_STATEMENT = (
+    "UPDATE banking_transactions SET statement = ?, booked_on = ?, balance_minor = ?, provider_ref = COALESCE(?, provider_ref)"
+    " WHERE account_id = ? AND id = ?"
 )
 
 
@@ -66,11 +71,15 @@ class Counts(NamedTuple):
 
 
 class TransactionIngest:
-    """Ingests one delivery for one account; `finish` updates the account's counts."""
+    """Ingests one delivery for one account; `finish` updates the account's counts.
 
-    def __init__(self, tx: Tx, account: AccountRow) -> None:
+    `ids_are_firm`: the ids are the bank's own, so two of them are never one booking reported twice.
+    """
+
+    def __init__(self, tx: Tx, account: AccountRow, *, ids_are_firm: bool = False) -> None:
         self._tx = tx
         self._account = account
+        self._ids_are_firm = ids_are_firm
         self._was_empty = not (account.posted or account.pending)
         self._loaded: tuple[date, date] | None = None
         self._by_ref: dict[str, list[KnownRow]] = {}
@@ -129,7 +138,7 @@ class TransactionIngest:
             )
         new: list[tuple[TransactionFacts, str, bool]] = []
         for facts in chunk:
-            fingerprint = _fingerprint_of(facts)
+            fingerprint = fingerprint_of(facts)
             known, duplicated = self._find(facts, fingerprint)
             if known is None:
                 new.append((facts, fingerprint, duplicated))
@@ -178,7 +187,7 @@ class TransactionIngest:
         for known in self._by_content.get((facts.amount_minor, fingerprint), ()):
             if known.provider_ref and facts.provider_ref and known.provider_ref != facts.provider_ref:
                 # Two ids mean two bookings. One booking reported under two ids looks the same, so it is only marked.
-                duplicated = duplicated or known.status == facts.status == "posted"
+                duplicated = duplicated or (known.status == facts.status == "posted" and not self._ids_are_firm)
             elif self._is_free(known) and not (
                 known.statement and facts.statement and known.statement != facts.statement
             ):
@@ -252,6 +261,7 @@ class TransactionIngest:
             rows.append((
                 account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref,
                 fingerprint, facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(wire),
+                *_in_statement(facts)[1:],
             ))  # fmt: skip
             self._matched.add(number)
             self._count(facts.status, 1)
@@ -277,12 +287,9 @@ class TransactionIngest:
             made_on=facts.made_on, amount=from_minor(facts.amount_minor), currency_code=facts.currency_code,
             description=facts.description, description_parsed=parsed, category=facts.category, extra=extra,
         )  # fmt: skip
+        if facts.statement and not known.statement:
+            tx.run(_INTO_STATEMENT, *_in_statement(facts), facts.provider_ref, account.id, known.id)
         if after == before:
-            if facts.statement and not known.statement:
-                tx.run(
-                    "UPDATE banking_transactions SET statement = ? WHERE account_id = ? AND id = ?",
-                    facts.statement, account.id, known.id,
-                )  # fmt: skip
             return
         after.updated_at = to_datetime(tx.now)
         change = numbers.take(tx, account.organization_id, "change")
@@ -326,12 +333,21 @@ def _parse_description(facts: TransactionFacts) -> tuple[str | None, Description
     return end_to_end_id, DescriptionParsed(**parsed), extra
 
 
-def _fingerprint_of(facts: TransactionFacts) -> str:
+def _in_statement(facts: TransactionFacts) -> tuple[str | None, str | None, int | None]:
+    if facts.statement is None:
+        return None, None, None
+    return facts.statement, (facts.extra.get("posting_date") or facts.made_on).isoformat(), facts.balance_minor
+
+
+def fingerprint_of(facts: TransactionFacts) -> str:
+    return fingerprint(facts.made_on, facts.amount_minor, facts.currency_code, facts.description, facts.end_to_end_id)
+
+
+def fingerprint(
+    made_on: date, amount_minor: int, currency_code: str, description: str, end_to_end_id: str | None
+) -> str:
     """A digest of a booking's content that survives different line breaks."""
-    content = (
-        facts.made_on.isoformat(), str(facts.amount_minor), facts.currency_code, _normalised(facts.description),
-        facts.end_to_end_id or "",
-    )  # fmt: skip
+    content = (made_on.isoformat(), str(amount_minor), currency_code, _normalised(description), end_to_end_id or "")
     return hashlib.blake2b("\x1f".join(content).encode(), digest_size=16).hexdigest()
 
 
@@ -344,7 +360,7 @@ def _became(known: KnownRow, facts: TransactionFacts) -> bool:
     if known.end_to_end_id and known.end_to_end_id == facts.end_to_end_id:
         return True
     days = _days_between(known.made_on, facts.made_on)
-    return days <= MAX_SHIFT.days and known.fingerprint == _fingerprint_of(
+    return days <= MAX_SHIFT.days and known.fingerprint == fingerprint_of(
         facts._replace(made_on=date.fromisoformat(known.made_on))
     )
 

@@ -35,6 +35,11 @@ class TransactionExtra(Answer, gc=False):
     payer_information: str | None = None
     account_balance_snapshot: Decimal | None = None
     categorization_confidence: Decimal | None = None
+    # Choice 40: null means not known. These four come from statement files.
+    bank_reference: str | None = None
+    gvc: str | None = None
+    primanota: str | None = None
+    return_reason: str | None = None
 
 
 class Transaction(Answer, gc=False):

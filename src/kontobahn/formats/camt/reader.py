@@ -111,7 +111,6 @@ class _Camt:
         self._open = _Statement(element, self._root, self.kind, self._source.name)
         try:
             self._open.identify(self._ibans)
-            self._tally.open(self._open.opening)
         except StatementError as error:
             raise error.at(self._source.name, self._open.name, f"line {element.sourceline}") from None
         return self._open

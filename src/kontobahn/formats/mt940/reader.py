@@ -147,7 +147,6 @@ class _Statement:
             balance=balance,
             line=self._at,
         )
-        self._tally.open(self._opening)
         return self._opening
 
     def _balance(self, field: Field) -> Generator[StatementWarning, None, Balance]:

@@ -1,9 +1,9 @@
-"""What account statements and payment status reports say, whatever format they came in, and how statements follow each other.
+"""What account statements and payment status reports say, whatever format they came in.
 
 `bank_files.read` reads them.
 """
 
-from kontobahn.formats.statements.continuity import Sequel, StatementState, follows, state_after
+from kontobahn.formats.statements.continuity import StatementState, state_after
 from kontobahn.formats.statements.model import (
     Amount,
     Balance,
@@ -30,12 +30,10 @@ __all__ = [
     "Party",
     "Reason",
     "ReportedStatus",
-    "Sequel",
     "StatementAccount",
     "StatementError",
     "StatementState",
     "StatementWarning",
     "StatusReport",
-    "follows",
     "state_after",
 ]

@@ -1,15 +1,13 @@
-"""Whether statements add up and follow one another: checked by readers within a file, and by the importer across files. Pure."""
+"""Whether a statement adds up, and what is remembered of it. How statements stand to each other is the importer's part. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kontobahn.formats.statements.model import Balance, Closing, Opening, StatementError, StatementWarning
 from kontobahn.money import amount_text
 
-# next: without a gap. repeat: the same one. overlap: begins before the previous one ended. unknown: nothing to compare.
-Verdict: TypeAlias = Literal["next", "repeat", "overlap", "unknown", "gap"]
 INTERIM = "ITBD"
 NEVERTHELESS = "Imported nevertheless, as was asked for."
 TRIFLE = "Imported nevertheless: such a difference comes of rounding."
@@ -17,7 +15,7 @@ UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be impor
 
 
 class StatementState(NamedTuple):
-    """What must be remembered of an account's last statement to judge the next."""
+    """What is remembered of a statement."""
 
     statement_id: str
     number: int | None
@@ -27,13 +25,6 @@ class StatementState(NamedTuple):
     closing: Balance | None
 
 
-class Sequel(NamedTuple):
-    """`sentence` says what is missing if the verdict is a gap; otherwise it is empty."""
-
-    verdict: Verdict
-    sentence: str = ""
-
-
 def state_after(closing: Closing) -> StatementState:
     opening = closing.opening
     return StatementState(
@@ -41,82 +32,16 @@ def state_after(closing: Closing) -> StatementState:
     )
 
 
-def follows(previous: StatementState, opening: Opening) -> Sequel:
-    """Compares a statement with the one before it of the same account, currency and kind.
-
-    Only booked statements must follow one another. A gap is an opening balance that differs from the closing balance before
-    it, a number left out, or a missing page.
-    """
-    if opening.kind != "booked":
-        return Sequel("unknown")
-    identity = (previous.statement_id, previous.number, previous.page, previous.opening)
-    if identity == (opening.statement_id, opening.number, opening.page, opening.balance):
-        return Sequel("repeat")
-    before, after = previous.closing, opening.balance
-    if not previous.last_page:
-        return _next_page(previous, opening)
-    number_left_out = _number_left_out(previous, opening)
-    if before is None or after is None:
-        return number_left_out or Sequel("unknown")
-    if before.amount_minor == after.amount_minor:
-        if after.day < before.day and number_left_out:
-            return Sequel("overlap")
-        return number_left_out or Sequel("next")
-    if after.day < before.day:
-        return Sequel("overlap")
-    return Sequel(
-        "gap",
-        f"It opens with {_text(after)}, but statement {previous.statement_id} before it closed with {_text(before)}:"
-        f" a statement between the two is missing.",
-    )
-
-
-def _next_page(previous: StatementState, opening: Opening) -> Sequel:
-    before, after = previous.closing, opening.balance
-    both_interim = before and after and before.code == after.code == INTERIM
-    if both_interim and before and after and before.amount_minor != after.amount_minor:
-        return Sequel("gap", f"The page opens with {_text(after)}, but the page before it ended with {_text(before)}.")
-    if both_interim or opening.page == (previous.page or 0) + 1:
-        return Sequel("next")
-    if after and before and after.day < before.day:
-        return Sequel("overlap")
-    return Sequel("gap", f"Page {(previous.page or 0) + 1} of statement {previous.statement_id} is missing before it.")
-
-
-def _number_left_out(previous: StatementState, opening: Opening) -> Sequel | None:
-    """Numbers restart each year, and are always 0 or the same at banks that do not count."""
-    if not previous.number or not opening.number or opening.number <= previous.number + 1:
-        return None
-    first, last = previous.number + 1, opening.number - 1
-    missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
-    return Sequel("gap", f"Its number is {opening.number}, the one before it {previous.number}: {missing} missing.")
-
-
-def _text(balance: Balance) -> str:
-    return f"{amount_text(balance.amount_minor)} {balance.currency} ({balance.day.isoformat()})"
-
-
 class Tally:
-    """Checks the statements of one file against their balances and each other as they are read.
+    """Checks the statements of one file against their balances as they are read.
 
     `unbalanced` takes statements that do not add up, with a warning.
     """
 
-    def __init__(self, *, allow_gaps: bool = False, unbalanced: bool = False) -> None:
-        self._allow_gaps = allow_gaps
+    def __init__(self, *, unbalanced: bool = False) -> None:
         self.unbalanced = unbalanced
-        self._states: dict[tuple[str, str | None], StatementState] = {}
         # For pages without balances of their own: the balance after the page before.
         self._carried: dict[tuple[str, str | None], int] = {}
-
-    def open(self, opening: Opening) -> None:
-        """Raises StatementError if there is a gap between the statement and the one before it."""
-        previous = self._states.get(_key(opening))
-        if previous is None or self._allow_gaps:
-            return
-        sequel = follows(previous, opening)
-        if sequel.verdict == "gap":
-            raise _error(opening, sequel.sentence)
 
     def close(self, closing: Closing) -> Iterator[StatementWarning | Closing]:
         """Raises StatementError if opening balance and movements do not make the closing balance."""
@@ -140,8 +65,6 @@ class Tally:
         self._carried.pop(key, None)
         if not closing.last_page and ends:
             self._carried[key] = ends[-1]
-        if opening.kind == "booked":
-            self._states[key] = state_after(closing)
         yield closing
 
 

@@ -194,6 +194,10 @@ class StatementError(BadRequest):
         where = [part for part in (f"statement {statement}" if statement else "", place) if part]
         super().__init__(": ".join(part for part in (file, ", ".join(where), sentence) if part))
 
+    def without_file(self, file: str) -> str:
+        """Returns the message for where the file is named anyway; inside an archive, the file in it stays named."""
+        return str(self).removeprefix(f"{file}: ").removeprefix(f"{file}/")
+
     def at(self, file: str, statement: str | None = None, place: str = "") -> StatementError:
         """Returns the same error with whatever is not yet known of its place filled in."""
         return StatementError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -130,20 +129,6 @@ def test_a_cut_file_says_after_which_entry() -> None:
     assert (error.statement, error.place) == ("STARTUMS 00001/001", "after entry 3")
 
 
-@pytest.mark.parametrize("make", [camt, mt940], ids=["camt", "mt940"])
-def test_a_gap_between_two_statements_of_a_file_is_refused(make: Callable[..., bytes]) -> None:
-    first = Sheet([Booking(5)])
-    second = follow_up(first, Booking(6))
-    third = follow_up(second, Booking(7))
-    assert len(closings(make(first, second, third))) == 3
-    error = refused(make(first, third))
-    assert "opens with 1000.11 EUR (2026-03-04)" in error.sentence
-    assert "closed with 1000.05 EUR (2026-03-02)" in error.sentence
-    assert len(closings(make(first, third), allow_gaps=True)) == 2
-    unmoved = third._replace(opening=first.end)
-    assert "number 2 is missing" in refused(make(first, unmoved)).sentence
-
-
 def test_a_file_larger_than_allowed_is_refused() -> None:
     assert "more than the 2,000 bytes" in refused(GOOD, max_bytes=2_000).sentence
     assert "more than the 300 bytes" in refused(GOOD_MT, max_bytes=300).sentence
@@ -170,7 +155,6 @@ def test_an_archive_is_read_in_the_order_of_its_statements() -> None:
         "mai.zip/c.xml",
     ]
     assert isinstance(items[-1], StatusReport)
-    assert "missing" in refused(archive(a=camt(first), b=camt(third))).sentence
 
 
 def test_an_archive_can_come_from_a_pipe() -> None:

@@ -1,0 +1,209 @@
+"""What is known of an account from statements: its spans, their statements, and the bookings in them."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date
+from typing import NamedTuple
+
+import msgspec
+
+from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, chains, merged
+from kontobahn.banking.transactions.ingest import MAX_SHIFT
+from kontobahn.db import Tx
+from kontobahn.db.table import Table
+from kontobahn.formats.statements import Balance, Closing, Opening, StatementState
+from kontobahn.formats.statements.continuity import state_after
+
+# Of statements without any balance: no span can tell whether anything is missing around them.
+NO_SPAN = 0
+
+
+class _SpanRow(NamedTuple):
+    account_id: int
+    number: int
+    opens_minor: int
+    opens_on: str
+    closes_minor: int
+    closes_on: str
+    begins_on: str
+    ends_on: str
+    first_number: int | None
+    last_number: int | None
+    last_id: str
+
+
+_BOOKINGS = (
+    "SELECT id, booked_on, amount_minor, fingerprint, provider_ref, end_to_end_id, balance_minor, statement"
+    " FROM banking_transactions WHERE account_id = ? AND statement IS NOT NULL"
+)
+SPANS = Table("banking_statement_spans", _SpanRow, key=("account_id", "number"))
+
+
+class Ends(NamedTuple):
+    """The balances that a statement, or a page of one, leads from and to."""
+
+    opens_minor: int
+    closes_minor: int
+
+
+def load(tx: Tx, account_id: int) -> list[Span]:
+    """Returns the account's spans."""
+    _adopt(tx, account_id)
+    return _spans(tx, "account_id = ?", account_id)
+
+
+def load_days(tx: Tx, account_id: int, stated: Stretch) -> list[Span]:
+    """Returns the spans that a statement shares days with."""
+    _adopt(tx, account_id)
+    condition = "account_id = ? AND ends_on >= ? AND begins_on <= ? ORDER BY begins_on, number"
+    return _spans(tx, condition, account_id, stated.begins_on, stated.ends_on)
+
+
+def latest(tx: Tx, account_id: int) -> Stretch | None:
+    """Returns the stretch that ends last."""
+    _adopt(tx, account_id)
+    last = _spans(
+        tx, "account_id = ? AND closes_on = (SELECT MAX(closes_on) FROM banking_statement_spans WHERE account_id = ?)",
+        account_id, account_id,
+    )  # fmt: skip
+    ends = [chain[-1] for chain in chains(last)]
+    return max(ends, key=lambda span: (span.known.last_number or 0, span.number)).known if ends else None
+
+
+def _spans(tx: Tx, condition: str, *params: object) -> list[Span]:
+    return [Span(row.number, Stretch(*row[2:])) for row in SPANS.all(tx, condition, *params)]
+
+
+def is_known(tx: Tx, account_id: int, identity: str) -> bool:
+    return bool(tx.one("SELECT 1 FROM banking_statements WHERE account_id = ? AND identity = ?", account_id, identity))
+
+
+def has_statements(tx: Tx, account_id: int) -> bool:
+    return bool(tx.one("SELECT 1 FROM banking_statements WHERE account_id = ? LIMIT 1", account_id))
+
+
+def rows_between(tx: Tx, account_id: int, value_dates: tuple[date, date] | None, stated: Stretch) -> list[Booking]:
+    """Returns the known bookings that `compare` needs to judge a statement; one without bookings has no value dates."""
+    spans: dict[str, int] = dict(
+        tx.all("SELECT identity, span FROM banking_statements WHERE account_id = ?", account_id)
+    )
+    start, end = stated.begins_on, stated.ends_on
+    days = (*(value_dates or ()), date.fromisoformat(start), date.fromisoformat(end))
+    low, high = min(days) - MAX_SHIFT, max(days) + MAX_SHIFT
+    found = tx.all(
+        f"{_BOOKINGS} AND made_on >= ? AND made_on <= ? ORDER BY id", account_id, low.isoformat(), high.isoformat()
+    )
+    found = [row for row in found if start <= row[1] <= end]
+    if not found and value_dates is None:
+        found = tx.all(
+            f"{_BOOKINGS} AND booked_on = (SELECT MAX(booked_on) FROM banking_transactions WHERE account_id = ? AND booked_on < ?)",
+            account_id, account_id, start,
+        )  # fmt: skip
+    return [Booking._make((*row[:-1], spans.get(row[-1]) or NO_SPAN)) for row in found]
+
+
+def ends_of(tx: Tx, account_id: int, closing: Closing) -> Ends | None:
+    """Returns the balances of a statement, or of a page that repeats those of the whole statement; None if it has none."""
+    opening, moved = closing.opening, closing.moved_minor
+    start = opening.balance.amount_minor if opening.balance else None
+    end = closing.balance.amount_minor if closing.balance else None
+    if start is not None and end is not None and start + moved == end:
+        return Ends(start, end)
+    is_later_page = (opening.page or 1) > 1
+    carried = _end_of_page_before(tx, account_id, opening) if is_later_page else None
+    if carried is not None and (not closing.last_page or end in (None, carried + moved)):
+        return Ends(carried, carried + moved)
+    if start is not None and (end is None or not closing.last_page):
+        return Ends(start, start + moved)
+    if end is not None and (start is None or is_later_page):
+        return Ends(end - moved, end)
+    return None if start is None or end is None else Ends(start, end)
+
+
+def _end_of_page_before(tx: Tx, account_id: int, opening: Opening) -> int | None:
+    for (text,) in tx.all(
+        "SELECT state FROM banking_statements WHERE account_id = ? ORDER BY position DESC", account_id
+    ):
+        state = msgspec.json.decode(text, type=StatementState)
+        same = (state.number or state.statement_id) == (opening.number or opening.statement_id)
+        if same and state.page == (opening.page or 1) - 1 and not state.last_page and state.closing:
+            return state.closing.amount_minor
+    return None
+
+
+def identity_of(opening: Opening, sha256: str) -> str:
+    """Names a statement by its head and its content."""
+    parts = (
+        opening.statement_id, opening.number, opening.page, opening.balance, opening.from_date, opening.to_date, sha256,
+    )  # fmt: skip
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+def record(
+    tx: Tx, account_id: int, closing: Closing, *, identity: str, sha256: str, source: str, span: int, ends: Ends | None
+) -> None:
+    """Records that the statement was imported."""
+    day = closes_on(closing)
+    state = state_after(closing)
+    if ends is not None:
+        state = state._replace(
+            opening=_with_amount(state.opening or state.closing, ends.opens_minor),
+            closing=_with_amount(state.closing or state.opening, ends.closes_minor),
+        )
+    tx.run(
+        "INSERT INTO banking_statements"
+        " (account_id, position, identity, sha256, state, closes_on, entries, source, taken_at, span)"
+        " SELECT ?, COALESCE(MAX(position), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM banking_statements WHERE account_id = ?",
+        account_id, identity, sha256, msgspec.json.encode(state).decode(), day.isoformat() if day else "",
+        closing.entries, source[:200], tx.now, span, account_id,
+    )  # fmt: skip
+
+
+def _with_amount(balance: Balance | None, amount_minor: int) -> Balance | None:
+    return balance and balance._replace(amount_minor=amount_minor)
+
+
+def closes_on(closing: Closing) -> date | None:
+    return closing.balance.day if closing.balance else closing.opening.to_date or closing.opening.from_date
+
+
+def extend(tx: Tx, account_id: int, spans: list[Span], stated: Stretch, plan: Plan) -> int:
+    """Makes the statement part of the account's spans, and returns the number of its own."""
+    joined = [span for span in spans if plan.relations[span.number] != "apart"]
+    last = tx.one("SELECT MAX(number) FROM banking_statement_spans WHERE account_id = ?", account_id)
+    number = min((span.number for span in joined), default=((last and last[0]) or NO_SPAN) + 1)
+    for span in joined:
+        tx.run("DELETE FROM banking_statement_spans WHERE account_id = ? AND number = ?", account_id, span.number)
+        if span.number != number:
+            tx.run(
+                "UPDATE banking_statements SET span = ? WHERE account_id = ? AND span = ?",
+                number,
+                account_id,
+                span.number,
+            )
+    SPANS.insert(tx, _SpanRow(account_id, number, *merged(stated, spans, plan.relations)))
+    return number
+
+
+def _adopt(tx: Tx, account_id: int) -> None:
+    """Makes spans of the statements that were imported before there were any."""
+    rows = tx.all(
+        "SELECT s.position, s.state, MIN(t.booked_on), MAX(t.booked_on) FROM banking_statements s"
+        " LEFT JOIN banking_transactions t ON t.account_id = s.account_id AND t.statement = s.identity"
+        " WHERE s.account_id = ? AND s.span IS NULL GROUP BY s.position, s.state ORDER BY s.position",
+        account_id,
+    )
+    for position, text, first, last in rows:
+        state = msgspec.json.decode(text, type=StatementState)
+        number = NO_SPAN
+        if state.opening and state.closing:
+            day = state.closing.day.isoformat()
+            stated = Stretch(
+                state.opening.amount_minor, state.opening.day.isoformat(), state.closing.amount_minor, day, first or day,
+                last or day, state.number, state.number, state.statement_id,
+            )  # fmt: skip
+            number = extend(tx, account_id, [], stated, Plan({}, {}))
+        tx.run(
+            "UPDATE banking_statements SET span = ? WHERE account_id = ? AND position = ?", number, account_id, position
+        )
