@@ -7,7 +7,8 @@ follows clearly belongs to it. Pure, and linear in the length of the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable
+from itertools import pairwise
 
 # The tags of a purpose text with four letters; BIC is the one with three.
 TAGS = frozenset((
@@ -16,6 +17,7 @@ TAGS = frozenset((
 ))  # fmt: skip
 # MT940's sub-fields 27, DTA 35, :86: 65, SEPA 70 and 140.
 WIDTHS = frozenset((27, 35, 65, 70, 140))
+_NARROWEST = 27
 _DECIDING = 80
 SUB_FIELD = range(27, 1_000)  # some banks write longer ones
 # Values without blanks of their own: a break at a form's width belongs to the form.
@@ -32,14 +34,18 @@ _NAMES = ("paypal", "gmbh", "mbh", "ebay", "enbw", "iphone", "ipad", "kfw", "mcd
           "onlyfans", "wework", "microsoft", "facetime", "icloud", "ista")  # fmt: skip
 
 
-def join_lines(lines: Iterable[str], widths: Collection[int] = WIDTHS) -> str:
+def join_lines(lines: Iterable[str], widths: Container[int] = WIDTHS) -> str:
     """Joins lines into one text, with a blank where a word ended. Lines of these widths may end within one."""
+    lines = [line for line in lines if line]
+    if len(lines) < 2:
+        return "".join(lines)
+    shortest = _shortest(lines)
     joined: list[str] = []
     width, end, coded = 0, "", False  # of the line before; `end` is as much of the text so far as decides
     for line in lines:
-        if not line:
-            continue
-        if joined and _parts(end, line, full=width in widths, coded=coded):
+        full = width in widths
+        by_words = shortest < width - 1 and " " in end
+        if joined and _parts(end, line, full=full, by_words=by_words, coded=coded):
             joined.append(" ")
             end = ""
         joined.append(line)
@@ -49,15 +55,32 @@ def join_lines(lines: Iterable[str], widths: Collection[int] = WIDTHS) -> str:
     return "".join(joined)
 
 
-def _parts(before: str, after: str, *, full: bool, coded: bool) -> bool:
+def _shortest(lines: list[str]) -> int:
+    """Returns the length of the shortest line that the next word, which is no tag, did not fit into.
+
+    Only who wraps between words writes one that is shorter than others; a writer's own short line tells nothing.
+    """
+    return min(
+        (
+            len(line)
+            for line, after in pairwise(lines)
+            if len(line) + len(after[:_DECIDING].partition(" ")[0]) >= _NARROWEST and not _TAG_START.match(after)
+        ),
+        default=_DECIDING,
+    )
+
+
+def _parts(before: str, after: str, *, full: bool, by_words: bool, coded: bool) -> bool:
     """Returns whether the break stands for a blank. `coded`: the text before it is an id rather than words."""
     if before[-1] == " " or after[0] == " " or _tears_a_tag(before, after):
         return False
     if _TAG_START.match(after):
         return True
-    last, first = before.rpartition(" ")[2], after[:_DECIDING].partition(" ")[0]
-    if full:
-        return not coded and _starts_a_word(last, first)
+    last, first = before.rpartition(" ")[2].rpartition("+")[2], after[:_DECIDING].partition(" ")[0]
+    if full and coded:
+        return False
+    if full and not by_words:
+        return _starts_a_word(last, first)
     return not _goes_on(last, first)
 
 

@@ -111,8 +111,8 @@ def sparkasse() -> Sample:
     body = _statement(
         ":61:2603020302D19,99N005NONREF",
         ":86:105?00FOLGELASTSCHRIFT?109248?20EREF+0123456789ABCDEFGHIJKL",
-        "?21MREF+MANDAT-7?22CRED+DE98ZZZ09999999999?23SVWZ+Beitrag zur",
-        "?24Haftpflichtversicherung 202?256 Kunde 4711?30BYLADEM1001",
+        "?21MREF+MANDAT-7?22CRED+DE98ZZZ09999999999?23SVWZ+Beitrag zur Haftpflich",
+        "?24tversicherung 2026 Kunde 47?2511?30BYLADEM1001",
         f"?31{OTHER}?32Versicherungsverein auf Geg?33enseitigkeit?34992",
         closing="C260302EUR80,01",
     )  # fmt: skip

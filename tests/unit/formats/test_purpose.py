@@ -130,3 +130,31 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     short = min(seconds(6_000) for _ in range(3))
     # Sixteen times the text: a quadratic parser would take 256 times as long.
     assert min(seconds(96_000) for _ in range(2)) < 80 * max(short, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["Rechnung 4711 v", "om Mai"], "Rechnung 4711 vom Mai"),
+        (["vom 12.0", "3.2026"], "vom 12.03.2026"),
+        (["Summe 1.234,", "56"], "Summe 1.234,56"),
+        (["Konto DE0212030000000", "0202051"], f"Konto {'DE02120300000000202051'}"),
+        (["Nord-", "Süd"], "Nord-Süd"),
+        (["Miete ER", "EF+5"], "Miete EREF+5"),
+        (["x EREF", "+5"], "x EREF+5"),
+        (["Danke", "Rechnung 12"], "Danke Rechnung 12"),
+        (["Rechnung", "4711"], "Rechnung 4711"),
+        (["Abschlag fuer Ihren Vertrag", "Zeitraum Mai"], "Abschlag fuer Ihren Vertrag Zeitraum Mai"),
+        (["Zahlung ueber den Dienst Pay", "Pal Europe"], "Zahlung ueber den Dienst Pay Pal Europe"),
+        (["Zahlung ueber Dienste - Pay", "Pal Europe"], "Zahlung ueber Dienste - PayPal Europe"),
+        (["EREF+aBcDeFgHiJkLmNoPqRsTuv", "Wxyz"], "EREF+aBcDeFgHiJkLmNoPqRsTuvWxyz"),
+    ],
+)
+def test_a_break_is_a_blank_unless_a_word_goes_on(lines: list[str], expected: str) -> None:
+    assert join_lines(lines) == expected
+
+
+@pytest.mark.parametrize("value", ["NONREF", "NOTPROVIDED", "not provided", "NON REF"])
+def test_no_reference_is_not_a_reference(value: str) -> None:
+    assert parse(f"EREF+{value} SVWZ+x").end_to_end_id is None
+    assert parse(f"x EREF: {value}").end_to_end_id is None
