@@ -15,7 +15,7 @@ from bench.measure import at_most, for_information
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.formats.extf import open_extf
-from kontobahn.ledger.books.importing import Report, import_file
+from kontobahn.ledger.books.importing import Job, Report, client_of, import_file
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.settings import load
 
@@ -90,17 +90,8 @@ def _import_seconds(place: Path, file: Path, count: int) -> float:
         with open_extf(file) as opened:
 
             def unit(tx: Tx) -> Report:
-                connection = find_for_operator(tx, installation.connection_id)
-                return import_file(
-                    tx,
-                    connection,
-                    None,
-                    opened,
-                    file.name,
-                    rows_sha256="bench",
-                    partial=False,
-                    progress=lambda *_: None,
-                )
+                client = client_of(tx, find_for_operator(tx, installation.connection_id), None, opened)
+                return import_file(tx, client, opened, Job(file.name, "bench"))
 
             report = db.write_now(unit)
         seconds = time.perf_counter() - started

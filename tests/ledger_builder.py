@@ -18,7 +18,7 @@ from kontobahn.db import Tx
 from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import cash, posting, store, verify
-from kontobahn.ledger.books.importing import Report, import_file
+from kontobahn.ledger.books.importing import Job, Report, import_file
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator, set_status
@@ -82,10 +82,7 @@ class Books:
 
         def unit(tx: Tx) -> Report:
             with open_extf(io.BytesIO(content)) as file:
-                return import_file(
-                    tx, find_for_operator(tx, self.connection_id), self.client.client_id, file, name,
-                    **{"rows_sha256": new_id(), "partial": False, "progress": lambda *_: None, **options},
-                )  # fmt: skip
+                return import_file(tx, self.client, file, Job(name, "test", **options))
 
         report = self.service.db.write_now(unit)
         assert self.service.db.read_now(verify.find_differences, self.client.mandant) == []

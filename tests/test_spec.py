@@ -22,8 +22,8 @@ from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
 from kontobahn.clock import MINUTE
 from kontobahn.events import event_log
+from kontobahn.ledger import buchung, kassenbuch, permissions
 from kontobahn.ledger import errors as ledger_errors
-from kontobahn.ledger import kassenbuch, permissions
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.mobility.tickets import routes as ticket_routes
@@ -127,6 +127,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "receipt image, decoded (20 MB)": kassenbuch.MAX_IMAGE_BYTES,
         "receipt images of one entry": kassenbuch.MAX_IMAGES,
         "lines of one cash book entry": kassenbuch.MAX_LINES,
+        "bookings of one call": buchung.MAX_BOOKINGS,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.MAX_URL_LENGTH,

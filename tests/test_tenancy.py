@@ -22,6 +22,7 @@ from kontobahn.banking.imports.importer import StatementImporter
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.settings import load
+from tests.api.ledger.files import IMPORTS, INVOICE, file, imported
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
@@ -38,6 +39,8 @@ class Recipe(NamedTuple):
     # The parameters of the call as its owner would send them, the id among them.
     make: Callable[[Service, Organization], dict[str, str]]
     body: Any = None
+    # A file, where the call takes one instead.
+    content: bytes | None = None
     # An id of the right form that nobody has.
     unknown: str = UNKNOWN
     # Whether it can be done once only: then the agency is left out, and the owner does it.
@@ -85,6 +88,16 @@ def _image(service: Service, owner: Organization) -> dict[str, str]:
     receipt = {"content": "JVBERi0xLjcK", "dateiname": "Quittung.pdf"}
     made = books.send(KASSENBUCH, entry(line(1), belegbilder=[receipt]))
     return books.query(id=made.json()["belegbilder"][0]["id"])
+
+
+def _import(service: Service, owner: Organization) -> dict[str, str]:
+    books = Books(service, owner)
+    return books.query(id=imported(books, file(INVOICE))["id"])
+
+
+def _undo_last(service: Service, owner: Organization, mine: dict[str, str]) -> None:
+    last = service.get(IMPORTS, owner.key, params=mine).json()["data"][0]["id"]
+    assert service.post(f"{IMPORTS}/{last}/undo", owner.key, params=mine).status_code == 201
 
 
 _HOOK = "https://93.184.216.34/events"
@@ -139,6 +152,11 @@ def _mobility_invoice(service: Service, owner: Organization) -> dict[str, str]:
 
 
 _CASH_ENTRY = entry(line(1))
+_BOOKINGS = {
+    "buchungen": [
+        {"umsatz": 1, "sollHabenKennzeichen": "SOLL", "konto": "1000", "gegenkonto": "8400", "belegdatum": "2026-01-15"}
+    ]
+}
 _PERSON = {
     "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
     "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
@@ -222,6 +240,13 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-rewe-read/zahlungsbedingungen", "connectionId"): Recipe(_year),
     ("POST /v2/ledger-duo/kassenbuch-advanced", "connectionId"): Recipe(_books, body=_CASH_ENTRY),
     ("POST /v2/ledger-rewe/personenkonto", "connectionId"): Recipe(_books, body=_PERSON),
+    ("GET /v2/ledger-rewe/imports", "connectionId"): Recipe(_books),
+    ("GET /v2/ledger-rewe/imports/{id}", "connectionId"): Recipe(_import),
+    ("GET /v2/ledger-rewe/imports/{id}", "id"): Recipe(_import),
+    ("POST /v2/ledger-rewe/imports", "connectionId"): Recipe(_books, content=file(INVOICE), again=_undo_last),
+    ("POST /v2/ledger-rewe/imports/{id}/undo", "connectionId"): Recipe(_import, used_up=True),
+    ("POST /v2/ledger-rewe/imports/{id}/undo", "id"): Recipe(_import, used_up=True),
+    ("POST /v2/ledger-rewe/buchungen", "connectionId"): Recipe(_books, body=_BOOKINGS, again=_undo_last),
     ("GET /v2/banking/connections", "organization_id"): Recipe(_organization),
     ("GET /v2/banking/connections/{id}", "id"): Recipe(_bank_connection),
     ("DELETE /v2/banking/connections/{id}", "id"): Recipe(_bank_connection, used_up=True),
@@ -301,6 +326,8 @@ def ask(service: Service, call: tuple[str, str], key: str, parameters: dict[str,
     options: dict[str, Any] = {"headers": SAME_REQUEST_ID, "params": query}
     if RECIPES[call].body is not None:
         options["json"] = RECIPES[call].body
+    if RECIPES[call].content is not None:
+        options["content"] = RECIPES[call].content
     return service.request(method, path.format(**parameters), key, **options)
 
 

@@ -42,7 +42,7 @@ from kontobahn.events import Events, event_log, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner
 from kontobahn.ledger import connections as ledger_connections
-from kontobahn.ledger import duo, permissions, rewe
+from kontobahn.ledger import duo, permissions, rewe, rewe_write
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.ledger.provider import Ledger
@@ -69,7 +69,7 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users),
-        *(ledger_connections, duo, rewe, permissions),
+        *(ledger_connections, duo, rewe, rewe_write, permissions),
         *(connection_routes, accounts, listing, feed, payment_routes, inbound),
         *(webhook_url, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import islice
 from typing import TypeVar
 
+import msgspec
+
 from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
+from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import (
     Buchung,
     Buchungszeile,
@@ -23,7 +27,9 @@ from kontobahn.ledger.accounting import (
     Zahlungsbedingung,
 )
 from kontobahn.ledger.auswertung import Bwa, BwaZeile, Umsatzsteuer, UmsatzsteuerZeile
-from kontobahn.ledger.errors import Area
+from kontobahn.ledger.buchung import BuchungenErgebnis, GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
     Belegzeile,
@@ -63,6 +69,8 @@ class Script:
         self.years = list(YEARS)
         self.entries: list[CashEntry] = []
         self.persons: dict[str, Personenkonto] = {}
+        self.booked: list[NeueBuchung] = []
+        self.imports: dict[str, ImportMitProtokoll] = {}
         # Closed, every call waits until it is opened.
         self.gate: asyncio.Event | None = None
         self.waiting = 0
@@ -150,6 +158,51 @@ class ScriptedBooks:
                 skontoSatz2=nothing, nettoFrist=14, faelligkeitsart="NACH_TAGE", perioden=[],
             )
         ]  # fmt: skip
+
+    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+        await self._script.call("book")
+        # It has done it by now; what is left is our own part.
+        self._script.booked += buchungen
+        last = len(self._script.booked)
+        ids = [str(number) for number in range(last - len(buchungen) + 1, last + 1)]
+        return lambda tx: GebuchteBuchungen(
+            ids=ids, importe=[], ledgerAntwort=BuchungenErgebnis(status="SUCCESS", meldungen=[])
+        )
+
+    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
+        await self._script.call("import_file")
+        rows = len(file.stream.read().splitlines())
+
+        def effect(tx: Tx, import_id: str) -> ImportMitProtokoll:
+            self._script.imports[import_id] = made = ImportMitProtokoll(
+                id=import_id, status="done", art="DATEI", quelle=file.name, kategorie=None, bezeichnung="", clientId=CLIENT_ID,
+                geschaeftsjahrStartDatum=None, uebernommen=rows, bekannt=0, abgelehnt=0, warnungen=0, erstelltAm=NOW,
+                erstelltVon=author.actor, stornoVon=None, stornoDurch=None, protokoll=[],
+            )  # fmt: skip
+            return made
+
+        return effect
+
+    async def imports(self, before: str | None, limit: int) -> list[Import]:
+        await self._script.call("imports")
+        ids = sorted((key for key in self._script.imports if before is None or key < before), reverse=True)
+        return [self._script.imports[key] for key in ids[:limit]]
+
+    async def find_import(self, import_id: str) -> ImportMitProtokoll | None:
+        await self._script.call("find_import")
+        return self._script.imports.get(import_id)
+
+    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
+        await self._script.call("undo_import")
+        found = self._script.imports.get(import_id)
+        if found is None:
+            return lambda tx: None
+        if found.stornoDurch:
+            raise ProviderError(409, "it was undone before")
+        undoing = msgspec.structs.replace(found, id=new_id(), art="STORNO", stornoVon=import_id)
+        self._script.imports[import_id] = msgspec.structs.replace(found, status="undone", stornoDurch=undoing.id)
+        self._script.imports[undoing.id] = undoing
+        return lambda tx: undoing
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         await self._script.call("offene_posten")

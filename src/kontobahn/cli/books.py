@@ -9,6 +9,7 @@ import typer
 
 from kontobahn import money
 from kontobahn.access import audit
+from kontobahn.cli.batches import list_batches, undo_batch
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -292,6 +293,10 @@ def _retax(tx: Tx, connection_id: str, client_id: str | None, start: date, *, ap
     found = retaxing.apply(tx, chosen, start)
     _record(tx, chosen, "retax", year=start.isoformat(), bookings=sum(item.bookings for item in found))
     return found
+
+
+app.command("batches")(list_batches)
+app.command("undo")(undo_batch)
 
 
 def _record(tx: Tx, client: Client, action: str, **details: object) -> None:

@@ -7,15 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from kontobahn.access import audit
 from kontobahn.cli.books import parse_day
 from kontobahn.cli.common import DataOption, Installation, JsonOption, installation, progress_bar, say, say_table
 from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal
-from kontobahn.formats.extf import ExtfError, open_extf
+from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
 from kontobahn.ledger.books import exporting, store
-from kontobahn.ledger.books.importing import ImportRefused, Report, hash_rows, import_file
+from kontobahn.ledger.books.booked import LooksBooked
+from kontobahn.ledger.books.importing import ImportRefused, Job, Report, client_of, import_file
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
 
@@ -35,15 +37,16 @@ def import_extf(
     client: ClientOption = None,
     partial: Annotated[bool, typer.Option("--partial", help="Import a file without its refused rows.")] = False,
     another: Annotated[
-        bool, typer.Option("--another", help="Rows that look like those of a partial import are other bookings.")
+        bool, typer.Option("--another", help="Rows that look booked already are other bookings.")
     ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import DATEV-format files into the books: bookings, person accounts, account labels, payment terms.
 
-    A file is imported as a whole or not at all, unless --partial is given, and never twice. Every refused row is named; correct
-    them and import the file again: rows imported before are left out. Exit code 1 if a file or a row was refused.
+    A file is imported as a whole or not at all, unless --partial is given, and never twice: neither the same content nor, unless
+    --another is given, rows that look booked already. Every refused row is named; correct them and import the file again: rows
+    imported before are left out. Exit code 1 if a file or a row was refused.
 
     Example: kontobahn import extf EXTF_Buchungsstapel.csv --connection 0193…
     """
@@ -62,55 +65,66 @@ def import_extf(
 
 
 def _import_one(
-    here: Installation, file: Path, connection_id: str, client: str | None, *, partial: bool, another: bool
+    here: Installation, file: Path, connection_id: str, client_id: str | None, *, partial: bool, another: bool
 ) -> dict[str, Any]:
     outcome: dict[str, Any] = {
-        "file": str(file),
-        "kategorie": None,
-        "client_id": None,
-        "taken": 0,
-        "known": 0,
-        "refused": [],
-        "error": None,
-    }
+        "file": str(file), "batch": None, "kategorie": None, "client_id": None, "taken": 0, "known": 0, "refused": [],
+        "refused_count": 0, "warnings": [], "warning_count": 0, "error": None,
+    }  # fmt: skip
     try:
-        rows_sha256 = hash_rows(file)
         with open_extf(file) as opened, progress_bar(file.name) as progress:
+            job = Job(file.name, audit.COMMAND_LINE.name, partial, another, progress=progress)
 
             def unit(tx: Tx) -> Report:
-                return import_file(
-                    tx, find_for_operator(tx, connection_id), client, opened, file.name,
-                    rows_sha256=rows_sha256, partial=partial, progress=progress, another=another,
-                )  # fmt: skip
+                client = client_of(tx, find_for_operator(tx, connection_id), client_id, opened)
+                return import_file(tx, client, opened, job)
 
             report = here.db.write_now(unit)
     except ImportRefused as refusal:
         report = refusal.report
         outcome["error"] = str(refusal)
+    except LooksBooked as refusal:
+        told = _told(refusal.protocol.refused, refusal.protocol.warnings)
+        return {**outcome, **told, "refused_count": refusal.protocol.refused_count, "error": str(refusal)}
     except (ExtfError, Refusal) as error:
         return {**outcome, "error": str(error)}
-    rows = [{"zeile": row.line, "spalte": row.column, "grund": row.reason} for row in report.refused]
     return {
         **outcome,
+        **_told(report.refused, report.warnings),
+        "batch": None if outcome["error"] else report.batch,
         "kategorie": report.category,
         "client_id": report.client_id,
         "taken": report.imported,
         "known": report.known,
-        "refused": rows,
+        "refused_count": report.refused_count,
+        "warning_count": report.warning_count,
+    }
+
+
+def _told(refused: list[RowError], warnings: list[RowWarning]) -> dict[str, Any]:
+    return {
+        "refused": [{"zeile": row.line, "spalte": row.column, "grund": row.reason} for row in refused],
+        "warnings": [
+            {"zeile": row.line, "spalte": row.column, "gefunden": row.found, "getan": row.done} for row in warnings
+        ],
     }
 
 
 def _show(outcome: dict[str, Any]) -> None:
+    if outcome["warnings"]:
+        rows = [tuple(row.values()) for row in outcome["warnings"]]
+        say_table(("line", "column", "found", "done"), rows, as_json=False, empty="")
     if outcome["refused"]:
-        rows = [(row["zeile"], row["spalte"], row["grund"]) for row in outcome["refused"]]
+        rows = [tuple(row.values()) for row in outcome["refused"]]
         say_table(("line", "column", "reason"), rows, as_json=False, empty="")
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
         known = f" {outcome['known']} were imported before and left out." if outcome["known"] else ""
         imported = f"{outcome['taken']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
-        refused = f" {len(outcome['refused'])} rows were refused." if outcome["refused"] else ""
-        print(f"{outcome['file']}: {imported}{known}{refused}")
+        refused = f" {outcome['refused_count']} rows were refused." if outcome["refused_count"] else ""
+        warned = f" Warnings: {outcome['warning_count']}." if outcome["warning_count"] else ""
+        print(f"{outcome['file']}: {imported}{known}{refused}{warned}")
 
 
 imports.command("statements")(import_statements)

@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kontobahn.db import Tx
 from kontobahn.ledger import accounting, auswertung, kassenbuch
+from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
+from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
 
@@ -38,6 +40,8 @@ class Author(NamedTuple):
 
     request_id: str
     quelle: str
+    # As the audit log names it.
+    actor: str = ""
 
 
 class ClientBooks(Protocol):
@@ -80,6 +84,20 @@ class ClientBooks(Protocol):
         self, konto: Personenkonto, author: Author
     ) -> Effect[tuple[PersonenkontoAntwort, bool]]:
         """The effect returns the answer, and whether the account was created (otherwise updated)."""
+
+    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+        """All of them or none. With `another`, those that look booked already are other bookings."""
+
+    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
+        """Reads what the file is; the effect, which takes the id that the import is to have, imports it."""
+
+    async def imports(self, before: str | None, limit: int) -> list[Import]:
+        """What was brought in at once, the latest first."""
+
+    async def find_import(self, import_id: str) -> ImportMitProtokoll | None: ...
+
+    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
+        """The effect returns the import that undoes it, or None if there is none of this id."""
 
     async def active_subscriptions(self) -> list[str]: ...
 

@@ -69,7 +69,7 @@ def test_a_file_may_make_it_negative_with_a_warning_and_what_comes_in_is_booked(
     take(books, 20, "2024-03-20")
     take(books, -1, "2024-03-21", 409)
     take(books, 50, "2024-03-15")
-    assert import_rows(books, satz("1,00;S;;;;;1000;8400;;2003;B;;;Bar")).warnings == ()
+    assert import_rows(books, satz("1,00;S;;;;;1000;8400;;2003;B;;;Bar")).warnings == []
 
 
 def test_what_an_entry_takes_from_another_cash_book_counts_there(books: Books) -> None:

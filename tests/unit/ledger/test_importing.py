@@ -9,6 +9,7 @@ import pytest
 
 from kontobahn.errors import Conflict
 from kontobahn.ledger.books import store
+from kontobahn.ledger.books.booked import LooksBooked
 from kontobahn.ledger.books.importing import ImportRefused, Report
 from tests.harness import Service
 from tests.ledger_builder import Books
@@ -95,12 +96,15 @@ def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Book
     import_rows(books, GOOD[0], TWIN, BAD, header=other, partial=True, another=True)
     whole = import_rows(books, *GOOD, CORRECTED)
     assert (whole.imported, whole.known) == (1, 5)
-    assert import_rows(books, GOOD[0], TWIN, CORRECTED, header=other).known == 2
+    other_corrected = satz("1,00;S;;;;;10001;8400;;2802;RE-10;;;Rechnung")
+    assert import_rows(books, GOOD[0], TWIN, other_corrected, header=other).known == 2
 
 
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
     import_rows(books, *GOOD, partial=True)
-    assert import_rows(books, *GOOD, CORRECTED).imported == 6
+    with books.unchanged(), pytest.raises(LooksBooked):
+        import_rows(books, *GOOD, CORRECTED)
+    assert import_rows(books, *GOOD, CORRECTED, another=True).imported == 6
 
 
 def test_a_corrected_file_that_is_refused_again_imports_nothing(books: Books) -> None:

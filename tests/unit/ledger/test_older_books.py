@@ -56,8 +56,10 @@ def test_everything_that_is_new_is_derived_from_what_was_there(older: Database) 
         newer.db.write_now(as_netted_before)
         newer.db.write_now(as_carried_before)
         rows = newer.db.read_now(dump)
+        batches = newer.db.read_now(batch_facts)
     older.write_now(fill, rows, breaks_ties=older.engine.name == "postgres")
     assert steps.migrate(older, FOLLOW_UPS)[0] == "books_answers"
+    assert older.read_now(batch_facts) == batches
     for client, ledger in zip(clients, LEDGERS, strict=True):
         assert older.read_now(verify.find_differences, client.mandant) == []
         older.read_now(check_ledger, client, ledger)
@@ -90,12 +92,20 @@ def as_carried_before(tx: Tx) -> None:
         posting.settle_rests(tx, mandant, None)
 
 
+def batch_facts(tx: Tx) -> list[tuple[Any, ...]]:
+    """What a batch is known to hold."""
+    return tx.all("SELECT mandant, id, jahr, first_booking, last_booking FROM books_batches ORDER BY mandant, id")
+
+
+def columns_of(tx: Tx, table: str, *, on_postgres: bool) -> set[str]:
+    names = "information_schema.columns WHERE table_name = ?" if on_postgres else "pragma_table_info(?)"
+    return {name for (name,) in tx.all(f"SELECT {'column_name' if on_postgres else 'name'} FROM {names}", table)}
+
+
 def dump(tx: Tx) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
     found = {}
     for table in COPIED:
-        names = [name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table)]
-        # How a booking was split was not stored then.
-        columns = ", ".join(name for name in names if name != "aufteilung")
+        columns = ", ".join(name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table))
         found[table] = columns, tx.all(f"SELECT {columns} FROM {table}")
     columns = "mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext"
     items = tx.all(f"SELECT {columns} FROM books_items")
@@ -110,8 +120,11 @@ def item_wire(_: int, __: str, beleg: str, soll: int, haben: int, is_open: int, 
 
 def fill(tx: Tx, rows: dict[str, tuple[str, list[tuple[Any, ...]]]], *, breaks_ties: bool) -> None:
     for table, (columns, values) in rows.items():
-        marks = ", ".join("?" * (columns.count(",") + 1))
-        tx.many(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
+        # Columns that came later were not there then.
+        had = columns_of(tx, table, on_postgres=breaks_ties)
+        kept = [index for index, name in enumerate(columns.split(", ")) if name in had]
+        names, marks = ", ".join(columns.split(", ")[index] for index in kept), ", ".join("?" * len(kept))
+        tx.many(f"INSERT INTO {table} ({names}) VALUES ({marks})", [[row[index] for index in kept] for row in values])
     if breaks_ties:
         # Of two texts on one day another one came first in the language's order.
         tx.run("UPDATE books_items SET buchungstext = 'x'")

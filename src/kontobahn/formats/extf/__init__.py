@@ -11,6 +11,7 @@ Pure: no database, no HTTP. Other packages import only the names below.
 from kontobahn.formats.extf.buchungsstapel import Buchungssatz
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
+    CATEGORIES,
     KONTENBESCHRIFTUNGEN,
     PERSONENKONTEN,
     ZAHLUNGSBEDINGUNGEN,
@@ -35,6 +36,7 @@ from kontobahn.formats.extf.zahlungsbedingungen import ALS_ZEITRAUM, NACH_TAGEN,
 __all__ = [
     "ALS_ZEITRAUM",
     "BUCHUNGSSTAPEL",
+    "CATEGORIES",
     "KONTENBESCHRIFTUNGEN",
     "NACH_TAGEN",
     "PERSONENKONTEN",

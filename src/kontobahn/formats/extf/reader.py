@@ -5,6 +5,7 @@ Columns go by their position, as DATEV reads them; the titles are for people. A 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -175,6 +176,15 @@ class ExtfFile:
     def _title(self, column: int | None) -> str:
         titles = self.category.titles
         return titles[column] if column is not None and column < len(titles) else ""
+
+    def rows_sha256(self) -> str:
+        """Identifies the bytes of the rows, without the header, which holds the time of its creation."""
+        digest = hashlib.sha256()
+        self._stream.seek(0)
+        self._stream.readline(), self._stream.readline()
+        while block := self._stream.read(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
     def buchungssaetze(self) -> Iterator[Buchungssatz | RowError | RowWarning]:
         return cast(Iterator[Buchungssatz | RowError | RowWarning], self._records_of(BUCHUNGSSTAPEL))

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
+from kontobahn.errors import BadRequest
+from kontobahn.formats import extf
+from kontobahn.formats.extf import ExtfError, ExtfFile, open_extf
 from kontobahn.ledger import accounting, kassenbuch
 from kontobahn.ledger.auswertung import Bwa, Umsatzsteuer
-from kontobahn.ledger.books import bwa_reading, cash, figures, persons, reading, receipts, store
+from kontobahn.ledger.books import (
+    booking,
+    bwa_reading,
+    cash,
+    figures,
+    importing,
+    imports,
+    persons,
+    reading,
+    receipts,
+    store,
+    undo,
+)
+from kontobahn.ledger.books.importing import Job
 from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
+
+# The right that a file of master data needs; bookings are the rest.
+_AREAS: dict[int, Area] = {
+    extf.PERSONENKONTEN.number: "personenkonten",
+    extf.KONTENBESCHRIFTUNGEN.number: "konten",
+    extf.ZAHLUNGSBEDINGUNGEN.number: "zahlungsbedingungen",
+}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,13 +53,17 @@ class BooksProvider:
         self._db = db
 
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
-        return OpenBooks(self._db, await self._db.read_inline(store.find_client, connection, client_id))
+        client = await self._db.read_inline(store.find_client, connection, client_id)
+        return OpenBooks(self._db, connection, client, client_id)
 
 
 class OpenBooks:
-    def __init__(self, db: Database, client: Client) -> None:
+    def __init__(self, db: Database, connection: ConnectionRef, client: Client, asked_for: str | None) -> None:
         self._db = db
+        self._connection = connection
         self._client = client
+        # None if the client is the default one: a file may then say whose it is.
+        self._asked_for = asked_for
         self.client_id = client.client_id
 
     async def geschaeftsjahre(self) -> list[accounting.Geschaeftsjahr]:
@@ -101,6 +131,58 @@ class OpenBooks:
 
         return effect
 
+    async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
+        def effect(tx: Tx) -> GebuchteBuchungen:
+            store.require(tx, self._client, "buchungen")
+            return booking.book(tx, self._client, buchungen, author, another=another)
+
+        return effect
+
+    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
+        try:
+            # Looks at every byte, for the encoding.
+            opened = await asyncio.to_thread(open_extf, file.stream)
+        except ExtfError as error:
+            raise BadRequest(f"The file cannot be read. {error}") from None
+        area = _AREAS.get(opened.header.category, "buchungen")
+        await self._db.read(_require_of_file, self._connection, self._asked_for, opened, area)
+
+        def effect(tx: Tx, import_id: str) -> ImportMitProtokoll:
+            client = _require_of_file(tx, self._connection, self._asked_for, opened, area)
+            job = Job(file.name, author.actor, file.partial, file.another, import_id)
+            importing.import_file(tx, client, opened, job)
+            found = imports.find(tx, [client], import_id)
+            assert found is not None
+            return found
+
+        return effect
+
+    async def imports(self, before: str | None, limit: int) -> list[Import]:
+        return await self._read("buchungen", imports.listing, before, limit)
+
+    async def find_import(self, import_id: str) -> ImportMitProtokoll | None:
+        return await self._db.read(self._find_import, import_id)
+
+    def _find_import(self, tx: Tx, import_id: str) -> ImportMitProtokoll | None:
+        store.require(tx, self._client, "buchungen")
+        return imports.find(tx, self._clients(tx), import_id)
+
+    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
+        def effect(tx: Tx) -> ImportMitProtokoll | None:
+            for client in self._clients(tx):
+                made = undo.undo_batch(tx, client, import_id, author.actor)
+                if made is not None:
+                    store.require(tx, client, "buchungen")
+                    return imports.find(tx, [client], made.id)
+            store.require(tx, self._client, "buchungen")
+            return None
+
+        return effect
+
+    def _clients(self, tx: Tx) -> list[Client]:
+        """The clients whose imports may be meant by an id: the one asked for, or every one of the connection."""
+        return [self._client] if self._asked_for else store.clients(tx, self._connection)
+
     async def active_subscriptions(self) -> list[str]:
         return await self._db.read(store.subscriptions, self._client)
 
@@ -119,6 +201,13 @@ class OpenBooks:
 def _guarded(tx: Tx, client: Client, area: Area, fn: Any, args: Any, kwargs: Any) -> Any:
     store.require(tx, client, area)
     return fn(tx, client, *args, **kwargs)
+
+
+def _require_of_file(tx: Tx, connection: ConnectionRef, asked_for: str | None, opened: ExtfFile, area: Area) -> Client:
+    """Returns the client that the file is for."""
+    client = importing.client_of(tx, connection, asked_for, opened)
+    store.require(tx, client, area)
+    return client
 
 
 def _probe(tx: Tx, client: Client, area: Area) -> None:

@@ -15,11 +15,12 @@ from kontobahn.db.table import Table
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
-from kontobahn.ledger.books import cash_days, cash_recount, cash_tax, posting
+from kontobahn.ledger.books import batches, cash_days, cash_recount, cash_tax, posting
+from kontobahn.ledger.books.konten import find_konto
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.receipts import file_image
 from kontobahn.ledger.books.splitting import split_of_booking
-from kontobahn.ledger.books.store import Client, FiscalYear, is_known, lock_years, year_of_date
+from kontobahn.ledger.books.store import Client, FiscalYear, lock_years, year_of_date
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.kassenbuch import (
     Belegzeile,
@@ -31,7 +32,7 @@ from kontobahn.ledger.kassenbuch import (
     SteuersatzAngabe,
 )
 from kontobahn.ledger.kontierung import KontierungError
-from kontobahn.ledger.konto import functional, readings
+from kontobahn.ledger.konto import functional
 from kontobahn.ledger.provider import Author
 
 CHAIN_START = "0" * 64
@@ -234,13 +235,13 @@ def _book(
     A reversal is split as the entry was that it reverses: `aufteilung`.
     """
     batch = posting.open_batch(
-        tx, client, jahr, kind=posting.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
+        tx, client, jahr, kind=batches.CASH, source=f"cash book “{entry.kassenname}”", sha256=f"task {task}"
     )
     poster = posting.Poster(tx, client, batch, cash_book=(cash_book.konto, entry.kassenname))
     before, warnings = cash_book, list[str]()
     belege = [image.sha256 for image in entry.images]
     for number, sent in enumerate(entry.lines):
-        gegenkonto = _gegenkonto(tx, client, number, sent)
+        gegenkonto = find_konto(tx, client, sent.gegenkonto, f"belegzeilen[{number}].gegenkonto")
         key = cash_tax.key_of_line(client.rahmen, number, sent, cash_book.konto, gegenkonto, datum)
         line = sent._replace(bu_schluessel=key or None)
         satz = Satz(
@@ -295,24 +296,6 @@ def _append(
 def chain(previous: str, record: bytes) -> str:
     """The hash of an entry covers the one before it, so a change anywhere shows in every later entry."""
     return hashlib.sha256(previous.encode() + b"\n" + record).hexdigest()
-
-
-def _gegenkonto(tx: Tx, client: Client, number: int, line: CashLine) -> str:
-    path = f"belegzeilen[{number}].gegenkonto"
-    try:
-        found = readings(line.gegenkonto, client.konto_laenge)
-    except ValueError as error:
-        raise BadRequest(f"The field `{path}` {error}.", field=path) from None
-    if len(found) > 1:
-        # A ledger account in full or a person account: prefer the one that exists.
-        found = [konto for konto in found if is_known(tx, client, konto)] or found
-    if len(found) > 1:
-        raise BadRequest(
-            f"The field `{path}` may be the ledger account {functional(found[0], client.konto_laenge)} or the person account"
-            f" {found[1]}: write it one of these ways.",
-            field=path,
-        )
-    return found[0]
 
 
 def _answer_line(line: CashLine, entry: CashEntry, now: Any) -> Belegzeile:

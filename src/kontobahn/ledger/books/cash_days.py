@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kontobahn import money
 from kontobahn.db import Tx
+from kontobahn.formats.extf import RowWarning
 from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.store import Client
 
@@ -86,3 +88,16 @@ def negative(tx: Tx, client: Client, kassennamen: set[str]) -> list[Negative]:
                 found.append(Negative(name, datum, saldo))
                 break
     return found
+
+
+def warnings(tx: Tx, client: Client, kassennamen: set[str]) -> list[RowWarning]:
+    """Returns what to tell whoever booked on the accounts of these cash books."""
+    return [
+        RowWarning(
+            0,
+            "",
+            f"The cash book “{name}” is negative on {day}: {money.from_minor(saldo)} EUR.",
+            "It was booked nevertheless.",
+        )
+        for name, day, saldo in negative(tx, client, kassennamen)
+    ]

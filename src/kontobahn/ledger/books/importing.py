@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.json_text import encode_text
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import cash_days, persons, posting, reading, store
-from kontobahn.ledger.books.posting import Poster, Satz
+from kontobahn.ledger.books import batches, cash_days, persons, posting, reading, store
+from kontobahn.ledger.books.batches import Content
+from kontobahn.ledger.books.booked import BookedRows, Lookalikes, LooksBooked
+from kontobahn.ledger.books.posting import Batch, Poster, Satz
+from kontobahn.ledger.books.protocol import Protocol
 from kontobahn.ledger.books.reimport import PartialRows
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kontierung import KontierungError
@@ -27,33 +27,27 @@ from kontobahn.ledger.provider import ConnectionRef
 REPORT_EVERY = 5_000
 _MONTHS = ("des laufenden Monats", "des Folgemonats", "des übernächsten Monats")
 
+_WAY_OUT = (
+    "If they are other bookings, say so with --another (by call: another=true); with --partial (partial=true) the rest is imported"
+    " without them."
+)
+
 Progress = Callable[[int, int], None]
 
 
 class Report(NamedTuple):
-    """The outcome for a file."""
+    """The outcome for a file; of refused rows and warnings the first thousand."""
 
+    batch: str
     category: str
     client_id: str
     imported: int
     refused: list[RowError]
+    refused_count: int
     # Rows that an earlier, partial import of the same file had booked.
-    known: int = 0
-    warnings: tuple[RowWarning, ...] = ()
-
-
-class Protocol:
-    """What is reported about a file, line by line: refused rows, and warnings about accepted ones."""
-
-    def __init__(self, file: ExtfFile) -> None:
-        self.refused: list[RowError] = []
-        self.warnings: list[RowWarning] = [*file.warnings]
-
-    def add(self, told: RowError | RowWarning) -> None:
-        if isinstance(told, RowError):
-            self.refused.append(told)
-        else:
-            self.warnings.append(told)
+    known: int
+    warnings: list[RowWarning]
+    warning_count: int
 
 
 class ImportRefused(Refusal):
@@ -61,28 +55,58 @@ class ImportRefused(Refusal):
 
     status = 400
 
-    def __init__(self, report: Report) -> None:
-        super().__init__(f"{len(report.refused)} rows were refused; nothing was imported.")
+    def __init__(self, report: Report, protocol: Protocol) -> None:
+        super().__init__(
+            f"{report.refused_count} rows were refused; nothing was imported.",
+            abgelehnt=report.refused_count,
+            warnungen=report.warning_count,
+            protokoll=protocol.lines(),
+        )
         self.report = report
 
 
-def import_file(
-    tx: Tx,
-    connection: ConnectionRef,
-    client_id: str | None,
-    file: ExtfFile,
-    name: str,
-    *,
-    rows_sha256: str,
-    partial: bool,
-    progress: Progress,
-    another: bool = False,
-) -> Report:
-    """One unit of work. Raises ImportRefused with every refused row.
+class Job(NamedTuple):
+    """What is to be imported, how and for whom."""
 
-    With `another`, rows like those that a partial import booked before are other bookings.
-    """
-    client = _client_of(tx, connection, client_id, file)
+    name: str
+    author: str
+    partial: bool = False
+    # Rows that look booked already are other bookings.
+    another: bool = False
+    batch_id: str = ""
+    progress: Progress = lambda done, total: None
+
+
+def import_file(tx: Tx, client: Client, file: ExtfFile, job: Job) -> Report:
+    """One unit of work. Raises Conflict if the same content was imported before, LooksBooked if rows look booked
+    already, and ImportRefused with every refused row."""
+    jahr = _fitting_year(tx, client, file)
+    kind = f"{batches.FILE} {file.header.category}"
+    if batches.has_batches_without_content(tx, client):
+        batches.refuse_known_bytes(tx, client, jahr, kind, file.rows_sha256())
+    batch = posting.open_batch(
+        tx, client, jahr, kind=kind, source=job.name, author=job.author, bezeichnung=file.header.bezeichnung,
+        batch_id=job.batch_id, is_closing=file.header.buchungstyp == 2,
+    )  # fmt: skip
+    protocol, content = Protocol(file.warnings), Content(file.header)
+    if file.header.category == extf.BUCHUNGSSTAPEL.number:
+        imported, known = _Bookings(tx, client, batch, file, job, protocol, content).run()
+    else:
+        imported, known = _IMPORTERS[file.header.category](tx, client, file, _records(file, protocol, content)), 0
+        if content.count:
+            batches.identify(tx, client, batch.id, content.digest())
+    report = Report(
+        batch=batch.id, category=file.category.name, client_id=client.client_id, imported=imported, refused=protocol.refused,
+        refused_count=protocol.refused_count, known=known, warnings=protocol.warnings, warning_count=protocol.warning_count,
+    )  # fmt: skip
+    if protocol.refused_count and not job.partial:
+        raise ImportRefused(report._replace(imported=0, known=0), protocol)
+    batches.describe(tx, client, batch.id, known, protocol, records=imported)
+    return report
+
+
+def _fitting_year(tx: Tx, client: Client, file: ExtfFile) -> store.FiscalYear:
+    """Returns the fiscal year of the file. Raises Conflict if the client's accounts are others than the file's."""
     header = file.header
     if header.has_chart and header.sachkontenlaenge != client.konto_laenge:
         raise Conflict(
@@ -90,39 +114,11 @@ def import_file(
         )
     if header.has_chart and header.skr and f"SKR{header.skr}" != client.kontenrahmen:
         raise Conflict(f"The file is for SKR{header.skr}, the client {client.client_id} has {client.kontenrahmen}.")
-    jahr = store.ensure_year(tx, client, header.wj_beginn)
-    batch = posting.open_batch(
-        tx, client, jahr, kind=f"extf {header.category}", source=name, sha256=rows_sha256, bezeichnung=header.bezeichnung,
-        is_closing=header.buchungstyp == 2,
-    )  # fmt: skip
-    protocol = Protocol(file)
-    refused = protocol.refused
-    known = 0
-    if header.category == extf.BUCHUNGSSTAPEL.number:
-        partial_rows = PartialRows(tx, client, batch, header, is_partial=partial, is_another=another)
-        imported = _import_bookings(tx, client, batch, file, protocol, progress, partial_rows)
-        known = partial_rows.known
-        if partial or not refused:
-            partial_rows.finish(has_refused=bool(refused))
-    else:
-        imported = _IMPORTERS[header.category](tx, client, file, protocol)
-    report = Report(file.category.name, client.client_id, imported, refused, known, tuple(protocol.warnings))
-    if refused and not partial:
-        raise ImportRefused(report._replace(imported=0, known=0))
-    return report
+    return store.ensure_year(tx, client, header.wj_beginn)
 
 
-def hash_rows(path: Path) -> str:
-    """Identifies a file by its rows, without the header, which holds the time of its creation."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        file.readline(), file.readline()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: ExtfFile) -> Client:
+def client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: ExtfFile) -> Client:
+    """Returns the client that is asked for, or that of the file's header."""
     known = store.clients(tx, connection)
     for client in known:
         if client.client_id == (client_id or file.header.client_id):
@@ -131,53 +127,76 @@ def _client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: E
     if client_id is not None:
         raise Conflict(f"The connection has no client {client_id}, only {names}.")
     raise Conflict(
-        f"The file is of the client {file.header.client_id}, and the connection has {names}. Say with --client whose books it goes into."
+        f"The file is of the client {file.header.client_id}, and the connection has {names}."
+        " Say whose books it goes into: --client (by call: clientId)."
     )
 
 
-def _import_bookings(
-    tx: Tx,
-    client: Client,
-    batch: posting.Batch,
-    file: ExtfFile,
-    protocol: Protocol,
-    progress: Progress,
-    partial_rows: PartialRows,
-) -> int:
-    poster = Poster(tx, client, batch)
-    last_day = batch.jahr.end
-    zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    for number, record in enumerate(file.buchungssaetze()):
-        if number % REPORT_EVERY == 0:
-            progress(file.bytes_read, file.total_bytes)
-        if not isinstance(record, Buchungssatz):
-            protocol.add(record)
-            continue
-        satz = _as_satz(record, zeros)
-        if satz.belegdatum > last_day:
-            reason = f"{satz.belegdatum} lies after the fiscal year, which ends on {last_day}."
-            protocol.add(RowError(record.line, "Belegdatum", reason))
-            continue
-        if partial_rows.has(satz):
-            continue
-        try:
-            poster.add(satz)
-            partial_rows.add(satz)
-            if poster.hint is not None:
-                protocol.add(RowWarning(record.line, *poster.hint[:3]))
-        except KontierungError as error:
-            protocol.add(RowError(record.line, error.field, f"{error.field} {error.reason}."))
-    progress(file.total_bytes, file.total_bytes)
-    imported = poster.finish()
-    for name, day, saldo in cash_days.negative(tx, client, poster.moved_cash_books):
-        found = f"The cash book “{name}” is negative on {day}: {money.from_minor(saldo)} EUR."
-        protocol.add(RowWarning(0, "", found, "It was booked nevertheless."))
-    return imported
+class _Bookings:
+    """Imports a Buchungsstapel row by row, and judges it when every row has been read."""
+
+    def __init__(
+        self, tx: Tx, client: Client, batch: Batch, file: ExtfFile, job: Job, protocol: Protocol, content: Content
+    ) -> None:
+        self._tx, self._client, self._batch, self._file, self._job = tx, client, batch, file, job
+        self._protocol, self._content = protocol, content
+        self._partial_rows = PartialRows(tx, client, batch, file.header, is_partial=job.partial, is_another=job.another)
+        self._poster = Poster(tx, client, batch)
+        self._booked = BookedRows(tx, client, batch.jahr, self._poster)
+        self._lookalikes = Lookalikes(self._booked, protocol)
+
+    def run(self) -> tuple[int, int]:
+        """Returns how many rows were booked, and how many had been before."""
+        self._read()
+        if self._content.count:
+            batches.identify(self._tx, self._client, self._batch.id, self._content.digest())
+        has_refused = self._protocol.refused_count > 0
+        if self._lookalikes.count == self._protocol.refused_count and has_refused and not self._job.partial:
+            raise LooksBooked(self._lookalikes, _WAY_OUT)
+        if self._job.partial or not has_refused:
+            self._partial_rows.finish(has_refused=has_refused)
+        imported = self._poster.finish()
+        for warning in cash_days.warnings(self._tx, self._client, self._poster.moved_cash_books):
+            self._protocol.add(warning)
+        return imported, self._partial_rows.known
+
+    def _read(self) -> None:
+        file, protocol, poster, partial_rows = self._file, self._protocol, self._poster, self._partial_rows
+        booked = None if self._job.another or not self._booked.has_any else self._booked
+        last_day = self._batch.jahr.end
+        zeros = "0" * (SACHKONTO_DIGITS - self._client.konto_laenge)
+        for number, record in enumerate(file.buchungssaetze()):
+            if number % REPORT_EVERY == 0:
+                self._job.progress(file.bytes_read, file.total_bytes)
+            if not isinstance(record, Buchungssatz):
+                protocol.add(record)
+                continue
+            satz = _as_satz(record, zeros)
+            self._content.add(_content_of_satz(satz))
+            if satz.belegdatum > last_day:
+                reason = f"{satz.belegdatum} lies after the fiscal year, which ends on {last_day}."
+                protocol.add(RowError(record.line, "Belegdatum", reason))
+                continue
+            like = None if booked is None else booked.take(satz)
+            if partial_rows.has(satz):
+                continue
+            if like is not None:
+                self._lookalikes.refuse(record.line, like)
+                continue
+            try:
+                poster.add(satz)
+                partial_rows.add(satz)
+                if poster.hint is not None:
+                    protocol.add(RowWarning(record.line, *poster.hint[:3]))
+            except KontierungError as error:
+                protocol.add(RowError(record.line, error.field, f"{error.field} {error.reason}."))
+        self._job.progress(file.total_bytes, file.total_bytes)
 
 
 # The fields of a Satz, taken by name from a row of the file; a million rows go through here.
 _fields_of_satz = itemgetter(*map(Buchungssatz._fields.index, Satz._fields))
 _KONTO, _GEGENKONTO = Satz._fields.index("konto"), Satz._fields.index("gegenkonto")
+_content_of_satz = batches.content_of(Satz._fields)
 
 
 def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
@@ -188,33 +207,35 @@ def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
     return tuple.__new__(Satz, values)
 
 
-def _import_labels(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
-    zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    labels = []
-    for record in file.kontenbeschriftungen():
+def _records(file: ExtfFile, protocol: Protocol, content: Content) -> Iterator[Any]:
+    """Yields the records of master data; what is told about rows goes to the protocol."""
+    for record in file:
         if isinstance(record, RowError | RowWarning):
             protocol.add(record)
         else:
-            labels.append((record.konto + zeros, record.beschriftung))
+            content.add(record[1:])
+            yield record
+
+
+def _import_labels(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
+    zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
+    labels = [(record.konto + zeros, record.beschriftung) for record in records]
     store.label_accounts(tx, client, labels)
     return len(labels)
 
 
-def _import_persons(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
+def _import_persons(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     imported = 0
-    for person in file.personenkonten():
-        if isinstance(person, RowError | RowWarning):
-            protocol.add(person)
-        elif len(person.konto) != client.konto_laenge + 1:
+    for person in records:
+        imported += 1
+        if len(person.konto) != client.konto_laenge + 1:
             # The format allows labels of ledger accounts here.
             store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
-            imported += 1
         else:
             # An array in the order of the fields, which must not change: it is stored, and read back by the export.
             row = encode_text(person)
             persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
-            imported += 1
     return imported
 
 
@@ -256,14 +277,11 @@ def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto
     )
 
 
-def _import_terms(tx: Tx, client: Client, file: ExtfFile, protocol: Protocol) -> int:
+def _import_terms(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
     imported = 0
-    for bedingung in file.zahlungsbedingungen():
-        if isinstance(bedingung, RowError | RowWarning):
-            protocol.add(bedingung)
-        else:
-            reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
-            imported += 1
+    for bedingung in records:
+        imported += 1
+        reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
     return imported
 
 
@@ -305,7 +323,7 @@ def _deadline(tag: int, monat: int) -> str | None:
     return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
 
 
-_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, Protocol], int]] = {
+_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, Iterator[Any]], int]] = {
     extf.PERSONENKONTEN.number: _import_persons,
     extf.KONTENBESCHRIFTUNGEN.number: _import_labels,
     extf.ZAHLUNGSBEDINGUNGEN.number: _import_terms,

@@ -126,6 +126,21 @@ def settle_twins(tx: Tx, mandant: int, konten: Iterable[str]) -> dict[str, set[s
     return changed
 
 
+def reset_twins(tx: Tx, mandant: int, konten: Iterable[str]) -> dict[str, set[str]]:
+    """Counts every twin of these accounts as an opening again. Returns year → the accounts whose opening balance changed by it."""
+    changed: dict[str, set[str]] = {}
+    for some, placeholders in each_portion(konten):
+        for konto, *leg in tx.all(
+            "SELECT konto, jahr, booking, betrag, gegenkonto, beleg, is_reversal FROM books_openings"
+            f" WHERE mandant = ? AND is_twin = 1 AND konto {placeholders}",
+            mandant, *some,
+        ):  # fmt: skip
+            twin = OpeningLeg._make((*leg, 0))
+            _count(tx, mandant, konto, twin)
+            changed.setdefault(twin.jahr, set()).update((konto, twin.gegenkonto))
+    return changed
+
+
 def _changed_legs(tx: Tx, mandant: int, konto: str) -> list[OpeningLeg]:
     """Returns the legs whose mark was wrong until now, with the right one."""
     legs = [

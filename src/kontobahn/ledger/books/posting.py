@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
-from kontobahn.ids import new_id
-from kontobahn.ledger.books import answers
+from kontobahn.ledger.books import answers, batches
 from kontobahn.ledger.books.answers import EB_PERIOD
+from kontobahn.ledger.books.batches import CASH, NewBatch
 from kontobahn.ledger.books.cash_days import ADD_DAY, Days, cash_book_of_account
 from kontobahn.ledger.books.openings import ADD_OPENING, ADD_PERIOD, may_be_paired, settle_twins
 from kontobahn.ledger.books.splitting import MIXED, Splitter, legs_of, merge_taxes, tax_for_item
@@ -24,7 +23,6 @@ from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 FLUSH_EVERY = 20_000
 LAST_MONTH, CLOSING_PERIOD = 12, 13
 EB_BELEG, EB_TEXT = "0", "Saldovortrag"
-CASH = "kassenbuch"
 _CARRY_OVER_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
 # An item has the date and text of its earliest leg, in whatever order the legs arrive.
@@ -104,6 +102,8 @@ class Batch(NamedTuple):
     is_closing: bool
     # A cash book has movements only: the document number 0 is a number like any other in it.
     is_cash: bool
+    # Takes back another batch, whose effect on open items `undo.py` removes; here it has none.
+    is_undo: bool
 
 
 def open_batch(
@@ -113,23 +113,16 @@ def open_batch(
     *,
     kind: str,
     source: str,
-    sha256: str,
+    author: str = "",
+    sha256: str = "",
     bezeichnung: str = "",
+    undoes: str = "",
+    batch_id: str = "",
     is_closing: bool = False,
 ) -> Batch:
-    """Creates a batch. Raises Conflict if the same rows were booked before."""
-    known = tx.one(
-        "SELECT source, created_at FROM books_batches WHERE mandant = ? AND sha256 = ?", client.mandant, sha256
-    )
-    if known is not None:
-        raise Conflict(f"The same bookings were imported before, from {known[0]}.")
-    batch = Batch(new_id(), jahr, is_closing, kind == CASH)
-    tx.run(
-        "INSERT INTO books_batches (mandant, id, kind, source, sha256, bezeichnung, records, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
-        client.mandant, batch.id, kind, source, sha256, bezeichnung, tx.now,
-    )  # fmt: skip
-    return batch
+    new = NewBatch(kind, source, author, sha256, bezeichnung, undoes, batch_id)
+    row = batches.create(tx, client, jahr, new)
+    return Batch(row.id, jahr, is_closing, kind == CASH, bool(undoes))
 
 
 def is_opening_balance(satz: Satz, jahr_start: str, *, is_cash: bool = False) -> bool:
@@ -169,7 +162,8 @@ class Poster:
         )
         assert row is not None
         self._last: int = row[0]
-        self._count = 0
+        # The last booking before the batch.
+        self.before: int = row[0]
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
@@ -178,24 +172,25 @@ class Poster:
         self.moved_cash_books: set[str] = set()
         self._clear()
 
-    def add(self, satz: Satz, *, aufteilung: str = "") -> int:
+    def add(self, satz: Satz, *, aufteilung: str = "", periode: int | None = None) -> int:
         """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be booked.
 
-        `aufteilung` is for a booking that takes another one back: it is split as that one was, not by the rule of today.
+        `aufteilung` and `periode` are for a booking that takes another one back: it is split as that one was, not by the rule of
+        today, and goes where that one is.
         """
         jahr = self._batch.jahr.start
         self.hint = None
         if not aufteilung:
             aufteilung, self.hint = self._splitter.split(satz, self._items)
         parts = legs_of(self._rahmen, satz, aufteilung)
-        eb = is_opening_balance(satz, jahr, is_cash=self._batch.is_cash)
-        periode = EB_PERIOD if eb else CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
+        if periode is None:
+            periode = self._period(satz)
         self._last = booking = self._last + 1
-        self._count += 1
         row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz, aufteilung]
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
         self._bookings.append(tuple(row))
         periods, reversed_side, cash_books = self._periods, satz.generalumkehr, self._cash_books
+        is_undo, eb = self._batch.is_undo, periode == EB_PERIOD
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
             if sums is None:
@@ -207,7 +202,7 @@ class Poster:
                 sums[1] -= betrag
             if konto in cash_books:
                 self._add_to_cash(cash_books[konto], betrag, satz, eb=eb)
-            if len(konto) == PERSONENKONTO_DIGITS:
+            if len(konto) == PERSONENKONTO_DIGITS and not is_undo:
                 self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
                 if eb and len(parts) == 2:
                     self._add_opening(booking, konto, betrag, satz)
@@ -215,17 +210,21 @@ class Poster:
             self._flush()
         return booking
 
+    def _period(self, satz: Satz) -> int:
+        jahr = self._batch.jahr.start
+        if is_opening_balance(satz, jahr, is_cash=self._batch.is_cash):
+            return EB_PERIOD
+        return CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
+
     def finish(self) -> int:
         """Writes what is left, settles the carry-overs and returns the number of bookings."""
         self._flush()
-        mandant, jahr = self._client.mandant, self._batch.jahr
+        mandant, jahr, count = self._client.mandant, self._batch.jahr, self._last - self.before
         self._tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
         self._tx.run(
-            "UPDATE books_batches SET records = records + ? WHERE mandant = ? AND id = ?",
-            self._count,
-            mandant,
-            self._batch.id,
-        )
+            "UPDATE books_batches SET records = ?, first_booking = ?, last_booking = ? WHERE mandant = ? AND id = ?",
+            count, self.before + 1 if count else 0, self._last if count else 0, mandant, self._batch.id,
+        )  # fmt: skip
         newly_carried = self._carries_persons and bool(
             self._tx.run(
                 "UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr.start
@@ -237,7 +236,7 @@ class Poster:
         paired.setdefault(jahr.start, set()).update(self._moved)
         for start, konten in paired.items():
             answers.settle_balances(self._tx, mandant, start, konten)
-        return self._count
+        return count
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, steuer: str, *, eb: bool) -> None:
         year = self._years.get(konto)

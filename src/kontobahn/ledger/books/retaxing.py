@@ -11,16 +11,14 @@ from datetime import date
 from typing import NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.ids import new_id
-from kontobahn.ledger.books import posting
+from kontobahn.ledger.books import batches, posting
 from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.posting import CLOSING_PERIOD, Batch, Poster, Satz
-from kontobahn.ledger.books.splitting import Splitter, first_rule, legs_of
+from kontobahn.ledger.books.splitting import Splitter, first_rule, legs_of, reversal_of
 from kontobahn.ledger.books.store import Client, FiscalYear, lock_years, year_of_start
 from kontobahn.ledger.kontierung import full
 from kontobahn.ledger.steuerschluessel import TAX_ACCOUNTS, without_reversal
 
-RETAX = "retax"
 _PAGE = 20_000
 _SATZ = ", ".join(f"b.{name}" for name in Satz._fields)
 
@@ -73,7 +71,7 @@ def apply(tx: Tx, client: Client, jahr: date) -> list[Difference]:
 
 def _batch(tx: Tx, client: Client, year: FiscalYear, *, is_closing: bool, is_cash: bool) -> Batch:
     batch = posting.open_batch(
-        tx, client, year, kind=RETAX, source="books retax", sha256=f"retax {new_id()}", is_closing=is_closing
+        tx, client, year, kind=batches.RETAX, source="books retax", author="command line", is_closing=is_closing
     )
     # What counts as an opening balance must be what it was.
     return batch._replace(is_cash=is_cash)
@@ -83,17 +81,11 @@ def _correct(tx: Tx, client: Client, batch: Batch, items: list[_Found]) -> None:
     poster = Poster(tx, client, batch)
     settled: list[tuple[int, int, str]] = []
     for item in items:
-        reversal = poster.add(_taken_back(item.satz), aufteilung=item.before)
+        reversal = poster.add(reversal_of(item.satz), aufteilung=item.before)
         poster.add(item.satz, aufteilung=item.after)
         settled += [(client.mandant, booking, batch.id) for booking in (item.booking, reversal)]
     poster.finish()
     tx.many("INSERT INTO books_retaxed (mandant, booking, batch) VALUES (?, ?, ?)", settled)
-
-
-def _taken_back(satz: Satz) -> Satz:
-    """Returns the opposite of a booking; that of a Generalumkehr is an ordinary booking, by its key too."""
-    key = without_reversal(satz.bu_schluessel) if satz.generalumkehr else satz.bu_schluessel
-    return satz._replace(soll=not satz.soll, generalumkehr=not satz.generalumkehr, bu_schluessel=key)
 
 
 def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
@@ -102,7 +94,8 @@ def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
     while rows := tx.all(
         f"SELECT b.id, b.periode, t.kind, b.aufteilung, {_SATZ} FROM books_bookings b"
         " JOIN books_batches t ON t.mandant = b.mandant AND t.id = b.batch"
-        f" WHERE b.mandant = ? AND b.jahr = ? AND b.id > ? AND b.periode <> {EB_PERIOD} AND NOT EXISTS"
+        " WHERE b.mandant = ? AND b.jahr = ? AND b.id > ? AND t.undone_by = '' AND t.undoes = ''"
+        f" AND b.periode <> {EB_PERIOD} AND NOT EXISTS"
         " (SELECT 1 FROM books_retaxed r WHERE r.mandant = b.mandant AND r.booking = b.id) ORDER BY b.id LIMIT ?",
         client.mandant, year.start, after, _PAGE,
     ):  # fmt: skip
@@ -112,7 +105,7 @@ def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
             before = stored or first_rule(client.rahmen, satz)
             now = splitter.split(satz, {}).text
             if now != before and _legs(client, satz, now) != _legs(client, satz, before):
-                yield _Found(booking, periode, kind == posting.CASH, satz, before, now)
+                yield _Found(booking, periode, kind == batches.CASH, satz, before, now)
         after = rows[-1][0]
 
 

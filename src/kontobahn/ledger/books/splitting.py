@@ -11,7 +11,7 @@ from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.kontierung import Leg, Split
 from kontobahn.ledger.kontierung_1 import split_by_first_rule
 from kontobahn.ledger.konto import is_personenkonto
-from kontobahn.ledger.steuerschluessel import era_of
+from kontobahn.ledger.steuerschluessel import era_of, without_reversal
 
 if TYPE_CHECKING:
     from kontobahn.ledger.books.posting import Satz
@@ -42,6 +42,12 @@ def split_of_booking(tx: Tx, client: Client, booking: int) -> str:
     )  # fmt: skip
     assert row is not None
     return row[0] or split_by_first_rule(client.rahmen, *row[1:])
+
+
+def reversal_of(satz: Satz) -> Satz:
+    """Returns the opposite of a booking; that of a Generalumkehr is an ordinary booking, by its key too."""
+    key = without_reversal(satz.bu_schluessel) if satz.generalumkehr else satz.bu_schluessel
+    return satz._replace(soll=not satz.soll, generalumkehr=not satz.generalumkehr, bu_schluessel=key)
 
 
 def tax_for_item(stored: str) -> str:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books import verify_cash
+from kontobahn.ledger.books import batches, verify_cash
 from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
 from kontobahn.ledger.books.openings import AccountYear, OpeningLeg, may_be_paired, twins_of_account
 from kontobahn.ledger.books.posting import EB_TEXT, Satz
@@ -38,13 +38,16 @@ class Recomputed:
         # Person account → openings that may be half of a pair.
         self.openings: dict[str, list[OpeningLeg]] = defaultdict(list)
 
-    def add(self, client: Client, booking: int, jahr: str, periode: int, satz: Satz, aufteilung: str) -> None:
+    def add(
+        self, client: Client, booking: int, jahr: str, periode: int, satz: Satz, aufteilung: str, *, is_void: bool
+    ) -> None:
+        """Adds a booking; one that was undone, or undoes another, is nothing to person accounts."""
         is_reversal = bool(satz.generalumkehr)
         parts = legs_of(client.rahmen, satz, aufteilung)
         for konto, betrag in parts:
             side = 0 if (betrag > 0) != is_reversal else 1
             self.periods[jahr, konto, periode][side] += betrag if side == 0 else -betrag
-            if is_personenkonto(konto):
+            if is_personenkonto(konto) and not is_void:
                 if periode == EB_PERIOD:
                     self._add_opening(konto, jahr, betrag, satz.buchungstext or EB_TEXT)
                     other = satz.gegenkonto if konto == satz.konto else satz.konto
@@ -116,15 +119,17 @@ def find_differences(tx: Tx, mandant: int) -> list[str]:
     """Returns a sentence for each difference; none if every read model agrees with the bookings."""
     client = client_of_mandant(tx, mandant)
     must = Recomputed()
+    void = batches.without_effect(tx, mandant)
     after = 0
     while rows := tx.all(
-        f"SELECT id, jahr, periode, aufteilung, {_SATZ} FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        f"SELECT id, jahr, periode, aufteilung, batch, {_SATZ} FROM books_bookings"
+        " WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
         mandant,
         after,
         PAGE,
     ):
-        for booking, jahr, periode, aufteilung, *values in rows:
-            must.add(client, booking, jahr, periode, Satz._make(values), aufteilung)
+        for booking, jahr, periode, aufteilung, batch, *values in rows:
+            must.add(client, booking, jahr, periode, Satz._make(values), aufteilung, is_void=batch in void)
         after = rows[-1][0]
     twins = must.take_twins_out()
     label = f"Client {client.client_id} of connection {client.connection_id}"

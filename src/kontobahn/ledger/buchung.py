@@ -1,0 +1,97 @@
+"""Bookings that are sent by call: checked, and answered.
+
+Pure, without the call (`rewe_write.py`): the port and its adapters speak these types. Field names are the contract's.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from kontobahn import money
+from kontobahn.api.call import Platform
+from kontobahn.api.wire import Answer, Body, Uuid, form
+from kontobahn.errors import BadRequest
+from kontobahn.ledger.accounting import NOT_YET_KNOWN, Kontonummer, Meldung, SollHaben
+from kontobahn.ledger.imports import Protokollzeile
+
+MAX_BOOKINGS = 5_000
+EUR = "EUR"
+_PLAIN = r"^[^\x00-\x1f\x7f]*$"
+
+
+def _text(length: int, **rules: str) -> Meta:
+    return form("a text without control characters", _PLAIN, max_length=length, **rules)
+
+
+class NeueKostenstellen(Body):
+    kost1: Annotated[str, _text(36)] | None = None
+    kost2: Annotated[str, _text(36)] | None = None
+
+
+class NeueBuchung(Body, kw_only=True):
+    umsatz: Annotated[Decimal, Meta(description="Gross, above 0, in `waehrung`.", examples=[119])]
+    sollHabenKennzeichen: Annotated[SollHaben, Meta(description="The side of `konto`.")]
+    konto: Kontonummer
+    gegenkonto: Kontonummer
+    buSchluessel: Annotated[str, form("a tax key of up to 4 digits", r"^[0-9]{0,4}$", examples=["9"])] | None = None
+    belegdatum: date
+    belegfeld1: Annotated[str, _text(36, description="The document number, which open items go by.")] | None = None
+    belegfeld2: Annotated[str, _text(12)] | None = None
+    buchungstext: Annotated[str, _text(60)] | None = None
+    skonto: Annotated[Decimal, Meta(description="Discount that was taken; with one person account only.")] | None = None
+    kostenstellen: NeueKostenstellen | None = None
+    waehrung: Annotated[str, form("a currency like EUR", r"^[A-Z]{3}$", examples=["EUR"])] = EUR
+    kurs: Annotated[str, form("a rate like 1.0825", r"^[0-9]{1,5}([.,][0-9]{1,6})?$", examples=["1.0825"])] | None = (
+        None
+    )
+    basisUmsatz: Annotated[Decimal, Meta(description="In EUR; needed where `waehrung` is another.")] | None = None
+    faelligkeit: date | None = None
+    generalumkehr: Annotated[bool, Meta(description="Takes turnover back from the other side.")] = False
+
+
+class NeueBuchungen(Body, kw_only=True):
+    buchungen: Annotated[list[NeueBuchung], Meta(min_length=1, max_length=MAX_BOOKINGS)]
+
+
+class BuchungenErgebnis(Answer):
+    status: str
+    meldungen: list[Meldung]
+
+
+class GebuchteBuchungen(Answer, kw_only=True):
+    ids: Annotated[list[str], Meta(description="The bookings, in the order they were sent in.")]
+    importe: Annotated[list[Uuid], Meta(description="What they can be undone by: one import for each fiscal year.")]
+    protokoll: Annotated[list[Protokollzeile], Meta(description="Warnings; `zeile` counts the bookings from 1.")] = (
+        field(default_factory=list)
+    )
+    ledgerAntwort: BuchungenErgebnis | None
+    platform: Platform = NOT_YET_KNOWN
+
+
+def check(body: NeueBuchungen) -> None:
+    """Raises BadRequest that names the invalid field."""
+    for number, buchung in enumerate(body.buchungen):
+        for name, reason in _problems(buchung):
+            path = f"buchungen[{number}].{name}"
+            raise BadRequest(f"The field `{path}` {reason}.", field=path)
+
+
+def _problems(buchung: NeueBuchung) -> list[tuple[str, str]]:
+    found = []
+    if buchung.umsatz <= 0:
+        found.append(("umsatz", "must be above 0; the side is said by sollHabenKennzeichen"))
+    if buchung.skonto is not None and buchung.skonto < 0:
+        found.append(("skonto", "must not be negative"))
+    if buchung.basisUmsatz is not None and buchung.basisUmsatz <= 0:
+        found.append(("basisUmsatz", "must be above 0"))
+    if buchung.waehrung != EUR and buchung.basisUmsatz is None:
+        found.append(("basisUmsatz", f"is required: a booking in {buchung.waehrung} needs its amount in EUR"))
+    return found
+
+
+def cents(amount: Decimal | None) -> int | None:
+    return None if amount is None else money.to_minor(amount)

@@ -1,0 +1,148 @@
+"""POST /v2/ledger-rewe/buchungen: one booking or many, all of them or none, by the rules of a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.ledger.files import IMPORTS, count, differences, file, imported, undone
+from tests.harness import Service
+from tests.ledger_builder import Books, refusal
+from tests.unit.formats.extf.files import satz
+
+BUCHUNGEN = "/v2/ledger-rewe/buchungen"
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service, service.organization(), years=("2025-01-01", "2026-01-01"))
+
+
+def buchung(**changed: Any) -> dict[str, Any]:
+    return {
+        "umsatz": 119, "sollHabenKennzeichen": "SOLL", "konto": "10010", "gegenkonto": "8400", "belegdatum": "2026-01-15",
+        "belegfeld1": "RE-1", "buchungstext": "Rechnung Käse", **changed,
+    }  # fmt: skip
+
+
+def send(books: Books, *buchungen: dict[str, Any], **options: Any) -> httpx.Response:
+    return books.send(BUCHUNGEN, {"buchungen": list(buchungen)}, **options)
+
+
+def booked(books: Books, *buchungen: dict[str, Any], **options: Any) -> Any:
+    answer = send(books, *buchungen, **options)
+    assert answer.status_code == 201, answer.text
+    assert differences(books) == []
+    return answer.json()
+
+
+def test_bookings_are_answered_in_their_order_and_read_back(books: Books) -> None:
+    made = booked(
+        books, buchung(), buchung(belegdatum="2025-12-30"), buchung(umsatz=19, konto="1200", gegenkonto="10010")
+    )
+    assert made["ids"] == ["2", "1", "3"]
+    assert made["platform"] == {"neuesGuthaben": 99}
+    assert made["ledgerAntwort"]["status"] == "SUCCESS"
+    assert len(made["importe"]) == 2
+    read = books.read("/v2/ledger-rewe-read/buchungen", geschaeftsjahrStartDatum="2026-01-01")
+    assert [item["id"] for item in read] == ["2", "3"]
+    (konto,) = books.read("/v2/ledger-rewe-read/opos")["konten"]
+    assert (konto["kontonummer"], konto["totalSaldo"]) == ("100100000", 219.0)
+
+
+def test_every_field_is_that_of_a_row_of_a_file(books: Books) -> None:
+    row = "25,00;S;USD;1,2500;20,00;;10010;8200;3;1501;RE-7;B2;;Text"
+    imported(books, file(satz(row, {37: "K1", 38: "K2", 117: "31122026", 118: "1"})))
+    booked(
+        books,
+        buchung(
+            umsatz=25, gegenkonto="8200", waehrung="USD", kurs="1.2500", basisUmsatz=20,
+            buSchluessel="03", belegfeld1="RE-7", belegfeld2="B2",
+            buchungstext="Text", kostenstellen={"kost1": "K1", "kost2": "K2"}, faelligkeit="2026-12-31", generalumkehr=True,
+        ),
+        query={"another": "true"},
+    )  # fmt: skip
+    columns = (
+        "umsatz, soll, waehrung, kurs, basis_umsatz, konto, gegenkonto, bu_schluessel, belegdatum, belegfeld1, belegfeld2, skonto,"
+        " buchungstext, kost1, kost2, generalumkehr, weitere, periode"
+    )
+    first, second = books.rows(f"SELECT {columns} FROM books_bookings ORDER BY id")
+    assert first == second
+
+
+def test_one_wrong_booking_and_none_is_booked(books: Books) -> None:
+    with books.unchanged():
+        refusal(send(books, buchung(), buchung(gegenkonto="10010", konto="10010")), 400)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"umsatz": 0}, "umsatz"),
+        ({"umsatz": -1}, "umsatz"),
+        ({"umsatz": 1.005}, "umsatz"),
+        ({"konto": "123"}, "konto"),
+        ({"gegenkonto": "012345678"}, "gegenkonto"),
+        ({"skonto": -1}, "skonto"),
+        ({"waehrung": "USD"}, "basisUmsatz"),
+        ({"basisUmsatz": 0}, "basisUmsatz"),
+        ({"buchungstext": "a\nb"}, "buchungstext"),
+        ({"buchungstext": "x" * 61}, "buchungstext"),
+        ({"belegfeld1": "x" * 37}, "belegfeld1"),
+        ({"belegdatum": "2026-02-30"}, "belegdatum"),
+        ({"soll": True}, "soll"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named(books: Books, changed: dict[str, Any], field: str) -> None:
+    with books.unchanged():
+        body = refusal(send(books, buchung(), buchung(**changed)), 400)
+        # A position is named where it is our rule and not one of the form.
+        assert body["field"].endswith(f"].{field}")
+
+
+def test_a_day_without_a_fiscal_year_is_refused_until_there_is_one(books: Books) -> None:
+    with books.unchanged():
+        refusal(send(books, buchung(belegdatum="2031-01-01")), 409, "buchungen[0].belegdatum")
+
+
+def test_what_looks_booked_already_is_refused_unless_it_is_meant(books: Books) -> None:
+    imported(books, file(satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung Käse")), "januar.csv")
+    with books.unchanged():
+        body = refusal(send(books, buchung(belegfeld1="RE-2"), buchung()), 409)
+        assert "1 row looks booked already" in body["error"]
+        assert "booking 2 like booking 1 from januar.csv" in body["error"]
+    assert booked(books, buchung(), query={"another": "true"})["ids"] == ["2"]
+    assert booked(books, buchung(belegfeld1="RE-3"), buchung(belegfeld1="RE-3"))["ids"] == ["3", "4"]
+
+
+def test_a_repeated_key_books_once_and_costs_once(books: Books) -> None:
+    first = send(books, buchung(), headers={"idempotency-key": "k"})
+    again = send(books, buchung(), headers={"idempotency-key": "k"})
+    assert (again.status_code, again.content) == (201, first.content)
+    assert (count(books), books.service.balance(books.owner).spent) == (1, 1)
+
+
+def test_bookings_by_call_are_listed_and_undone(books: Books) -> None:
+    made = booked(books, buchung())
+    (listed,) = books.read(IMPORTS)
+    assert (listed["id"], listed["art"], listed["uebernommen"]) == (made["importe"][0], "BUCHUNGEN", 1)
+    undone(books, listed["id"])
+    assert books.read("/v2/ledger-rewe-read/opos")["konten"] == []
+    assert booked(books, buchung())["ids"] == ["3"]
+
+
+def test_without_the_right_nothing_is_booked(books: Books) -> None:
+    books.deny("buchungen")
+    with books.unchanged():
+        assert refusal(send(books, buchung()), 403)["code"] == "ledger_endpoint_not_authorized"
+
+
+def test_an_unknown_tax_key_is_booked_gross_and_told(books: Books) -> None:
+    made = booked(books, buchung(gegenkonto="8200"), buchung(gegenkonto="8200", buSchluessel="777", belegfeld1="RE-2"))
+    (warning,) = made["protokoll"]
+    assert (warning["art"], warning["zeile"], warning["spalte"]) == ("WARNUNG", 2, "BU-Schlüssel")
+    assert [item["typ"] for item in made["ledgerAntwort"]["meldungen"]] == ["WARNUNG", "INFO"]
+    assert made["ledgerAntwort"]["meldungen"][0]["nachricht"].startswith("Buchung 2: ")
+    assert books.read(f"{IMPORTS}/{made['importe'][0]}")["protokoll"] == [warning]
