@@ -56,6 +56,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Document type": _BY_NAME["Belegtyp"],
     "Cash book entry, as sent": _BY_NAME["NeuerKassenbucheintrag"],
     "Cash book entry, as answered": _BY_NAME["Kassenbucheintrag"],
+    "Cash book line": _BY_NAME["Kassenbuchzeile"],
+    "Cash book reversal": _BY_NAME["Storno"],
     "Cash book result": _BY_NAME["KassenbuchErgebnis"],
     "Person account result": _BY_NAME["PersonenkontoErgebnis"],
     "Person account, as sent": _BY_NAME["Personenkonto"],

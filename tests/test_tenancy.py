@@ -100,6 +100,16 @@ def _undo_last(service: Service, owner: Organization, mine: dict[str, str]) -> N
     assert service.post(f"{IMPORTS}/{last}/undo", owner.key, params=mine).status_code == 201
 
 
+def _cash_book(service: Service, owner: Organization) -> dict[str, str]:
+    return Books(service, owner).query(kassenname="Hauptkasse")
+
+
+def _cash_entry(service: Service, owner: Organization) -> dict[str, str]:
+    books = Books(service, owner)
+    books.send(KASSENBUCH, _CASH_ENTRY)
+    return books.query(nummer="1")
+
+
 _HOOK = "https://93.184.216.34/events"
 
 
@@ -157,6 +167,9 @@ _BOOKINGS = {
         {"umsatz": 1, "sollHabenKennzeichen": "SOLL", "konto": "1000", "gegenkonto": "8400", "belegdatum": "2026-01-15"}
     ]
 }
+
+
+_REVERSAL = {"kassenname": "Hauptkasse", "grund": "Irrtum"}
 _PERSON = {
     "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
     "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
@@ -228,6 +241,10 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-duo/belegbilder/{id}", "connectionId"): Recipe(_image),
     ("GET /v2/ledger-duo/belegbilder/{id}", "id"): Recipe(_image),
     ("GET /v2/ledger-duo/belegtypen", "connectionId"): Recipe(_books),
+    ("GET /v2/ledger-duo/kassenbuch", "connectionId"): Recipe(_cash_book),
+    ("POST /v2/ledger-duo/kassenbuch/{nummer}/storno", "connectionId"): Recipe(
+        _cash_entry, body=_REVERSAL, used_up=True
+    ),
     ("GET /v2/ledger-duo/kassenbuecher", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-duo/rechnungsordner", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/buchungen", "connectionId"): Recipe(_year),
@@ -290,6 +307,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
 EXEMPT = {
     "provider": "names one of the installation's providers, which prove themselves by a signature",
     "from_id": "a place in a list that the caller has been given already",
+    "nummer": "counts the entries of a cash book, which is looked for inside the caller's connection only",
     "clientId": "the advisor's and client's number at the provider, which is looked for inside the caller's connection only",
 }
 

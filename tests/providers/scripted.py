@@ -36,9 +36,12 @@ from kontobahn.ledger.kassenbuch import (
     CashEntry,
     Kassenbuch,
     Kassenbucheintrag,
+    KassenbuchSelection,
+    Kassenbuchzeile,
     Ordnertyp,
     ReceiptImage,
     Rechnungsordner,
+    Storno,
 )
 from kontobahn.ledger.opos import Opos, OposKonto, OposSelection, Posten
 from kontobahn.ledger.personenkonto import (
@@ -257,6 +260,14 @@ class ScriptedBooks:
 
         return effect
 
+    async def kassenbuchzeilen(self, selection: KassenbuchSelection) -> list[Kassenbuchzeile]:
+        await self._script.call("kassenbuchzeilen")
+        return [_zeile(1, entry) for entry in self._script.entries[:1]]
+
+    async def reverse_kassenbucheintrag(self, nummer: int, storno: Storno, author: Author) -> Effect[Kassenbuchzeile]:
+        await self._script.call("reverse_kassenbucheintrag")
+        return self._in_transaction("effect", _zeile(nummer + 1, self._script.entries[0]))
+
     async def belegbild(self, image_id: str) -> ReceiptImage | None:
         await self._script.call("belegbild")
         return None
@@ -314,3 +325,12 @@ def _susa(konto: str, euros: int) -> SusaZeile:
         umsatzHaben=Decimal(max(-euros, 0)),
         umsatzSoll=Decimal(max(euros, 0)),
     )
+
+
+def _zeile(nummer: int, entry: CashEntry) -> Kassenbuchzeile:
+    betrag = money.to_wire(entry.betrag)
+    return Kassenbuchzeile(
+        nummer=nummer, datum=NOW.date(), betrag=betrag, saldo=betrag, belegtext=entry.lines[0].belegtext,
+        gegenkonto=entry.lines[0].gegenkonto, belegnummer=None, buSchluessel=None, kostenstellen=[], belegbilder=[],
+        gebuchtAm=NOW, stornoVon=None, storniertDurch=None,
+    )  # fmt: skip

@@ -232,6 +232,7 @@ READS: list[tuple[str, dict[str, str], int]] = [
     ("/v2/ledger-rewe-read/konten", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/buchungen", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/zahlungsbedingungen", YEAR_QUERY, 1),
+    ("/v2/ledger-duo/kassenbuch", {"kassenname": "Hauptkasse"}, 1),
     ("/v2/ledger-duo/kassenbuecher", {}, 1),
     ("/v2/ledger-duo/rechnungsordner", {}, 1),
     ("/v2/ledger-duo/belegtypen", {}, 0),
@@ -252,8 +253,9 @@ def test_every_write_is_answered_and_charged_with_every_adapter(adapter: Adapter
     query = {"connectionId": adapter.connection_id}
     for path, body, status, left in (
         (KASSENBUCH, entry(line(10, "1360"), line(-5, "1360")), 201, 99),
-        (PERSONENKONTO, PERSON, 201, 98),
-        (PERSONENKONTO, PERSON, 200, 97),
+        ("/v2/ledger-duo/kassenbuch/2/storno", {"kassenname": "Hauptkasse", "grund": "Irrtum"}, 201, 98),
+        (PERSONENKONTO, PERSON, 201, 97),
+        (PERSONENKONTO, PERSON, 200, 96),
     ):
         answer = adapter.service.post(path, adapter.owner.key, params=query, json=body)
         assert answer.status_code == status, answer.text

@@ -35,6 +35,7 @@ CALLS: list[tuple[str, dict[str, str], Any, str]] = [
     ("/v2/ledger-duo/belegtypen", {}, None, "belegtypen"),
     (KASSENBUCH, {}, entry(line(1)), "create_kassenbucheintrag"),
     (KASSENBUCH, {}, entry(line(1)), "effect"),
+    ("/v2/ledger-duo/kassenbuch", {"kassenname": "Hauptkasse"}, None, "kassenbuchzeilen"),
     (PERSONENKONTO, {}, PERSON, "save_personenkonto"),
     (PERSONENKONTO, {}, PERSON, "effect"),
     ("/v2/ledger-rewe-read/umsatzsteuer", YEAR, None, "umsatzsteuer"),

@@ -59,6 +59,7 @@ class ConnectionQuery(Query):
 
 
 class ClientQuery(ConnectionQuery):
+    # Choice 35: `clientId` is accepted on every ledger call.
     client_id: ClientId | None = field(default=None, name="clientId")
 
 

@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import re
 import unicodedata
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Literal, NamedTuple
 
@@ -41,6 +41,7 @@ _MAGIC = (
 MEDIA_TYPES = tuple(sorted({mime_typ for _, mime_typ, _ in _MAGIC}))
 
 Kurztext = Annotated[str, Meta(min_length=1, max_length=60)]
+Kassenname = Annotated[str, Meta(min_length=1, max_length=100)]
 Kost = Annotated[str, Meta(min_length=1, max_length=36)]
 # Choice 7 and 13: sizes of a cash book entry.
 MAX_LINES, MAX_IMAGES = 5_000, 50
@@ -72,7 +73,7 @@ class NeuesBelegbild(Body):
 class NeuerKassenbucheintrag(Body, kw_only=True):
     # Choice 13: what a cash book entry must have.
     waehrung: Literal["EUR"]
-    kassenname: Annotated[str, Meta(min_length=1, max_length=100)]
+    kassenname: Kassenname
     betrag: Annotated[Decimal, Meta(description="The sum of the lines.", examples=[-11.9])]
     transaktionsdatum: Timestamp
     belegzeilen: Annotated[list[NeueBelegzeile], Meta(min_length=1, max_length=MAX_LINES)]
@@ -122,6 +123,39 @@ class Kassenbucheintrag(Answer, kw_only=True):
     belegbilder: list[Belegbild]
     ledgerAntwort: KassenbuchErgebnis | None
     platform: Platform = NOT_YET_KNOWN
+
+
+class Kassenbuchzeile(Answer, kw_only=True):
+    """An entry as it is kept: one line of a call, with its number."""
+
+    nummer: int
+    datum: date
+    betrag: Decimal
+    saldo: Decimal
+    belegtext: str
+    gegenkonto: str
+    belegnummer: str | None
+    buSchluessel: str | None
+    kostenstellen: list[Kostenstelle]
+    belegbilder: list[Belegbild]
+    gebuchtAm: Timestamp
+    stornoVon: int | None
+    storniertDurch: int | None
+
+
+class KassenbuchSelection(NamedTuple):
+    """Which entries of a cash book are asked for."""
+
+    kassenname: str
+    from_date: date | None
+    to_date: date | None
+    from_id: int
+    limit: int | None
+
+
+class Storno(Body, kw_only=True):
+    kassenname: Kassenname
+    grund: Annotated[str, Meta(min_length=1, max_length=60, examples=["Betrag falsch erfasst"])]
 
 
 Ordnertyp = Literal["EINGANGSRECHNUNG", "AUSGANGSRECHNUNG"]

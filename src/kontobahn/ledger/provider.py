@@ -77,6 +77,13 @@ class ClientBooks(Protocol):
         self, entry: kassenbuch.CashEntry, author: Author
     ) -> Effect[kassenbuch.Kassenbucheintrag]: ...
 
+    async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> list[kassenbuch.Kassenbuchzeile]: ...
+
+    async def reverse_kassenbucheintrag(
+        self, nummer: int, storno: kassenbuch.Storno, author: Author
+    ) -> Effect[kassenbuch.Kassenbuchzeile]:
+        """The effect returns the reversal."""
+
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
         """A receipt image that an entry came with."""
 

@@ -17,6 +17,7 @@ from kontobahn.ledger.books import (
     booking,
     bwa_reading,
     cash,
+    cash_reading,
     figures,
     importing,
     imports,
@@ -116,6 +117,19 @@ class OpenBooks:
         def effect(tx: Tx) -> kassenbuch.Kassenbucheintrag:
             store.require(tx, self._client, *areas)
             return cash.create_entry(tx, self._client, entry, author)
+
+        return effect
+
+    async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> list[kassenbuch.Kassenbuchzeile]:
+        return await self._read("kassenbuch", cash_reading.zeilen, selection)
+
+    async def reverse_kassenbucheintrag(
+        self, nummer: int, storno: kassenbuch.Storno, author: Author
+    ) -> Effect[kassenbuch.Kassenbuchzeile]:
+        def effect(tx: Tx) -> kassenbuch.Kassenbuchzeile:
+            store.require(tx, self._client, "kassenbuch")
+            made = cash.reverse_entry(tx, self._client, storno.kassenname, nummer, storno.grund, author)
+            return cash_reading.zeile(tx, self._client, storno.kassenname, made)
 
         return effect
 

@@ -80,7 +80,7 @@ class EntryRecord(Struct, omit_defaults=True):
 
 
 _CASH_BOOKS = Table("books_cash_books", CashBook, key=("mandant", "bezeichnung"))
-_ENTRIES = Table("books_cash_entries", EntryRow, key=("mandant", "kassenname", "nummer"))
+ENTRIES = Table("books_cash_entries", EntryRow, key=("mandant", "kassenname", "nummer"))
 decode_record = msgspec.json.Decoder(EntryRecord).decode
 
 
@@ -97,7 +97,7 @@ def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> No
 def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Kassenbucheintrag:
     """Makes an entry of each line, all of them or none."""
     tx.lock("kassenbuch", str(client.mandant), entry.kassenname)
-    cash_book = _cash_book(tx, client, entry.kassenname)
+    cash_book = find_cash_book(tx, client, entry.kassenname)
     datum, jahr = _day(tx, client, entry)
     _check_not_negative(tx, client, entry, datum)
     task = new_id()
@@ -130,8 +130,8 @@ def create_entry(tx: Tx, client: Client, entry: CashEntry, author: Author) -> Ka
 
 def entries(tx: Tx, client: Client, kassenname: str) -> list[tuple[Any, ...]]:
     """Returns number, day, amount, balance after it, counter account, document number, text and what it reverses."""
-    _cash_book(tx, client, kassenname)
-    rows = _ENTRIES.all(tx, "mandant = ? AND kassenname = ? ORDER BY nummer", client.mandant, kassenname)
+    find_cash_book(tx, client, kassenname)
+    rows = ENTRIES.all(tx, "mandant = ? AND kassenname = ? ORDER BY nummer", client.mandant, kassenname)
     records = [decode_record(row.record) for row in rows]
     return [
         (
@@ -142,15 +142,17 @@ def entries(tx: Tx, client: Client, kassenname: str) -> list[tuple[Any, ...]]:
     ]  # fmt: skip
 
 
-def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, reason: str) -> int:
+def reverse_entry(
+    tx: Tx, client: Client, kassenname: str, nummer: int, reason: str, author: Author | None = None
+) -> int:
     """Reverses an entry by its opposite, today, and returns the number of the reversal."""
     tx.lock("kassenbuch", str(client.mandant), kassenname)
-    cash_book = _cash_book(tx, client, kassenname)
+    cash_book = find_cash_book(tx, client, kassenname)
     scope = (client.mandant, kassenname, nummer)
-    found = _ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND nummer = ?", *scope)
+    found = ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND nummer = ?", *scope)
     if found is None:
         raise NotFound(f"The cash book “{kassenname}” has no entry {nummer}.")
-    reversal = _ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND storno_von = ?", *scope)
+    reversal = ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND storno_von = ?", *scope)
     if reversal is not None:
         raise Conflict(f"Entry {nummer} was reversed already, by entry {reversal.nummer}.")
     original = decode_record(found.record)
@@ -163,11 +165,16 @@ def reverse_entry(tx: Tx, client: Client, kassenname: str, nummer: int, reason: 
     datum, jahr = _day(tx, client, entry)
     _check_not_negative(tx, client, entry, datum)
     aufteilung = split_of_booking(tx, client, found.booking)
-    cash_book, _ = _book(tx, client, cash_book, entry, datum, jahr, new_id(), storno_von=nummer, aufteilung=aufteilung)
+    task = new_id()
+    cash_book, _ = _book(tx, client, cash_book, entry, datum, jahr, task, storno_von=nummer, aufteilung=aufteilung)
+    if author is not None:
+        text = f"Der Kassenbucheintrag {nummer} wurde durch {cash_book.last_nummer} storniert: {reason}"
+        meldung = Meldung(dateiname=None, nachricht=text, zeitstempel=to_datetime(tx.now), typ="INFO")
+        save_task(tx, client, task, "kassenbuch", SUCCESS, [meldung], author)
     return cash_book.last_nummer
 
 
-def _cash_book(tx: Tx, client: Client, name: str) -> CashBook:
+def find_cash_book(tx: Tx, client: Client, name: str) -> CashBook:
     found = _CASH_BOOKS.one(tx, "mandant = ? AND bezeichnung = ?", client.mandant, name)
     if found is None:
         known = _CASH_BOOKS.all(tx, "mandant = ? ORDER BY bezeichnung", client.mandant)
@@ -283,7 +290,7 @@ def _append(
         )
     )  # fmt: skip
     hashed = chain(cash_book.last_hash, record)
-    _ENTRIES.insert(
+    ENTRIES.insert(
         tx,
         EntryRow(
             mandant=client.mandant, kassenname=cash_book.bezeichnung, nummer=nummer, task=task, booking=booking,

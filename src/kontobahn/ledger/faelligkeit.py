@@ -1,0 +1,158 @@
+"""Open items by due date: what is answered, and how a due date follows from a row, the terms of payment or the document's date.
+
+Pure; without the call (`rewe.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal, NamedTuple
+
+from kontobahn.api.wire import Answer
+from kontobahn.ledger.accounting import Zahlungsbedingung
+from kontobahn.ledger.opos import Posten
+
+Faelligkeitsquelle = Literal["zeile", "zahlungsbedingung", "belegdatum"]
+# Last day overdue of each class but the last.
+_LAST_DAYS = (0, 30, 60, 90)
+_RANGE = re.compile(r"Rechnungen vom (\d+)\. bis (\d+)\.")
+_DEADLINE = re.compile(r"(?:(\d+)\.|Monatsende) (des laufenden Monats|des Folgemonats|des übernächsten Monats)")
+_MONTHS = {"des laufenden Monats": 0, "des Folgemonats": 1, "des übernächsten Monats": 2}
+_CENT = Decimal("0.01")
+
+
+class Skonto(Answer):
+    bis: date
+    prozent: Decimal
+    betrag: Decimal
+
+
+class FaelligerPosten(Answer, kw_only=True):
+    beleg: str
+    belegdatum: date
+    buchungstext: str
+    saldo: Decimal
+    faelligAm: date
+    faelligkeitsquelle: Faelligkeitsquelle
+    tageUeberfaellig: int
+    skonto: list[Skonto]
+
+
+class Altersklassen(Answer):
+    nichtFaellig: Decimal
+    bis30Tage: Decimal
+    bis60Tage: Decimal
+    bis90Tage: Decimal
+    ueber90Tage: Decimal
+
+
+class FaelligesKonto(Answer, kw_only=True):
+    kontonummer: str
+    bezeichnung: str
+    isDebitor: bool
+    totalSaldo: Decimal
+    altersklassen: Altersklassen
+    posten: list[FaelligerPosten]
+
+
+class Faelligkeiten(Answer, kw_only=True):
+    stichtag: date
+    konten: list[FaelligesKonto]
+    debitoren: Altersklassen
+    kreditoren: Altersklassen
+
+
+class Due(NamedTuple):
+    day: date
+    source: Faelligkeitsquelle
+
+
+def item(
+    posten: Posten, stichtag: date, of_row: date | None, terms: Zahlungsbedingung | None, *, is_debitor: bool
+) -> FaelligerPosten:
+    """Returns the item with its due date; `of_row` is the one that the booking itself has."""
+    # A payment or a credit note is due at once: terms are for what is owed.
+    is_owed = (posten.saldo > 0) == is_debitor
+    found = due(posten.belegdatum, of_row, terms if is_owed else None)
+    return FaelligerPosten(
+        beleg=posten.beleg,
+        belegdatum=posten.belegdatum,
+        buchungstext=posten.buchungstext,
+        saldo=posten.saldo,
+        faelligAm=found.day,
+        faelligkeitsquelle=found.source,
+        tageUeberfaellig=max((stichtag - found.day).days, 0),
+        skonto=_skonti(posten, terms) if terms is not None and is_owed else [],
+    )
+
+
+def due(belegdatum: date, of_row: date | None, terms: Zahlungsbedingung | None) -> Due:
+    if of_row is not None:
+        return Due(of_row, "zeile")
+    if terms is not None:
+        day = _netto(belegdatum, terms)
+        if day is not None:
+            return Due(day, "zahlungsbedingung")
+    return Due(belegdatum, "belegdatum")
+
+
+def classes(items: Iterable[FaelligerPosten]) -> Altersklassen:
+    sums = [Decimal("0.00")] * (len(_LAST_DAYS) + 1)
+    for posten in items:
+        sums[sum(posten.tageUeberfaellig > last for last in _LAST_DAYS)] += posten.saldo
+    return Altersklassen(*sums)
+
+
+def day_of_column(text: str) -> date | None:
+    """Returns the day of column 117 (TTMMJJJJ), or None if it says none."""
+    digits = text.zfill(8)
+    try:
+        return date(int(digits[4:]), int(digits[2:4]), int(digits[:2]))
+    except ValueError:
+        return None
+
+
+def _netto(belegdatum: date, terms: Zahlungsbedingung) -> date | None:
+    if terms.nettoFrist is not None:
+        return belegdatum + timedelta(days=terms.nettoFrist)
+    for periode in terms.perioden:
+        if _covers(periode.rechnungsbereich, belegdatum):
+            return _deadline(belegdatum, periode.nettoFrist) or belegdatum
+    return None
+
+
+def _skonti(posten: Posten, terms: Zahlungsbedingung) -> list[Skonto]:
+    ends: list[tuple[date | None, Decimal]] = []
+    if terms.faelligkeitsart == "NACH_TAGE":
+        for tage, satz in ((terms.skontoFrist1, terms.skontoSatz1), (terms.skontoFrist2, terms.skontoSatz2)):
+            ends.append((None if tage is None else posten.belegdatum + timedelta(days=tage), satz))
+    for periode in terms.perioden:
+        if _covers(periode.rechnungsbereich, posten.belegdatum):
+            ends.append((_deadline(posten.belegdatum, periode.skontoFrist1), terms.skontoSatz1))
+            ends.append((_deadline(posten.belegdatum, periode.skontoFrist2 or ""), terms.skontoSatz2))
+            break
+    return [
+        Skonto(bis=end, prozent=satz, betrag=(abs(posten.saldo) * satz / 100).quantize(_CENT, ROUND_HALF_UP))
+        for end, satz in ends
+        if end is not None and satz
+    ]
+
+
+def _covers(rechnungsbereich: str, day: date) -> bool:
+    found = _RANGE.fullmatch(rechnungsbereich)
+    return found is not None and int(found[1]) <= day.day <= int(found[2])
+
+
+def _deadline(belegdatum: date, text: str) -> date | None:
+    """Returns the day of a sentence like `15. des Folgemonats`; a month without that day ends earlier."""
+    found = _DEADLINE.fullmatch(text)
+    if found is None:
+        return None
+    month = belegdatum.month - 1 + _MONTHS[found[2]]
+    year, month = belegdatum.year + month // 12, month % 12 + 1
+    last = monthrange(year, month)[1]
+    return date(year, month, min(int(found[1] or last), last))
