@@ -48,6 +48,7 @@ class Dialect(NamedTuple):
     postings: tuple[Posting, ...] = POSTINGS
     warnings: tuple[tuple[int, str], ...] = ()
     weitere: Mapping[int, str] = {}
+    balances: Mapping[str, str] = BALANCES
 
 
 def header(changed: Mapping[int, str] | None = None, *, fields: int = 31, quoted: str = "texts") -> str:
@@ -209,6 +210,16 @@ def travel_expenses_with_padded_keys() -> Dialect:
     return Dialect(lines(header({6: "20240607101112"}), titles(49), *body))
 
 
+def erp_with_tax_keys_of_its_own() -> Dialect:
+    """The key is kept and warned about, and the amount is booked gross."""
+    postings = (POSTINGS[0], POSTINGS[1]._replace(bu_schluessel="VST19"), *POSTINGS[2:])
+    gross = {konto: balance for konto, balance in BALANCES.items() if konto != "1576"} | {"4930": "59.50"}
+    return Dialect(
+        lines(header(), titles(), *rows(postings)), postings=postings, balances=gross,
+        warnings=((4, "BU-Schlüssel"), (4, "BU-Schlüssel")),
+    )  # fmt: skip
+
+
 def accounting_suite_in_utf16() -> Dialect:
     return Dialect(codecs.BOM_UTF16_LE + lines(header(), titles(), *rows(), encoding="utf-16-le"))
 
@@ -233,6 +244,6 @@ DIALECTS: tuple[Callable[[], Dialect], ...] = (
     property_manager_with_long_numbers, club_software_without_a_period, hotel_system_with_a_period_of_another_year,
     monthly_export_with_a_stray_day, crm_with_titles_of_its_own, marketplace_with_long_texts,
     archive_with_links_to_receipts, banking_tool_with_53_fields_under_42_titles, travel_expenses_with_padded_keys,
-    accounting_suite_in_utf16, script_that_quotes_the_numbers_of_its_header,
+    erp_with_tax_keys_of_its_own, accounting_suite_in_utf16, script_that_quotes_the_numbers_of_its_header,
     plugin_with_a_remark_beyond_the_last_column, program_of_next_year,
 )  # fmt: skip
