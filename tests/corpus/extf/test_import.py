@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from kontobahn.errors import Conflict
 from kontobahn.formats.extf import ExtfError
 from kontobahn.ledger.books.importing import ImportRefused, Report
-from tests.corpus.extf.dialects import DIALECTS, Dialect, header, lines, rows, titles
+from tests.corpus.extf.dialects import DIALECTS, Dialect, by_the_book, header, lines, rows, titles
 from tests.corpus.extf.others import MASTER_DATA, UNBOOKABLE
 from tests.harness import Service
 from tests.ledger_builder import Books
@@ -103,3 +104,13 @@ def test_a_category_that_is_known_but_not_supported_is_named(number: int, servic
     books = new_books(service)
     with books.unchanged(), pytest.raises(ExtfError, match="known, but not supported"):
         books.import_extf(content)
+
+
+def test_the_same_batch_from_another_program_is_known(service: Service) -> None:
+    books = new_books(service)
+    books.import_extf(by_the_book().content)
+    again = [write for write in DIALECTS if write()._replace(content=b"") == Dialect(b"")]
+    assert len(again) > 10
+    for write in again:
+        with books.unchanged(), pytest.raises(Conflict, match=r"imported .*file\.csv"):
+            books.import_extf(write().content, "again.csv")
