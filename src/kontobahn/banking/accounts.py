@@ -225,3 +225,23 @@ def _bank_account(row: AccountRow) -> BankAccount:
             transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
         ),
     )
+
+
+def emit_refresh_complete(tx: Tx, row: connections.ConnectionRow, refresh_type: str, rows: list[AccountRow]) -> None:
+    data = {
+        "status": row.status,
+        "refresh_type": refresh_type,
+        "accounts": [
+            {
+                "id": str(account.id),
+                "name": account.name,
+                "holder_name": account.holder_name,
+                "nature": account.nature,
+                "balance": to_wire(account.balance_minor),
+                "currency_code": account.currency_code,
+                "iban": account.iban,
+            }
+            for account in rows
+        ],
+    }
+    connections.emit_event(tx, row, "refresh_complete", data)

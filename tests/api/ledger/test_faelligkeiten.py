@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from kontobahn.db import Tx
 from kontobahn.formats import extf
-from kontobahn.ledger.accounting import Zahlungsbedingung
+from kontobahn.json_text import encode_text
 from kontobahn.ledger.books import importing, persons, reading
 from kontobahn.ledger.books.importing import zahlungsbedingung
-from kontobahn.ledger.faelligkeit import due
-from kontobahn.json_text import encode_text
 from tests.harness import Service
-from tests.ledger_builder import Books, refusal
-from tests.unit.formats.extf.files import satz
-from tests.unit.ledger.test_importing import import_rows
+from tests.ledger_builder import Books
 
 PATH = "/v2/ledger-rewe-read/faelligkeiten"
 BY_DAYS = extf.Zahlungsbedingung(
@@ -58,5 +52,5 @@ def give_terms(books: Books, konto: str, terms: extf.Zahlungsbedingung) -> None:
 
 
 class _File:
-    class header:  # noqa: N801
+    class header:
         wj_beginn = date(2026, 1, 1)

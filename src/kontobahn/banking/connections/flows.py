@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from kontobahn.access.principal import Principal
 from kontobahn.banking import accounts
+from kontobahn.banking.accounts import emit_refresh_complete
 from kontobahn.banking.connections import status, store
-from kontobahn.banking.connections.events import emit_refresh_complete
 from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, ConnectionRow
 from kontobahn.banking.provider import Api, ConnectionFailed, Snapshot, TransactionFacts
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest

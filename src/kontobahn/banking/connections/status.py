@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from kontobahn.banking import accounts
 from kontobahn.banking.connections import store
-from kontobahn.banking.connections.events import emit_connection_destroyed, emit_connection_error
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow, ConnectionStatus
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -63,7 +62,7 @@ def fail(
     known = (before.status, before.error_class, before.error_message)
     # Somebody who asked for a refresh gets an answer, even if it is the same error again.
     if before.refresh_type or known != (row.status, row.error_class, row.error_message):
-        emit_connection_error(tx, row, before.refresh_type or "automatic")
+        _emit_error(tx, row, before.refresh_type or "automatic")
     return row
 
 
@@ -92,4 +91,13 @@ def remove(tx: Tx, row: ConnectionRow, refresh_type: str = "manual", *, at_provi
             " ON CONFLICT DO NOTHING",
             row.provider, row.provider_ref, tx.now,
         )  # fmt: skip
-    emit_connection_destroyed(tx, row, refresh_type)
+    _emit_destroyed(tx, row, refresh_type)
+
+
+def _emit_error(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
+    data = {"refresh_type": refresh_type, "error_class": row.error_class, "error_message": row.error_message}
+    store.emit_event(tx, row, "connection_error", data)
+
+
+def _emit_destroyed(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
+    store.emit_event(tx, row, "connection_destroyed", {"refresh_type": refresh_type})

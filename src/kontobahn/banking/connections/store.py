@@ -11,6 +11,7 @@ from kontobahn.banking.provider import Api, BankConnectionFacts
 from kontobahn.db import Tx
 from kontobahn.db.table import Table
 from kontobahn.errors import Conflict, NotFound
+from kontobahn.webhooks.outbox import emit
 
 ConnectionStatus = Literal["active", "inactive", "disabled", "pending", "pending_connect"]
 # A placeholder's id is the pending token of its connect flow.
@@ -147,3 +148,14 @@ def check_active(row: ConnectionRow, purpose: str) -> None:
     """Raises Conflict if the connection cannot be used now."""
     if row.status != "active":
         raise Conflict(f"The bank connection is {row.status}: reconnect it before {purpose}.")
+
+
+def emit_event(tx: Tx, row: ConnectionRow, event: str, data: dict[str, Any]) -> None:
+    """Emits an event about a connection, in the transaction of the change it reports."""
+    connection = {
+        "connection_id": row.id,
+        "provider_name": row.provider_name,
+        "provider_code": row.provider_code,
+        "country_code": row.country_code,
+    }
+    emit(tx, row.organization_id, event, f"connection:{row.id}", connection | data)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from schwifty import IBAN
 
 from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.connections.events import emit_refresh_complete
 from kontobahn.banking.imports import spans
 from kontobahn.banking.imports.conflict import Gap, gaps
 from kontobahn.banking.imports.statement import StatementImport
