@@ -9,7 +9,7 @@ import pytest
 
 from kontobahn.formats.statements import StatementError
 from tests.bank_builder import order
-from tests.file_bank import account, import_file, transactions
+from tests.file_bank import FileBank, account, import_file, transactions
 from tests.harness import Organization, Service
 from tests.statement_builder import DAY, IBAN, OTHER_IBAN, Booking, Sheet, archive, camt, follow_up, mt940, pain002
 
@@ -208,6 +208,18 @@ def test_a_status_report_moves_it_on(service: Service, owner: Organization, code
 def test_a_report_on_another_s_payment_is_refused(service: Service, owner: Organization) -> None:
     with pytest.raises(StatementError, match="not a payment of this organisation"):
         import_file(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
+
+
+def test_another_s_payment_among_ours_is_left_out_and_named(service: Service) -> None:
+    bank = FileBank(service)
+    payment = bank.pay()
+    name = payment["end_to_end_id"]
+    content = pain002(("FREMD", "RJCT", "AC04"), (name, "ACSC", ""), message_id=name)
+    result = bank.take(content, "status.xml")
+    assert result.payments == 1
+    [warning] = result.warnings
+    assert "“FREMD”, which is not a payment of this organisation" in warning.found
+    assert bank.payment(payment)["status"] == "executed"
 
 
 def test_files_cannot_be_refreshed_or_reconnected(service: Service, owner: Organization) -> None:

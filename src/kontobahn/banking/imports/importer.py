@@ -205,16 +205,19 @@ class StatementImporter:
         return row.id
 
     def _apply_report(self, report: StatusReport) -> None:
-        """Moves the payments of a status report on as the bank says."""
+        """Moves the payments of a status report on as the bank says. Others' payments among them are left out.
+
+        Raises StatementError if it reports on none of this organisation's.
+        """
+        unknown = []
         for item in report.items:
             # A file of ours holds one payment and has its id as message id.
             name = item.end_to_end_id if item.level == "transaction" else report.original_message_id
             row = payments.by_end_to_end_id(self._tx, self._organization_id, name) if name else None
             if row is None:
-                raise StatementError(
-                    f"It reports on “{name}”, which is not a payment of this organisation.",
-                    file=report.file, place=f"line {item.line}",
-                )  # fmt: skip
+                sentence = f"It reports on “{name}”, which is not a payment of this organisation."
+                unknown.append(StatementWarning(f"line {item.line}", sentence, "This report was left out."))
+                continue
             reason = item.reasons[0] if item.reasons else None
             reported = PaymentReport(
                 STATUS_BY_ISO_CODE.get(item.status),
@@ -224,3 +227,6 @@ class StatementImporter:
             )
             apply(self._tx, self._organization_id, row.id, reported, f"pain.002 {report.message_id}")
             self._counts["payments"] += 1
+        if len(unknown) == len(report.items):
+            raise StatementError(unknown[0].found, file=report.file, place=unknown[0].place)
+        self._warnings += unknown
