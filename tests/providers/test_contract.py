@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,15 +12,20 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from kontobahn.errors import BadRequest, NotFound
+from kontobahn.errors import BadRequest, Conflict, NotFound
+from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import kassenbuch
+from kontobahn.ledger.buchung import NeueBuchung
 from kontobahn.ledger.connections import find_for_operator
-from kontobahn.ledger.errors import AREAS
+from kontobahn.ledger.errors import AREAS, ProviderError
+from kontobahn.ledger.imports import SentFile
 from kontobahn.ledger.kassenbuch import NeueBelegzeile, NeuerKassenbucheintrag
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.provider import Author, ClientBooks
+from tests.api.ledger.files import INVOICE
+from tests.api.ledger.files import file as stapel
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
 from tests.providers.scripted import ScriptedProvider
@@ -30,6 +36,10 @@ PERSON: dict[str, Any] = {
     "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
     "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Beispiel GmbH",
 }  # fmt: skip
+BOOKING: dict[str, Any] = {
+    "umsatz": 5, "sollHabenKennzeichen": "SOLL", "konto": "1200", "gegenkonto": "8400", "belegdatum": "2026-02-02",
+}  # fmt: skip
+FILE = stapel(INVOICE)
 LEDGER = """
     2026-01-15 S 10010 8400 119,00 RE-1
     2026-01-16 H 70001 3400 59,50 ER-1
@@ -221,6 +231,35 @@ def test_an_image_that_is_not_there_is_none(adapter: Adapter) -> None:
     assert adapter.ask(adapter.books().belegbild("0193b2a0-0000-7000-8000-00000000abcd")) is None
 
 
+def test_bookings_have_an_id_each_in_their_order(adapter: Adapter) -> None:
+    buchung = msgspec.convert(BOOKING, NeueBuchung)
+    effect = adapter.ask(adapter.books().book([buchung, buchung], WHO, another=False))
+    answer = adapter.service.db.write_now(effect)
+    assert len(set(answer.ids)) == 2
+    assert answer.ledgerAntwort is not None
+
+
+def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
+    books, import_id = adapter.books(), new_id()
+    sent = SentFile(io.BytesIO(FILE), "stapel.csv", partial=False, another=False)
+    effect = adapter.ask(books.import_file(sent, WHO))
+    made = adapter.service.db.write_now(effect, import_id)
+    assert (made.id, made.status, made.quelle) == (import_id, "done", "stapel.csv")
+    assert adapter.ask(books.find_import(import_id)) == made
+    assert [item.id for item in adapter.ask(books.imports(None, 1))] == [import_id]
+    undoing = adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)))
+    assert (undoing.stornoVon, undoing.art) == (import_id, "STORNO")
+    assert adapter.ask(books.find_import(import_id)).stornoDurch == undoing.id
+    with pytest.raises((Conflict, ProviderError)):
+        adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)))
+
+
+def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
+    unknown = "0193b2a0-0000-7000-8000-00000000abcd"
+    assert adapter.ask(adapter.books().find_import(unknown)) is None
+    assert adapter.service.db.write_now(adapter.ask(adapter.books().undo_import(unknown, WHO))) is None
+
+
 # --- Over HTTP
 
 YEAR_QUERY = {"geschaeftsjahrStartDatum": "2026-01-01"}
@@ -256,6 +295,7 @@ def test_every_write_is_answered_and_charged_with_every_adapter(adapter: Adapter
         ("/v2/ledger-duo/kassenbuch/2/storno", {"kassenname": "Hauptkasse", "grund": "Irrtum"}, 201, 98),
         (PERSONENKONTO, PERSON, 201, 97),
         (PERSONENKONTO, PERSON, 200, 96),
+        ("/v2/ledger-rewe/buchungen", {"buchungen": [BOOKING]}, 201, 95),
     ):
         answer = adapter.service.post(path, adapter.owner.key, params=query, json=body)
         assert answer.status_code == status, answer.text
