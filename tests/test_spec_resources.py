@@ -85,6 +85,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Connect answer": _BY_NAME["ConnectAnswer"],
     "Bank account": _BY_NAME["BankAccount"],
     "Transaction": _BY_NAME["Transaction"],
+    "Statement import": _BY_NAME["StatementImportReport"],
     "Transaction change": _BY_NAME["Change"],
     "Payment": _BY_NAME["Payment"],
     "Payment report": _BY_NAME["PaymentEvent"],

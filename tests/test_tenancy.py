@@ -195,6 +195,11 @@ def _bank_account(service: Service, owner: Organization) -> dict[str, str]:
     return {"id": account_id(service, owner)}
 
 
+def _statement_import(service: Service, owner: Organization) -> dict[str, str]:
+    imported = service.post("/v2/banking/statements", owner.key, content=camt(Sheet([Booking(1)])))
+    return {"id": imported.json()["data"]["id"]}
+
+
 def _of_bank_account(service: Service, owner: Organization) -> dict[str, str]:
     _bank(service, owner)
     return {"account_id": account_id(service, owner)}
@@ -272,6 +277,9 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/accounts", "organization_id"): Recipe(_organization),
     ("GET /v2/banking/accounts", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/accounts/{id}", "id"): Recipe(_bank_account, unknown="777"),
+    ("POST /v2/banking/statements", "organization_id"): Recipe(_organization, content=camt(Sheet([Booking(1)]))),
+    ("GET /v2/banking/imports", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/imports/{id}", "id"): Recipe(_statement_import),
     ("GET /v2/banking/transactions", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/transactions", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/transactions/changes", "organization_id"): Recipe(_organization),

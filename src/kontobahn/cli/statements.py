@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.access import audit
+from kontobahn.banking.imports import history
+from kontobahn.banking.imports.importer import ImportResult, StatementImporter, account_named
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -18,9 +21,10 @@ from kontobahn.cli.common import (
     say,
 )  # fmt: skip
 from kontobahn.db import Database, Tx
-from kontobahn.errors import BadRequest, Refusal
+from kontobahn.errors import Refusal
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import StatementError
+from kontobahn.ids import new_id
 
 
 def import_statements(
@@ -52,7 +56,7 @@ def import_statements(
 
     Example: kontobahn import statements 2026-*.xml
     """
-    ibans = dict(_pair(item) for item in iban or [])
+    ibans = dict(account_named(item) for item in iban or [])
     outcomes: dict[Path, dict[str, Any]] = {}
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
@@ -67,6 +71,9 @@ def import_statements(
                     refused.append(file)
             # A file may have been refused because it depends on one imported after it.
             waiting = refused if len(refused) < len(waiting) else []
+        for file, outcome in outcomes.items():
+            if outcome["error"]:
+                here.db.write_now(history.record_refused, _described(owner.id, file), outcome["error"])
     results = [outcomes[file] for file in files]
     say(results, "\n".join(map(_sentence, results)), as_json=as_json)
     if any(outcome["error"] for outcome in results):
@@ -89,7 +96,9 @@ def _import_file(
                 unbalanced=unbalanced,
                 progress=lambda: progress(content.tell(), size),
             )
-            return importer.import_items(read(content, file.name, ibans=ibans, unbalanced=unbalanced))
+            result = importer.import_items(read(content, file.name, ibans=ibans, unbalanced=unbalanced))
+        history.record_done(tx, _described(organization_id, file), result)
+        return result
 
     try:
         result = db.write_now(unit)
@@ -99,6 +108,12 @@ def _import_file(
     except Refusal as error:
         return _outcome(file, nothing, str(error))
     return _outcome(file, result, None)
+
+
+def _described(organization_id: str, file: Path) -> history.File:
+    with file.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    return history.File(organization_id, new_id(), file.name, sha256, audit.COMMAND_LINE.name)
 
 
 def _outcome(file: Path, result: ImportResult, error: str | None) -> dict[str, Any]:
@@ -126,10 +141,3 @@ _WORDS = {
     "left_out": "entries left to the account's statements",
     "payments": "reports on payments",
 }
-
-
-def _pair(option: str) -> tuple[str, str]:
-    account, equals, iban = option.partition("=")
-    if not equals or not account or not iban:
-        raise BadRequest(f"--iban takes ACCOUNT=IBAN, not “{option}”.")
-    return account.strip(), iban.strip()

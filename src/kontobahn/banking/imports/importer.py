@@ -22,6 +22,7 @@ from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
 from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
     Closing,
     Entry,
@@ -230,3 +231,11 @@ class StatementImporter:
         if len(unknown) == len(report.items):
             raise StatementError(unknown[0].found, file=report.file, place=unknown[0].place)
         self._warnings += unknown
+
+
+def account_named(option: str) -> tuple[str, str]:
+    """Reads ACCOUNT=IBAN, for an account that a file identifies in another way."""
+    account, equals, iban = option.partition("=")
+    if not equals or not account.strip() or not iban.strip():
+        raise BadRequest(f"`iban` takes ACCOUNT=IBAN, not “{option}”.", field="iban")
+    return account.strip(), iban.strip()

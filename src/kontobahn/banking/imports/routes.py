@@ -1,0 +1,152 @@
+"""Statement files by call: sent, listed, asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.tasks import Tasks
+from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid
+from kontobahn.banking.imports import history
+from kontobahn.banking.imports.history import TASK_KIND, File, ImportRow
+from kontobahn.banking.imports.importer import StatementImporter, account_named
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.formats.bank_files import read
+from kontobahn.formats.statements import StatementError
+from kontobahn.ids import new_id
+
+UNNAMED = "statements"
+
+
+class StatementsQuery(OrganizationQuery):
+    allow_gaps: Annotated[bool, Meta(description="Import statements even if others between them are missing.")] = False
+    unbalanced: Annotated[
+        bool, Meta(description="Import statements even if their bookings do not lead to their balances.")
+    ] = False
+    iban: (
+        Annotated[
+            str,
+            Meta(
+                max_length=100,
+                description="The IBAN of an account that the file identifies in another way: ACCOUNT=IBAN.",
+                examples=["1234567=DE89370400440532013000"],
+            ),
+        ]
+        | None
+    ) = None
+
+
+class ImportsQuery(ListQuery):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many at most.")] = 100
+
+
+class ImportWarning(Answer):
+    place: str
+    found: str
+    done: str
+
+
+class StatementImportReport(Answer):
+    id: str
+    organization_id: str
+    status: Literal["running", "done", "failed"]
+    file: str
+    sha256: str
+    actor: str
+    created_at: Timestamp
+    error: str | None
+    accounts: int
+    statements: int
+    repeated: int
+    added: int
+    modified: int
+    removed: int
+    left_out: int
+    payments: int
+    warnings: list[ImportWarning]
+
+
+class ImportAnswer(Answer):
+    data: StatementImportReport
+
+
+class ImportsAnswer(Answer):
+    data: list[StatementImportReport]
+
+
+# Choice 37: a file to 200 MiB; a large one is imported after the answer.
+@post("/v2/banking/statements", statuses=(201, 202), errors=(400, 403, 404))
+async def import_statements(call: Call, query: StatementsQuery, body: Upload) -> ImportAnswer:
+    """Import a file of account statements or payment status reports.
+
+    camt.052, 053 and 054, MT940, MT942, pain.002, or a ZIP archive of them: the request body, or the one file of a form. It is
+    imported as a whole or not at all. What is known already is not imported again. 202 means that the file is large and is
+    imported now; ask for it by its id.
+    """
+    organization_id = call.principal.organization(query.organization_id)
+    ibans = dict([account_named(query.iban)]) if query.iban else {}
+    file = File(organization_id, new_id(), body.name or UNNAMED, body.sha256, call.actor.name)
+
+    def work(tx: Tx, task_id: str) -> ImportAnswer:
+        # A unit of work may be run again.
+        body.file.seek(0)
+        importer = StatementImporter(
+            tx, organization_id, file.source, allow_gaps=query.allow_gaps, unbalanced=query.unbalanced
+        )
+        result = importer.import_items(read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced))
+        return ImportAnswer(data=_report(history.record_done(tx, file._replace(id=task_id), result)))
+
+    try:
+        return await call.context.part(Tasks).run(
+            call,
+            body,
+            work,
+            organization_id=organization_id,
+            kind=TASK_KIND,
+            subject=body.sha256,
+            begun=lambda task: ImportAnswer(data=_report(history.from_task(task))),
+        )
+    except StatementError as error:
+        await call.context.db.write(history.record_refused, file, error.without_file(file.source))
+        raise
+
+
+@get("/v2/banking/imports", errors=(403, 404))
+async def list_statement_imports(call: Call, query: ImportsQuery) -> ImportsAnswer:
+    """List the files that were imported or refused, the latest first."""
+    organizations = call.principal.organizations(query.organization_id)
+    rows = await call.read(history.listing, organizations, query.limit)
+    return ImportsAnswer(data=[_report(row) for row in rows])
+
+
+@get("/v2/banking/imports/{id}", errors=(403, 404))
+async def get_statement_import(call: Call, id: Uuid) -> ImportAnswer:
+    """Read what came of one file."""
+    return ImportAnswer(data=_report(await call.read(history.find, call.principal, id)))
+
+
+def _report(row: ImportRow) -> StatementImportReport:
+    result = row.result()
+    return StatementImportReport(
+        id=row.id,
+        organization_id=row.organization_id,
+        status=row.status,
+        file=row.source,
+        sha256=row.sha256,
+        actor=row.actor,
+        created_at=to_datetime(row.created_at),
+        error=row.error,
+        accounts=result.accounts,
+        statements=result.statements,
+        repeated=result.repeated,
+        added=result.added,
+        modified=result.modified,
+        removed=result.removed,
+        left_out=result.left_out,
+        payments=result.payments,
+        warnings=[ImportWarning(place=item.place, found=item.found, done=item.done) for item in result.warnings],
+    )
