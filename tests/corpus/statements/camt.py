@@ -67,7 +67,7 @@ def balance_off_by_a_cent() -> Sample:
     return _sample(content, Row(500, "a"), closing=1_501, warnings=("closes with 15.01, which is 0.01 more",))
 
 
-def balance_of_a_program_that_reckons_in_binary() -> Sample:
+def balance_calculated_in_binary() -> Sample:
     content = _file("10.00", "15.000000000000002", _entry("5.00", details=_details("a")))
     return _sample(content, Row(500, "a"), closing=1_500, warnings=("has more than two decimals",))
 
@@ -146,7 +146,7 @@ ALL = {
     write.__name__: write
     for write in (
         amounts_without_zeros, booked_with_a_value_date_only, balance_off_by_a_cent,
-        balance_of_a_program_that_reckons_in_binary, spardabank, references_that_are_none, batch_with_details,
+        balance_calculated_in_binary, spardabank, references_that_are_none, batch_with_details,
         batch_without_details, swiss_qr_bill, without_a_namespace, several_accounts, latin_1, a_file_a_day, empty_document,
     )
 }  # fmt: skip

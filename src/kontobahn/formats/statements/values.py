@@ -11,7 +11,9 @@ from kontobahn.formats.statements.model import StatementError
 
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
 _DECIMAL = re.compile(r"\+?(?:(\d{1,18})(?:[.,](\d{0,2})0*)?|[.,](\d{1,2})0*)", re.ASCII)
-_LONG_DECIMAL = re.compile(r"(\d{1,18}\.\d\d)(\d)\d{0,30}", re.ASCII)  # what a program that reckons in binary writes
+_LONG_DECIMAL = re.compile(
+    r"(\d{1,18}\.\d\d)(\d)\d{0,30}", re.ASCII
+)  # as written by a program that calculates in binary
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:Z|[+-]\d\d:\d\d|T.*)?", re.ASCII)
 _GERMAN_ACCOUNT = re.compile(r"(\d{8})[/ ]?(\d{1,10})", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
