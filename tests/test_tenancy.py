@@ -253,6 +253,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-duo/kassenbuecher", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-duo/rechnungsordner", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/buchungen", "connectionId"): Recipe(_year),
+    ("GET /v2/ledger-rewe-read/faelligkeiten", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/konten", "connectionId"): Recipe(_year),
     ("GET /v2/ledger-rewe-read/opos", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe-read/permissions", "connectionId"): Recipe(_books),

@@ -29,6 +29,7 @@ from kontobahn.ledger.accounting import (
 from kontobahn.ledger.auswertung import Bwa, BwaZeile, Umsatzsteuer, UmsatzsteuerZeile
 from kontobahn.ledger.buchung import BuchungenErgebnis, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.faelligkeit import Faelligkeiten, classes
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
@@ -217,6 +218,10 @@ class ScriptedBooks:
         konten = [konto] if selection.side != "creditors" else []
         total = betrag if konten else Decimal(0)
         return Opos(stichtag=selection.stichtag, konten=konten, sumDebitoren=total, sumKreditoren=Decimal(0))
+
+    async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
+        await self._script.call("faelligkeiten")
+        return Faelligkeiten(stichtag=selection.stichtag, konten=[], debitoren=classes([]), kreditoren=classes([]))
 
     async def kassenbuecher(self) -> list[Kassenbuch]:
         await self._script.call("kassenbuecher")

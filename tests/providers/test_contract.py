@@ -265,6 +265,7 @@ def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
 YEAR_QUERY = {"geschaeftsjahrStartDatum": "2026-01-01"}
 READS: list[tuple[str, dict[str, str], int]] = [
     ("/v2/ledger-rewe-read/opos", {}, 5),
+    ("/v2/ledger-rewe-read/faelligkeiten", {}, 5),
     ("/v2/ledger-rewe-read/susa", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/umsatzsteuer", YEAR_QUERY, 1),
     ("/v2/ledger-rewe-read/bwa", YEAR_QUERY, 1),

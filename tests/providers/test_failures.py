@@ -26,6 +26,7 @@ NEEDS_YEAR = ("konten", "buchungen", "susa", "zahlungsbedingungen")
 # Path, what it needs, and the provider's call behind it.
 CALLS: list[tuple[str, dict[str, str], Any, str]] = [
     ("/v2/ledger-rewe-read/opos", {}, None, "offene_posten"),
+    ("/v2/ledger-rewe-read/faelligkeiten", {}, None, "faelligkeiten"),
     ("/v2/ledger-rewe-read/susa", YEAR, None, "susa"),
     ("/v2/ledger-rewe-read/konten", YEAR, None, "konten"),
     ("/v2/ledger-rewe-read/buchungen", YEAR, None, "buchungen"),

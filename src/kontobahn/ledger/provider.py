@@ -15,6 +15,7 @@ from kontobahn.db import Tx
 from kontobahn.ledger import accounting, auswertung, kassenbuch
 from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
+from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
@@ -66,6 +67,8 @@ class ClientBooks(Protocol):
     async def zahlungsbedingungen(self, jahr: date) -> list[accounting.Zahlungsbedingung]: ...
 
     async def offene_posten(self, selection: OposSelection) -> Opos: ...
+
+    async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten: ...
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]: ...
 

@@ -19,6 +19,7 @@ from kontobahn.ledger import personenkonto
 from kontobahn.ledger.accounting import Buchung, Kontonummer, Kontozeile, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.auswertung import Bwa, Umsatzsteuer
 from kontobahn.ledger.connections import ERRORS, ClientQuery, Dropdown, open_books
+from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.opos import EbModus, Opos, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, Effect
@@ -77,6 +78,25 @@ async def get_opos(call: Call, query: OposQuery) -> OposAntwort:
     async with call.charge() as charge, access.to("buchungen") as books:
         data = await books.offene_posten(OposSelection(stichtag, query.filter, query.eb_modus, query.kontonummer))
     return OposAntwort(data=data, platform=charge.platform)
+
+
+class FaelligkeitenAntwort(Answer):
+    data: Faelligkeiten
+    platform: Platform
+
+
+@get("/v2/ledger-rewe-read/faelligkeiten", cost=5, errors=ERRORS)
+async def get_faelligkeiten(call: Call, query: OposQuery) -> FaelligkeitenAntwort:
+    """Open items with due dates, days overdue and discounts, and their sums by age.
+
+    The same items as in `opos`. A due date comes from the booking (`zeile`), from the partner's terms of payment
+    (`zahlungsbedingung`) or is the document's date (`belegdatum`).
+    """
+    access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
+    stichtag = query.stichtag or berlin_date(call.context.clock.now())
+    async with call.charge() as charge, access.to("buchungen") as books:
+        data = await books.faelligkeiten(OposSelection(stichtag, query.filter, query.eb_modus, query.kontonummer))
+    return FaelligkeitenAntwort(data=data, platform=charge.platform)
 
 
 # --- What a fiscal year holds

@@ -18,6 +18,7 @@ from kontobahn.ledger.books import (
     bwa_reading,
     cash,
     cash_reading,
+    due_reading,
     figures,
     importing,
     imports,
@@ -31,6 +32,7 @@ from kontobahn.ledger.books.importing import Job
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
+from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
 from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
@@ -99,6 +101,9 @@ class OpenBooks:
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         return await self._read("buchungen", reading.offene_posten, selection)
+
+    async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
+        return await self._read("buchungen", due_reading.faelligkeiten, selection)
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
         return await self._read("kassenbuch", reading.kassenbuecher)
