@@ -42,6 +42,8 @@ _BYTES_IN_MEMORY = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _R = TypeVar("_R", Buchungssatz, Personenkonto, Kontobeschriftung, Zahlungsbedingung)
 _Parser = Callable[[int, list[str]], _R | RowError]
+# Of a file name, between EXTF_ and .csv.
+MAX_NAME = 51
 
 
 def write_buchungsstapel(target: Target, header: Header, records: Iterable[Buchungssatz]) -> int:
@@ -63,13 +65,14 @@ def write_zahlungsbedingungen(target: Target, header: Header, records: Iterable[
     return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, zahlungsbedingungen.parser)
 
 
-def file_name(header: Header) -> str:
-    """Returns EXTF_….csv with category, client and period."""
+def file_name(header: Header, suffix: str = "") -> str:
+    """Returns EXTF_….csv with category, client and period; without the end of the period if that would be too long."""
     name = re.sub(r"[^A-Za-z]+", "_", CATEGORIES[header.category].name)
-    period = f"{header.datum_von or header.wj_beginn:%Y%m%d}"
-    if header.datum_bis:
-        period += f"_{header.datum_bis:%Y%m%d}"
-    return f"EXTF_{name}_{header.berater}_{header.mandant}_{period}.csv"
+    stem = f"{name}_{header.berater}_{header.mandant}_{header.datum_von or header.wj_beginn:%Y%m%d}"
+    until = f"_{header.datum_bis:%Y%m%d}" if header.datum_bis else ""
+    if len(stem + until + suffix) > MAX_NAME:
+        until = ""
+    return f"EXTF_{stem}{until}{suffix}.csv"
 
 
 def _write(

@@ -169,9 +169,8 @@ def _header(client: Client, jahr: FiscalYear, category: extf.Category, now: int,
 
 
 def _new_file(folder: Path, header: Header, number: int = 0, *, is_closing: bool = False) -> Path:
-    name = extf.file_name(header).removesuffix(".csv")
     suffix = ("_Abschluss" if is_closing else "") + (f"_{number}" if number else "")
-    path = folder / f"{name}{suffix}.csv"
+    path = folder / extf.file_name(header, suffix)
     if path.exists():
         raise SetupError(f"{path} exists already; an export never overwrites a file.")
     return path
