@@ -1,22 +1,32 @@
-"""Reading a camt.053 file entry by entry, checked and taken apart, beside a bare lxml iterparse over the same file."""
+"""Reading a camt.053 file entry by entry, checked and taken apart, beside a bare lxml iterparse over the same file; and importing
+bookings that are known already, beside the first import."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 
 from lxml import etree
 
 from bench import measure
-from bench.measure import at_most, for_information
+from bench.measure import Row, at_most, for_information
+from kontobahn import settings
+from kontobahn.access import audit, organizations
+from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.clock import SystemClock
+from kontobahn.db import Tx, open_database
+from kontobahn.db.migrate import migrate
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Closing
-from tests.statement_builder import Booking, Sheet, camt_entry, camt_pieces
+from tests.statement_builder import DAY, Booking, Sheet, camt, camt_entry, camt_pieces
 
 MOST_TIMES = 3
+MOST_TIMES_AGAIN = 3
 ROUNDS = 3
 # What a small company's account sees: a debit with mandate, a credit with tags in its text, a card payment, a fee.
 KINDS = (
@@ -88,6 +98,7 @@ def main() -> int:
                     measure.median_ratio(ours, events),
                 )
             )
+        rows.append(_again(place, 5_000 if options.quick else 100_000))
     measure.print_table(rows)
     return 1 if any(row.met is False for row in rows) else 0
 
@@ -102,6 +113,39 @@ def _write(file: Path, count: int, version: str) -> int:
             target.write(entries)
         target.write(f"</Stmt>{last}")
     return file.stat().st_size
+
+
+def _again(place: Path, count: int) -> Row:
+    """The same bookings in a statement with another head, so that each must be recognised."""
+    db = open_database(settings.load({}, data=str(place / "data")), SystemClock())
+    migrate(db)
+    owner = db.write_now(organizations.create, "Muster GmbH", audit.COMMAND_LINE)
+    kinds = [
+        kind._replace(booked=DAY + timedelta(number * 300 // count), reference=None)
+        for number in range(count)
+        for kind in (KINDS[number % len(KINDS)],)
+    ]
+    seconds = []
+    for name in ("first", "again"):
+        content = camt(Sheet(kinds, id=name, number=None, day=DAY + timedelta(300)))
+        started = time.process_time()
+        result = db.write_now(_import, owner.id, content)
+        seconds.append(time.process_time() - started)
+        assert result.added == (count if name == "first" else 0)
+    db.close()
+    return at_most(
+        f"importing {count:,} known bookings again, beside the first import",
+        measure.spread(seconds[1:], " s", 2),
+        measure.spread(seconds[:1], " s", 2),
+        seconds[1] / seconds[0],
+        MOST_TIMES_AGAIN,
+    )
+
+
+def _import(tx: Tx, organization_id: str, content: bytes) -> ImportResult:
+    return StatementImporter(tx, organization_id, "bench").import_items(
+        read(io.BytesIO(content), "bench", max_bytes=10**11)
+    )
 
 
 # CPU time, so that what else the machine does is not counted; either side runs in one thread.
