@@ -23,6 +23,7 @@ from kontobahn.banking.provider import (
     ConnectionGone,
     ConnectRequest,
     ConnectStart,
+    OrderFile,
     PaymentOrder,
     PaymentReport,
     PaymentReported,
@@ -127,7 +128,7 @@ class ScriptedBank:
             raise self.cancellation
         return self.cancellation
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "Orders are authorised on a page")
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:

@@ -45,9 +45,9 @@ def transactions(service: Service, owner: Organization) -> list[dict[str, Any]]:
 
 
 class FileBank:
-    def __init__(self, service: Service, **sheet: Any) -> None:
+    def __init__(self, service: Service, owner: Organization | None = None, **sheet: Any) -> None:
         self.service = service
-        self.owner = service.organization()
+        self.owner = owner or service.organization()
         self.sheet = Sheet([Booking(1)], **sheet)
         self.take(camt(self.sheet))
 

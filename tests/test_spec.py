@@ -20,6 +20,7 @@ from kontobahn.api.exchange import BODY_SECONDS
 from kontobahn.app import scheduled_jobs
 from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
+from kontobahn.banking.payments import order_files
 from kontobahn.clock import MINUTE
 from kontobahn.events import event_log
 from kontobahn.ledger import buchung, kassenbuch, permissions
@@ -134,6 +135,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "events of one page": event_log.MAX_EVENTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
         "tickets added by one call": ticket_routes.MAX_TICKETS,
+        "orders in one file": order_files.MAX_PAYMENTS,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
         value = int(row["Value"])

@@ -90,6 +90,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Transaction change": _BY_NAME["Change"],
     "Payment": _BY_NAME["Payment"],
     "Payment report": _BY_NAME["PaymentEvent"],
+    "Order file": _BY_NAME["PaymentOrderFile"],
     "Mobility customer": _BY_NAME["MobilityCustomer"],
     "Mobility customer, as sent": _BY_NAME["NewCustomer"],
     "Mobility customer with tickets": _BY_NAME["MobilityCustomerWithTickets"],

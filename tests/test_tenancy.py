@@ -6,7 +6,6 @@ for a real id must be byte-identical to the answer for an id that nobody has.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,12 +17,10 @@ from kontobahn.access import keys
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import all_endpoints
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.imports.importer import StatementImporter
-from kontobahn.db import Tx
-from kontobahn.formats.bank_files import read
 from kontobahn.settings import load
 from tests.api.ledger.files import IMPORTS, INVOICE, file, imported
 from tests.bank_builder import Bank, account_id, facts, order
+from tests.file_bank import FileBank
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.mobility_builder import CUSTOMER, SELLER, Shop, ticket
@@ -218,15 +215,12 @@ def _payment(service: Service, owner: Organization) -> dict[str, str]:
 
 
 def _file_payment(service: Service, owner: Organization) -> dict[str, str]:
-    def take(tx: Tx) -> None:
-        content = io.BytesIO(camt(Sheet([Booking(1)])))
-        StatementImporter(tx, owner.id, "auszug.xml", allow_gaps=False, progress=lambda: None).import_items(
-            read(content, "auszug.xml")
-        )
+    return {"id": FileBank(service, owner).pay()["id"]}
 
-    service.db.write_now(take)
-    made = service.post("/v2/banking/payments", owner.key, json=order(account_id(service, owner))).json()["data"]
-    return {"id": made["id"]}
+
+def _order_file(service: Service, owner: Organization) -> dict[str, str]:
+    body = {"payment_ids": [_file_payment(service, owner)["id"]]}
+    return {"id": service.post("/v2/banking/order-files", owner.key, json=body).json()["data"]["id"]}
 
 
 RECIPES: dict[tuple[str, str], Recipe] = {
@@ -288,6 +282,11 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/transactions/changes", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/transactions/{id}", "id"): Recipe(_transaction, unknown="777"),
     ("GET /v2/banking/transactions/{id}", "account_id"): Recipe(_transaction, unknown="777"),
+    ("DELETE /v2/banking/order-files/{id}", "id"): Recipe(_order_file, unknown="777"),
+    ("GET /v2/banking/order-files", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/order-files", "account_id"): Recipe(_of_bank_account, unknown="777"),
+    ("GET /v2/banking/order-files/{id}", "id"): Recipe(_order_file, unknown="777"),
+    ("GET /v2/banking/order-files/{id}/file", "id"): Recipe(_order_file, unknown="777"),
     ("GET /v2/banking/payments", "organization_id"): Recipe(_organization),
     ("GET /v2/banking/payments", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/payments", "account_id"): Recipe(_of_bank_account, unknown="777"),

@@ -30,6 +30,7 @@ from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.imports import routes as import_routes
 from kontobahn.banking.jobs import banking_jobs
+from kontobahn.banking.payments import order_file_routes
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking, BankProvider
@@ -71,7 +72,7 @@ def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users),
         *(ledger_connections, duo, rewe, rewe_write, permissions),
-        *(connection_routes, accounts, listing, feed, import_routes, payment_routes, inbound),
+        *(connection_routes, accounts, listing, feed, import_routes, payment_routes, order_file_routes, inbound),
         *(webhook_url, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from kontobahn.db import Tx
 
-Kind = Literal["connection", "account", "transaction", "payment", "change"]
+Kind = Literal["connection", "account", "transaction", "payment", "order_file", "change"]
 # An id is the organisation's number, then its own with leading zeros.
 SPAN = 1_000_000_000_000
 

@@ -146,6 +146,12 @@ class PaymentOrder(NamedTuple):
     created_at: int
 
 
+class OrderFile(NamedTuple):
+    content: bytes
+    # The instruction that each order stands in, by end-to-end id: banks report on files, instructions and single orders.
+    instruction_ids: Mapping[str, str]
+
+
 class PaymentReport(NamedTuple):
     """A claim about a payment. `status` is None if the provider said something that we cannot interpret."""
 
@@ -222,7 +228,7 @@ class BankProvider(Protocol):
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         """Cancels a payment and reports that, with the error class `CANCELLED`. Raises ProviderRefused if it is too late."""
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`."""
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:

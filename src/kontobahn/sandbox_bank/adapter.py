@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from kontobahn.banking.provider import (
     ConnectRequest,
     ConnectStart,
+    OrderFile,
     PaymentOrder,
     PaymentReport,
     PaymentStart,
@@ -81,7 +82,7 @@ class SandboxProvider:
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         return payments.report_of(await self._db.write(payments.cancel, provider_ref))
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:

@@ -53,14 +53,14 @@ def test_an_order_may_be_fetched_until_the_days_after_its_execution_are_over() -
 
 def test_a_day_that_has_passed_becomes_the_day_of_the_file() -> None:
     order = ORDER._replace(details={"date": "2026-03-01"})
-    assert b"<Dt>2026-03-02</Dt>" in FilesProvider(30).order_file("M-1", START, [order])
+    assert b"<Dt>2026-03-02</Dt>" in FilesProvider(30).order_file("M-1", START, [order]).content
 
 
 def test_an_order_carries_its_address_bank_and_day() -> None:
     address = {"town_name": "Köln", "street_name": "Ring", "building_number": "7", "post_code": "50667"}
     details = {"date": "2026-04-01", "creditor_agent": "SOGEDEFFXXX", "creditor_address": address}
     order = ORDER._replace(details=details, template_identifier="SEPA_INSTANT")
-    file = FilesProvider(30).order_file("M-1", START, [order])
+    file = FilesProvider(30).order_file("M-1", START, [order]).content
     for text in (b"<Dt>2026-04-01</Dt>", b"<BICFI>SOGEDEFFXXX</BICFI>", b"<TwnNm>Koeln</TwnNm>", b"<Cd>INST</Cd>"):
         assert text in file
 

@@ -16,7 +16,7 @@ from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import spans
 from kontobahn.banking.imports.conflict import Gap, gaps
 from kontobahn.banking.imports.statement import StatementImport
-from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.apply import apply
 from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
@@ -28,6 +28,7 @@ from kontobahn.formats.statements import (
     Entry,
     Item,
     Opening,
+    ReportedStatus,
     StatementError,
     StatementWarning,
     StatusReport,
@@ -211,14 +212,16 @@ class StatementImporter:
         Raises StatementError if it reports on none of this organisation's.
         """
         unknown = []
+        # What is said of an instruction or an order itself counts more than what is said of the file around it, and comes later.
+        latest: dict[int, ReportedStatus] = {}
         for item in report.items:
-            # A file of ours holds one payment and has its id as message id.
-            name = item.end_to_end_id if item.level == "transaction" else report.original_message_id
-            row = payments.by_end_to_end_id(self._tx, self._organization_id, name) if name else None
-            if row is None:
+            found = order_files.reported_on(self._tx, self._organization_id, item)
+            if not found:
+                name = item.end_to_end_id if item.level == "transaction" else report.original_message_id
                 sentence = f"It reports on “{name}”, which is not a payment of this organisation."
                 unknown.append(StatementWarning(f"line {item.line}", sentence, "This report was left out."))
-                continue
+            latest |= dict.fromkeys(found, item)
+        for payment_id, item in latest.items():
             reason = item.reasons[0] if item.reasons else None
             reported = PaymentReport(
                 STATUS_BY_ISO_CODE.get(item.status),
@@ -226,7 +229,7 @@ class StatementImporter:
                 reason.code if reason else None,
                 reason.text if reason else None,
             )
-            apply(self._tx, self._organization_id, row.id, reported, f"pain.002 {report.message_id}")
+            apply(self._tx, self._organization_id, payment_id, reported, f"pain.002 {report.message_id}")
             self._counts["payments"] += 1
         if len(unknown) == len(report.items):
             raise StatementError(unknown[0].found, file=report.file, place=unknown[0].place)

@@ -118,7 +118,8 @@ def create_pending(
         customer_ip_address=order.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold.id if hold else None,
         debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
-        next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, created_at=tx.now, updated_at=tx.now,
+        next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, order_file_id=None,
+        created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
     if provider.orders_are_files:
         _check_fits_file(provider, as_order(tx, row))

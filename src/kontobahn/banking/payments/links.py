@@ -66,7 +66,8 @@ class PayerAddress(NamedTuple):
 
 def payer_address(context: Context, row: PaymentRow) -> PayerAddress:
     """Where the payer continues with a payment, and until when; nothing if there is nothing left for the payer to do."""
-    is_open = row.status in AWAITING_PAYER and row.provider_ref is not None
+    # An order in a file with others is uploaded with that file, which has a page of its own.
+    is_open = row.status in AWAITING_PAYER and row.provider_ref is not None and row.order_file_id is None
     if not is_open or (row.expires_at is not None and row.expires_at <= context.clock.now()):
         return PayerAddress(None, None)
     if row.expires_at is not None and context.part(Banking).provider(row.provider).orders_are_files:

@@ -25,8 +25,10 @@ from kontobahn.banking.hosted.pages import (
     redirect,
     too_large,
 )
-from kontobahn.banking.payments import links, orders, store
+from kontobahn.banking.payments import links, order_files, orders, store
 from kontobahn.banking.payments.cancel import cancel
+from kontobahn.banking.payments.order_file_routes import file_name, hand_out
+from kontobahn.banking.payments.order_files import OrderFileRow
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.clock import berlin_datetime
@@ -49,41 +51,45 @@ class OrderPages:
         ]
 
     async def page(self, request: Request) -> Response:
-        row = await self._find(request)
-        return _PAGES.gone() if row is None else _show(row, request.path_params["token"])
+        found, token = await self._find(request), request.path_params["token"]
+        if isinstance(found, OrderFileRow):
+            return _show_file(found, await self._context.db.read(order_files.payments_of, found), token)
+        return _PAGES.gone() if found is None else _show(found, token)
 
     async def step(self, request: Request) -> Response:
         form = await read_form(request)
         if form is None:
             return too_large()
-        row = await self._find(request)
-        if row is None:
+        found = await self._find(request)
+        if found is None:
             return _PAGES.gone()
-        if form.text("action") == "cancel":
+        if form.text("action") == "cancel" and isinstance(found, PaymentRow):
             # Too late to cancel: the page shows how far it is.
             with suppress(Conflict):
-                await cancel(self._context, row, _PAYER)
+                await cancel(self._context, found, _PAYER)
         return redirect(f"{links.PATH}/{request.path_params['token']}")
 
     async def file(self, request: Request) -> Response:
-        row = await self._find(request)
-        if row is None:
+        found = await self._find(request)
+        if found is None:
             return _PAGES.gone()
-        back = redirect(f"{links.PATH}/{request.path_params['token']}")
-        # A request for the headers alone does not hand out the file.
-        if row.status not in AWAITING_PAYER or request.method != "GET":
-            return back
         try:
-            content = await orders.hand_out(self._context, row)
+            if isinstance(found, OrderFileRow):
+                return _download(await hand_out(self._context, found), file_name(found))
+            # A request for the headers alone does not hand out the file.
+            if found.status in AWAITING_PAYER and request.method == "GET":
+                return _download(await orders.hand_out(self._context, found), f"payment-{found.id}.xml")
         except Conflict:
             # It was cancelled or expired since the page was shown; the page says so.
-            return back
-        return _download(content, f"payment-{row.id}.xml")
+            pass
+        return redirect(f"{links.PATH}/{request.path_params['token']}")
 
-    async def _find(self, request: Request) -> PaymentRow | None:
+    async def _find(self, request: Request) -> PaymentRow | OrderFileRow | None:
         link = links.read_token(self._context.vault, request.path_params["token"], self._context.clock.now())
-        if link is None or link.kind != "payment":
+        if link is None:
             return None
+        if link.kind == "file":
+            return await self._context.db.read(order_files.get, link.organization_id, link.id)
         try:
             return await self._context.db.read(store.get, link.organization_id, link.id)
         except NotFound:
@@ -93,6 +99,17 @@ class OrderPages:
 def _download(content: bytes, name: str) -> Response:
     headers = {**HEADERS, "Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(content, headers=headers, media_type="application/xml")
+
+
+def _show_file(file: OrderFileRow, rows: list[PaymentRow], token: str) -> Response:
+    values = {
+        "file": file, "amount": german_amount(file.amount_minor), "bank_name": rows[0].provider_name,
+        "debtor_iban": in_groups(rows[0].debtor_iban), "is_void": file.discarded_at is not None or order_files.is_void(rows),
+        "is_open": all(row.status in AWAITING_PAYER for row in rows),
+        "payments": [(row, german_amount(row.amount_minor), in_groups(row.creditor_iban)) for row in rows],
+        "file_path": f"{links.PATH}/{token}/file",
+    }  # fmt: skip
+    return _PAGES.show("order_file.html", values, None)
 
 
 def _show(row: PaymentRow, token: str) -> Response:

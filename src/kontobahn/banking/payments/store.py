@@ -53,6 +53,7 @@ class PaymentRow(NamedTuple):
     next_poll_at: int | None
     polls: int
     order_taken_at: int | None
+    order_file_id: int | None
     created_at: int
     updated_at: int
 

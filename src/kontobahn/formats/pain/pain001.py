@@ -70,6 +70,15 @@ def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfe
     return etree.tostring(document, xml_declaration=True, encoding="UTF-8", pretty_print=True)
 
 
+def instruction_ids(message_id: str, transfers: Sequence[Transfer]) -> dict[str, str]:
+    """Returns the instruction (PmtInfId) that each transfer stands in, by end-to-end id."""
+    return {
+        transfer.end_to_end_id: f"{message_id}-{number}"
+        for number, group in enumerate(_instructions(transfers), 1)
+        for transfer in group
+    }
+
+
 def _instructions(transfers: Sequence[Transfer]) -> Iterator[list[Transfer]]:
     def key(transfer: Transfer) -> tuple[date, str]:
         return transfer.execution_date, transfer.template

@@ -11,6 +11,7 @@ from kontobahn.banking.provider import (
     BadSignature,
     ConnectRequest,
     ConnectStart,
+    OrderFile,
     PaymentOrder,
     PaymentReport,
     PaymentStart,
@@ -21,7 +22,7 @@ from kontobahn.banking.provider import (
 )  # fmt: skip
 from kontobahn.clock import berlin_date, start_of_day, to_datetime
 from kontobahn.formats.pain import sepa
-from kontobahn.formats.pain.pain001 import Debtor, Transfer, write_pain001
+from kontobahn.formats.pain.pain001 import Debtor, Transfer, instruction_ids, write_pain001
 from kontobahn.formats.pain.places import Address, read_address
 
 _BY_FILES = "This account is kept by files: import its statements with `kontobahn import statements`"
@@ -62,11 +63,11 @@ class FilesProvider:
         """Agrees: whether the file was uploaded is known only to whoever cancels."""
         return PaymentReport("failed", None, CANCELLED, "The order was cancelled.")
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> bytes:
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         debtor = Debtor(sepa.payer_name(orders[0].debtor_name), orders[0].debtor_iban)
-        return write_pain001(
-            message_id, to_datetime(created_at), debtor, [_transfer(order, created_at) for order in orders]
-        )
+        transfers = [_transfer(order, created_at) for order in orders]
+        content = write_pain001(message_id, to_datetime(created_at), debtor, transfers)
+        return OrderFile(content, instruction_ids(message_id, transfers))
 
     def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
         raise BadSignature("files send nothing")
