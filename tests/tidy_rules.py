@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST_FUNCTION = 55
+LONGEST_FUNCTION = 50
 LONGEST_FILE = 400
 WIDEST_UNPACKING = 8
 LONGEST_DOCSTRING = 8

@@ -57,27 +57,32 @@ def import_statements(
     Example: kontobahn import statements 2026-*.xml
     """
     ibans = dict(account_named(item) for item in iban or [])
-    outcomes: dict[Path, dict[str, Any]] = {}
     with installation(data) as here:
         owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
-        waiting = list(files)
-        while waiting:
-            refused = []
-            for file in waiting:
-                outcomes[file] = _import_file(
-                    here.db, owner.id, file, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced
-                )
-                if outcomes[file]["error"]:
-                    refused.append(file)
-            # A file may have been refused because it depends on one imported after it.
-            waiting = refused if len(refused) < len(waiting) else []
-        for file, outcome in outcomes.items():
-            if outcome["error"]:
-                here.db.write_now(history.record_refused, _described(owner.id, file), outcome["error"])
+        outcomes = _import_files(here.db, owner.id, files, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced)
     results = [outcomes[file] for file in files]
     say(results, "\n".join(map(_sentence, results)), as_json=as_json)
     if any(outcome["error"] for outcome in results):
         raise typer.Exit(1)
+
+
+def _import_files(
+    db: Database, organization_id: str, files: list[Path], ibans: dict[str, str], *, allow_gaps: bool, unbalanced: bool
+) -> dict[Path, dict[str, Any]]:
+    outcomes: dict[Path, dict[str, Any]] = {}
+    waiting = list(files)
+    while waiting:
+        for file in waiting:
+            outcomes[file] = _import_file(
+                db, organization_id, file, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced
+            )
+        refused = [file for file in waiting if outcomes[file]["error"]]
+        # A file may have been refused because it depends on one imported after it.
+        waiting = refused if len(refused) < len(waiting) else []
+    for file, outcome in outcomes.items():
+        if outcome["error"]:
+            db.write_now(history.record_refused, _described(organization_id, file), outcome["error"])
+    return outcomes
 
 
 def _import_file(

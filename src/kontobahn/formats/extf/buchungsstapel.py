@@ -97,10 +97,9 @@ class Parse(Protocol):
 
 def parser(header: Header, warned: list[RowWarning]) -> Parse:
     """Returns a parser of rows, whole or with a tail that was read before. It adds its warnings to `warned`."""
-    konten = Memo(kontonummer_parser(header.sachkontenlaenge))
+    konten, keys = Memo(kontonummer_parser(header.sachkontenlaenge)), Memo(_bu_schluessel)
     outside: set[str] = set()
     belegdaten = Memo(_belegdatum(header, outside))
-    keys = Memo(_bu_schluessel)
     file_waehrung, make = header.waehrung, tuple.__new__
 
     def parse(line: int, fields: list[str], tail: RowTail | None = None, /) -> Buchungssatz | RowError:
@@ -127,7 +126,7 @@ def parser(header: Header, warned: list[RowWarning]) -> Parse:
             column = _SKONTO
             skonto = parse_amount(fields[_SKONTO]) if fields[_SKONTO] else 0
             belegfeld1, belegfeld2, buchungstext = fields[_BELEGFELD1], fields[_BELEGFELD2], fields[_TEXT]
-            kost1, kost2 = fields[_KOST1], fields[_KOST2]
+            kost1, kost2, between = fields[_KOST1], fields[_KOST2], fields[_BETWEEN]
             if (
                 (belegfeld1 and not _is_belegfeld(belegfeld1)) or len(buchungstext) > 60 or len(belegfeld2) > 12
                 or len(kost1) > 36 or len(kost2) > 36 or not (soll_haben and is_key) or belegdatum in outside
@@ -135,7 +134,6 @@ def parser(header: Header, warned: list[RowWarning]) -> Parse:
             ):  # fmt: skip
                 warned.extend(_unusual(line, fields, belegdatum if belegdatum in outside else "", header))
             is_reversal, weitere = tail or read_tail(fields)
-            between = fields[_BETWEEN]
             if between != _NOTHING_BETWEEN:
                 weitere = join_weitere(_weitere_between(between), weitere)
             # As Buchungssatz(…), but without the cost of a call with 18 arguments.

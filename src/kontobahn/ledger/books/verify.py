@@ -115,22 +115,27 @@ class Recomputed:
         return {key: susa_text(key[1], periods) for key, periods in of_konto.items()}
 
 
-def find_differences(tx: Tx, mandant: int) -> list[str]:
-    """Returns a sentence for each difference; none if every read model agrees with the bookings."""
-    client = client_of_mandant(tx, mandant)
+def _recompute(tx: Tx, client: Client) -> Recomputed:
     must = Recomputed()
-    void = batches.without_effect(tx, mandant)
+    void = batches.without_effect(tx, client.mandant)
     after = 0
     while rows := tx.all(
         f"SELECT id, jahr, periode, aufteilung, batch, {_SATZ} FROM books_bookings"
-        " WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
-        mandant,
+        " WHERE client.mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        client.mandant,
         after,
         PAGE,
     ):
         for booking, jahr, periode, aufteilung, batch, *values in rows:
             must.add(client, booking, jahr, periode, Satz._make(values), aufteilung, is_void=batch in void)
         after = rows[-1][0]
+    return must
+
+
+def find_differences(tx: Tx, mandant: int) -> list[str]:
+    """Returns a sentence for each difference; none if every read model agrees with the bookings."""
+    client = client_of_mandant(tx, mandant)
+    must = _recompute(tx, client)
     twins = must.take_twins_out()
     label = f"Client {client.client_id} of connection {client.connection_id}"
     return [
