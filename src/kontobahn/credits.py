@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kontobahn.clock import SECOND
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound, OutOfCredits, Unavailable
 from kontobahn.ids import new_id
 

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 
 

@@ -9,8 +9,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.users import User
 from kontobahn.clock import DAY
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Forbidden, NotFound
 from kontobahn.ids import INVITATION_PREFIX, new_id, new_token
 from kontobahn.vault import Vault

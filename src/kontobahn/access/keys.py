@@ -8,8 +8,7 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.clock import SECOND
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, new_id, new_token
 from kontobahn.vault import Vault

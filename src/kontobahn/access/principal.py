@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Forbidden, NotFound, Refusal
+
+R = TypeVar("R", bound=tuple[Any, ...])
 
 Role = Literal["owner", "admin", "member"]
 ROLES: tuple[Role, ...] = ("member", "admin", "owner")
@@ -47,3 +50,19 @@ class Principal(NamedTuple):
     def organization(self, organization_id: str | None) -> str:
         """The organisation asked for, or the caller's own."""
         return self.organizations(organization_id or self.organization_id)[0]
+
+
+# --- A principal's scope in SQL: every query for something by its id starts from here
+
+
+def in_scope(count: int) -> str:
+    """The SQL of a scope: ``organization_id IN (?, ?)``."""
+    return "organization_id = ?" if count == 1 else f"organization_id IN ({', '.join('?' * count)})"
+
+
+def find_in_scope(tx: Tx, table: Table[R], principal: Principal, what: str, row_id: Any) -> R:
+    """Returns the row with this id. Raises the principal's “not found” if there is none in its scope."""
+    row = table.one(tx, f"{in_scope(len(principal.scope))} AND id = ?", *principal.scope, row_id)
+    if row is None:
+        raise principal.missing(what)
+    return row

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Forbidden
 from kontobahn.ids import new_id
 

@@ -23,6 +23,8 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 class Endpoint(NamedTuple):
+    # Its name in settings, the credit statement and metrics.
+    name: str
     method: Method
     path: str
     handler: Handler
@@ -53,11 +55,6 @@ class Endpoint(NamedTuple):
     # For the documentation; made from the types if there is none.
     example: Any = None
     body_example: Any = None
-
-    @property
-    def name(self) -> str:
-        """Its name in settings, the credit statement and metrics."""
-        return f"{self.method} {self.path}"
 
 
 class Options(TypedDict, total=False):
@@ -109,6 +106,7 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
     taken = hints.get("body")
     body = None if taken in (RawBody, Upload) else taken
     return Endpoint(
+        name=f"{method} {path}",
         method=method,
         path=path,
         handler=handler,

@@ -16,8 +16,7 @@ from kontobahn import log
 from kontobahn.api.call import Call
 from kontobahn.api.wire import Upload
 from kontobahn.clock import DAY, SECOND
-from kontobahn.db import Database, Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Database, Table, Tx
 from kontobahn.errors import Conflict, KontobahnError, TooManyRequests, Unavailable
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode_text

@@ -7,8 +7,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, Timestamp
@@ -17,8 +16,7 @@ from kontobahn.banking.connections import store as connections
 from kontobahn.banking.fields import ConnectionId, NumericId
 from kontobahn.banking.provider import AccountFacts, Api, Nature
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
 from kontobahn.money import to_wire

@@ -11,10 +11,10 @@ Nothing here knows what is stored.
 from __future__ import annotations
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Database, Row, Tx
+from kontobahn.db.database import Database, Row, Table, Tx
 from kontobahn.settings import Settings
 
-__all__ = ["Database", "Row", "Tx", "open_database"]
+__all__ = ["Database", "Row", "Table", "Tx", "open_database"]
 
 
 def open_database(settings: Settings, clock: Clock) -> Database:

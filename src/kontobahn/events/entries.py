@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import in_scope
+from kontobahn.access.principal import Principal, in_scope
 from kontobahn.db import Row, Tx
 from kontobahn.errors import Conflict
 from kontobahn.webhooks import endpoint, outbox

@@ -11,14 +11,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, Query, Timestamp, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound, SetupError
 from kontobahn.ids import new_id
 from kontobahn.ledger.errors import (

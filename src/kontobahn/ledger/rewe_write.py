@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.scope import in_scope
+from kontobahn.access.principal import in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.tasks import TASKS, TaskRow, Tasks

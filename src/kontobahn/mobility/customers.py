@@ -7,14 +7,12 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.mobility import examples, seller

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from kontobahn.banking.provider import Api, ConnectRequest, ProviderRefused
 from kontobahn.clock import HOUR
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.sandbox_bank import bank, store
 from kontobahn.sandbox_bank.banks import BANKS, offered
 from kontobahn.sandbox_bank.people import (

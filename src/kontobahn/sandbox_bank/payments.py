@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from kontobahn.banking.payments.transitions import TRANSITIONS
 from kontobahn.banking.provider import CANCELLED, PaymentOrder, PaymentReport, ProviderRefused, Template
 from kontobahn.clock import HOUR, SECOND, berlin_date, berlin_datetime, start_of_day
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 from kontobahn.sandbox_bank import bank, deliveries, store
 from kontobahn.sandbox_bank.people import MESSAGES

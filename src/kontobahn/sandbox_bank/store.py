@@ -11,8 +11,7 @@ import msgspec
 
 from kontobahn.banking.provider import Mode, Nature, TransactionFacts, TransactionStatus
 from kontobahn.clock import berlin_date
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor

@@ -16,8 +16,7 @@ from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, Conne
 from kontobahn.banking.provider import Api, ConnectionFailed, Snapshot, TransactionFacts
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.clock import DAY, MINUTE
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 
 PLACEHOLDER_LIFETIME = 15 * MINUTE
 # How long we wait for the outcome of a flow.

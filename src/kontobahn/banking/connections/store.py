@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking import numbers
 from kontobahn.banking.provider import Api, BankConnectionFacts
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.webhooks.outbox import emit
 

@@ -6,12 +6,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import in_scope
+from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.tasks import TASKS, TaskRow
 from kontobahn.banking.imports.importer import ImportResult
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.json_text import encode_text
 
 # The kind of the tasks that import large files.

@@ -10,8 +10,7 @@ import msgspec
 
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, chains, merged
 from kontobahn.banking.transactions.ingest import MAX_SHIFT
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.formats.statements import Balance, Closing, Opening, StatementState
 from kontobahn.formats.statements.continuity import state_after
 

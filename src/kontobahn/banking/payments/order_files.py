@@ -9,8 +9,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking import accounts, numbers
 from kontobahn.banking.payments import store
 from kontobahn.banking.payments.create import as_order
@@ -18,8 +17,7 @@ from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.banking.provider import Banking, PaymentOrder
 from kontobahn.clock import DAY
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.statements import ReportedStatus
 

@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
 from kontobahn.banking.provider import PaymentStatus, Template
 from kontobahn.clock import start_of_day, to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import NotFound
 from kontobahn.money import amount_text
 from kontobahn.webhooks.outbox import emit

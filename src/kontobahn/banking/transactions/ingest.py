@@ -20,8 +20,7 @@ from kontobahn.banking.payments.apply import apply_debit, find_paid
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.formats import purpose
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor

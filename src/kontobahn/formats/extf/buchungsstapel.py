@@ -98,8 +98,7 @@ class Parse(Protocol):
 def parser(header: Header, warned: list[RowWarning]) -> Parse:
     """Returns a parser of rows, whole or with a tail that was read before. It adds its warnings to `warned`."""
     konten, keys = Memo(kontonummer_parser(header.sachkontenlaenge)), Memo(_bu_schluessel)
-    outside: set[str] = set()
-    belegdaten = Memo(_belegdatum(header, outside))
+    belegdaten = Memo(_belegdatum(header, outside := set[str]()))
     file_waehrung, make = header.waehrung, tuple.__new__
 
     def parse(line: int, fields: list[str], tail: RowTail | None = None, /) -> Buchungssatz | RowError:

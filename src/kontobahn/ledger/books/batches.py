@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from msgspec.json import Encoder
 
 from kontobahn.clock import berlin_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict
 from kontobahn.formats.extf import Header
 from kontobahn.ids import new_id

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from kontobahn import money
 from kontobahn.clock import berlin_date, from_datetime, to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung

@@ -8,8 +8,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from kontobahn import money
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode_text
 from kontobahn.ledger import opos

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope, in_scope
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid

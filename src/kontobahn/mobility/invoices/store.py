@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.json_text import encode_text
 from kontobahn.mobility import seller
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal
-from kontobahn.access.scope import find_in_scope
+from kontobahn.access.principal import Principal, find_in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import post
 from kontobahn.api.wire import Body, Uuid

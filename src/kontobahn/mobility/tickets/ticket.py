@@ -8,8 +8,7 @@ from msgspec import Meta
 
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
-from kontobahn.db.table import Table
+from kontobahn.db import Table, Tx
 from kontobahn.mobility.fields import START, Line100, Reference
 
 TicketStatus = Literal["open", "invoiced", "cancelled", "credited"]
