@@ -121,7 +121,7 @@ def _recompute(tx: Tx, client: Client) -> Recomputed:
     after = 0
     while rows := tx.all(
         f"SELECT id, jahr, periode, aufteilung, batch, {_SATZ} FROM books_bookings"
-        " WHERE client.mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        " WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
         client.mandant,
         after,
         PAGE,
