@@ -42,7 +42,10 @@ CALLS: list[tuple[str, dict[str, str], Any, str]] = [
     ("/v2/ledger-rewe-read/umsatzsteuer", YEAR, None, "umsatzsteuer"),
     ("/v2/ledger-rewe-read/bwa", YEAR, None, "bwa"),
 ]
-OPOS = CALLS[0]
+OPOS, CASH_ENTRY, PERSON_ACCOUNT = (
+    next(call for call in CALLS if call[3] == name)
+    for name in ("offene_posten", "create_kassenbucheintrag", "save_personenkonto")
+)
 
 
 class Remote(NamedTuple):
@@ -112,7 +115,7 @@ def test_a_request_the_provider_rejects_is_reported_as_one_with_its_words(
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409])
 def test_once_the_provider_s_no_is_put_right_the_same_idempotency_key_succeeds(remote: Remote, status: int) -> None:
-    call = CALLS[8]
+    call = CASH_ENTRY
     remote.fail("create_kassenbucheintrag", status)
     assert remote.ask(call, **{"idempotency-key": "Kasse-1"}).status_code in (403, 404, 409)
     remote.script.trouble = {}
@@ -177,7 +180,7 @@ def test_an_adapter_that_breaks_its_word_is_500_without_a_word_of_it(remote: Rem
 
 
 def test_after_the_trouble_the_same_idempotency_key_succeeds(remote: Remote) -> None:
-    call = CALLS[8]
+    call = CASH_ENTRY
     remote.fail("create_kassenbucheintrag", None)
     assert remote.ask(call, **{"idempotency-key": "Kasse-1"}).status_code == 503
     remote.script.trouble = {}
@@ -273,7 +276,7 @@ def close_gate_for_reading(remote: Remote) -> None:
     close_the_gate(remote)
 
 
-@pytest.mark.parametrize("call", [OPOS, CALLS[8], CALLS[10]], ids=["read", "cash entry", "person"])
+@pytest.mark.parametrize("call", [OPOS, CASH_ENTRY, PERSON_ACCOUNT], ids=["read", "cash entry", "person"])
 def test_an_answer_later_than_the_reservation_lives_is_503_and_free(
     remote: Remote, call: tuple[str, dict[str, str], Any, str]
 ) -> None:
