@@ -91,7 +91,7 @@ class PlainSqlite:
         sql, execute, now, hold_id = self._sql, self._connection.execute, time.time_ns() // 1000, str(uuid.uuid4())
         execute("BEGIN IMMEDIATE")
         line, available, reserved = execute(sql.take, (1, 1, organization_id, 1, now)).fetchall()[0]
-        execute(sql.insert_hold, (organization_id, hold_id, 1, now, now + _HOLD_MICROSECONDS, *CAUSE))
+        execute(sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE))
         execute(sql.write_line, (
             organization_id, line, now, "reserve", "available", "reserved", 1, available, reserved, hold_id, *CAUSE,
         ))  # fmt: skip
@@ -131,7 +131,7 @@ class PlainPostgres:
             cursor.execute("BEGIN")
             cursor.execute(sql.take, (1, 1, organization_id, 1, now))
             line, available, reserved = _row(cursor)
-            cursor.execute(sql.insert_hold, (organization_id, hold_id, 1, now, now + _HOLD_MICROSECONDS, *CAUSE))
+            cursor.execute(sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE))
             cursor.execute(sql.write_line, (
                 organization_id, line, now, "reserve", "available", "reserved", 1, available, reserved, hold_id, *CAUSE,
             ))  # fmt: skip
