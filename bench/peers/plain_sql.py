@@ -131,7 +131,9 @@ class PlainPostgres:
             cursor.execute("BEGIN")
             cursor.execute(sql.take, (1, 1, organization_id, 1, now))
             line, available, reserved = _row(cursor)
-            cursor.execute(sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE))
+            cursor.execute(
+                sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE)
+            )
             cursor.execute(sql.write_line, (
                 organization_id, line, now, "reserve", "available", "reserved", 1, available, reserved, hold_id, *CAUSE,
             ))  # fmt: skip

@@ -79,11 +79,18 @@ class Splitter:
                 self._rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, schluessel=satz.bu_schluessel, era=era,
                 skonto=satz.skonto, invoice=self._tax_of_document(satz, pending),
             )  # fmt: skip
-        key = (satz.konto, satz.gegenkonto, satz.bu_schluessel, era)
+        konto, gegenkonto = satz.konto, satz.gegenkonto
+        # Which person account it is makes no difference, so a client's many of them need no decision each.
+        key = (
+            "" if is_personenkonto(konto) else konto,
+            "" if is_personenkonto(gegenkonto) else gegenkonto,
+            satz.bu_schluessel,
+            era,
+        )
         found = self._decided.get(key)
-        if found is None:
+        if found is None or konto == gegenkonto:
             found = kontierung.split(
-                self._rahmen, konto=satz.konto, gegenkonto=satz.gegenkonto, schluessel=satz.bu_schluessel, era=era
+                self._rahmen, konto=konto, gegenkonto=gegenkonto, schluessel=satz.bu_schluessel, era=era
             )
             if len(self._decided) >= _MOST_REMEMBERED:
                 self._decided.clear()
