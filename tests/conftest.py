@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,11 +14,11 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.settings import load
+from tests.emptied_database import EmptiedDatabase
 from tests.harness import Service, ServiceFactory, running_service
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 
 ENGINES = ("sqlite", "postgres")
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(autouse=True)
@@ -49,17 +48,22 @@ def postgres_template(postgres: PostgresServer, tmp_path_factory: pytest.TempPat
     return "kontobahn_template"
 
 
+@pytest.fixture(scope="session")
+def emptied_database(postgres: PostgresServer, postgres_template: str) -> Iterator[EmptiedDatabase]:
+    database = EmptiedDatabase(postgres, postgres_template)
+    yield database
+    database.drop()
+
+
 @pytest.fixture
 def database_url(engine: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Empty for SQLite; the address of a fresh, migrated database for PostgreSQL."""
+    """Empty for SQLite; the address of a migrated database without rows for PostgreSQL."""
     if engine == "sqlite":
         yield ""
         return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    template: str = request.getfixturevalue("postgres_template")
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    yield server.create_database(name, template=template)
-    server.drop_database(name)
+    database: EmptiedDatabase = request.getfixturevalue("emptied_database")
+    yield database.url
+    database.empty()
 
 
 @pytest.fixture(params=ENGINES)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,8 @@ from kontobahn import credits, serve
 from kontobahn.access import audit, keys, organizations, users
 from kontobahn.access.principal import Role
 from kontobahn.app import Application
-from kontobahn.clock import ManualClock
+from kontobahn.clock import ManualClock, SystemClock
+from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
 from kontobahn.ledger.provider import Ledger, LedgerProvider
@@ -154,11 +157,26 @@ class Service:
 ServiceFactory = Callable[..., Service]
 
 
+@cache
+def _migrated_sqlite() -> bytes:
+    """A database brought up to date once; those of the tests are copies of it."""
+    with tempfile.TemporaryDirectory(prefix="kontobahn-tests-") as folder:
+        settings = load({}, data=folder)
+        db = open_database(settings, SystemClock())
+        migrate(db)
+        db.close()
+        return settings.sqlite_path.read_bytes()
+
+
 @contextmanager
 def running_service(data: Path, **settings: Any) -> Iterator[Service]:
     """A service with the given settings; no rate limit gets in the way unless a test sets one."""
     defaults: dict[str, Any] = {"limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000, "run_jobs": False}
-    service = Service(load({}, data=str(data), **{**defaults, **settings}))
+    loaded = load({}, data=str(data), **{**defaults, **settings})
+    if not loaded.database_url and not loaded.sqlite_path.exists():
+        loaded.data_dir.mkdir(parents=True, exist_ok=True)
+        loaded.sqlite_path.write_bytes(_migrated_sqlite())
+    service = Service(loaded)
     migrate(service.db)
     service.start()
     try:
