@@ -18,5 +18,6 @@ need() { # PACKAGE PROGRAM...
 PATH=$PATH:/usr/sbin
 need postgresql initdb postgres pg_ctl
 need redis-server redis-server
+need chromium chromium
 
 ((${#missing[@]} == 0)) || install_packages "${missing[@]}"

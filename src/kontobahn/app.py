@@ -21,6 +21,7 @@ from kontobahn.api.exchange import ClientAddress, Receive, Scope
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.server import Api, ApiDependencies, Routes
 from kontobahn.api.tasks import Tasks
+from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import sessions as auth_sessions
@@ -239,6 +240,7 @@ class Application:
             from kontobahn.api.system import system_routes
             from kontobahn.banking.hosted import pages as hosted_pages
             from kontobahn.banking.payments.pages import OrderPages
+            from kontobahn.dashboard.dispatch import Dashboard
             from kontobahn.sandbox_bank.pages import SandboxPages
 
             routes = [
@@ -247,9 +249,24 @@ class Application:
                 *hosted_pages.routes(),
                 *OrderPages(self.context).routes(),
                 *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
+                *Dashboard(self._dashboard_dependencies()).routes(),
             ]
             self._pages = Starlette(routes=routes)
         return self._pages
+
+    def _dashboard_dependencies(self) -> Any:
+        from kontobahn.dashboard.security import Cookies
+        from kontobahn.dashboard.visit import Dependencies
+
+        return Dependencies(
+            context=self.context,
+            windows=self.windows,
+            groups=limits.groups(self.settings),
+            metrics=self.metrics,
+            addresses=ClientAddress(self.settings.trusted_proxies),
+            uploads=Uploads(self.settings),
+            cookies=Cookies(self.settings, self.vault),
+        )
 
     async def _connection_id(self, pending_token: str) -> str | None:
         flow = await self.db.read(flows.find, sandbox.NAME, pending_token)

@@ -1,4 +1,4 @@
-"""Sessions: a person signed in with e-mail address and password, for some hours."""
+"""Sessions: a person signed in with e-mail address and password, for some hours; in a browser, only while it is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
-from kontobahn.clock import HOUR
+from kontobahn.clock import HOUR, MINUTE
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Unauthorized
 from kontobahn.ids import SESSION_PREFIX, new_id, new_token
@@ -22,8 +22,22 @@ class Session(NamedTuple):
     created_at: int
     expires_at: int
     ip: str
+    # What the browser calls itself; empty for a session of the API.
+    device: str = ""
+    # A browser's session ends when it has not been used until then; None for one of the API.
+    idle_until: int | None = None
+    # When the person last showed who they are: by signing in, or by confirming it.
+    confirmed_at: int = 0
+
+    @property
+    def ends_at(self) -> int:
+        return self.expires_at if self.idle_until is None else min(self.expires_at, self.idle_until)
 
 
+# How long a browser may do nothing, and for how long a confirmation counts.
+IDLE = 30 * MINUTE
+CONFIRMED = 10 * MINUTE
+MAX_DEVICE_LENGTH = 300
 _SESSIONS = Table("sessions", Session)
 
 
@@ -32,36 +46,77 @@ class NewSession(NamedTuple):
     secret: str
 
 
-def create(tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor) -> NewSession:
+def create(
+    tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False
+) -> NewSession:
     secret = new_token(SESSION_PREFIX)
-    session = Session(user.organization_id, new_id(), user.id, tx.now, tx.now + hours * HOUR, actor.ip or "")
+    session = Session(
+        organization_id=user.organization_id,
+        id=new_id(),
+        user_id=user.id,
+        created_at=tx.now,
+        expires_at=tx.now + hours * HOUR,
+        ip=actor.ip or "",
+        device=device[:MAX_DEVICE_LENGTH],
+        idle_until=tx.now + IDLE if in_browser else None,
+        confirmed_at=tx.now,
+    )
     _SESSIONS.insert(tx, session, token_hash=vault.token_hash(secret))
     audit.record(tx, user.organization_id, actor, "session.create", session.id, user_id=user.id)
     return NewSession(session, secret)
 
 
 def authenticate(tx: Tx, token_hash: str) -> Principal:
+    return find(tx, token_hash)[1]
+
+
+def find(tx: Tx, token_hash: str) -> tuple[Session, Principal]:
+    """Returns the session of a token, with its principal. Raises Unauthorized if it has ended."""
     row = tx.one(
-        "SELECT s.organization_id, s.id, s.user_id, s.expires_at, u.role FROM sessions s"
+        f"SELECT u.role, {_SESSIONS.columns_of('s')} FROM sessions s"
         " JOIN users u ON u.organization_id = s.organization_id AND u.id = s.user_id WHERE s.token_hash = ?",
         token_hash,
     )
-    if row is None or row[3] <= tx.now:
+    session = None if row is None else Session._make(row[1:])
+    if row is None or session is None or session.ends_at <= tx.now:
         raise Unauthorized("This session has ended. Sign in again.")
-    organization_id, session_id, user_id, expires_at, role = row
-    return Principal(
-        organization_id=organization_id,
-        role=role,
-        scope=(organization_id,),
-        user_id=user_id,
-        session_id=session_id,
-        valid_until=expires_at,
+    principal = Principal(
+        organization_id=session.organization_id,
+        role=row[0],
+        scope=(session.organization_id,),
+        user_id=session.user_id,
+        session_id=session.id,
+        valid_until=session.ends_at,
     )
+    return session, principal
+
+
+def touch(tx: Tx, session: Session) -> None:
+    """Notes that the browser is being used. An ended session stays ended."""
+    tx.run(
+        "UPDATE sessions SET idle_until = ? WHERE organization_id = ? AND id = ? AND idle_until > ?",
+        tx.now + IDLE, session.organization_id, session.id, tx.now,
+    )  # fmt: skip
+
+
+def confirm(tx: Tx, vault: Vault, session: Session, actor: Actor) -> str:
+    """Notes that the person has shown again who they are. Returns the session's new secret: more may be done with it now."""
+    secret = new_token(SESSION_PREFIX)
+    changed = tx.run(
+        "UPDATE sessions SET token_hash = ?, confirmed_at = ? WHERE organization_id = ? AND id = ?",
+        vault.token_hash(secret), tx.now, session.organization_id, session.id,
+    )  # fmt: skip
+    if not changed:
+        raise Unauthorized("This session has ended. Sign in again.")
+    audit.record(tx, session.organization_id, actor, "session.confirm", session.id)
+    return secret
 
 
 def of_user(tx: Tx, organization_id: str, user_id: str) -> list[Session]:
-    condition = "organization_id = ? AND user_id = ? AND expires_at > ? ORDER BY created_at, id"
-    return _SESSIONS.all(tx, condition, organization_id, user_id, tx.now)
+    found = _SESSIONS.all(
+        tx, "organization_id = ? AND user_id = ? ORDER BY created_at, id", organization_id, user_id
+    )  # fmt: skip
+    return [session for session in found if session.ends_at > tx.now]
 
 
 def end(tx: Tx, principal: Principal, session_id: str, actor: Actor) -> None:
@@ -75,5 +130,15 @@ def end(tx: Tx, principal: Principal, session_id: str, actor: Actor) -> None:
     audit.record(tx, principal.organization_id, actor, "session.end", session_id)
 
 
+def end_others(tx: Tx, principal: Principal, actor: Actor) -> int:
+    """Ends all of the caller's sessions but the one that asks. Returns how many there were."""
+    ended = tx.run(
+        "DELETE FROM sessions WHERE organization_id = ? AND user_id = ? AND id <> ?",
+        principal.organization_id, principal.user_id, principal.session_id,
+    )  # fmt: skip
+    audit.record(tx, principal.organization_id, actor, "session.end_others", principal.user_id or "", ended=ended)
+    return ended
+
+
 def purge_expired(tx: Tx) -> int:
-    return tx.run("DELETE FROM sessions WHERE expires_at <= ?", tx.now)
+    return tx.run("DELETE FROM sessions WHERE expires_at <= ? OR idle_until <= ?", tx.now, tx.now)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
-from kontobahn.access.principal import Principal, Role
+from kontobahn.access.principal import ROLES, Principal, Role
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Forbidden
 from kontobahn.ids import new_id
@@ -101,6 +101,9 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if "owner" in (user.role, role) and not principal.may("owner"):
         raise Forbidden("Only an owner may make or unmake an owner.")
     _keep_an_owner(tx, user)
+    if ROLES.index(role) > ROLES.index(user.role):
+        # Who may do more signs in again: a token from before must not rise with its user.
+        tx.run("DELETE FROM sessions WHERE organization_id = ? AND user_id = ?", user.organization_id, user.id)
     audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
     return _USERS.update(tx, user, role=role)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from kontobahn.api.declare import Endpoint
@@ -60,9 +60,6 @@ def docs_routes(endpoints: list[Endpoint], settings: Settings) -> list[Route]:
         document = decoder.decode(build_openapi(endpoints, settings))
         return _page(_render(document).encode(), "text/html; charset=utf-8")
 
-    def start(request: Request) -> Response:
-        return RedirectResponse("/docs", status_code=307)
-
     def docs(request: Request) -> Response:
         return _respond(request, rendered(), "no-cache")
 
@@ -76,7 +73,6 @@ def docs_routes(endpoints: list[Endpoint], settings: Settings) -> list[Route]:
         return _respond(request, page, _A_YEAR if is_current else "no-cache")
 
     return [
-        Route("/", start, methods=["GET"]),
         Route("/docs", docs, methods=["GET"]),
         Route("/static/docs/{name}", file, methods=["GET"]),
     ]
@@ -98,8 +94,20 @@ def _page(body: bytes, media_type: str) -> Page:
 
 
 @cache
+def tokens_css() -> bytes:
+    """The colours and type that all our pages share; every stylesheet is served with them in front."""
+    return (_HERE / "static" / "tokens.css").read_bytes()
+
+
+def icon_url() -> str:
+    """Our icon, for all pages."""
+    return f"/static/docs/icon.svg?v={_file('icon.svg').version}"
+
+
+@cache
 def _file(name: str) -> Page:
-    return _page((_HERE / "static" / name).read_bytes(), _FILES[name])
+    body = (_HERE / "static" / name).read_bytes()
+    return _page(tokens_css() + b"\n" + body if name.endswith(".css") else body, _FILES[name])
 
 
 def _render(document: dict[str, Any]) -> str:

@@ -139,7 +139,7 @@ def _request_id(given: bytes | None) -> str:
 
 async def decode_body(exchange: Exchange, endpoint: Endpoint, receive: Receive, limit: int) -> Any:
     """Returns what the handler takes as its body: a struct, a RawBody, or None if it takes none."""
-    exchange.body = await _read_body(receive, exchange.headers, limit)
+    exchange.body = await read_body(receive, exchange.headers, limit)
     if endpoint.takes_raw_body:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers.items()}
         return RawBody(headers, exchange.body)
@@ -159,7 +159,7 @@ def _require_json(content_type: str | None) -> None:
         raise WrongMediaType("Send the request body as `Content-Type: application/json` in UTF-8.")
 
 
-async def _read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
     """Returns the whole body. Raises TooLarge as soon as it is known to be too large."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -213,7 +213,7 @@ async def send_json(
     headers += (_JSON, _NO_STORE, _NO_SNIFF)
     if len(body) >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
-        if accept_encoding is not None and _takes_gzip(accept_encoding):
+        if accept_encoding is not None and takes_gzip(accept_encoding):
             if len(body) >= COMPRESS_IN_THREAD_FROM_BYTES:
                 body = await asyncio.to_thread(gzip.compress, body, 1)
             else:
@@ -238,7 +238,7 @@ async def send_file(send: Send, answer: StoredAnswer, headers: list[Header]) -> 
     await send({"type": "http.response.body", "body": answer.body})
 
 
-def _takes_gzip(accept_encoding: bytes) -> bool:
+def takes_gzip(accept_encoding: bytes) -> bool:
     for part in accept_encoding.lower().split(b","):
         coding, _, quality = part.partition(b";")
         if coding.strip() in (b"gzip", b"*"):

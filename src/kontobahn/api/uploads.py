@@ -37,11 +37,14 @@ class Uploads:
         self._directory = settings.data_dir
         self._arriving: dict[str, int] = {}
 
-    async def receive(self, exchange: Exchange, receive: Receive) -> Upload:
-        """Returns the file, and leaves its checksum as the exchange's body."""
+    async def receive(self, exchange: Exchange, receive: Receive, fields: dict[str, list[str]] | None = None) -> Upload:
+        """Returns the file, and leaves its checksum as the exchange's body.
+
+        With `fields`, a form may have others beside its file; they are put there.
+        """
         assert exchange.principal is not None, "a call that takes a file must know its caller"
         with self._place_for(exchange.principal.organization_id):
-            upload = exchange.upload = await self._receive(exchange, receive)
+            upload = exchange.upload = await self._receive(exchange, receive, fields)
         exchange.body = bytes.fromhex(upload.sha256)
         return upload
 
@@ -61,10 +64,12 @@ class Uploads:
             if not self._arriving[organization_id]:
                 del self._arriving[organization_id]
 
-    async def _receive(self, exchange: Exchange, receive: Receive) -> Upload:
+    async def _receive(
+        self, exchange: Exchange, receive: Receive, fields: dict[str, list[str]] | None = None
+    ) -> Upload:
         sink = _Sink(self._directory, self._limit)
         try:
-            reader = _reader_of(exchange, sink)
+            reader = _reader_of(exchange, sink, fields)
             allowed = self._limit + (_FORM_BYTES if isinstance(reader, _Form) else 0)
             waiting: list[bytes] = []
             async with asyncio.timeout(UPLOAD_SECONDS):
@@ -118,7 +123,7 @@ class _Sink:
         return Upload(self.file, name[:MAX_NAME_LENGTH], self._size, self._digest.hexdigest())
 
 
-def _reader_of(exchange: Exchange, sink: _Sink) -> _Plain | _Form:
+def _reader_of(exchange: Exchange, sink: _Sink, fields: dict[str, list[str]] | None) -> _Plain | _Form:
     headers = Message()
     headers["content-type"] = exchange.header(b"content-type") or "application/octet-stream"
     kind = headers.get_content_type()
@@ -126,7 +131,7 @@ def _reader_of(exchange: Exchange, sink: _Sink) -> _Plain | _Form:
         boundary = headers.get_param("boundary")
         if not isinstance(boundary, str) or not boundary:
             raise BadRequest("The header `Content-Type` of a form must name its boundary.", field="Content-Type")
-        return _Form(sink, boundary)
+        return _Form(sink, boundary, fields)
     if kind == _JSON:
         raise WrongMediaType(f"Send the file itself as the request body, or as the one file of a {_FORM}.")
     return _Plain(sink, _file_name(exchange.header(b"content-disposition") or ""))
@@ -157,10 +162,13 @@ class _Plain:
 
 
 class _Form:
-    """A body that is a form with one file in it, and nothing else."""
+    """A body that is a form with one file in it, and nothing else; or with small fields, where those are taken."""
 
-    def __init__(self, sink: _Sink, boundary: str) -> None:
+    def __init__(self, sink: _Sink, boundary: str, fields: dict[str, list[str]] | None = None) -> None:
         self._sink = sink
+        self._fields = fields
+        self._field: bytearray | None = None
+        self._field_bytes = 0
         self._name: str | None = None
         self._header = ["", ""]
         self._disposition = ""
@@ -173,6 +181,7 @@ class _Form:
                 "on_header_end": self._on_header_end,
                 "on_headers_finished": self._on_headers_finished,
                 "on_part_data": self._on_data,
+                "on_part_end": self._on_part_end,
                 "on_end": self._on_end,
             },
         )
@@ -203,6 +212,9 @@ class _Form:
         self._header = ["", ""]
 
     def _on_headers_finished(self) -> None:
+        if self._fields is not None and "filename" not in self._disposition.lower():
+            self._field = bytearray()
+            return
         if self._name is not None:
             raise BadRequest("The form holds more than one part. Send one file; everything else is a query parameter.")
         if "filename" not in self._disposition.lower():
@@ -210,7 +222,22 @@ class _Form:
         self._name = _file_name(self._disposition)
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
-        self._sink.write(data[start:end])
+        if self._field is None:
+            self._sink.write(data[start:end])
+            return
+        self._field_bytes += end - start
+        if self._field_bytes > _FORM_BYTES:
+            raise TooLarge(f"The form's fields are larger than {_FORM_BYTES} bytes.")
+        self._field += data[start:end]
+
+    def _on_part_end(self) -> None:
+        if self._field is None or self._fields is None:
+            return
+        header = Message()
+        header["content-disposition"] = self._disposition
+        name = str(header.get_param("name", "", "content-disposition"))
+        self._fields.setdefault(name, []).append(self._field.decode("utf-8", "replace"))
+        self._field = None
 
     def _on_end(self) -> None:
         self._is_whole = True

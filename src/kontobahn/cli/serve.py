@@ -17,14 +17,16 @@ from kontobahn import serve as server
 from kontobahn.app import Application, make_context, sandbox_bank, scheduled_jobs
 from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
 from kontobahn.clock import SystemClock
-from kontobahn.db import open_database
+from kontobahn.dashboard import first_run
+from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate as apply_migrations
+from kontobahn.errors import Unavailable
 from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.metrics import Metrics
 from kontobahn.settings import Settings
-from kontobahn.vault import open_vault
+from kontobahn.vault import Vault, open_vault
 from kontobahn.webhooks.deliver import Deliverer
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
@@ -52,8 +54,8 @@ def serve(
     settings = msgspec.structs.replace(settings, base_url=base_url)
     with holder:
         if workers > 1:
-            facts = _prepare(settings, with_demo=with_demo)
-            _announce(settings, base_url, facts)
+            facts, code = _prepare(settings, with_demo=with_demo)
+            _announce(settings, base_url, facts, code)
             server.serve_many(settings, host, real_port, workers)
             return
         application = Application(settings)
@@ -61,7 +63,11 @@ def serve(
         if with_demo:
             apply_migrations(application.db)
             facts = demo_world.ensure_demo(settings, application.db, application.vault)
-        server.serve_one(application, host, real_port, lambda: _announce(settings, base_url, facts))
+
+        def ready() -> None:
+            _announce(settings, base_url, facts, _first_run_code(application.db, application.vault))
+
+        server.serve_one(application, host, real_port, ready)
 
 
 def jobs(data: DataOption = None) -> None:
@@ -106,19 +112,28 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
 def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Create the demo's organisations, keys and data; `serve --demo` does it too."""
     settings = read_settings(data)
-    facts = _prepare(settings, with_demo=True)
+    facts, _ = _prepare(settings, with_demo=True)
     assert facts is not None
     say(facts, f"The demo is ready; its keys are in {demo_world.facts_path(settings)}.", as_json=as_json)
 
 
-def _prepare(settings: Settings, *, with_demo: bool) -> dict[str, Any] | None:
+def _prepare(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | None, str]:
     db = open_database(settings, SystemClock())
     try:
         apply_migrations(db, FOLLOW_UPS)
         vault = open_vault(settings)
-        return demo_world.ensure_demo(settings, db, vault) if with_demo else None
+        facts = demo_world.ensure_demo(settings, db, vault) if with_demo else None
+        return facts, _first_run_code(db, vault)
     finally:
         db.close()
+
+
+def _first_run_code(db: Database, vault: Vault) -> str:
+    """What lets the first person in; empty if there is somebody, or if the database cannot be asked now."""
+    try:
+        return first_run.code(vault) if db.read_now(first_run.is_due) else ""
+    except Unavailable:
+        return ""
 
 
 def _reachable(host: str) -> str:
@@ -127,19 +142,25 @@ def _reachable(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None) -> None:
+def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None, code: str) -> None:
     log.info("serving", version=__version__, base_url=base_url, started_seconds=round(time.process_time(), 3))
     if facts is None:
-        print(f"Kontobahn {__version__} serves {base_url} (documentation at {base_url}/docs)")
+        print(f"Kontobahn {__version__} serves {base_url}/dashboard (documentation at {base_url}/docs)")
+        if code:
+            print(
+                f"\nNobody can sign in yet. Set up the first organisation at {base_url}/dashboard\n\n  Code  {code}\n"
+            )
         sys.stdout.flush()
         return
     facts["base_url"] = base_url
+    facts["dashboard"] = {"url": f"{base_url}/dashboard"}
     demo_world.write_facts(settings, facts)
     key, user = facts["api_key"], facts["user"]
     print(
         f"\nKontobahn {__version__} serves the demo at {base_url} (documentation at {base_url}/docs)\n\n"
-        f"  API key   {key}\n"
+        f"  Dashboard {base_url}/dashboard\n"
         f"  Sign in   {user['email']}  {user['password']}\n"
+        f"  API key   {key}\n"
         f"  All of it {demo_world.facts_path(settings)}\n\nTry:\n\n"
         f"curl -H 'x-api-key: {key}' {base_url}/v2/ledger-rewe-read/connections\n"
         f"curl -H 'x-api-key: {key}' {base_url}/v2/auth/users\n"

@@ -83,6 +83,7 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
     principal = Principal(demo.id, "admin", (demo.id,), key_id=key.key.id, user_id=user.id)
     return {
         "base_url": "",
+        "dashboard": {"url": ""},
         "api_key": key.secret,
         "second_api_key": second_key.secret,
         "agency_key": agency_key.secret,

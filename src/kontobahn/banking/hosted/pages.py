@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from kontobahn.api.docs import tokens_css
 from kontobahn.errors import Unavailable
 from kontobahn.money import amount_text
 
@@ -135,7 +136,8 @@ def routes() -> list[Route]:
 
 
 def _stylesheet(request: Request) -> Response:
-    return static_file((_HERE / "static" / "hosted.css").read_text("utf-8"), "text/css; charset=utf-8")
+    text = tokens_css().decode() + "\n" + (_HERE / "static" / "hosted.css").read_text("utf-8")
+    return static_file(text, "text/css; charset=utf-8")
 
 
 @cache

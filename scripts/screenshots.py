@@ -1,0 +1,85 @@
+"""Takes pictures of the dashboard's pages: `make screenshots`. For looking at before a release, and for the README.
+
+Starts the demo in a temporary directory, signs in, and visits the pages of the menu and those named as arguments, at 390 and
+1280 pixels, light and dark.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+TARGET = Path("data/screenshots")
+WIDTHS = (390, 1280)
+THEMES = ("light", "dark")
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    language = arguments.pop(0) if arguments and arguments[0] in ("de", "en") else "de"
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        served = subprocess.Popen(
+            [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", folder],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            facts = _facts(Path(folder) / "demo.json", served)
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+                for width in WIDTHS:
+                    for theme in THEMES:
+                        _visit(browser, facts, arguments, width, theme, language)
+                browser.close()
+        finally:
+            served.terminate()
+            served.wait()
+
+
+def _facts(path: Path, served: subprocess.Popen[bytes]) -> dict[str, Any]:
+    while served.poll() is None:
+        if path.exists():
+            facts: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            if facts["base_url"]:
+                return facts
+        time.sleep(0.1)
+    raise SystemExit("The demo did not start.")
+
+
+def _visit(browser: Browser, facts: dict[str, Any], wanted: list[str], width: int, theme: str, language: str) -> None:
+    context = browser.new_context(
+        base_url=facts["base_url"],
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if theme == "dark" else "light",
+        locale=language,
+    )
+    page = context.new_page()
+    page.goto("/dashboard/sign-in")
+    _take(page, "sign-in", width, theme)
+    page.fill("[name=email]", facts["user"]["email"])
+    page.fill("[name=password]", facts["user"]["password"])
+    page.click("form[action$=sign-in] button")
+    page.wait_for_url("**/dashboard")
+    paths = wanted or page.eval_on_selector_all(
+        ".contents a[href^='/dashboard']", "links => links.map(link => link.getAttribute('href'))"
+    )
+    for path in paths:
+        page.goto(path)
+        _take(page, path.strip("/").replace("/", "-"), width, theme)
+    context.close()
+
+
+def _take(page: Page, name: str, width: int, theme: str) -> None:
+    page.screenshot(path=TARGET / f"{name}-{width}-{theme}.png", full_page=True)
+
+
+if __name__ == "__main__":
+    main()

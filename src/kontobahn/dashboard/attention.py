@@ -1,0 +1,50 @@
+"""What needs a person now: one line each, with where to do something about it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kontobahn.access.principal import Principal
+from kontobahn.banking.connections import store
+from kontobahn.clock import DAY
+from kontobahn.db import Tx
+from kontobahn.ledger import connections as ledger_connections
+from kontobahn.webhooks import endpoint
+
+CONSENT_DAYS = 14
+Kind = Literal["bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped"]
+
+
+class Attention(NamedTuple):
+    kind: Kind
+    # A bank, a client, an address.
+    name: str
+    url: str
+    at: int | None = None
+
+
+def find(tx: Tx, principal: Principal) -> list[Attention]:
+    organization_id = principal.organization_id
+    found = []
+    for bank in store.listing(tx, (organization_id,)):
+        name = bank.display_name or bank.provider_name or bank.provider_code
+        url = f"/dashboard/connections/{bank.id}"
+        if bank.status == "inactive":
+            found.append(Attention("bank_reconnect", name, url))
+        elif bank.status == "disabled":
+            found.append(Attention("bank_off", name, url))
+        elif bank.status == "active" and _ends_soon(bank.consent_expires_at, tx.now):
+            found.append(Attention("consent_ends", name, url, bank.consent_expires_at))
+    for books in ledger_connections.listing(tx, (organization_id,)):
+        if books.status in ("expired", "revoked", "error"):
+            url = f"/dashboard/ledger/connections/{books.id}/reconnect"
+            found.append(Attention("ledger_reconnect", books.bezeichnung or books.id, url))
+    receiver = endpoint.find(tx, organization_id)
+    if receiver.state in ("paused", "gone") and receiver.url:
+        found.append(Attention("receiver_stopped", receiver.url, "/dashboard/webhooks", receiver.stopped_at))
+    return found
+
+
+def _ends_soon(consent_expires_at: int | None, now: int) -> bool:
+    # Nobody knows the end of the consent of a source that tells none.
+    return bool(consent_expires_at) and int(consent_expires_at or 0) - now < CONSENT_DAYS * DAY

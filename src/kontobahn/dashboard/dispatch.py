@@ -1,0 +1,241 @@
+"""The way of a visit: person, origin, role, form, confirmation, handler; and the headers and cookies of every answer.
+
+What fails on the way becomes a page that says what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from kontobahn import log
+from kontobahn.access import sessions
+from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, read_body, takes_gzip
+from kontobahn.clock import MINUTE
+from kontobahn.dashboard import people, rendering, security, sign_in, trouble, words
+from kontobahn.dashboard.declare import ROOT, Page, every_page
+from kontobahn.dashboard.forms import MAX_FIELDS, Form
+from kontobahn.dashboard.visit import Dependencies, Visit
+from kontobahn.dashboard.words import _
+from kontobahn.errors import (
+    BadRequest,
+    KontobahnError,
+    MethodNotAllowed,
+    NotFound,
+    Refusal,
+    Unauthorized,
+    WrongMediaType,
+)
+from kontobahn.ids import SESSION_PREFIX, is_well_formed
+
+SIGN_IN = f"{ROOT}/sign-in"
+# The field of the page that asks for a confirmation, beside those of the form it interrupts.
+PASSWORD_FIELD = "_password"
+_TOUCH_AFTER = MINUTE
+_A_YEAR = "public, max-age=31536000, immutable"
+
+
+class Dashboard:
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self._db = dependencies.context.db
+        self._pages: dict[str, dict[str, Page]] = {}
+        for page in every_page():
+            methods = self._pages.setdefault(page.path, {})
+            if page.method in methods:
+                raise ValueError(f"{page.name} is declared twice")
+            methods[page.method] = page
+
+    def routes(self) -> list[Route]:
+        # Plain paths first: /keys/new is not a key called “new”.
+        paths = sorted(self._pages, key=lambda path: ("{" in path, path))
+        return [
+            Route("/", self._start, methods=["GET"]),
+            Route(f"{ROOT}/static/{{name}}", _static, methods=["GET"]),
+            *(Route(path, self._endpoint(path), methods=["GET", "POST", "PUT", "DELETE"]) for path in paths),
+            Route(f"{ROOT}/{{rest:path}}", self._endpoint(None), methods=["GET", "POST", "PUT", "DELETE"]),
+        ]
+
+    def _start(self, request: Request) -> Response:
+        wants_page = "text/html" in request.headers.get("accept", "")
+        return RedirectResponse(ROOT if wants_page else "/docs", 307, {"Vary": "Accept"})
+
+    def _endpoint(self, path: str | None) -> Any:
+        methods = self._pages[path] if path is not None else {}
+
+        async def respond(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            return await self._respond(request, methods, methods.get(method))
+
+        return respond
+
+    async def _respond(self, request: Request, methods: dict[str, Page], page: Page | None) -> Response:
+        exchange = Exchange(request.scope, self._dependencies.addresses)
+        visit = Visit(self._dependencies, exchange, page, request.receive)
+        self._look_at_cookies(visit, request)
+        try:
+            response = await self._answer(visit, request, methods)
+        except KontobahnError as error:
+            response = trouble.page_for(visit, error)
+        except Exception as error:
+            log.exception("page_crashed", error, request_id=exchange.request_id, path=visit.path)
+            response = trouble.crashed(visit)
+        self._finish(visit, request, response)
+        return response
+
+    def _look_at_cookies(self, visit: Visit, request: Request) -> None:
+        cookies = self._dependencies.cookies
+        visit.theme = cookies.read(request.cookies, "theme") or None
+        words.speak(
+            words.choose(
+                cookies.read(request.cookies, "language"), words.accepted(request.headers.get("accept-language", ""))
+            )
+        )
+        sealed = cookies.read(request.cookies, "notice")
+        if sealed and request.method == "GET" and "x-poll" not in request.headers:
+            visit.notice = cookies.open_notice(sealed)
+            visit.new_cookies["notice"] = ""
+
+    async def _answer(self, visit: Visit, request: Request, methods: dict[str, Page]) -> Response:
+        await self._recognise(visit, request)
+        page = visit.page
+        if page is None:
+            if methods:
+                raise MethodNotAllowed(tuple(methods))
+            raise NotFound("There is no such page.")
+        if page.method == "POST":
+            security.check_origin(request.headers, self._dependencies.context.settings)
+        if page.caller == "user":
+            if visit.person is None:
+                return _to_sign_in(visit, request)
+            if not visit.may(page.role):
+                raise trouble.needs_role(page.role)
+            await self._touch(visit, request)
+        if page.method == "POST" and not page.takes_file:
+            visit.form = await _read_form(visit, request)
+        if page.confirm:
+            asked = await self._confirm(visit)
+            if asked is not None:
+                return asked
+        response: Response = await page.handler(visit, **request.path_params)
+        return response
+
+    async def _recognise(self, visit: Visit, request: Request) -> None:
+        token = self._dependencies.cookies.read(request.cookies, "session")
+        if not token:
+            return
+        try:
+            if not is_well_formed(token, SESSION_PREFIX):
+                raise Unauthorized("This is not a session.")
+            visit.person = await self._db.read(people.find, self._dependencies.context.vault.token_hash(token))
+        except Unauthorized:
+            visit.new_cookies["session"] = ""
+            return
+        visit.exchange.principal = visit.person.principal
+        preferences = visit.person.preferences
+        words.speak(words.choose(preferences.language, words.language()))
+        visit.theme = preferences.theme or visit.theme
+
+    async def _touch(self, visit: Visit, request: Request) -> None:
+        """A person who looks keeps the session alive; a page that looks by itself does not."""
+        assert visit.person is not None
+        session = visit.person.session
+        used_at = (session.idle_until or 0) - sessions.IDLE
+        if visit.now - used_at > _TOUCH_AFTER and "x-poll" not in request.headers:
+            await self._db.write(sessions.touch, session)
+
+    async def _confirm(self, visit: Visit) -> Response | None:
+        """Returns the page that asks who it is, unless the person has just shown it."""
+        assert visit.person is not None
+        session = visit.person.session
+        password = visit.form.values.pop(PASSWORD_FIELD, None)
+        if visit.now - session.confirmed_at <= sessions.CONFIRMED:
+            return None
+        problem = ""
+        if password is not None:
+            try:
+                await sign_in.confirm(visit, password[-1])
+                return None
+            except Refusal as error:
+                problem = words.refusal(str(error))
+        return visit.show(
+            "confirm.html", 422 if problem else 200, problem=problem, field=PASSWORD_FIELD, kept=visit.form.values
+        )
+
+    def _finish(self, visit: Visit, request: Request, response: Response) -> None:
+        for name, value in visit.new_cookies.items():
+            self._dependencies.cookies.write(response, name, value)
+        response.headers["X-Request-Id"] = visit.exchange.request_id
+        if "x-poll" in request.headers and response.status_code == 200:
+            _answer_unchanged(request, response)
+        compress(request, response)
+        page_name = visit.page.name if visit.page else "unknown"
+        seconds = asyncio.get_running_loop().time() - visit.started
+        self._dependencies.metrics.note(page_name, response.status_code, seconds, 0)
+
+
+def _to_sign_in(visit: Visit, request: Request) -> Response:
+    if visit.page is not None and visit.page.method == "GET":
+        query = request.url.query
+        wanted = visit.path + (f"?{query}" if query else "")
+        return visit.redirect(SIGN_IN if wanted == ROOT else f"{SIGN_IN}?{urlencode({'next': wanted})}")
+    return visit.redirect(
+        SIGN_IN, _("You were signed out before this was sent. Please sign in and send it again."), "bad"
+    )
+
+
+async def _read_form(visit: Visit, request: Request) -> Form:
+    assert visit.page is not None
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await read_body(request.receive, visit.exchange.headers, visit.page.body_bytes)
+    if not body:
+        return Form()
+    if kind != "application/x-www-form-urlencoded":
+        raise WrongMediaType("This page takes a form.")
+    try:
+        return Form(parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise BadRequest("The form cannot be read.") from None
+
+
+def _answer_unchanged(request: Request, response: Response) -> None:
+    """A page that looks whether it has changed gets 304 while it has not."""
+    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:16]}"'
+    response.headers["ETag"] = tag
+    if tag in request.headers.get("if-none-match", ""):
+        response.status_code = 304
+        response.body = b""
+        response.headers["Content-Length"] = "0"
+
+
+def compress(request: Request, response: Response) -> None:
+    body = bytes(response.body)
+    if len(body) < COMPRESS_FROM_BYTES or not takes_gzip(request.headers.get("accept-encoding", "").encode()):
+        return
+    response.body = gzip.compress(body, 5)
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Content-Length"] = str(len(response.body))
+
+
+def _static(request: Request) -> Response:
+    found = rendering.static_file(request.path_params["name"])
+    if found is None:
+        return Response("There is no such file.\n", 404, media_type="text/plain")
+    is_current = request.query_params.get("v") == found.version
+    headers = {
+        "Cache-Control": _A_YEAR if is_current else "no-cache",
+        "ETag": f'W/"{found.version}"',
+        "Vary": "Accept-Encoding",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    if takes_gzip(request.headers.get("accept-encoding", "").encode()):
+        return Response(found.compressed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.media_type)
+    return Response(found.body, headers=headers, media_type=found.media_type)

@@ -1,0 +1,134 @@
+"""What a form sent: values kept as they were typed, and what is wrong with each, to be shown beside its field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from kontobahn.api.wire import plain_words
+from kontobahn.dashboard import figures
+from kontobahn.dashboard.words import _, refusal
+from kontobahn.errors import KontobahnError, OutOfCredits, Refusal
+
+S = TypeVar("S", bound=Struct)
+MAX_FIELDS = 500
+
+
+class Form:
+    """``form.read(NewKey)`` gives a struct, or None with `errors` filled. A blank form has no values and no errors."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.values: dict[str, list[str]] = {name: list(sent) for name, sent in (values or {}).items()}
+        # By the name of the field; "" for what concerns the form as a whole.
+        self.errors: dict[str, str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    @property
+    def is_good(self) -> bool:
+        return not self.errors
+
+    def text(self, name: str, default: str = "") -> str:
+        """Returns the last value of this name: after a hidden default comes the button that was pressed."""
+        return self.values.get(name, [default])[-1]
+
+    def all(self, name: str) -> list[str]:
+        return self.values.get(name, [])
+
+    def fail(self, name: str, message: str) -> None:
+        """Says what is wrong with a field; the first thing said stays."""
+        self.errors.setdefault(name, message)
+
+    @contextmanager
+    def refusals(self, **names: str) -> Iterator[None]:
+        """Puts what an area refuses beside its field. `names` say which field of the form a field of the call is."""
+        try:
+            yield
+        except Refusal as error:
+            field = str(error.extra.get("field", ""))
+            field = names.get(field, field)
+            self.fail(field if field in self.values else "", words_of(error))
+
+    def read(self, struct: type[S]) -> S | None:
+        """Reads the fields of a struct: texts without blanks around them, amounts and days as people type them."""
+        read: dict[str, Any] = {}
+        hints = get_type_hints(struct, include_extras=True)
+        for field in msgspec.structs.fields(struct):
+            kind = hints[field.name]
+            sent = [text.strip() for text in self.all(field.name)]
+            if _is(kind, bool):
+                read[field.name] = bool(sent and sent[-1] not in ("", "false", "0"))
+            elif get_origin(_plain(kind)) in (list, tuple):
+                read[field.name] = [text for text in sent if text]
+            elif sent and sent[-1]:
+                self._convert(read, field.name, kind, sent[-1])
+            elif field.required:
+                self.fail(field.name, _("Please fill this in."))
+        if self.errors:
+            return None
+        try:
+            return msgspec.convert(read, struct, strict=False)
+        except msgspec.ValidationError as error:
+            self.fail("", str(error))
+            return None
+
+    def _convert(self, read: dict[str, Any], name: str, kind: Any, text: str) -> None:
+        if "\0" in text:
+            self.fail(name, _("This contains a character that cannot be stored."))
+            return
+        try:
+            if _is(kind, Decimal):
+                read[name] = figures.parse_amount(text)
+            else:
+                read[name] = msgspec.convert(text, kind, strict=False)
+        except msgspec.ValidationError as error:
+            self.fail(name, _what_is_wrong(kind, str(error)))
+        except ValueError:
+            self.fail(name, _("Please enter an amount such as %(example)s.", example=figures.plain_amount(123456)))
+
+
+def words_of(error: KontobahnError) -> str:
+    """The sentence of an error, in the language of the request."""
+    if isinstance(error, OutOfCredits):
+        return _(
+            "There are not enough credits: this needs %(needed)s, and %(left)s are left.",
+            needed=figures.number(int(error.extra["benoetigt"])),
+            left=figures.number(int(error.extra["verfuegbar"])),
+        )
+    return refusal(str(error))
+
+
+def _plain(kind: Any) -> Any:
+    """The type inside Annotated and `| None`."""
+    while True:
+        if hasattr(kind, "__metadata__"):
+            kind = kind.__origin__
+        elif type(None) in get_args(kind):
+            kind = next(part for part in get_args(kind) if part is not type(None))
+        else:
+            return kind
+
+
+def _is(kind: Any, wanted: type) -> bool:
+    return _plain(kind) is wanted
+
+
+def _what_is_wrong(kind: Any, message: str) -> str:
+    if _is(kind, date):
+        return _("Please enter a day of the calendar.")
+    if "length >=" in message:
+        return _("This is too short: at least %(count)s characters.", count=message.rpartition(">= ")[2])
+    if "length <=" in message:
+        return _("This is too long: at most %(count)s characters.", count=message.rpartition("<= ")[2])
+    if "enum value" in message:
+        return _("Please choose one of these.")
+    if "Expected `int`" in message:
+        return _("Please enter a whole number in the allowed range.")
+    return refusal(f"This {plain_words(message)}.")

@@ -1,0 +1,97 @@
+"""Long lists: fifty rows at a time by keyset, filters that are addresses, and a chip for each filter that is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.words import _
+
+PAGE_SIZE = 50
+AFTER = "after"
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+
+class Rows(NamedTuple, Generic[T]):
+    """One page of a list. Ask for one row more than `PAGE_SIZE` and cut it with `first_page`."""
+
+    rows: list[T]
+    # The address of the next page, and of the first one if this is not it.
+    next_url: str | None
+    first_url: str | None
+
+
+class Chip(NamedTuple):
+    label: str
+    value: str
+    # The address without this filter.
+    without: str
+
+
+class Filters(Generic[S]):
+    """The filters of a list, read from the address; a value that makes no sense is said beside its field and left out."""
+
+    def __init__(self, path: str, struct: type[S], sent: Mapping[str, Sequence[str]]) -> None:
+        self._path = path
+        names = struct.__struct_fields__
+        self.form = Form({name: values for name, values in sent.items() if name in names})
+        wanted = self.form.read(struct)
+        if wanted is None:
+            good = {name: values for name, values in self.form.values.items() if name not in self.form.errors}
+            wanted = Form(good).read(struct)
+        assert wanted is not None, "every filter has a default"
+        self.wanted: S = wanted
+        self.after = (sent.get(AFTER) or [""])[-1]
+
+    @property
+    def is_set(self) -> bool:
+        return any(self._set().values())
+
+    def _set(self) -> dict[str, list[str]]:
+        given = {name: [text for text in values if text.strip()] for name, values in self.form.values.items()}
+        return {name: values for name, values in given.items() if values and name not in self.form.errors}
+
+    def url(self, **changed: Any) -> str:
+        """The address of this list with some filters changed; None takes one out."""
+        fields: dict[str, Any] = {**self._set(), **changed}
+        query = urlencode({name: value for name, value in fields.items() if value is not None}, doseq=True)
+        return f"{self._path}?{query}" if query else self._path
+
+    def chips(self, labels: Mapping[str, str], show: Callable[[str, str], str] = lambda name, text: text) -> list[Chip]:
+        """One for each filter that is set; `show` turns a value into words."""
+        return [
+            Chip(labels.get(name, name), ", ".join(show(name, text) for text in values), self.url(**{name: None}))
+            for name, values in self._set().items()
+        ]
+
+    def first_page(self, found: Sequence[T], key: Callable[[T], Any]) -> Rows[T]:
+        rows = list(found[:PAGE_SIZE])
+        next_url = self.url(**{AFTER: key(rows[-1])}) if len(found) > PAGE_SIZE else None
+        return Rows(rows, next_url, self.url() if self.after else None)
+
+    def days(self, today: date, since: str = "from_date", until: str = "to_date") -> list[tuple[str, str, bool]]:
+        """Links to the usual spans: text, address, and whether it is the present one."""
+        month, year = today.replace(day=1), today.replace(month=1, day=1)
+        spans = [
+            (_("Today"), today),
+            (_("7 days"), today - timedelta(days=6)),
+            (_("30 days"), today - timedelta(days=29)),
+            (_("90 days"), today - timedelta(days=89)),
+            (_("This month"), month),
+            (_("This year"), year),
+        ]
+        present = (self.form.text(since), self.form.text(until))
+        return [
+            (
+                text,
+                self.url(**{since: first.isoformat(), until: today.isoformat()}),
+                present == (first.isoformat(), today.isoformat()),
+            )
+            for text, first in spans
+        ]

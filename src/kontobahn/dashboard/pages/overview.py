@@ -1,0 +1,136 @@
+"""The overview: what needs a person, money at the banks, open items by age, credits, calls, and what happened last."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from kontobahn import credits, log
+from kontobahn.access.principal import Principal
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.dashboard import charts, figures, views
+from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.views import DayUse, Steps
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _, ngettext
+from kontobahn.db import Tx
+from kontobahn.errors import KontobahnError
+from kontobahn.events import entries
+from kontobahn.events.entries import Entry, Filter
+from kontobahn.ledger import connections
+from kontobahn.ledger.connections import LedgerConnection, open_books
+from kontobahn.ledger.faelligkeit import Altersklassen
+from kontobahn.ledger.opos import OposSelection
+
+DAYS = 30
+USE_DAYS = 14
+EVENTS = 6
+# Another program's books may answer slowly, and the overview must not wait for them.
+BOOKS_SECONDS = 2.0
+MAX_BOOKS = 5
+
+
+class Facts(NamedTuple):
+    steps: Steps
+    balance: credits.Balance
+    use: list[DayUse]
+    accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
+    events: list[Entry]
+    books: list[LedgerConnection]
+
+
+class AgedBooks(NamedTuple):
+    name: str
+    # None if the books did not answer.
+    debitoren: Altersklassen | None
+    kreditoren: Altersklassen | None
+
+
+@page("", poll=15)
+async def overview(visit: Visit) -> Response:
+    facts = await visit.read(_facts, visit.principal, visit.today)
+    aged = await asyncio.gather(
+        *(_aged(visit, books) for books in facts.books[:MAX_BOOKS] if books.status == "connected")
+    )
+    return visit.show(
+        "overview.html",
+        facts=facts,
+        lines=[_balance_line(account, days) for account, days in facts.accounts],
+        aged=aged,
+        days_left=views.days_left(facts.balance.available, facts.use),
+        use_chart=_use_chart(facts.use),
+        steps_open=not all(facts.steps),
+        events=[_event(entry) for entry in facts.events],
+    )
+
+
+def _facts(tx: Tx, principal: Principal, today: date) -> Facts:
+    organization_id = principal.organization_id
+    rows = accounts.of_organization(tx, organization_id)
+    return Facts(
+        steps=views.first_steps(tx, organization_id),
+        balance=credits.balance(tx, organization_id),
+        use=views.use_by_day(tx, organization_id, today, USE_DAYS),
+        accounts=[(row, views.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
+        events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
+        books=connections.listing(tx, (organization_id,)),
+    )
+
+
+async def _aged(visit: Visit, books: LedgerConnection) -> AgedBooks:
+    name = books.bezeichnung or books.id
+    try:
+        async with asyncio.timeout(BOOKS_SECONDS):
+            access = await open_books(visit.context, visit.principal, books.id)
+            async with access.to("buchungen") as opened:
+                found = await opened.faelligkeiten(OposSelection(visit.today, "all", "reconcile", None))
+    except (KontobahnError, TimeoutError) as error:
+        log.info("overview_without_books", connection_id=books.id, detail=str(error) or "too slow")
+        return AgedBooks(name, None, None)
+    return AgedBooks(name, found.debitoren, found.kreditoren)
+
+
+def _balance_line(account: AccountRow, days: list[tuple[date, int]]) -> Any:
+    points = [
+        charts.Point(figures.short_day(day), cents, figures.money(cents, account.currency_code)) for day, cents in days
+    ]
+    title = _("Balance of the last %(days)s days: from %(first)s to %(last)s", days=DAYS,
+              first=points[0].words, last=points[-1].words)  # fmt: skip
+    return charts.line(points, title)
+
+
+def _use_chart(use: list[DayUse]) -> Any:
+    bars = [
+        charts.Bar(
+            figures.short_day(day.day),
+            (day.calls - day.failed, day.failed),
+            ngettext(
+                "%(num)s call, %(failed)s failed", "%(num)s calls, %(failed)s failed", day.calls, failed=day.failed
+            ),
+        )
+        for day in use
+    ]
+    return charts.bars(bars, _("Calls by day, the last %(days)s days", days=USE_DAYS), height=96)
+
+
+class _Event(NamedTuple):
+    id: str
+    name: str
+    subject: str
+    state: str
+    at: datetime
+
+
+class _Envelope(msgspec.Struct):
+    event: str
+    received_at: datetime
+
+
+def _event(entry: Entry) -> _Event:
+    envelope = msgspec.json.decode(entry.body, type=_Envelope)
+    return _Event(entry.id, envelope.event, entry.subject, entry.state, envelope.received_at)

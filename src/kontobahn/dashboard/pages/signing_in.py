@@ -1,0 +1,157 @@
+"""Getting in and out: signing in, the first run, accepting an invitation, a forgotten password, and how the pages look."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.access import invitations, sessions, users
+from kontobahn.api.wire import Text
+from kontobahn.auth.users import Email
+from kontobahn.dashboard import first_run, people, security, sign_in, words
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.people import THEMES, Preferences
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _
+from kontobahn.errors import Unauthorized
+
+Password = Annotated[str, Meta(min_length=12, max_length=200)]
+
+
+class SignIn(Struct):
+    email: Annotated[str, Meta(max_length=254)]
+    password: Annotated[str, Meta(max_length=200)]
+
+
+class FirstRun(Struct):
+    code: Annotated[str, Meta(max_length=100)]
+    organization: Text
+    name: Text
+    email: Email
+    password: Password
+
+
+class Acceptance(Struct):
+    name: Text
+    password: Password
+
+
+@page("/sign-in", caller="anybody")
+async def sign_in_page(visit: Visit) -> Response:
+    if visit.person is not None:
+        return visit.redirect(_next(visit))
+    if await visit.read(first_run.is_due):
+        return visit.redirect(f"{ROOT}/first-run")
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+@action("/sign-in", caller="anybody")
+async def do_sign_in(visit: Visit) -> Response:
+    wanted = visit.form.read(SignIn)
+    if wanted is not None:
+        try:
+            user = await sign_in.check_password(visit, wanted.email, wanted.password)
+        except Unauthorized:
+            visit.form.fail("", _("The e-mail address or the password is wrong."))
+        else:
+            await sign_in.open_session(visit, user)
+            return visit.redirect(_next(visit))
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+def _next(visit: Visit) -> str:
+    wish = visit.form.text("next") or (visit.query.get("next") or [""])[-1]
+    return security.local_path(wish, ROOT)
+
+
+@action("/sign-out")
+async def sign_out(visit: Visit) -> Response:
+    assert visit.person is not None
+    await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
+    visit.new_cookies["session"] = ""
+    return visit.redirect(f"{ROOT}/sign-in", _("You are signed out."))
+
+
+@page("/forgotten-password", caller="anybody")
+async def forgotten_password(visit: Visit) -> Response:
+    return visit.show("forgotten_password.html")
+
+
+# --- The first run
+
+
+@page("/first-run", caller="anybody")
+async def first_run_page(visit: Visit) -> Response:
+    if not await visit.read(first_run.is_due):
+        return visit.redirect(f"{ROOT}/sign-in")
+    return visit.show("first_run.html")
+
+
+@action("/first-run", caller="anybody")
+async def do_first_run(visit: Visit) -> Response:
+    form = visit.form
+    wanted = form.read(FirstRun)
+    await sign_in.count_attempt(visit)
+    if wanted is not None and not first_run.is_code(visit.context.vault, wanted.code):
+        form.fail("code", _("This is not the code that the service printed when it started."))
+    if wanted is not None and form.is_good:
+        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
+        with form.refusals():
+            user = await visit.write(
+                first_run.begin, organization=wanted.organization, email=wanted.email, name=wanted.name,
+                password_hash=password_hash, actor=visit.actor,
+            )  # fmt: skip
+            await sign_in.open_session(visit, user)
+            return visit.redirect(ROOT, _("Welcome. Your organisation is ready."))
+    return visit.show("first_run.html")
+
+
+# --- Invitations
+
+
+@page("/invitation/{token}", caller="anybody")
+async def invitation_page(visit: Visit, token: str) -> Response:
+    return visit.show("invitation.html")
+
+
+@action("/invitation/{token}", caller="anybody")
+async def accept_invitation(visit: Visit, token: str) -> Response:
+    form = visit.form
+    wanted = form.read(Acceptance)
+    if wanted is not None:
+        await sign_in.count_attempt(visit)
+        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
+        with form.refusals():
+            user = await visit.write(
+                invitations.accept, visit.context.vault, token,
+                name=wanted.name, password_hash=password_hash, actor=visit.actor,
+            )  # fmt: skip
+            await sign_in.open_session(visit, user)
+            return visit.redirect(ROOT, _("Welcome. You belong to the organisation now."))
+    return visit.show("invitation.html")
+
+
+# --- How the pages look
+
+
+@action("/look", caller="anybody")
+async def change_look(visit: Visit) -> Response:
+    """The switches in the layout: language, light or dark, keyboard shortcuts. An empty value follows the browser."""
+    form = visit.form
+    before = visit.person.preferences if visit.person else Preferences()
+    wanted = before
+    if form.text("language") in words.LANGUAGES:
+        wanted = wanted._replace(language=form.text("language"))
+        visit.new_cookies["language"] = form.text("language")
+    if "theme" in form:
+        theme = form.text("theme") if form.text("theme") in THEMES else ""
+        wanted = wanted._replace(theme=theme or None)
+        visit.new_cookies["theme"] = theme
+    if form.text("shortcuts") in ("0", "1"):
+        wanted = wanted._replace(shortcuts=int(form.text("shortcuts")))
+    if visit.person is not None and wanted != before:
+        await visit.write(people.save_preferences, visit.principal, wanted)
+    return visit.redirect(_next(visit))

@@ -1,0 +1,85 @@
+"""Templates to HTML: one environment, escaping on, a missing name is an error. Also the static files, by their content's hash."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import jinja2
+
+from kontobahn.api.docs import icon_url, tokens_css
+from kontobahn.dashboard import charts, figures, menu, words
+from kontobahn.dashboard.declare import ROOT
+
+_HERE = Path(__file__).parent
+TEMPLATES = _HERE / "templates"
+STATIC = _HERE / "static"
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+class StaticFile(NamedTuple):
+    body: bytes
+    compressed: bytes
+    media_type: str
+    version: str
+
+
+@cache
+def static_file(name: str) -> StaticFile | None:
+    path = STATIC / name
+    if "/" in name or path.suffix not in _TYPES or not path.is_file():
+        return None
+    body = path.read_bytes()
+    if name == "dashboard.css":
+        # The colours and type that all our pages share come first.
+        body = tokens_css() + b"\n" + body
+    return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
+
+
+def static_url(name: str) -> str:
+    found = static_file(name)
+    assert found is not None, name
+    return f"{ROOT}/static/{name}?v={found.version}"
+
+
+@cache
+def environment() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        extensions=["jinja2.ext.i18n"],
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    found.install_gettext_callables(words.gettext, words.plural_form, newstyle=True)  # type: ignore[attr-defined]
+    found.filters.update(
+        money=figures.money,
+        number=figures.number,
+        day=figures.day,
+        moment=figures.moment,
+        machine_time=figures.machine_time,
+        iban=figures.iban,
+        size=figures.size,
+        query=urlencode,
+    )
+    found.globals.update(
+        static=static_url,
+        icon_url=icon_url,
+        language=words.language,
+        languages=words.LANGUAGES,
+        menu_of=menu.menu_of,
+        may_open=menu.may_open,
+        line_chart=charts.line,
+        bar_chart=charts.bars,
+        plain_amount=figures.plain_amount,
+    )
+    return found
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    return environment().get_template(template).render(values)

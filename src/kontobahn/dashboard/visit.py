@@ -1,0 +1,195 @@
+"""A visit: one request of a browser, who makes it, and the ways to answer. Handlers of pages know a Visit; nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import parse_qs, quote
+
+from msgspec import Struct
+from starlette.responses import RedirectResponse, Response
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, Role
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import Endpoint
+from kontobahn.api.exchange import ClientAddress, Exchange, Receive
+from kontobahn.api.uploads import Uploads
+from kontobahn.api.wire import Upload
+from kontobahn.clock import berlin_date
+from kontobahn.dashboard import csv_file, rendering, security
+from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard.declare import Page
+from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.listing import Filters
+from kontobahn.dashboard.people import Person
+from kontobahn.dashboard.security import CookieName, Cookies
+from kontobahn.db import Tx
+from kontobahn.errors import Forbidden
+from kontobahn.limits import Group, Windows
+from kontobahn.metrics import Metrics
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+# What the credit statement and the usage say about a call made here.
+QUELLE = "Dashboard"
+NoticeKind = Literal["good", "bad"]
+
+
+class Dependencies(NamedTuple):
+    """What the dashboard works with."""
+
+    context: Context
+    windows: Windows
+    groups: dict[str, Group]
+    metrics: Metrics
+    addresses: ClientAddress
+    uploads: Uploads
+    cookies: Cookies
+
+
+class Visit:
+    def __init__(self, dependencies: Dependencies, exchange: Exchange, page: Page | None, receive: Receive) -> None:
+        self.dependencies = dependencies
+        self.context: Context = dependencies.context
+        self.exchange = exchange
+        self.started = asyncio.get_running_loop().time()
+        self.page = page
+        self.path: str = exchange.scope["path"]
+        self.query = parse_qs(exchange.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        self.person: Person | None = None
+        self.form = Form()
+        self.theme: str | None = None
+        self.notice: tuple[str, str] | None = None
+        self.new_cookies: dict[CookieName, str] = {}
+        self._receive = receive
+
+    # --- Who and when
+
+    @property
+    def principal(self) -> Principal:
+        assert self.person is not None, "a page for anybody has no principal"
+        return self.person.principal
+
+    @property
+    def actor(self) -> Actor:
+        name = self.person.principal.actor if self.person else "anybody"
+        return Actor(name, self.exchange.request_id, self.exchange.ip)
+
+    @property
+    def device(self) -> str:
+        """What the browser calls itself."""
+        return self.exchange.header(b"user-agent") or ""
+
+    @property
+    def now(self) -> int:
+        return self.context.clock.now()
+
+    @property
+    def today(self) -> date:
+        return berlin_date(self.now)
+
+    @property
+    def here(self) -> str:
+        """The address of this page, to come back to; of a form that was sent, the page it stands on."""
+        query = str(self.exchange.scope.get("query_string", b""), "latin-1")
+        return f"{self.path}?{query}" if query and not self._is_post else self.path
+
+    def may(self, role: Role) -> bool:
+        return self.person is not None and self.person.principal.may(role)
+
+    # --- What areas do
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.context.db.read(fn, *args, **kwargs)
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.context.db.write(fn, *args, **kwargs)
+
+    def call(self, endpoint: Endpoint) -> Call:
+        """A call of the API in this person's name. Raises Forbidden if the role may not make it.
+
+        Looking is free here; what changes something costs what it costs by call.
+        """
+        if not self.principal.may(endpoint.role):
+            raise Forbidden(f"This call needs the role {endpoint.role}; this one is {self.principal.role}.")
+        call = Call(self.context, endpoint, self.principal, self.exchange.request_id, self.exchange.ip, QUELLE)
+        call.price = 0 if endpoint.method == "GET" else self.context.settings.prices.get(endpoint.name, endpoint.cost)
+        return call
+
+    async def ask(self, endpoint: Endpoint, **arguments: Any) -> Any:
+        """Makes a call of the API: ``await visit.ask(accounts.list_bank_accounts, query=AccountsQuery())``."""
+        call = self.call(endpoint)
+        if call.price and not endpoint.cost:
+            # Free by the contract, priced by a setting: its handler does not charge.
+            async with call.charge():
+                return await endpoint.handler(call, **arguments)
+        return await endpoint.handler(call, **arguments)
+
+    # --- What was sent
+
+    def filters(self, struct: type[S]) -> Filters[S]:
+        """The filters in the address, as a struct whose fields all have defaults."""
+        return Filters(self.path, struct, self.query)
+
+    async def receive_file(self) -> Upload:
+        """Receives the one file of a form; its other fields are in `form`. Whoever calls this closes the file."""
+        fields: dict[str, list[str]] = {}
+        upload = await self.dependencies.uploads.receive(self.exchange, self._receive, fields)
+        self.form = Form(fields)
+        return upload
+
+    # --- Answers
+
+    def show(self, template: str, status: int | None = None, *, frames: bool = False, **values: Any) -> Response:
+        """Renders a page. With a form that has errors it answers 422."""
+        shown = values.setdefault("form", self.form)
+        if status is None:
+            status = 422 if isinstance(shown, Form) and not shown.is_good and self._is_post else 200
+        body = rendering.render(template, {"visit": self, **values})
+        headers = {**security.HEADERS, **(security.WITH_FRAMES if frames else {})}
+        return Response(body, status, headers, media_type="text/html; charset=utf-8")
+
+    @property
+    def _is_post(self) -> bool:
+        return str(self.exchange.scope["method"]) == "POST"
+
+    def redirect(self, path: str, notice: str = "", kind: NoticeKind = "good") -> Response:
+        """Leads to another page of ours, with a message to show there."""
+        if notice:
+            self.new_cookies["notice"] = self.dependencies.cookies.seal_notice(kind, notice)
+        return RedirectResponse(path, 303, security.HEADERS)
+
+    def leave(self, url: str) -> Response:
+        """Leads to another site, such as the bank's page. A redirect after a form would be stopped by our own policy."""
+        response = self.show("leave.html", 200, url=url)
+        response.headers["Refresh"] = f"0; url={quote(url, safe=':/?#[]@!$&()*+,;=%-._~')}"
+        return response
+
+    def ask_first(self, *, title: str, text: str, removes: Sequence[str] = (), button: str, back: str) -> Response:
+        """Says what an action removes before it is done; the button posts to the address of this page."""
+        return self.show("ask_first.html", title=title, text=text, removes=removes, button=button, back=back)
+
+    def csv(self, name: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
+        return self.download(csv_file.write(head, rows), "text/csv; charset=utf-8", f"{name}.csv")
+
+    def download(self, content: bytes, media_type: str, file_name: str) -> Response:
+        """A file to save. Whatever it contains, a browser must neither guess its type nor run it."""
+        headers = {
+            **security.HEADERS,
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file_name, safe='')}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        }
+        return Response(content, 200, headers, media_type=media_type)
+
+    def framed(self, content: bytes, media_type: str, file_name: str) -> Response:
+        """A PDF or a picture to look at in a frame of ours; everything else becomes a download."""
+        if media_type not in security.FRAMED_TYPES:
+            return self.download(content, media_type, file_name)
+        disposition = f"inline; filename*=UTF-8''{quote(file_name, safe='')}"
+        headers = {**security.HEADERS, **security.IN_FRAME, "Content-Disposition": disposition}
+        return Response(content, 200, headers, media_type=media_type)

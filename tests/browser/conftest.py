@@ -1,0 +1,55 @@
+"""Fixtures: one browser and one demo for all tests of a process, and a visitor for each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.visitor import Visitor, session_token, visiting
+from tests.journeys.process import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The distribution's Chromium. It runs without its sandbox because tests may run as root; it sees our own pages only."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    assert path, "Chromium is not installed; `make setup-tests` installs it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """The demo, as `make run` serves it."""
+    server = ServerProcess(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def demo_token(demo: ServerProcess) -> str:
+    """A session of the demo's owner."""
+    return session_token(demo.facts["base_url"], **demo.facts["user"])
+
+
+@pytest.fixture
+def visitor(browser: Browser, demo: ServerProcess, demo_token: str) -> Iterator[Visitor]:
+    """The demo's owner at a browser."""
+    with visiting(browser, demo.facts["base_url"], demo_token, locale="en") as visitor:
+        yield visitor
+
+
+@pytest.fixture
+def stranger(browser: Browser, demo: ServerProcess) -> Iterator[Visitor]:
+    """Somebody who is not signed in."""
+    with visiting(browser, demo.facts["base_url"], locale="en") as visitor:
+        yield visitor
+
+
+Facts = dict[str, Any]

@@ -1,0 +1,115 @@
+"""Every page, in both languages and both themes: accessible, within 320 pixels, without an error, within its budget."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser
+
+from kontobahn.dashboard import rendering
+from kontobahn.dashboard.declare import Page, every_page
+from kontobahn.dashboard.menu import MENU
+from tests.browser.visitor import COOKIE, visiting
+from tests.journeys.process import ServerProcess
+
+SHOWN = [page for page in every_page() if page.method == "GET"]
+# For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
+OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"locale": "de", "color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    {"locale": "en", "color_scheme": "dark", "viewport": {"width": 320, "height": 800}},
+)
+_LINK = re.compile(r'href="(/dashboard[^"#]*)"')
+
+
+def _pattern(page: Page) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(page.path)))
+
+
+@pytest.fixture(scope="session")
+def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
+    """One address for each page that links lead to; an empty one for a file to save."""
+    with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
+        return _walk(client)
+
+
+def _walk(client: httpx.Client) -> dict[str, str]:
+    patterns = sorted(((page.path, _pattern(page)) for page in SHOWN), key=lambda item: ("{" in item[0], item[0]))
+    found: dict[str, str] = {}
+    waiting = ["/dashboard"]
+    seen = set(waiting)
+    while waiting:
+        address = waiting.pop(0)
+        path = address.partition("?")[0]
+        kind = next((name for name, pattern in patterns if pattern.fullmatch(path)), None)
+        if path.startswith("/dashboard/static/") or (kind in found and "?" not in address):
+            continue
+        assert kind is not None, f"{address} is linked and does not exist"
+        answer = client.get(address)
+        assert answer.status_code in (200, 303), f"{address}: {answer.status_code}"
+        if answer.status_code != 200 or not answer.headers["content-type"].startswith("text/html"):
+            found.setdefault(kind, "")
+            continue
+        found.setdefault(kind, address)
+        links = [html.unescape(link) for link in _LINK.findall(answer.text)]
+        # A list with a filter leads to itself; one step of that is enough.
+        new = [link for link in links if link not in seen and not ("?" in link and "?" in address)]
+        seen.update(new)
+        waiting += new
+    return found
+
+
+def test_every_page_is_reached_by_links(addresses: dict[str, str]) -> None:
+    wanted = {page.path for page in SHOWN if page.caller == "user"}
+    assert wanted - set(addresses) - UNLINKED == set()
+
+
+# Asked for by a script while somebody types.
+UNLINKED: set[str] = set()
+
+
+def test_every_line_of_the_menu_has_its_own_key() -> None:
+    keys = [entry.key for section in MENU for entry in section.entries if entry.key]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["german-light-wide", "english-dark-narrow"])
+def test_every_page_is_accessible_and_fits(
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str], look: dict[str, Any]
+) -> None:
+    problems = []
+    with visiting(browser, demo.facts["base_url"], demo_token, **look) as visitor:
+        for address in filter(None, addresses.values()):
+            visitor.open(address)
+            problems += visitor.violations()
+            if visitor.sideways() > 0:
+                problems.append(f"{address} is {visitor.sideways()} pixels too wide")
+            assert visitor.page.get_attribute("html", "lang") == look["locale"]
+    assert problems == []
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["german-light-wide", "english-dark-narrow"])
+def test_every_page_outside_is_accessible_and_fits(browser: Browser, demo: ServerProcess, look: dict[str, Any]) -> None:
+    problems = []
+    with visiting(browser, demo.facts["base_url"], **look) as visitor:
+        for address in OUTSIDE:
+            visitor.open(address)
+            problems += visitor.violations()
+            if visitor.sideways() > 0:
+                problems.append(f"{address} is {visitor.sideways()} pixels too wide")
+    assert problems == []
+
+
+def test_what_a_page_may_weigh(demo: ServerProcess, demo_token: str, addresses: dict[str, str]) -> None:
+    css, js = rendering.static_file("dashboard.css"), rendering.static_file("dashboard.js")
+    assert css is not None
+    assert js is not None
+    assert len(css.body) <= 25_000
+    assert len(js.body) <= 10_000
+    with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
+        heavy = {address: len(client.get(address).content) for address in filter(None, addresses.values())}
+    assert {address: size for address, size in heavy.items() if size > 60_000} == {}

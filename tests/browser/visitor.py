@@ -1,0 +1,78 @@
+"""A person at a real browser, who notices every error of a script and every violation of the content policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import httpx
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+COOKIE = "kontobahn_session"
+
+
+class Visitor:
+    def __init__(self, context: BrowserContext, base_url: str) -> None:
+        self.context = context
+        self.page: Page = context.new_page()
+        self.base_url = base_url
+        self.problems: list[str] = []
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"{self.page.url}: {error}"))
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        # A page that answers 404 or 422 is itself reported as an error of loading.
+        if message.type in ("error", "warning") and "status of 4" not in message.text:
+            self.problems.append(f"{self.page.url}: {message.text}")
+
+    def open(self, path: str) -> Page:
+        self.page.goto(self.base_url + path)
+        return self.page
+
+    def sign_in(self, email: str, password: str) -> None:
+        self.open("/dashboard/sign-in")
+        self.page.fill("[name=email]", email)
+        self.page.fill("[name=password]", password)
+        self.page.click("form[action$=sign-in] button")
+        self.page.wait_for_url("**/dashboard")
+
+    def violations(self) -> list[str]:
+        """What axe finds on the page, with the elements concerned."""
+        # Under our content policy no script can be added to a page; the tools of the browser may run one nevertheless.
+        self.page.evaluate(AXE)
+        found = self.page.evaluate("tags => axe.run({runOnly: tags})", TAGS)
+        return [
+            f"{self.page.url} {rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
+            for rule in found["violations"]
+            for node in rule["nodes"]
+        ]
+
+    def sideways(self) -> int:
+        """By how many pixels the page is wider than the window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+@contextmanager
+def visiting(browser: Browser, base_url: str, token: str | None = None, **options: Any) -> Iterator[Visitor]:
+    """A visitor, signed in with the token of a session. At the end there must have been no problem."""
+    context = browser.new_context(**options)
+    if token is not None:
+        context.add_cookies([{"name": COOKIE, "value": token, "url": base_url}])
+    visitor = Visitor(context, base_url)
+    yield visitor
+    context.close()
+    assert visitor.problems == []
+
+
+def session_token(base_url: str, email: str, password: str) -> str:
+    """Signs in without a browser."""
+    answer = httpx.post(
+        f"{base_url}/dashboard/sign-in", data={"email": email, "password": password}, headers={"origin": base_url}
+    )  # fmt: skip
+    assert answer.status_code == 303, answer.text
+    return str(answer.cookies[COOKIE])

@@ -1,0 +1,244 @@
+"""What protects every page: where forms come from, sessions, roles, confirmations, headers, and escaping."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from kontobahn.access import sessions
+from kontobahn.clock import HOUR, MINUTE, SECOND
+from kontobahn.dashboard.declare import every_page
+from kontobahn.dashboard.security import Cookies
+from tests.dashboard.browsing import Browser
+from tests.harness import PASSWORD, Organization, Service
+
+HOSTILE = "<script>alert('x')</script>\"' onload=x & Ümlaut"
+
+
+@pytest.fixture
+def muster(service: Service) -> Organization:
+    organization = service.organization()
+    service.user(organization, "erika@muster.example", "owner")
+    return organization
+
+
+@pytest.fixture
+def browser(service: Service, muster: Organization) -> Browser:
+    found = Browser(service)
+    assert found.sign_in("erika@muster.example").status_code == 303
+    return found
+
+
+def test_a_person_signs_in_looks_and_signs_out(service: Service, browser: Browser) -> None:
+    page = browser.get("/dashboard")
+    assert page.status_code == 200
+    assert "Muster GmbH" in page.text
+    token = browser.token
+    assert browser.post("/dashboard/sign-out").headers["location"] == "/dashboard/sign-in"
+    browser.token = token
+    assert browser.get("/dashboard").headers["location"] == "/dashboard/sign-in"
+
+
+def test_a_wrong_password_says_nothing_about_the_address(service: Service, muster: Organization) -> None:
+    known = Browser(service).sign_in("erika@muster.example", "wrong password!!")
+    unknown = Browser(service).sign_in("nobody@muster.example", "wrong password!!")
+    assert known.status_code == unknown.status_code == 422
+    assert known.text.replace("erika", "nobody") == unknown.text
+    assert "set-cookie" not in known.headers
+
+
+def test_signing_in_leads_where_one_wanted_to_go_but_never_away(service: Service, muster: Organization) -> None:
+    stranger = Browser(service)
+    answer = stranger.get("/dashboard/profile?a=1")
+    assert answer.headers["location"] == "/dashboard/sign-in?next=%2Fdashboard%2Fprofile%3Fa%3D1"
+    form = {"email": "erika@muster.example", "password": PASSWORD}
+    led = stranger.post("/dashboard/sign-in", {**form, "next": "/dashboard/profile"})
+    assert led.headers["location"] == "/dashboard/profile"
+    for elsewhere in (
+        "//evil.example",
+        "https://evil.example",
+        "/dashboard//evil.example",
+        "/dashboard\\evil",
+        "/docs",
+    ):
+        led = Browser(service).post("/dashboard/sign-in", {**form, "next": elsewhere})
+        assert led.headers["location"] == "/dashboard", elsewhere
+
+
+@pytest.mark.parametrize(
+    ("headers", "allowed"),
+    [
+        ({"sec-fetch-site": "same-origin"}, True),
+        ({"sec-fetch-site": "none"}, True),
+        ({"sec-fetch-site": "same-site"}, False),
+        ({"sec-fetch-site": "cross-site"}, False),
+        ({"sec-fetch-site": "cross-site", "origin": "OURS"}, False),
+        ({"origin": "OURS"}, True),
+        ({"origin": "http://evil.example"}, False),
+        ({"origin": "null"}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_form_is_taken_from_our_own_pages_only(
+    service: Service, browser: Browser, headers: dict[str, str], allowed: bool
+) -> None:
+    sent = {name: service.base_url if value == "OURS" else value for name, value in headers.items()}
+    for path in ("/dashboard/look", "/dashboard/sign-in"):
+        answer = browser.send("POST", path, data={"theme": "dark"}, headers=sent)
+        assert (answer.status_code != 403) is allowed, (path, answer.text)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_no_form_at_all_is_taken_from_elsewhere(service: Service, browser: Browser) -> None:
+    actions = [page for page in every_page() if page.method == "POST"]
+    assert actions
+    for page in actions:
+        path = page.path.replace("{", "").replace("}", "")
+        assert browser.send("POST", path, headers={"origin": "http://evil.example"}).status_code == 403, path
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_every_page_needs_a_session_unless_it_says_otherwise(service: Service, muster: Organization) -> None:
+    stranger = Browser(service)
+    for page in every_page():
+        path = page.path.replace("{", "").replace("}", "")
+        answer = stranger.get(path) if page.method == "GET" else stranger.post(path)
+        if page.caller == "user":
+            assert answer.headers["location"].startswith("/dashboard/sign-in"), path
+
+
+def test_a_session_in_a_browser_ends_when_it_is_not_used(service: Service, browser: Browser) -> None:
+    for _ in range(3):
+        service.clock.advance(seconds=29 * 60)
+        assert browser.get("/dashboard/profile").status_code == 200
+    service.clock.advance(seconds=29 * 60)
+    assert browser.get("/dashboard/profile", **{"x-poll": "1"}).status_code == 200
+    service.clock.advance(seconds=61)
+    ended = browser.get("/dashboard/profile")
+    assert ended.headers["location"].startswith("/dashboard/sign-in")
+
+
+def test_a_session_in_a_browser_ends_after_twelve_hours_however_busy(service: Service, browser: Browser) -> None:
+    for _ in range(12 * 3 - 1):
+        service.clock.advance(seconds=20 * 60)
+        assert browser.get("/dashboard/profile").status_code == 200
+    service.clock.advance(seconds=20 * 60)
+    assert browser.get("/dashboard/profile").status_code == 303
+
+
+def test_the_token_is_kept_as_a_hash_and_new_at_each_sign_in(service: Service, browser: Browser) -> None:
+    first = browser.token
+    stored = service.db.read_now(lambda tx: tx.all("SELECT token_hash FROM sessions"))
+    assert first not in str(stored)
+    browser.sign_in("erika@muster.example")
+    assert browser.token != first
+    browser.token = first
+    assert browser.get("/dashboard").status_code == 303
+
+
+def test_a_session_of_the_api_does_not_end_by_itself(service: Service, muster: Organization) -> None:
+    token = service.session("erika@muster.example")
+    service.clock.advance(seconds=11 * 3600)
+    service.forget_callers()
+    assert service.get("/v2/auth/users", token).status_code == 200
+    assert sessions.IDLE == 30 * MINUTE
+    assert 12 * HOUR == 12 * 3600 * SECOND
+
+
+def test_what_matters_is_confirmed_if_signing_in_was_long_ago(
+    service: Service, browser: Browser, muster: Organization
+) -> None:
+    connection = service.ledger_connection(muster)
+    path = f"/dashboard/ledger/connections/{connection}/reconnect"
+    service.clock.advance(seconds=10 * 60)
+    assert browser.post(path).status_code == 303
+    service.clock.advance(seconds=1)
+    before = browser.token
+    asked = browser.post(path, {"kept": HOSTILE})
+    assert asked.status_code == 200
+    assert 'name="_password"' in asked.text
+    assert "&lt;script&gt;" in asked.text
+    assert browser.post(path, {"_password": "wrong"}).status_code == 422
+    assert browser.token == before
+    assert browser.post(path, {"_password": PASSWORD}).status_code == 303
+    assert browser.token != before
+    assert browser.post(path).status_code == 303
+
+
+def test_a_role_that_rises_signs_in_again(service: Service, browser: Browser, muster: Organization) -> None:
+    user = service.user(muster, "max@muster.example", "member")
+    max_browser = Browser(service)
+    max_browser.sign_in("max@muster.example")
+    for role, status in (("admin", 303), ("member", 200)):
+        answer = service.request("PUT", f"/v2/auth/users/{user.id}", muster.key, json={"role": role})
+        assert answer.status_code == 200
+        assert max_browser.get("/dashboard").status_code == status
+        max_browser.sign_in("max@muster.example")
+
+
+def test_a_person_sees_and_ends_their_own_sessions_only(
+    service: Service, browser: Browser, muster: Organization
+) -> None:
+    service.user(muster, "max@muster.example", "member")
+    other, second = Browser(service), Browser(service)
+    other.sign_in("max@muster.example")
+    second.sign_in("erika@muster.example")
+    stored = service.db.read_now(lambda tx: tx.all("SELECT id FROM sessions ORDER BY created_at, id"))
+    shown = browser.get("/dashboard/profile").text
+    mine = [session for (session,) in stored if f"s-{session}" in shown]
+    assert len(mine) == 2
+    (foreign,) = (session for (session,) in stored if session not in mine)
+    assert browser.post(f"/dashboard/profile/sessions/{foreign}/end").status_code == 404
+    assert other.get("/dashboard").status_code == 200
+    assert browser.post("/dashboard/profile/sessions/end-others").status_code == 303
+    assert second.get("/dashboard").status_code == 303
+    assert browser.get("/dashboard").status_code == 200
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_every_page_has_the_headers_that_protect_it(service: Service, browser: Browser) -> None:
+    for path in ("/dashboard", "/dashboard/profile", "/dashboard/nowhere", "/dashboard/sign-in"):
+        headers = browser.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_under_https_the_cookie_is_bound_to_the_host(service: Service, muster: Organization) -> None:
+
+    answer = Response()
+    Cookies(replace(service.settings, base_url="https://konto.example"), service.vault).write(answer, "session", "x")
+    assert answer.headers["set-cookie"] == "__Host-kontobahn_session=x; HttpOnly; Path=/; SameSite=lax; Secure"
+
+
+def test_hostile_names_are_shown_as_text(service: Service) -> None:
+    hostile = service.organization(HOSTILE)
+    service.user(hostile, "eve@muster.example")
+    service.ledger_connection(hostile, HOSTILE)
+    visitor = Browser(service)
+    visitor.sign_in("eve@muster.example")
+    connection = service.ledger_connection(hostile, HOSTILE)
+    for path in ("/dashboard", "/dashboard/ledger/connections", f"/dashboard/ledger/connections/{connection}"):
+        shown = visitor.get(path).text
+        assert "alert(" in shown
+        assert "<script>alert" not in shown
+        assert "' onload=x" not in shown
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_form_has_a_bound(service: Service, browser: Browser) -> None:
+    assert browser.post("/dashboard/look", {"next": "x" * 70_000}).status_code == 413
+    many = "&".join(f"a{number}=1" for number in range(600))
+    answer = browser.send("POST",
+        "/dashboard/look", content=many,
+        headers={"origin": service.base_url, "content-type": "application/x-www-form-urlencoded"},
+    )  # fmt: skip
+    assert answer.status_code == 400
+    assert browser.send("POST", "/dashboard/look", json={}, headers={"origin": service.base_url}).status_code == 415
