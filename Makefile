@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test bench setup setup-tests format rooms lock clean
+.PHONY: help run test bench setup setup-tests format rooms words screenshots lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,12 @@ format: setup-tests ## Put the code into the project's format
 
 rooms: setup-tests ## Draw docs/rooms.svg anew, from the imports
 	@.venv/bin/python scripts/rooms.py
+
+words: setup-tests ## Bring the dashboard's message catalogues up to date with its pages
+	@.venv/bin/python scripts/words.py
+
+screenshots: setup-tests ## Take pictures of the dashboard's pages, into data/screenshots
+	@.venv/bin/python scripts/screenshots.py $(LANGUAGE)
 
 lock: setup ## Bring the lock files up to date with requirements*.in (UPGRADE=1: and to the newest versions)
 	@scripts/lock.sh $(if $(UPGRADE),--upgrade)

@@ -144,12 +144,6 @@ def test_only_the_known_files_are_served() -> None:
     assert fetch("/static/docs/..%2Fdocs.py").status_code == 404
 
 
-def test_the_start_page_leads_to_the_documentation() -> None:
-    answer = fetch("/")
-    assert answer.status_code == 307
-    assert answer.headers["location"] == "/docs"
-
-
 def test_the_machinery_of_pages_is_not_loaded_before_it_is_needed() -> None:
     script = "import sys, kontobahn.app as app; assert not {'jinja2', 'markdown_it', 'starlette'} & sys.modules.keys();"
     script += "import kontobahn.api.docs; assert not {'jinja2', 'markdown_it'} & sys.modules.keys()"

@@ -30,6 +30,12 @@ def browser(service: Service, muster: Organization) -> Browser:
     return found
 
 
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_the_start_leads_people_to_the_dashboard_and_programs_to_the_reference(service: Service) -> None:
+    assert service.get("/", headers={"accept": "text/html,*/*;q=0.8"}).headers["location"] == "/dashboard"
+    assert service.get("/", headers={"accept": "*/*"}).headers["location"] == "/docs"
+
+
 def test_a_person_signs_in_looks_and_signs_out(service: Service, browser: Browser) -> None:
     page = browser.get("/dashboard")
     assert page.status_code == 200
