@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test bench setup setup-tests format rooms words screenshots lock clean
+.PHONY: help run test mutate bench setup setup-tests format rooms words screenshots lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ test: setup-tests ## Run every check and every test, up to the first failure
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/pytest -n 2
+
+mutate: setup-tests ## Plant small faults and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
+	.venv/bin/python -m mutation $(MUTATE)
 
 bench: setup-tests ## Run the benchmarks, or only one (BENCH=name of a script in bench/)
 	@scripts/bench.sh $(BENCH)
