@@ -14,7 +14,6 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     moment,
     say,
@@ -56,7 +55,7 @@ def create(
     """
     start = parse_day(year_start)
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         made = here.db.write_now(
             setup.create_books,
             owner.id,
@@ -89,7 +88,7 @@ def parse_day(text: str) -> date:
 def show(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the connections of an organisation with their clients."""
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         rows = here.db.read_now(_rows, owner.id)
     columns = ("connection_id", "status", "client_id", "name", "skr", "default", "years", "services", "connected_since")
     say_table(columns, rows, as_json=as_json, empty=f"“{owner.name}” has no books yet.")

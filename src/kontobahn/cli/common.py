@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -15,7 +16,7 @@ from kontobahn import log
 from kontobahn.access import organizations
 from kontobahn.access.organizations import Organization
 from kontobahn.clock import SystemClock, from_datetime, to_datetime
-from kontobahn.db import Database, Tx, open_database
+from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.demo import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
@@ -35,14 +36,31 @@ _DURATION = re.compile(r"^(\d+)([smhd])$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-class Installation(NamedTuple):
-    settings: Settings
-    vault: Vault
-    db: Database
+class Installation:
+    """The open database of a data directory. Its key is opened by the commands that need it, and created by no other."""
 
-    @property
-    def demo_organization_id(self) -> str | None:
-        """The organisation that commands use in a demo installation if none is named."""
+    def __init__(self, settings: Settings, db: Database) -> None:
+        self.settings = settings
+        self.db = db
+
+    @cached_property
+    def vault(self) -> Vault:
+        return open_vault(self.settings)
+
+    def organization(self, wanted: str | None) -> Organization:
+        """Returns the organisation asked for, by id or exact name; otherwise the only one, or the demo's."""
+        known = self.db.read_now(organizations.all_organizations)
+        if wanted is None and len(known) == 1:
+            return known[0]
+        organization_id = self._demo_organization_id() if wanted is None else wanted
+        for organization in known:
+            if organization.id == organization_id or organization.name == wanted:
+                return organization
+        if wanted is not None:
+            raise NotFound(f"There is no organisation “{wanted}”. `kontobahn organizations list` shows them.")
+        raise NotFound(f"There are {len(known)} organisations: choose one with --organization ID.")
+
+    def _demo_organization_id(self) -> str | None:
         facts = read_facts(facts_path(self.settings))
         return facts["organization_id"] if facts else None
 
@@ -55,7 +73,7 @@ def read_settings(data: str | None, **overrides: Any) -> Settings:
 
 @contextmanager
 def installation(data: str | None) -> Iterator[Installation]:
-    """Opens the database, brings it up to date, and opens the key."""
+    """Opens the database and brings it up to date."""
     settings = read_settings(data)
     if not settings.on_postgres and not settings.sqlite_path.exists():
         raise SetupError(
@@ -64,7 +82,7 @@ def installation(data: str | None) -> Iterator[Installation]:
     db = open_database(settings, SystemClock())
     try:
         migrate(db, FOLLOW_UPS)
-        yield Installation(settings, open_vault(settings), db)
+        yield Installation(settings, db)
     finally:
         db.close()
 
@@ -78,22 +96,6 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def choose_organization(tx: Tx, organization_id: str | None, fallback: str | None = None) -> Organization:
-    """Returns the organisation asked for, by id or exact name; otherwise the demo's, or the only one."""
-    known = organizations.all_organizations(tx)
-    if organization_id is not None:
-        for organization in known:
-            if organization_id in (organization.id, organization.name):
-                return organization
-        raise NotFound(f"There is no organisation “{organization_id}”. `kontobahn organizations list` shows them.")
-    for organization in known:
-        if organization.id == fallback:
-            return organization
-    if len(known) != 1:
-        raise NotFound(f"There are {len(known)} organisations: choose one with --organization ID.")
-    return known[0]
 
 
 def say(facts: Any, text: str, *, as_json: bool) -> None:

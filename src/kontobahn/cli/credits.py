@@ -14,7 +14,6 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     moment,
     parse_expiry,
@@ -44,7 +43,7 @@ def grant(
     """
     expires_at = parse_expiry(expires, SystemClock().now())
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         available = here.db.write_now(_grant, owner.id, amount, expires_at, note)
     say(
         {"organization_id": owner.id, "granted": amount, "available": available},
@@ -71,7 +70,7 @@ def statement(
     Example: kontobahn credits statement --csv > credits.csv
     """
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         lines = here.db.read_now(credits.statement, owner.id)
     rows = [(line.line, moment(line.at), *line[2:]) for line in lines]
     columns = credits.Movement._fields

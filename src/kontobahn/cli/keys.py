@@ -13,7 +13,6 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     moment,
     parse_duration,
@@ -50,7 +49,7 @@ def create(
         raise typer.BadParameter(f"“{role}” is not a role: member, admin or owner.")
     expires_at = parse_expiry(expires, SystemClock().now())
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         new = here.db.write_now(
             keys.create, here.vault, owner.id, name, audit.COMMAND_LINE,
             role=role, expires_at=expires_at, clients=tuple(client or ()),
@@ -63,7 +62,7 @@ def show(organization: OrganizationOption = None, data: DataOption = None, as_js
     """List an organisation's keys; the secrets are not stored."""
     now = SystemClock().now()
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         found = here.db.read_now(keys.listing, owner.id)
     rows = [
         (

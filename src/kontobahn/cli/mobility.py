@@ -15,7 +15,6 @@ from kontobahn.cli.common import (
     Installation,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     moment,
     say,
@@ -112,7 +111,7 @@ def set_seller(
     """
     changes = {key: value for key, value in locals().items() if key in Seller.__struct_fields__ and value is not None}
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         answer = here.db.write_now(_change, owner.id, changes)
     _show(answer, as_json=as_json)
 
@@ -135,7 +134,7 @@ def _change(tx: Tx, organization_id: str, changes: dict[str, Any]) -> SellerAnsw
 def show_seller(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show the seller's data and what is still missing for an invoice."""
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         answer = here.db.read_now(seller.show, owner.id)
     _show(answer, as_json=as_json)
 
@@ -174,7 +173,7 @@ def create_customer(
         reason, _, place = str(error).partition(" - at `$.")
         raise BadRequest(f"--{place.rstrip('`').replace('_', '-')} {plain_words(reason)}.") from None
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         made = here.db.write_now(customers.create, owner.id, new)
     say(made, f"{made.id}\n\nThe customer “{made.name}” of “{owner.name}”.", as_json=as_json)
 
@@ -185,7 +184,7 @@ def list_customers(
 ) -> None:
     """List the customers of an organisation."""
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         found = here.db.read_now(_overview, owner.id)
     columns = ("customer_id", "number", "name", "city", "open_tickets", "created_at")
     say_table(columns, found, as_json=as_json, empty=f"“{owner.name}” has no customers yet.")

@@ -15,7 +15,6 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     progress_bar,
     say,
@@ -58,7 +57,7 @@ def import_statements(
     """
     ibans = dict(account_named(item) for item in iban or [])
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         outcomes = _import_files(here.db, owner.id, files, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced)
     results = [outcomes[file] for file in files]
     say(results, "\n".join(map(_sentence, results)), as_json=as_json)

@@ -12,7 +12,6 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
-    choose_organization,
     installation,
     moment,
     say,
@@ -48,7 +47,7 @@ def create(
         raise typer.BadParameter(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
     password_hash = users.hash_password(password)
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         user = here.db.write_now(
             users.create,
             owner.id,
@@ -67,7 +66,7 @@ def create(
 def show(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the users of an organisation."""
     with installation(data) as here:
-        owner = here.db.read_now(choose_organization, organization, here.demo_organization_id)
+        owner = here.organization(organization)
         found = here.db.read_now(users.listing, owner.id)
     rows = [(user.id, user.email, user.name, user.role, moment(user.created_at)) for user in found]
     say_table(("user_id", "email", "name", "role", "created_at"), rows, as_json=as_json, empty="There is no user yet.")
