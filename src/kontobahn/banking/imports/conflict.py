@@ -1,15 +1,13 @@
-"""What to say if a statement contradicts those imported before it, or leaves a gap: which balances, sums, bookings, numbers."""
+"""What to say if a statement contradicts those imported before it: which balances, which sums, which bookings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 
 from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.imports.overlap import Booking, Span, Stretch, chains, match
+from kontobahn.banking.imports.overlap import Booking, Span, Stretch, match
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.db import Tx
 from kontobahn.money import amount_text
@@ -52,41 +50,6 @@ def contradiction(
         + _listed("Only in this file", only_file, texts({item.number for item in only_file[:_SHOWN]}))
         + _listed("Only in those imported before", only_rows, wire)
     )
-
-
-class Gap(NamedTuple):
-    """Two stretches that do not follow on each other, with nothing known between them."""
-
-    before: Span
-    after: Span
-
-    def is_same(self, other: Gap) -> bool:
-        one, two = (self.before.known, self.after.known), (other.before.known, other.after.known)
-        return (one[0].closes_minor, one[1].opens_minor) == (two[0].closes_minor, two[1].opens_minor)
-
-    def sentence(self, *, about_later: bool, currency: str) -> str:
-        """Says what is missing, about a statement of the later stretch or of the earlier one."""
-        before, after = self.before.known, self.after.known
-        if not about_later:
-            return (
-                f"It closes with {amount_text(before.closes_minor)} {currency} ({before.closes_on}), but what was imported after"
-                f" it opens with {amount_text(after.opens_minor)} {currency} ({after.opens_on}): a statement between the two is"
-                " missing."
-            )
-        if before.closes_minor == after.opens_minor:
-            first, last = (before.last_number or 0) + 1, (after.first_number or 0) - 1
-            missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
-            return f"Its number is {after.first_number}, the one before it {before.last_number}: {missing} missing."
-        return (
-            f"It opens with {amount_text(after.opens_minor)} {currency} ({after.opens_on}), but statement {before.last_id} before"
-            f" it closed with {amount_text(before.closes_minor)} {currency} ({before.closes_on}): a statement between the two is"
-            " missing."
-        )
-
-
-def gaps(spans: Sequence[Span]) -> list[Gap]:
-    found = chains(spans)
-    return [Gap(earlier[-1], later[0]) for earlier, later in pairwise(found)]
 
 
 def _most_involved(stated: Stretch, spans: Sequence[Span], shared: dict[int, Booking]) -> Span:

@@ -14,7 +14,7 @@ from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import spans
-from kontobahn.banking.imports.conflict import Gap, gaps
+from kontobahn.banking.imports.overlap import Gap, gaps
 from kontobahn.banking.imports.statement import StatementImport
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.apply import apply

@@ -1,4 +1,4 @@
-"""Which bookings of a statement are known from statements imported before. Pure.
+"""Which bookings of a statement are known from statements imported before, and what is missing between them. Pure.
 
 What is known of an account is a number of spans: stretches from one balance to another whose bookings make exactly the difference.
 Where a statement meets a span, what both cover must be the same bookings, and the balances tell how much that is.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal, NamedTuple, TypeAlias
+
+from kontobahn.money import amount_text
 
 # How a statement stands to a span whose days it meets. apart: they share no booking, but may border on each other.
 Relation: TypeAlias = Literal["inside", "contains", "extends_end", "extends_start", "apart"]
@@ -330,3 +332,37 @@ def _continues(earlier: Stretch, later: Stretch) -> bool:
     """Numbers restart each year, and are always 0 or the same at banks that do not count."""
     left_out = earlier.last_number and later.first_number and later.first_number > earlier.last_number + 1
     return earlier.closes_minor == later.opens_minor and not left_out
+
+
+class Gap(NamedTuple):
+    """Two stretches that do not follow on each other, with nothing known between them."""
+
+    before: Span
+    after: Span
+
+    def is_same(self, other: Gap) -> bool:
+        one, two = (self.before.known, self.after.known), (other.before.known, other.after.known)
+        return (one[0].closes_minor, one[1].opens_minor) == (two[0].closes_minor, two[1].opens_minor)
+
+    def sentence(self, *, about_later: bool, currency: str) -> str:
+        """Says what is missing, about a statement of the later stretch or of the earlier one."""
+        before, after = self.before.known, self.after.known
+        if not about_later:
+            return (
+                f"It closes with {amount_text(before.closes_minor)} {currency} ({before.closes_on}), but what was imported after"
+                f" it opens with {amount_text(after.opens_minor)} {currency} ({after.opens_on}): a statement between the two is"
+                " missing."
+            )
+        if before.closes_minor == after.opens_minor:
+            first, last = (before.last_number or 0) + 1, (after.first_number or 0) - 1
+            missing = f"number {first} is" if first == last else f"numbers {first} to {last} are"
+            return f"Its number is {after.first_number}, the one before it {before.last_number}: {missing} missing."
+        return (
+            f"It opens with {amount_text(after.opens_minor)} {currency} ({after.opens_on}), but statement {before.last_id} before"
+            f" it closed with {amount_text(before.closes_minor)} {currency} ({before.closes_on}): a statement between the two is"
+            " missing."
+        )
+
+
+def gaps(spans: Iterable[Span]) -> list[Gap]:
+    return [Gap(earlier[-1], later[0]) for earlier, later in pairwise(chains(spans))]
