@@ -12,8 +12,7 @@ from typing import IO, BinaryIO, cast
 from kontobahn.formats.camt.reader import KINDS, VERSIONS, read_camt
 from kontobahn.formats.mt940.reader import read_mt940
 from kontobahn.formats.pain.pain002 import read_pain002
-from kontobahn.formats.statements.continuity import Tally
-from kontobahn.formats.statements.model import Item, Opening, StatementError
+from kontobahn.formats.statements.model import Item, Opening, StatementError, Tally
 from kontobahn.formats.statements.source import MAX_FILE_BYTES, Source, root_of
 
 MAX_MEMBERS = 1_000

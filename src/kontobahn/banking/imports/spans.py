@@ -11,8 +11,7 @@ import msgspec
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, chains, merged
 from kontobahn.banking.transactions.ingest import MAX_SHIFT
 from kontobahn.db import Table, Tx
-from kontobahn.formats.statements import Balance, Closing, Opening, StatementState
-from kontobahn.formats.statements.continuity import state_after
+from kontobahn.formats.statements import Balance, Closing, Opening
 
 # Of statements without any balance: no span can tell whether anything is missing around them.
 NO_SPAN = 0
@@ -37,6 +36,17 @@ _BOOKINGS = (
     " FROM banking_transactions WHERE account_id = ? AND statement IS NOT NULL"
 )
 SPANS = Table("banking_statement_spans", _SpanRow, key=("account_id", "number"))
+
+
+class _State(NamedTuple):
+    """What is remembered of a statement."""
+
+    statement_id: str
+    number: int | None
+    page: int | None
+    last_page: bool
+    opening: Balance | None
+    closing: Balance | None
 
 
 class Ends(NamedTuple):
@@ -124,7 +134,7 @@ def _end_of_page_before(tx: Tx, account_id: int, opening: Opening) -> int | None
     for (text,) in tx.all(
         "SELECT state FROM banking_statements WHERE account_id = ? ORDER BY position DESC", account_id
     ):
-        state = msgspec.json.decode(text, type=StatementState)
+        state = msgspec.json.decode(text, type=_State)
         same = (state.number or state.statement_id) == (opening.number or opening.statement_id)
         if same and state.page == (opening.page or 1) - 1 and not state.last_page and state.closing:
             return state.closing.amount_minor
@@ -144,7 +154,7 @@ def record(
 ) -> None:
     """Records that the statement was imported."""
     day = closes_on(closing)
-    state = state_after(closing)
+    state = _state_after(closing)
     if ends is not None:
         state = state._replace(
             opening=_with_amount(state.opening or state.closing, ends.opens_minor),
@@ -157,6 +167,13 @@ def record(
         account_id, identity, sha256, msgspec.json.encode(state).decode(), day.isoformat() if day else "",
         closing.entries, source[:200], tx.now, span, account_id,
     )  # fmt: skip
+
+
+def _state_after(closing: Closing) -> _State:
+    opening = closing.opening
+    return _State(
+        opening.statement_id, opening.number, opening.page, closing.last_page, opening.balance, closing.balance
+    )
 
 
 def _with_amount(balance: Balance | None, amount_minor: int) -> Balance | None:
@@ -194,7 +211,7 @@ def _adopt(tx: Tx, account_id: int) -> None:
         account_id,
     )
     for position, text, first, last in rows:
-        state = msgspec.json.decode(text, type=StatementState)
+        state = msgspec.json.decode(text, type=_State)
         number = NO_SPAN
         if state.opening and state.closing:
             day = state.closing.day.isoformat()

@@ -19,7 +19,7 @@ from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest, fingerprint
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Opening, StatementError, StatementWarning
-from kontobahn.formats.statements.continuity import UNBALANCED
+from kontobahn.formats.statements.model import UNBALANCED
 from kontobahn.money import from_minor
 
 CHUNK = 2000

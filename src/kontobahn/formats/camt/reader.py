@@ -13,8 +13,8 @@ from lxml import etree
 
 from kontobahn.formats.camt.entry import EntryReader
 from kontobahn.formats.statements import values
-from kontobahn.formats.statements.continuity import INTERIM, Tally
 from kontobahn.formats.statements.model import (
+    INTERIM,
     Balance,
     Closing,
     Entry,
@@ -24,6 +24,7 @@ from kontobahn.formats.statements.model import (
     StatementAccount,
     StatementError,
     StatementWarning,
+    Tally,
 )
 from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
 

@@ -11,8 +11,10 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from kontobahn.formats.mt940.entry import Line, make_entry, read_line, short_day
 from kontobahn.formats.mt940.fields import END, INTRADAY, Field, read_fields
 from kontobahn.formats.statements import values
-from kontobahn.formats.statements.continuity import INTERIM, NEVERTHELESS, UNBALANCED, Tally
 from kontobahn.formats.statements.model import (
+    INTERIM,
+    NEVERTHELESS,
+    UNBALANCED,
     Balance,
     Closing,
     Item,
@@ -20,6 +22,7 @@ from kontobahn.formats.statements.model import (
     StatementAccount,
     StatementError,
     StatementWarning,
+    Tally,
 )
 from kontobahn.formats.statements.source import Source
 from kontobahn.money import amount_text

@@ -3,7 +3,6 @@
 `bank_files.read` reads them.
 """
 
-from kontobahn.formats.statements.continuity import StatementState, state_after
 from kontobahn.formats.statements.model import (
     Amount,
     Balance,
@@ -32,8 +31,6 @@ __all__ = [
     "ReportedStatus",
     "StatementAccount",
     "StatementError",
-    "StatementState",
     "StatementWarning",
     "StatusReport",
-    "state_after",
 ]

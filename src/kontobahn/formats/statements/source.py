@@ -126,14 +126,14 @@ def root_of(source: Source) -> Root:
     """Returns what an XML file is. Raises StatementError for a document type declaration or an encoding that could hide one."""
     _refuse_declarations(source)
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
-    fault = StatementError("The file is cut off before its first element ends.")
+    fault: StatementError | None = None
     try:
         probe.feed(source.head)
     except etree.XMLSyntaxError as error:
         fault = _malformed(error, next(iter(probe.feed_error_log), None), at_end=False)
     started = [element for _, element in islice(probe.read_events(), 2)]
     if not started:
-        raise fault.at(source.name)
+        raise (fault or StatementError("The file is cut off before its first element ends.")).at(source.name)
     root = started[0]
     namespace = etree.QName(root).namespace or ""
     found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}", namespace)
