@@ -16,7 +16,7 @@ from kontobahn.formats.line_breaks import join_lines
 
 
 class Purpose(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The contract's eleven keys first, in its order; then what goes elsewhere in a transaction.
+    """What a text says, by tag.
 
     `additional` is the remainder: text before the first tag if there is an SVWZ, and repeated tags.
     """
@@ -43,12 +43,7 @@ class Purpose(msgspec.Struct, frozen=True, array_like=True, gc=False):
     rref: str | None = None
     additional: str | None = None
 
-    def parsed(self) -> dict[str, str | None]:
-        """Returns the transaction's `description_parsed`."""
-        return {name: getattr(self, name) for name in _CONTRACT}
 
-
-_CONTRACT = Purpose.__struct_fields__[:11]
 # Shorter than the 22 characters of a German IBAN; without them, text that follows would be read as part of the IBAN.
 _SHORT_IBANS = {"NO": 15, "BE": 16, "DK": 18, "FI": 18, "NL": 18, "SI": 19, "AT": 20, "EE": 20, "LT": 20, "LU": 20,
                 "CH": 21, "HR": 21, "LI": 21, "LV": 21}  # fmt: skip

@@ -71,13 +71,6 @@ def test_a_text_is_taken_apart(text: str) -> None:
     assert parse(text) == Purpose(**CASES[text])
 
 
-def test_the_contract_has_eleven_keys_in_its_order() -> None:
-    found = parse("SVWZ+Miete EREF+1").parsed()
-    assert list(found) == ["cred", "mref", "kref", "debt", "svwz", "abwa", "abwe", "bic", "oamt", "coam", "purp"]
-    assert found["svwz"] == "Miete"
-    assert set(found.values()) == {"Miete", None}
-
-
 def test_a_line_cut_at_a_forms_width_goes_on_without_a_blank() -> None:
     assert join_lines(["x" * 27, "y", "z"]) == "x" * 27 + "y z"
     assert join_lines(["x ", "y"]) == "x y"

@@ -242,7 +242,7 @@ class StatementImport:
             provider_ref=reference if reference and self._references[reference] == 1 else None,
             mode="fee" if _is_fee(entry) else "transfer" if entry.counterparty.iban in self._own_ibans else "normal",
             end_to_end_id=entry.end_to_end_id,
-            parsed=entry.purpose.parsed(),
+            parsed=msgspec.structs.asdict(entry.purpose),
             extra=extra,
             statement=statement,
             balance_minor=balance,

@@ -325,7 +325,7 @@ class TransactionIngest:
 def _parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
     """Parses the description. Fields that the bank sent separately take precedence."""
     text = purpose.parse(facts.description)
-    parsed = text.parsed()
+    parsed = {name: getattr(text, name) for name in DescriptionParsed.__struct_fields__}
     parsed |= {name: value for name, value in facts.parsed.items() if value is not None and name in parsed}
     end_to_end_id = facts.end_to_end_id or text.end_to_end_id
     extra = TransactionExtra(**{**facts.extra, "end_to_end_id": end_to_end_id})

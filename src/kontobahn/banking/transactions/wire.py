@@ -10,6 +10,7 @@ from kontobahn.banking.provider import Mode, TransactionStatus
 
 
 class DescriptionParsed(Answer, gc=False):
+    # Named as in a Purpose.
     cred: str | None = None
     mref: str | None = None
     kref: str | None = None

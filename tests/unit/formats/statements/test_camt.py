@@ -44,11 +44,8 @@ def test_an_entry_keeps_every_field(version: str) -> None:
     assert (found.status, found.amount_minor, found.currency) == ("posted", -1_234, "EUR")
     assert (found.booking_date, found.value_date) == (DAY, date(2026, 3, 4))
     assert (found.description, found.booking_text) == ("Rechnung 4711", "FOLGELASTSCHRIFT")
-    assert found.purpose.parsed() == {
-        "cred": "DE98ZZZ09999999999", "mref": "M-1", "kref": None, "debt": None, "svwz": "Rechnung 4711", "abwa": None,
-        "abwe": None, "bic": None, "oamt": None, "coam": None, "purp": None,
-    }  # fmt: skip
-    assert found.end_to_end_id == "E2E-1"
+    assert (found.purpose.cred, found.purpose.mref) == ("DE98ZZZ09999999999", "M-1")
+    assert (found.purpose.svwz, found.purpose.kref, found.end_to_end_id) == ("Rechnung 4711", None, "E2E-1")
     assert found.counterparty == found.payee == Party("Muster GmbH", OTHER_IBAN, None, "BYLADEM1001")
     assert found.payer is NOBODY
     assert (found.bank_reference, found.transaction_code) == ("2026030200017", "PMNT-RCDT-ESCT")
