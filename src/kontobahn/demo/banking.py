@@ -134,9 +134,9 @@ class _Payer:
         tx = self._tx
         if status == "initiated":
             return
-        made = sandbox_payments.sign_in(tx, made, needs_tan=True)
+        made = sandbox_payments.sign_in(tx, made, PEOPLE[CONNECT_USER])
         if status in ("settled", "authorized"):
-            made = sandbox_payments.confirm(tx, sandbox_payments.accept_tan(tx, made))
+            made = sandbox_payments.confirm(tx, sandbox_payments.approve(tx, made))
             sandbox_payments.advance_one(tx, made, store.bank_now(tx) + MINUTE)
         else:
             sandbox_payments.force_status(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kontobahn.banking.provider import (
     ConnectRequest,
@@ -96,20 +96,31 @@ class SandboxProvider:
         return PaymentStart(row.ref, url, row.expires_at, payments.report_of(row))
 
 
+# What the bank does by its clock, in this order: where it is noted when something is due, and what happens then.
+_BY_CLOCK: tuple[tuple[str, str, Callable[[Tx, int], None]], ...] = (
+    ("sandbox_connections", "answer_at", bank.answer_slow_requests),
+    ("sandbox_flows", "approval_at", flows.receive_app_answers),
+    ("sandbox_payments", "approval_at", payments.receive_app_answers),
+    ("sandbox_payments", "next_at", payments.advance),
+)
+
+
 def advance(tx: Tx) -> None:
     """Does whatever is due by the bank's clock."""
     store.begin_change(tx)
     now = store.bank_now(tx)
-    bank.answer_slow_requests(tx, now)
-    payments.advance(tx, now)
+    for table, column, act in _BY_CLOCK:
+        if _is_due(tx, table, column, now):
+            act(tx, now)
 
 
 def is_due(tx: Tx) -> bool:
     now = store.bank_now(tx)
-    return bool(
-        tx.one("SELECT 1 FROM sandbox_payments WHERE next_at <= ? LIMIT 1", now)
-        or tx.one("SELECT 1 FROM sandbox_connections WHERE answer_at <= ? LIMIT 1", now)
-    )
+    return any(_is_due(tx, table, column, now) for table, column, _ in _BY_CLOCK)
+
+
+def _is_due(tx: Tx, table: str, column: str, now: int) -> bool:
+    return tx.one(f"SELECT 1 FROM {table} WHERE {column} <= ? LIMIT 1", now) is not None
 
 
 def move_clock(tx: Tx, ahead: int) -> None:

@@ -1,4 +1,4 @@
-"""The steps of a connect flow at the sandbox bank: bank, login, TAN, consent. Functions on a transaction.
+"""The steps of a connect flow at the sandbox bank: bank, login, TAN or app, consent. Functions on a transaction.
 
 A flow is identified by its unguessable token alone, and expires. Passwords and TANs are checked but never stored. A step returns
 what the person has to correct, or None.
@@ -14,6 +14,7 @@ from kontobahn.db import Table, Tx
 from kontobahn.sandbox_bank import bank, store
 from kontobahn.sandbox_bank.banks import BANKS, offered
 from kontobahn.sandbox_bank.people import (
+    APP_ERRORS,
     MAX_WRONG_ENTRIES,
     MESSAGES,
     PEOPLE,
@@ -43,6 +44,13 @@ class SandboxFlow(NamedTuple):
     error_message: str | None
     created_at: int
     expires_at: int
+    # In the bank's time: when the banking app answers, if the login is approved there.
+    approval_at: int | None
+
+    @property
+    def page(self) -> str:
+        """What the person sees: the step, or that the bank waits for the app."""
+        return "wait" if self.step == "tan" and self.approval_at is not None else self.step
 
 
 FLOWS = Table("sandbox_flows", SandboxFlow, key=("token",))
@@ -65,6 +73,7 @@ def begin(tx: Tx, token: str, request: ConnectRequest) -> int:
         is_bank_fixed=int(code is not None), scopes=" ".join(request.scopes), return_to=request.return_to,
         renews=request.provider_ref, step="login" if code else "bank", user_name=user_name, wrong_entries=0, error_class=None,
         error_message=None, created_at=tx.now, expires_at=tx.now + LIFETIME,
+        approval_at=None,
     )  # fmt: skip
     FLOWS.insert(tx, row)
     return row.expires_at
@@ -98,7 +107,10 @@ def login(tx: Tx, flow: SandboxFlow, user_name: str, password: str) -> str | Non
     assert person is not None
     if flow.renews is not None and user_name != flow.user_name:
         return "Diese Verbindung gehört einem anderen Benutzer. Bitte melden Sie sich mit demselben an."
-    FLOWS.update(tx, flow, user_name=user_name, step="tan" if person.tan else "consent", wrong_entries=0)
+    FLOWS.update(
+        tx, flow, user_name=user_name, step="consent" if person.approval == "none" else "tan", wrong_entries=0,
+        approval_at=store.app_answers_at(tx, person),
+    )  # fmt: skip
     return None
 
 
@@ -115,6 +127,20 @@ def enter_tan(tx: Tx, flow: SandboxFlow, tan: str) -> str | None:
         return None
     FLOWS.update(tx, flow, wrong_entries=wrong)
     return "Diese TAN ist nicht richtig."
+
+
+def receive_app_answers(tx: Tx, now: int) -> None:
+    """Continues or ends the flows whose banking app has answered by now."""
+    for flow in FLOWS.all(tx, "approval_at <= ? ORDER BY approval_at, token", now):
+        answered = FLOWS.update(tx, flow, approval_at=None)
+        # Whoever gave up, or came too late, is not brought back by an answer.
+        if flow.page != "wait" or flow.expires_at <= tx.now:
+            continue
+        error_class = APP_ERRORS.get(person_of(flow).approval)
+        if error_class is not None:
+            _fail(tx, answered, error_class)
+        else:
+            FLOWS.update(tx, answered, step="consent")
 
 
 def consent(tx: Tx, flow: SandboxFlow, chosen: set[str]) -> str | None:

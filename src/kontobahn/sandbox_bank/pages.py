@@ -35,11 +35,15 @@ from kontobahn.sandbox_bank.payments import SandboxPayment
 from kontobahn.sandbox_bank.people import MAX_WRONG_ENTRIES, PEOPLE, WRONG_PASSWORD, WRONG_TAN, accounts_of
 
 _PAGES = HostedPages(Path(__file__).parent / "templates")
+REFRESH_SECONDS = 3
+_STILL_WAITING = "Die Bank hat aus der App noch keine Antwort."
 _TAN_HINT = f"Sechs Ziffern. Jede TAN ist richtig, nur {WRONG_TAN} nicht."
 # What a person is told about an error.
 ERROR_TEXTS = {
     "InvalidCredentials": "Die Bank nimmt Benutzername oder Passwort nicht an.",
     "InvalidInteractiveCredentials": "Die TAN war dreimal falsch.",
+    "ApprovalDeclined": "Sie haben in der App abgelehnt.",
+    "ApprovalExpired": "In der App wurde nicht rechtzeitig bestätigt.",
     "ProviderError": "Die Bank hat eine technische Störung. Bitte versuchen Sie es später noch einmal.",
     "Cancelled": "Sie haben den Vorgang abgebrochen.",
     "PaymentFailed": "Die Bank hat die Zahlung nicht ausgeführt.",
@@ -69,13 +73,19 @@ class SandboxPages:
         ]
 
     async def connect_page(self, request: Request) -> Response:
-        flow = await self._db.read(flows.find, request.path_params["token"])
+        token = request.path_params["token"]
+        flow = await self._db.read(flows.find, token)
+        if flow is not None and flow.page == "wait":
+            await self._sender.run_briefly()
+            flow = await self._db.read(flows.find, token)
         return _PAGES.gone() if flow is None else await self._show_flow(flow)
 
     async def connect_step(self, request: Request) -> Response:
         form = await read_form(request)
         if form is None:
             return too_large()
+        if form.text("action") == "wait":
+            await self._sender.run_briefly()
         done = await self._db.write(_perform_flow_step, request.path_params["token"], form)
         if done is None:
             return _PAGES.gone()
@@ -106,23 +116,29 @@ class SandboxPages:
     ) -> Response:
         bank = BANKS.get(flow.bank_code)
         values: dict[str, Any] = {
-            "flow": flow, "bank": bank, "banks": offered(flow.api), "problem": problem, "people": PEOPLE.values(),
+            "flow": flow, "page": flow.page, "bank": bank, "banks": offered(flow.api), "problem": problem, "people": PEOPLE.values(),
             "user_name": form.text("user_name") if form else flow.user_name, "tan_hint": _TAN_HINT,
             "error": ERROR_TEXTS.get(flow.error_class or "", flow.error_message),
             "return_url": await self._flow_return(flow) if flow.return_to and flow.step in ("done", "failed") else None,
         }  # fmt: skip
         if flow.step == "consent" and bank is not None:
             values["accounts"] = list(enumerate(accounts_of(flows.person_of(flow), bank)))
-        return _PAGES.show("connect.html", values, flow.return_to, status)
+        return _PAGES.show("connect.html", values, flow.return_to, status, _refresh(flow.page))
 
     async def pay_page(self, request: Request) -> Response:
-        row = await self._db.read(_find_payment, request.path_params["token"])
+        token = request.path_params["token"]
+        row = await self._db.read(_find_payment, token)
+        if row is not None and row.page == "wait":
+            await self._sender.run_briefly()
+            row = await self._db.read(_find_payment, token)
         return _PAGES.gone() if row is None else await self._show_payment(row)
 
     async def pay_step(self, request: Request) -> Response:
         form = await read_form(request)
         if form is None:
             return too_large()
+        if form.text("action") == "wait":
+            await self._sender.run_briefly()
         done = await self._db.write(_perform_payment_step, request.path_params["token"], form)
         if done is None:
             return _PAGES.gone()
@@ -144,7 +160,7 @@ class SandboxPages:
     ) -> Response:
         connection = await self._db.read(store.find_connection, row.connection_ref)
         values = {
-            "payment": row, "bank": connection.bank if connection else None, "problem": problem,
+            "payment": row, "page": row.page, "bank": connection.bank if connection else None, "problem": problem,
             "amount": german_amount(row.amount_minor), "creditor_iban": in_groups(row.creditor_iban),
             "debtor_iban": in_groups(row.debtor_iban),
             "execute_on": f"{date.fromisoformat(row.execute_on):%d.%m.%Y}" if row.execute_on else None,
@@ -153,7 +169,11 @@ class SandboxPages:
             "error": ERROR_TEXTS.get(row.error_class or "", row.error_message),
             "return_url": await self._payment_return(row) if row.return_to and row.step == "done" else None,
         }  # fmt: skip
-        return _PAGES.show("pay.html", values, row.return_to, status)
+        return _PAGES.show("pay.html", values, row.return_to, status, _refresh(row.page))
+
+
+def _refresh(page: str) -> int | None:
+    return REFRESH_SECONDS if page == "wait" else None
 
 
 # --- Steps
@@ -171,16 +191,26 @@ def _perform_flow_step(tx: Tx, token: str, form: Form) -> tuple[SandboxFlow, str
         flows.try_again(tx, flow)
     elif action == "banks" and flow.step == "login":
         flows.back_to_banks(tx, flow)
-    # A form of another step comes from the back button or a second click, and is ignored.
-    elif action == flow.step and action == "bank":
-        problem = flows.choose_bank(tx, flow, form.text("bank"))
-    elif action == flow.step and action == "login":
-        problem = flows.login(tx, flow, form.text("user_name"), form.text("password"))
-    elif action == flow.step and action == "tan":
-        problem = flows.enter_tan(tx, flow, form.text("tan"))
-    elif action == flow.step and action == "consent":
-        problem = flows.consent(tx, flow, set(form.get("account", ())))
+    # A form of another page comes from the back button or a second click, and is ignored.
+    elif action == flow.page:
+        problem = _flow_entry(tx, flow, form)
     return flows.find(tx, token) or flow, problem
+
+
+def _flow_entry(tx: Tx, flow: SandboxFlow, form: Form) -> str | None:
+    """Handles what was entered on the page of the flow, and returns what is wrong with it."""
+    match flow.page:
+        case "bank":
+            return flows.choose_bank(tx, flow, form.text("bank"))
+        case "login":
+            return flows.login(tx, flow, form.text("user_name"), form.text("password"))
+        case "tan":
+            return flows.enter_tan(tx, flow, form.text("tan"))
+        case "wait":
+            return _STILL_WAITING
+        case "consent":
+            return flows.consent(tx, flow, set(form.get("account", ())))
+    return None
 
 
 def _find_payment(tx: Tx, token: str) -> SandboxPayment | None:
@@ -197,13 +227,15 @@ def _perform_payment_step(tx: Tx, token: str, form: Form) -> tuple[SandboxPaymen
     action = form.text("action")
     if action == "cancel" and row.step != "done":
         return payments.fail(tx, row, "Cancelled", "The payer cancelled.", "CANC"), None
-    if action != row.step:
+    if action != row.page:
         return row, None
     match action:
         case "login":
             return _payer_login(tx, row, form)
         case "tan":
             return _payer_tan(tx, row, form.text("tan").strip())
+        case "wait":
+            return row, _STILL_WAITING
         case "confirm":
             return payments.confirm(tx, row), None
     return row, None
@@ -217,7 +249,7 @@ def _payer_login(tx: Tx, row: SandboxPayment, form: Form) -> tuple[SandboxPaymen
     if connection is None or user_name != connection.user_name or password == WRONG_PASSWORD:
         row = payments.count_wrong_entry(tx, row, "InvalidCredentials", MAX_WRONG_ENTRIES)
         return row, None if row.step == "done" else ERROR_TEXTS["InvalidCredentials"]
-    return payments.sign_in(tx, row, needs_tan=connection.person.tan), None
+    return payments.sign_in(tx, row, connection.person), None
 
 
 def _payer_tan(tx: Tx, row: SandboxPayment, tan: str) -> tuple[SandboxPayment, str | None]:
@@ -226,7 +258,7 @@ def _payer_tan(tx: Tx, row: SandboxPayment, tan: str) -> tuple[SandboxPayment, s
     if tan == WRONG_TAN:
         row = payments.count_wrong_entry(tx, row, "InvalidInteractiveCredentials", MAX_WRONG_ENTRIES)
         return row, None if row.step == "done" else "Diese TAN ist nicht richtig."
-    return payments.accept_tan(tx, row), None
+    return payments.approve(tx, row), None
 
 
 def _logo(request: Request) -> Response:

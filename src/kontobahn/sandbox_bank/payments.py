@@ -15,7 +15,7 @@ from kontobahn.clock import HOUR, SECOND, berlin_date, berlin_datetime, start_of
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 from kontobahn.sandbox_bank import bank, deliveries, store
-from kontobahn.sandbox_bank.people import MESSAGES
+from kontobahn.sandbox_bank.people import APP_ERRORS, MESSAGES, Person
 from kontobahn.sandbox_bank.plans import PLANS, Plan, Step, choose
 from kontobahn.sandbox_bank.texts import Booking, purpose
 
@@ -49,6 +49,13 @@ class SandboxPayment(NamedTuple):
     wrong_entries: int
     created_at: int
     expires_at: int
+    # In the bank's time: when the banking app answers, if the payment is approved there.
+    approval_at: int | None
+
+    @property
+    def page(self) -> str:
+        """What the payer sees: the step, or that the bank waits for the app."""
+        return "wait" if self.step == "tan" and self.approval_at is not None else self.step
 
 
 PAYMENTS = Table("sandbox_payments", SandboxPayment, key=("ref",))
@@ -99,7 +106,7 @@ def create(tx: Tx, order: PaymentOrder) -> SandboxPayment:
         creditor_iban=order.creditor_iban, debtor_iban=order.debtor_iban, description=order.description,
         execute_on=order.details.get("date"), return_to=order.return_to, plan=plan.name, position=0, next_at=None,
         status="initiated", raw_status="RCVD", error_class=None, error_message=None, step="login", wrong_entries=0,
-        created_at=tx.now, expires_at=tx.now + PAGE_LIFETIME,
+        created_at=tx.now, expires_at=tx.now + PAGE_LIFETIME, approval_at=None,
     )  # fmt: skip
     PAYMENTS.insert(tx, row)
     return row
@@ -108,20 +115,37 @@ def create(tx: Tx, order: PaymentOrder) -> SandboxPayment:
 # --- The payer
 
 
-def sign_in(tx: Tx, row: SandboxPayment, *, needs_tan: bool) -> SandboxPayment:
+def sign_in(tx: Tx, row: SandboxPayment, person: Person) -> SandboxPayment:
     store.begin_change(tx)
+    needs_approval = person.approval != "none" or PLANS[row.plan].needs_extra_confirmation
     row = PAYMENTS.update(
-        tx, row, step="tan" if needs_tan or PLANS[row.plan].needs_extra_confirmation else "confirm", wrong_entries=0
-    )
+        tx, row, step="tan" if needs_approval else "confirm", wrong_entries=0,
+        approval_at=store.app_answers_at(tx, person),
+    )  # fmt: skip
     if PLANS[row.plan].needs_extra_confirmation:
         return _set_status(tx, row, "initiated_info_required", "PATC")
     return _set_status(tx, row, "authorizing", "PDNG")
 
 
-def accept_tan(tx: Tx, row: SandboxPayment) -> SandboxPayment:
+def approve(tx: Tx, row: SandboxPayment) -> SandboxPayment:
+    """The TAN was right, or the payer has confirmed in the banking app."""
     store.begin_change(tx)
     row = PAYMENTS.update(tx, row, step="confirm", wrong_entries=0)
     return _set_status(tx, row, "authorizing", "ACTC") if row.status == "initiated_info_required" else row
+
+
+def receive_app_answers(tx: Tx, now: int) -> None:
+    """Continues or ends the payments whose payer's banking app has answered by now."""
+    for row in PAYMENTS.all(tx, "approval_at <= ? ORDER BY approval_at, ref", now):
+        answered = PAYMENTS.update(tx, row, approval_at=None)
+        if row.page != "wait" or row.expires_at <= tx.now:
+            continue
+        connection = store.find_connection(tx, row.connection_ref)
+        error_class = APP_ERRORS.get(connection.person.approval) if connection else None
+        if error_class is not None:
+            fail(tx, answered, error_class, MESSAGES[error_class], "RJCT")
+        else:
+            approve(tx, answered)
 
 
 def count_wrong_entry(tx: Tx, row: SandboxPayment, error_class: str, max_entries: int) -> SandboxPayment:

@@ -8,6 +8,8 @@ from kontobahn.banking.provider import Nature
 from kontobahn.sandbox_bank.banks import Bank
 
 RefreshEffect = Literal["nothing special", "post_pending", "backdated", "duplicate", "destroy"]
+# How a login or a payment is approved; if in the banking app, what the person does there.
+Approval = Literal["tan", "none", "confirmed in the app", "declined in the app", "ignored in the app"]
 
 
 class Person(NamedTuple):
@@ -21,7 +23,7 @@ class Person(NamedTuple):
     refresh_error: str | None = None
     first_refresh_error: str | None = None
     on_refresh: RefreshEffect = "nothing special"
-    tan: bool = True
+    approval: Approval = "tan"
     is_slow: bool = False
     # Seconds that the consent lasts; otherwise as long as the bank gives it.
     consent_seconds: int | None = None
@@ -36,7 +38,13 @@ PEOPLE = {
         Person("sandbox", "the same as demo",
                "dasselbe wie demo"),
         Person("notan", "the same, without a TAN",
-               "wie demo, aber ohne TAN", tan=False),
+               "wie demo, aber ohne TAN", approval="none"),
+        Person("app", "the same, but confirms in the banking app instead, after ten seconds",
+               "wie demo, aber mit Bestätigung in der App: sie kommt nach zehn Sekunden", approval="confirmed in the app"),
+        Person("declines", "declines in the banking app, after ten seconds: ApprovalDeclined",
+               "lehnt in der App nach zehn Sekunden ab", approval="declined in the app"),
+        Person("ignores", "never answers in the banking app: ApprovalExpired after five minutes",
+               "antwortet in der App nicht, die Anfrage läuft nach fünf Minuten ab", approval="ignored in the app"),
         Person("empty", "one account without bookings",
                "ein Konto ohne Umsätze", bookings="none"),
         Person("many", "one account with 5,000 bookings",
@@ -71,9 +79,18 @@ PEOPLE = {
 # Wrong for everyone; anything else is accepted.
 WRONG_PASSWORD, WRONG_TAN = "wrong", "000000"
 MAX_WRONG_ENTRIES = 3
+# After how many seconds an approval in the app has an outcome, and the error that it is.
+APP_SECONDS: dict[Approval, int] = {
+    "confirmed in the app": 10,
+    "declined in the app": 10,
+    "ignored in the app": 300,
+}
+APP_ERRORS: dict[Approval, str] = {"declined in the app": "ApprovalDeclined", "ignored in the app": "ApprovalExpired"}
 MESSAGES = {
     "InvalidCredentials": "The bank does not accept the user name or the password.",
     "InvalidInteractiveCredentials": "The TAN was wrong three times.",
+    "ApprovalDeclined": "It was declined in the banking app.",
+    "ApprovalExpired": "It was not confirmed in the banking app in time.",
     "ProviderError": "The bank has a technical problem.",
     "ProviderDisabled": "The bank is switched off.",
     "AispConsentExpired": "The consent given at the bank has expired.",

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.banking.provider import Mode, Nature, TransactionFacts, TransactionStatus
-from kontobahn.clock import berlin_date
+from kontobahn.clock import SECOND, berlin_date
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode_text
 from kontobahn.money import from_minor
 from kontobahn.sandbox_bank.banks import BANKS, Bank
-from kontobahn.sandbox_bank.people import PEOPLE, Person
+from kontobahn.sandbox_bank.people import APP_SECONDS, PEOPLE, Person
 from kontobahn.sandbox_bank.texts import Booking
 
 # How far back the bank reports bookings.
@@ -53,6 +53,12 @@ def set_ahead(tx: Tx, microseconds: int) -> None:
 
 def bank_day(tx: Tx) -> date:
     return berlin_date(bank_now(tx))
+
+
+def app_answers_at(tx: Tx, person: Person) -> int | None:
+    """Returns when the banking app of a person who is asked now has an answer; None if approval does not go through the app."""
+    seconds = APP_SECONDS.get(person.approval)
+    return None if seconds is None else bank_now(tx) + seconds * SECOND
 
 
 # --- Connections

@@ -68,10 +68,22 @@ class HostedPages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def show(self, template: str, values: dict[str, Any], return_to: str | None, status: int = 200) -> Response:
-        """Renders a template. `return_to` is where the page's form may lead in the end."""
+    def show(
+        self,
+        template: str,
+        values: dict[str, Any],
+        return_to: str | None,
+        status: int = 200,
+        refresh_seconds: int | None = None,
+    ) -> Response:
+        """Renders a template. `return_to` is where the page's form may lead in the end.
+
+        With `refresh_seconds` the browser loads the page again by itself: for one that waits for something.
+        """
         body = _environment(self._folder).get_template(template).render(values)
         headers = {**HEADERS, "Content-Security-Policy": content_policy(return_to), "Cache-Control": "no-store"}
+        if refresh_seconds is not None:
+            headers["Refresh"] = str(refresh_seconds)
         return Response(body, status, headers, media_type="text/html; charset=utf-8")
 
     def gone(self) -> Response:
