@@ -1,6 +1,6 @@
-"""Imports of files into a client's books, and what is told about them.
+"""Imports of files into a client's books: what is sent, and what is reported of them.
 
-Without the calls (`import_calls.py`): the port and its adapters speak these types.
+Without the calls (`rewe_write.py`): the port and its adapters speak these types.
 """
 
 from __future__ import annotations

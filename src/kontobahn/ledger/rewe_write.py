@@ -95,12 +95,12 @@ def _begun(row: TaskRow) -> ImportAntwort:
 
 def _unfinished(row: TaskRow) -> ImportMitProtokoll:
     """A file that is being worked on, or that failed."""
-    told: dict[str, Any] = msgspec.json.decode(row.answer) if row.answer else {}
+    answer: dict[str, Any] = msgspec.json.decode(row.answer) if row.answer else {}
     return ImportMitProtokoll(
         id=row.id, status="failed" if row.status == "failed" else "running", art="DATEI", quelle=row.source or _NAMELESS,
         kategorie=None, bezeichnung="", clientId=None, geschaeftsjahrStartDatum=None, uebernommen=0, bekannt=0,
-        abgelehnt=told.get("abgelehnt", 0), warnungen=told.get("warnungen", 0), erstelltAm=to_datetime(row.created_at),
-        erstelltVon=row.actor, stornoVon=None, stornoDurch=None, protokoll=told.get("protokoll", []), fehler=told.get("error"),
+        abgelehnt=answer.get("abgelehnt", 0), warnungen=answer.get("warnungen", 0), erstelltAm=to_datetime(row.created_at),
+        erstelltVon=row.actor, stornoVon=None, stornoDurch=None, protokoll=answer.get("protokoll", []), fehler=answer.get("error"),
     )  # fmt: skip
 
 

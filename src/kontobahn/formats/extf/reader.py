@@ -225,8 +225,8 @@ def _with_warnings(
     record: Record | RowError, warned: list[RowWarning], line: str
 ) -> list[Record | RowError | RowWarning]:
     """Returns the warnings, then the record. A refused row gives only its error, an empty one nothing at all."""
-    told = warned.copy()
+    warnings = warned.copy()
     warned.clear()
     if isinstance(record, RowError):
         return [record] if line.strip(' ;"\r') else []
-    return [*told, record]
+    return [*warnings, record]

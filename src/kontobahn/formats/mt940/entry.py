@@ -169,17 +169,17 @@ def _one_text(lines: list[str], separator: str) -> str:
 
 
 def _unstructured(text: str) -> Information:
-    told = slashes.read(text) if text.startswith("/") or "/REMI/" in text or "/EREF/" in text else None
-    if told is None:
+    found = slashes.read(text) if text.startswith("/") or "/REMI/" in text or "/EREF/" in text else None
+    if found is None:
         return Information(text)
     return Information(
         text,
-        booking_text=told.booking_text,
-        bank=told.bic,
-        account=told.account,
-        name=told.name,
-        return_reason=told.return_reason,
-        purpose=told.purpose,
+        booking_text=found.booking_text,
+        bank=found.bic,
+        account=found.account,
+        name=found.name,
+        return_reason=found.return_reason,
+        purpose=found.purpose,
     )
 
 

@@ -28,8 +28,8 @@ _WAY_OUT = "If they are other bookings, say so with another=true."
 _FAELLIGKEIT = "117"
 
 
-class _Told(NamedTuple):
-    """What is told about the bookings: line by line, and in the words of the contract's messages."""
+class _Findings(NamedTuple):
+    """What is found about the bookings: line by line, and in the words of the contract's messages."""
 
     protocol: Protocol
     meldungen: list[str]
@@ -49,16 +49,18 @@ def book(tx: Tx, client: Client, buchungen: list[NeueBuchung], author: Author, *
     for number, buchung in enumerate(buchungen):
         jahr = _year(known, number, buchung)
         of_year.setdefault(jahr, []).append(_Numbered(number, _as_satz(tx, client, number, buchung)))
-    told = _Told(Protocol(), [])
+    findings = _Findings(Protocol(), [])
     ids: dict[int, int] = {}
-    made = [_book_year(tx, client, jahr, of_year[jahr], author, told, ids, another=another) for jahr in sorted(of_year)]
+    made = [
+        _book_year(tx, client, jahr, of_year[jahr], author, findings, ids, another=another) for jahr in sorted(of_year)
+    ]
     for batch_id in made:
-        batches.describe(tx, client, batch_id, 0, told.protocol)
-    return _answer(tx, client, author, [str(ids[number]) for number in range(len(buchungen))], made, told)
+        batches.describe(tx, client, batch_id, 0, findings.protocol)
+    return _answer(tx, client, author, [str(ids[number]) for number in range(len(buchungen))], made, findings)
 
 
 def _book_year(
-    tx: Tx, client: Client, jahr: FiscalYear, numbered: list[_Numbered], author: Author, told: _Told,
+    tx: Tx, client: Client, jahr: FiscalYear, numbered: list[_Numbered], author: Author, findings: _Findings,
     ids: dict[int, int], *, another: bool,
 ) -> str:  # fmt: skip
     """Posts the bookings of one fiscal year, and returns their batch."""
@@ -73,7 +75,7 @@ def _book_year(
     )
     poster = Poster(tx, client, batch)
     booked = BookedRows(tx, client, jahr, poster)
-    lookalikes = Lookalikes(booked, told.protocol)
+    lookalikes = Lookalikes(booked, findings.protocol)
     for number, satz in numbered:
         like = None if another else booked.take(satz)
         if like is not None:
@@ -82,8 +84,8 @@ def _book_year(
         try:
             ids[number] = poster.add(satz)
             if poster.hint is not None:
-                told.protocol.add(RowWarning(number + 1, *poster.hint[:3]))
-                told.meldungen.append(f"Buchung {number + 1}: {poster.hint.meldung}")
+                findings.protocol.add(RowWarning(number + 1, *poster.hint[:3]))
+                findings.meldungen.append(f"Buchung {number + 1}: {poster.hint.meldung}")
         except KontierungError as error:
             path = f"buchungen[{number}].{_FIELDS.get(error.field, 'konto')}"
             raise BadRequest(f"The field `{path}`: {error.field} {error.reason}.", field=path) from None
@@ -91,8 +93,8 @@ def _book_year(
         raise LooksBooked(lookalikes, _WAY_OUT)
     poster.finish()
     for warning in cash_days.warnings(tx, client, poster.moved_cash_books):
-        told.protocol.add(warning)
-        told.meldungen.append(f"{warning.found} {warning.done}")
+        findings.protocol.add(warning)
+        findings.meldungen.append(f"{warning.found} {warning.done}")
     return batch.id
 
 
@@ -133,15 +135,17 @@ def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung) -> Satz:
     )
 
 
-def _answer(tx: Tx, client: Client, author: Author, ids: list[str], made: list[str], told: _Told) -> GebuchteBuchungen:
+def _answer(
+    tx: Tx, client: Client, author: Author, ids: list[str], made: list[str], findings: _Findings
+) -> GebuchteBuchungen:
     now = to_datetime(tx.now)
     booked = f"{len(ids)} Buchungen wurden gebucht." if len(ids) > 1 else f"Die Buchung {ids[0]} wurde gebucht."
-    meldungen = [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in told.meldungen]
+    meldungen = [Meldung(dateiname=None, nachricht=text, zeitstempel=now, typ="WARNUNG") for text in findings.meldungen]
     meldungen.append(Meldung(dateiname=None, nachricht=booked, zeitstempel=now, typ="INFO"))
     save_task(tx, client, new_id(), batches.CALL, SUCCESS, meldungen, author)
     return GebuchteBuchungen(
         ids=ids,
         importe=made,
-        protokoll=told.protocol.lines(),
+        protokoll=findings.protocol.lines(),
         ledgerAntwort=BuchungenErgebnis(status=SUCCESS, meldungen=meldungen),
     )

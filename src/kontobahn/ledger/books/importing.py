@@ -208,7 +208,7 @@ def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
 
 
 def _records(file: ExtfFile, protocol: Protocol, content: Content) -> Iterator[Any]:
-    """Yields the records of master data; what is told about rows goes to the protocol."""
+    """Yields the records of master data; what is found wrong with rows goes to the protocol."""
     for record in file:
         if isinstance(record, RowError | RowWarning):
             protocol.add(record)

@@ -20,15 +20,15 @@ class Protocol:
         for warning in warnings:
             self.add(warning)
 
-    def add(self, told: RowError | RowWarning) -> None:
-        if isinstance(told, RowError):
+    def add(self, finding: RowError | RowWarning) -> None:
+        if isinstance(finding, RowError):
             self.refused_count += 1
             if len(self.refused) < KEPT:
-                self.refused.append(told)
+                self.refused.append(finding)
         else:
             self.warning_count += 1
             if len(self.warnings) < KEPT:
-                self.warnings.append(told)
+                self.warnings.append(finding)
 
     @property
     def is_full(self) -> bool:
