@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
-
-
-def encode_text(value: Any) -> str:
-    return encode(value).decode()

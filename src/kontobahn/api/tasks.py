@@ -19,7 +19,7 @@ from kontobahn.clock import DAY, SECOND
 from kontobahn.db import Database, Table, Tx
 from kontobahn.errors import Conflict, KontobahnError, TooManyRequests, Unavailable
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class Tasks:
 
     async def _fail(self, row: TaskRow, error: dict[str, Any]) -> None:
         try:
-            await self._db.write(_end, row, "failed", encode_text(error))
+            await self._db.write(_end, row, "failed", encode(error).decode())
         except Unavailable as unavailable:
             # Its lease will expire.
             log.warning("task_left_to_expire", task_id=row.id, detail=unavailable.operator or str(unavailable))
@@ -149,7 +149,7 @@ def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
 
 def _do(tx: Tx, row: TaskRow, work: Work[Any]) -> None:
     answer = work(tx, row.id)
-    if not _end(tx, row, "done", encode_text(answer)):
+    if not _end(tx, row, "done", encode(answer).decode()):
         raise Conflict("The work took too long and was given up. Nothing was written.")
 
 
@@ -175,7 +175,7 @@ def fail_abandoned(tx: Tx) -> int:
     return tx.run(
         "UPDATE api_tasks SET status = 'failed', answer = ?, finished_at = ?, lease_until = 0"
         " WHERE status = 'running' AND lease_until <= ?",
-        encode_text(_DIED), tx.now, tx.now,
+        encode(_DIED).decode(), tx.now, tx.now,
     )  # fmt: skip
 
 

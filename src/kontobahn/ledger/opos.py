@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, cast
 from msgspec import Raw
 
 from kontobahn.api.wire import Answer
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.konto import FIRST_CREDITOR, is_debitor
 from kontobahn.money import amount_text, to_wire
 
@@ -134,7 +134,7 @@ def _item_text(item: Item) -> str:
 
 
 def quoted(text: str) -> str:
-    return encode_text(text)
+    return encode(text).decode()
 
 
 def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:

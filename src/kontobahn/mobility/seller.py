@@ -15,7 +15,7 @@ from kontobahn.api.declare import get, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, form
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.mobility import examples
 from kontobahn.mobility.fields import (
     START,
@@ -139,7 +139,7 @@ def save(tx: Tx, organization_id: str, seller: Seller, actor: Actor) -> SellerAn
     tx.run(
         "INSERT INTO mobility_sellers (organization_id, record, created_at, updated_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (organization_id) DO UPDATE SET record = excluded.record, updated_at = excluded.updated_at",
-        organization_id, encode_text(seller), tx.now, tx.now,
+        organization_id, encode(seller).decode(), tx.now, tx.now,
     )  # fmt: skip
     changed = {
         name: getattr(seller, name)

@@ -13,7 +13,7 @@ from kontobahn.banking.provider import Mode, Nature, TransactionFacts, Transacti
 from kontobahn.clock import SECOND, berlin_date
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.money import from_minor
 from kontobahn.sandbox_bank.banks import BANKS, Bank
 from kontobahn.sandbox_bank.people import APP_SECONDS, PEOPLE, Person
@@ -190,7 +190,7 @@ def book(tx: Tx, row: SandboxAccount, bookings: Iterable[Booking]) -> SandboxAcc
                 mode=booking.mode,
                 category=booking.category,
                 end_to_end_id=booking.end_to_end_id,
-                extra=encode_text(extra),
+                extra=encode(extra).decode(),
             )
         )
     BOOKINGS.insert_many(tx, rows)

@@ -20,7 +20,7 @@ from kontobahn.banking.provider import Api, Banking, BankProvider, ConnectReques
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 
 Scope = Literal["accounts", "holder_info", "transactions"]
 
@@ -138,7 +138,7 @@ async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAn
         owner_user_id=await call.read_inline(flows.find_owner, call.principal, body.email),
         connection_id=None,
         return_to=body.return_to,
-        custom_fields=None if body.custom_fields is None else encode_text(body.custom_fields),
+        custom_fields=None if body.custom_fields is None else encode(body.custom_fields).decode(),
         created_at=call.context.clock.now(),
         expires_at=started.expires_at,
     )

@@ -10,7 +10,7 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.tasks import TASKS, TaskRow
 from kontobahn.banking.imports.importer import ImportResult
 from kontobahn.db import Table, Tx
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 
 # The kind of the tasks that import large files.
 TASK_KIND = "statements"
@@ -33,7 +33,7 @@ class ImportRow(NamedTuple):
 
 
 IMPORTS = Table("banking_imports", ImportRow)
-NOTHING = encode_text(ImportResult())
+NOTHING = encode(ImportResult()).decode()
 
 
 class File(NamedTuple):
@@ -65,7 +65,7 @@ def _record(
         actor=file.actor,
         status=status,
         error=error,
-        report=encode_text(result),
+        report=encode(result).decode(),
         created_at=tx.now,
     )
     IMPORTS.insert(tx, row)

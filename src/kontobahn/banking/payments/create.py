@@ -40,7 +40,7 @@ from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Unavailable
 from kontobahn.formats.pain import sepa
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.money import to_minor
 
 MAX_DAYS_AHEAD = 365
@@ -114,7 +114,7 @@ def create_pending(
         currency_code=body.currency_code, creditor_name=body.creditor_name, creditor_iban=order.creditor_iban,
         debtor_iban=account.iban or "", end_to_end_id=_end_to_end_id(number), description=body.description,
         reference=body.reference, order_details=_details(body),
-        custom_fields=None if body.custom_fields is None else encode_text(body.custom_fields),
+        custom_fields=None if body.custom_fields is None else encode(body.custom_fields).decode(),
         customer_ip_address=order.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold.id if hold else None,
         debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
@@ -228,7 +228,7 @@ def _details(body: NewPayment) -> str:
         details["date"] = body.date.isoformat()
     if body.return_to is not None:
         details["return_to"] = body.return_to
-    return encode_text(details)
+    return encode(details).decode()
 
 
 def _check_field(field: str, rule: Callable[..., object], *values: object) -> object:

@@ -22,7 +22,7 @@ from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, 
 from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.formats import purpose
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.money import from_minor
 
 # How far the day of a booking may move between two reports of it.
@@ -259,7 +259,7 @@ class TransactionIngest:
             )
             rows.append((
                 account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref,
-                fingerprint, facts.statement, end_to_end_id, payment, change + offset, change + offset, encode_text(wire),
+                fingerprint, facts.statement, end_to_end_id, payment, change + offset, change + offset, encode(wire).decode(),
                 *_in_statement(facts)[1:],
             ))  # fmt: skip
             self._matched.add(number)
@@ -294,7 +294,7 @@ class TransactionIngest:
         change = numbers.take(tx, account.organization_id, "change")
         tx.run(
             _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref, fingerprint,
-            facts.statement or known.statement, end_to_end_id, payment, change, encode_text(after), account.id, known.id,
+            facts.statement or known.statement, end_to_end_id, payment, change, encode(after).decode(), account.id, known.id,
         )  # fmt: skip
         self._count(known.status, -1)
         self._count(facts.status, 1)

@@ -17,7 +17,7 @@ from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict
 from kontobahn.formats.extf import Header
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.books.protocol import Protocol
 from kontobahn.ledger.books.store import Client, FiscalYear
 
@@ -119,7 +119,7 @@ def describe(
     count = "" if records is None else ", records = ?"
     tx.run(
         f"UPDATE books_batches SET known = ?, refused = ?, warnings = ?, protokoll = ?{count} WHERE mandant = ? AND id = ?",
-        known, protocol.refused_count, protocol.warning_count, encode_text(protocol.lines()),
+        known, protocol.refused_count, protocol.warning_count, encode(protocol.lines()).decode(),
         *(() if records is None else (records,)), client.mandant, batch_id,
     )  # fmt: skip
 

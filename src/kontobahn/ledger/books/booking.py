@@ -9,7 +9,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.extf import RowWarning
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books import batches, cash_days, posting
 from kontobahn.ledger.books.booked import BookedRows, Lookalikes, LooksBooked
@@ -131,7 +131,7 @@ def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung) -> Satz:
         kost1=(kost.kost1 if kost else None) or "",
         kost2=(kost.kost2 if kost else None) or "",
         generalumkehr=buchung.generalumkehr,
-        weitere=encode_text({_FAELLIGKEIT: f"{buchung.faelligkeit:%d%m%Y}"}) if buchung.faelligkeit else "",
+        weitere=encode({_FAELLIGKEIT: f"{buchung.faelligkeit:%d%m%Y}"}).decode() if buchung.faelligkeit else "",
     )
 
 

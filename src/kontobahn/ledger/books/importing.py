@@ -10,7 +10,7 @@ from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books import batches, cash_days, persons, posting, reading, store
 from kontobahn.ledger.books.batches import Content
@@ -234,7 +234,7 @@ def _import_persons(tx: Tx, client: Client, file: ExtfFile, records: Iterator[An
             store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
         else:
             # An array in the order of the fields, which must not change: it is stored, and read back by the export.
-            row = encode_text(person)
+            row = encode(person).decode()
             persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
     return imported
 

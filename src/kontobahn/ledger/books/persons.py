@@ -10,7 +10,7 @@ from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books.store import Client, label_accounts, years
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
@@ -92,7 +92,7 @@ def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, extf: st
 
     A record from a file keeps the row of the file too, so that an export returns every column of it.
     """
-    record = encode_text(person)
+    record = encode(person).decode()
     old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
     if old is None:
         tx.run(

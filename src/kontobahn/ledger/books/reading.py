@@ -10,7 +10,7 @@ import msgspec
 from kontobahn import money
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger import opos
 from kontobahn.ledger.accounting import Buchung, Buchungszeile, Kontozeile, Kostenstellen, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import answers
@@ -253,7 +253,7 @@ def save_zahlungsbedingung(tx: Tx, client: Client, bedingung: Zahlungsbedingung)
     tx.run(
         "INSERT INTO books_payment_terms (mandant, nummer, wire) VALUES (?, ?, ?)"
         " ON CONFLICT (mandant, nummer) DO UPDATE SET wire = excluded.wire",
-        client.mandant, int(bedingung.id), encode_text(bedingung),
+        client.mandant, int(bedingung.id), encode(bedingung).decode(),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kontobahn.db import Tx
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.provider import Author
@@ -17,5 +17,5 @@ def save_task(
     tx.run(
         "INSERT INTO books_tasks (mandant, id, kind, status, meldungen, request_id, quelle, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        client.mandant, task, kind, status, encode_text(meldungen), author.request_id, author.quelle, tx.now,
+        client.mandant, task, kind, status, encode(meldungen).decode(), author.request_id, author.quelle, tx.now,
     )  # fmt: skip

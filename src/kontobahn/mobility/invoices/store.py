@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from kontobahn.db import Table, Tx
-from kontobahn.json_text import encode_text
+from kontobahn.json_text import encode
 from kontobahn.mobility import seller
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
 
@@ -63,8 +63,8 @@ def freeze(tx: Tx, organization_id: str, customer_id: str, invoice_id: str, fact
         ticket_count=len(facts.lines),
         issued_on=facts.issued_on.isoformat(),
         due_on=facts.due_on.isoformat() if facts.due_on else None,
-        seller=encode_text(facts.seller),
-        buyer=encode_text(facts.buyer),
+        seller=encode(facts.seller).decode(),
+        buyer=encode(facts.buyer).decode(),
         invoiced_at=tx.now,
         created_at=tx.now,
     )
