@@ -26,7 +26,7 @@ from kontobahn.banking.hosted.pages import (
     too_large,
 )
 from kontobahn.db import Database, Tx
-from kontobahn.formats.iban import in_groups
+from kontobahn.formats.pain.sepa import in_groups
 from kontobahn.sandbox_bank import flows, payments, store
 from kontobahn.sandbox_bank.banks import BANKS, logo, offered
 from kontobahn.sandbox_bank.deliveries import DeliverySender

@@ -33,7 +33,7 @@ from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.clock import berlin_datetime
 from kontobahn.errors import Conflict, NotFound
-from kontobahn.formats.iban import in_groups
+from kontobahn.formats.pain.sepa import in_groups
 
 _PAGES = HostedPages(TEMPLATES)
 _PAYER = Actor("payer")

@@ -39,13 +39,17 @@ def to_sepa(text: str) -> str:
     """
     if _ALLOWED.fullmatch(text):
         return text
-    # Composed first, so that an a with a separate diaeresis counts as ä.
-    replaced = unicodedata.normalize("NFC", text).translate(_SUBSTITUTES)
-    bare = "".join(char for char in unicodedata.normalize("NFD", replaced) if not unicodedata.combining(char))
+    bare = _without_accents(text)
     wrong = _NOT_ALLOWED.search(bare)
     if wrong:
         raise BadRequest(f"contains {_named(wrong[0])}, which SEPA does not carry")
     return bare
+
+
+def _without_accents(text: str) -> str:
+    # Composed first, so that an a with a separate diaeresis counts as ä.
+    replaced = unicodedata.normalize("NFC", text).translate(_SUBSTITUTES)
+    return "".join(char for char in unicodedata.normalize("NFD", replaced) if not unicodedata.combining(char))
 
 
 def _named(char: str) -> str:
@@ -70,9 +74,7 @@ def check_text(field: str, text: str, max_length: int) -> str:
 
 def payer_name(text: str) -> str:
     """Returns the payer's own name as far as SEPA can carry it. It only informs: the bank puts the account holder's in its place."""
-    replaced = unicodedata.normalize("NFC", text).translate(_SUBSTITUTES)
-    bare = "".join(char for char in unicodedata.normalize("NFD", replaced) if not unicodedata.combining(char))
-    carried = re.sub(r"[\s/]+", " ", _NOT_ALLOWED.sub(" ", bare)).strip()
+    carried = re.sub(r"[\s/]+", " ", _NOT_ALLOWED.sub(" ", _without_accents(text))).strip()
     return carried[:MAX_NAME].strip() or "NOTPROVIDED"
 
 
@@ -107,6 +109,11 @@ def check_iban(field: str, text: str) -> str:
     if not iban.in_sepa_zone:
         raise BadRequest(f"{field} belongs to a country outside the SEPA area ({iban.country_code}).")
     return str(iban)
+
+
+def in_groups(iban: str) -> str:
+    """Returns an IBAN as people read it: ``DE02120300000000202051`` as ``DE02 1203 0000 0000 2020 51``."""
+    return " ".join(iban[start : start + 4] for start in range(0, len(iban), 4))
 
 
 def check_bic(field: str, text: str) -> str:

@@ -9,7 +9,7 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from kontobahn.formats.iban import in_groups
+from kontobahn.formats.pain.sepa import in_groups
 from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
 from kontobahn.money import amount_text
 
