@@ -194,9 +194,8 @@ class Api:
         if endpoint is None:
             raise MethodNotAllowed(tuple(sorted(found[0])))
         if endpoint.caller != "anybody":
-            if refusal is not None:
-                raise refusal
-            assert exchange.principal is not None
+            if exchange.principal is None:
+                raise refusal or _missing_key(endpoint)
             if not exchange.principal.may(endpoint.role):
                 raise Forbidden(f"This call needs the role {endpoint.role}; this one is {exchange.principal.role}.")
         parameters = _path_parameters(endpoint, found[1])
@@ -260,7 +259,7 @@ class Api:
             log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(failure))
 
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
-        """Finds the principal. Returns the refusal, to be raised once the request has been counted."""
+        """Finds the principal. Returns the refusal of a key or token, to be raised once the request has been counted."""
         key = exchange.header(b"x-api-key")
         bearer = exchange.header(b"authorization")
         wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
@@ -269,8 +268,6 @@ class Api:
                 exchange.principal = await self._dependencies.authenticator.by_key(key.strip())
             elif wants_session and bearer is not None and bearer[:7].lower() == "bearer ":
                 exchange.principal = await self._dependencies.authenticator.by_session(bearer[7:].strip())
-            else:
-                return _missing_key(wants_session)
         except Unauthorized as refusal:
             return refusal
         except Unavailable:
@@ -358,10 +355,10 @@ class Api:
             )  # fmt: skip
 
 
-def _missing_key(session_too: bool) -> Unauthorized:
+def _missing_key(endpoint: Endpoint) -> Unauthorized:
     # Choice 4: the message carries the header line to send.
     message = "Send the header line `x-api-key: <your key>`."
-    if session_too:
+    if endpoint.caller == "key or session":
         message += " A signed-in person may send `Authorization: Bearer <session token>` instead."
     return Unauthorized("The API key is missing.", message=message)
 
