@@ -122,6 +122,7 @@ def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor
 
 def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor) -> ApiKey:
     """Ends a key at once. Revoking it again changes nothing."""
+    tx.lock("api_key", key_id)
     key = get(tx, organization_id, key_id)
     if key.revoked_at is not None:
         return key

@@ -12,7 +12,7 @@ from kontobahn.jobs import Job
 def banking_jobs(context: Context) -> list[Job]:
     async def tidy() -> None:
         await context.db.write(flows.remove_unfinished)
-        await context.db.write(refresh.expire_consents)
+        await refresh.expire_consents(context)
         await context.db.write(inbound.purge)
 
     return [

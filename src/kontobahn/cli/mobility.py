@@ -117,7 +117,7 @@ def set_seller(
 
 
 def _change(tx: Tx, organization_id: str, changes: dict[str, Any]) -> SellerAnswer:
-    fields = msgspec.structs.asdict(seller.load(tx, organization_id))
+    fields = msgspec.structs.asdict(seller.load_locked(tx, organization_id))
     fields |= {name: None if value == "" else value for name, value in changes.items()}
     try:
         record = seller.check(

@@ -135,7 +135,7 @@ def _check_code(field: Literal["iban", "bic"], text: str | None) -> str | None:
 
 def save(tx: Tx, organization_id: str, seller: Seller, actor: Actor) -> SellerAnswer:
     """Replaces the whole record. Invoices keep what they were made with; the audit log records who changed what."""
-    before = load(tx, organization_id)
+    before = load_locked(tx, organization_id)
     tx.run(
         "INSERT INTO mobility_sellers (organization_id, record, created_at, updated_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (organization_id) DO UPDATE SET record = excluded.record, updated_at = excluded.updated_at",
@@ -158,6 +158,12 @@ def load(tx: Tx, organization_id: str) -> Seller:
     """Returns what is set so far; every field may be missing."""
     row = tx.one("SELECT record FROM mobility_sellers WHERE organization_id = ?", organization_id)
     return decode(row[0]) if row else Seller()
+
+
+def load_locked(tx: Tx, organization_id: str) -> Seller:
+    """The same for whoever writes it back changed: no other change comes in between."""
+    tx.lock("mobility_seller", organization_id)
+    return load(tx, organization_id)
 
 
 def decode(record: str) -> Seller:

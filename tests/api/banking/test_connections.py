@@ -194,9 +194,9 @@ def test_automatic_refreshes_are_four_a_day(service: Service, bank: Bank, owner:
 
 def test_an_expired_consent(service: Service, bank: Bank, owner: Organization) -> None:
     bank.connected(owner, consent_expires_at=START + DAY)
-    assert service.db.write_now(refresh.expire_consents) == 0
+    assert service.run(refresh.expire_consents(service.application.context)) == 0
     service.clock.advance(seconds=DAY // 1_000_000)
-    assert service.db.write_now(refresh.expire_consents) == 1
+    assert service.run(refresh.expire_consents(service.application.context)) == 1
     [row] = listed(service, owner)
     assert (row["status"], row["error_class"]) == ("inactive", "AispConsentExpired")
     assert events(service, owner)[-1]["event"] == "connection_error"

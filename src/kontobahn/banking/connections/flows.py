@@ -100,13 +100,17 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     if row is None and flow is not None and flow.connection_id is not None:
         # A reconnect, after which the provider uses another reference.
         row = store.look_up(tx, flow.organization_id, flow.connection_id)
+    if row is not None:
+        row = store.look_up_locked(tx, row.organization_id, row.id)
+        if row is None:
+            # It was removed a moment ago; what the bank still reports of it is ignored.
+            return None
     if row is None:
         if flow is None:
             return None
         row = _replace_placeholder(tx, flow, snapshot)
         refresh_type = "manual"
     else:
-        store.lock(tx, row.organization_id, row.id)
         refresh_type = row.refresh_type or "automatic"
         if row.owner_user_id is None and flow is not None:
             row = store.change(tx, row, owner_user_id=flow.owner_user_id)
@@ -159,10 +163,10 @@ def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
         if flow is None:
             return False
         row = store.look_up(tx, flow.organization_id, flow.connection_id or flow.pending_token)
+    if row is not None:
+        row = store.look_up_locked(tx, row.organization_id, row.id)
     if row is None:
         return True
-    store.lock(tx, row.organization_id, row.id)
-    row = store.get(tx, row.organization_id, row.id)
     if row.status == "pending_connect":
         # Nothing was connected; the person may try again until the clean-up.
         store.change(tx, row, error_class=report.error_class[:100], error_message=report.error_message[:1000])
@@ -179,7 +183,7 @@ def apply_gone(tx: Tx, provider: str, provider_ref: str) -> bool:
     row = store.by_provider_ref(tx, provider, provider_ref)
     if row is None:
         return False
-    status.remove(tx, row, "automatic", at_provider=False)
+    status.remove(tx, row.organization_id, row.id, "automatic", at_provider=False)
     return True
 
 
@@ -198,8 +202,12 @@ def remove_unfinished(tx: Tx) -> int:
 
 def remove_of_user(tx: Tx, organization_id: str, user_id: str) -> list[ConnectionRow]:
     """Removes a user's connections and flows: a connection belongs to the person who signed in at the bank."""
-    rows = [row for row in store.listing(tx, (organization_id,)) if row.owner_user_id == user_id]
-    for row in rows:
-        status.remove(tx, row)
+    # The flows first: one that is being finished becomes a connection, which must be among those removed.
+    for flow in FLOWS.all(
+        tx, "organization_id = ? AND owner_user_id = ? ORDER BY pending_token", organization_id, user_id
+    ):
+        store.lock(tx, organization_id, flow.pending_token)
     tx.run(f"DELETE FROM {FLOWS.name} WHERE organization_id = ? AND owner_user_id = ?", organization_id, user_id)
-    return rows
+    owned = sorted(row.id for row in store.listing(tx, (organization_id,)) if row.owner_user_id == user_id)
+    removed = [status.remove(tx, organization_id, connection_id) for connection_id in owned]
+    return [row for row in removed if row is not None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kontobahn import log
 from kontobahn.api.call import Context
 from kontobahn.banking.connections import status, store
-from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
 from kontobahn.banking.provider import Banking, ProviderRefused, RefreshType
 from kontobahn.clock import HOUR, MINUTE, to_datetime
 from kontobahn.db import Tx
@@ -51,7 +51,7 @@ async def _request_refresh(context: Context, row: ConnectionRow, kind: RefreshTy
             # This says nothing about the state of the connection.
             await context.db.write(_release, row)
             raise Conflict(f"{error}.") from None
-        await context.db.write(status.fail, row, error.error_class, str(error))
+        await context.db.write(_fail, row, error)
         if kind == "manual":
             raise Conflict(f"The bank refused: {error}.") from None
     except Unavailable:
@@ -59,47 +59,85 @@ async def _request_refresh(context: Context, row: ConnectionRow, kind: RefreshTy
         raise
 
 
-def _release(tx: Tx, row: ConnectionRow) -> None:
-    store.change(tx, row, refresh_type="", refresh_started_at=None)
+def _release(tx: Tx, claimed: ConnectionRow) -> None:
+    row = _still_claimed(tx, claimed)
+    if row is not None:
+        store.change(tx, row, refresh_type="", refresh_started_at=None)
+
+
+def _fail(tx: Tx, claimed: ConnectionRow, error: ProviderRefused) -> None:
+    row = _still_claimed(tx, claimed)
+    if row is not None:
+        status.fail(tx, row, error.error_class, str(error))
+
+
+def _still_claimed(tx: Tx, claimed: ConnectionRow) -> ConnectionRow | None:
+    """Returns the row under its lock; None if the connection was removed, or a report has ended this refresh meanwhile."""
+    row = store.look_up_locked(tx, claimed.organization_id, claimed.id)
+    return row if row is not None and row.refresh_started_at == claimed.refresh_started_at else None
 
 
 async def refresh_automatically(context: Context) -> None:
-    for row in await context.db.write(_claim_automatic):
+    for organization_id, connection_id in await context.db.read(_due_for_refresh):
+        claimed = await context.db.write(_claim_automatic, organization_id, connection_id)
+        if claimed is None:
+            continue
         try:
-            await _request_refresh(context, row, "automatic")
+            await _request_refresh(context, claimed, "automatic")
         except (Unavailable, Conflict, SetupError) as error:
-            log.warning("automatic_refresh_failed", connection_id=row.id, detail=str(error))
+            log.warning("automatic_refresh_failed", connection_id=connection_id, detail=str(error))
 
 
-def _claim_automatic(tx: Tx) -> list[ConnectionRow]:
-    claimed = []
-    for organization_id, connection_id in tx.all(
-        "SELECT organization_id, id FROM banking_connections WHERE status = 'active' AND automatic_refresh = 1"
-        " AND last_automatic_at <= ? AND (refresh_started_at IS NULL OR refresh_started_at <= ?)"
-        " ORDER BY last_automatic_at LIMIT ?",
+_IS_DUE = (
+    "status = 'active' AND automatic_refresh = 1 AND last_automatic_at <= ?"
+    " AND (refresh_started_at IS NULL OR refresh_started_at <= ?)"
+)
+
+
+def _due_for_refresh(tx: Tx) -> list[tuple[str, str]]:
+    found = tx.all(
+        f"SELECT organization_id, id FROM banking_connections WHERE {_IS_DUE} ORDER BY last_automatic_at LIMIT ?",
         tx.now - AUTOMATIC_INTERVAL, tx.now - REFRESH_TIMEOUT, BATCH,
-    ):  # fmt: skip
-        store.lock(tx, organization_id, connection_id)
-        row = store.get(tx, organization_id, connection_id)
-        claimed.append(
-            store.change(tx, row, refresh_type="automatic", refresh_started_at=tx.now, last_automatic_at=tx.now)
-        )
-    return claimed
+    )  # fmt: skip
+    return [(organization_id, connection_id) for organization_id, connection_id in found]
 
 
-def expire_consents(tx: Tx) -> int:
-    """Makes connections inactive whose consent has expired: the person must go to the bank again."""
-    expired = tx.all(
-        "SELECT organization_id, id FROM banking_connections WHERE status = 'active' AND consent_expires_at <= ?",
-        tx.now,
+def _claim_automatic(tx: Tx, organization_id: str, connection_id: str) -> ConnectionRow | None:
+    """Claims one connection, unless it is no longer due: each in a transaction of its own, so that none waits for another's."""
+    store.lock(tx, organization_id, connection_id)
+    row = CONNECTIONS.one(
+        tx, f"organization_id = ? AND id = ? AND {_IS_DUE}",
+        organization_id, connection_id, tx.now - AUTOMATIC_INTERVAL, tx.now - REFRESH_TIMEOUT,
+    )  # fmt: skip
+    if row is None:
+        return None
+    return store.change(tx, row, refresh_type="automatic", refresh_started_at=tx.now, last_automatic_at=tx.now)
+
+
+async def expire_consents(context: Context) -> int:
+    """Makes connections inactive whose consent has expired: the person must go to the bank again. Returns how many."""
+    expired = await context.db.read(_expired_consents)
+    return sum([await context.db.write(_expire_consent, *found) for found in expired])
+
+
+_HAS_EXPIRED = "status = 'active' AND consent_expires_at <= ?"
+
+
+def _expired_consents(tx: Tx) -> list[tuple[str, str]]:
+    found = tx.all(f"SELECT organization_id, id FROM banking_connections WHERE {_HAS_EXPIRED}", tx.now)
+    return [(organization_id, connection_id) for organization_id, connection_id in found]
+
+
+def _expire_consent(tx: Tx, organization_id: str, connection_id: str) -> bool:
+    store.lock(tx, organization_id, connection_id)
+    # Decided again under the lock: the person may have renewed it, or removed the connection.
+    row = CONNECTIONS.one(
+        tx, f"organization_id = ? AND id = ? AND {_HAS_EXPIRED}", organization_id, connection_id, tx.now
     )
-    for organization_id, connection_id in expired:
-        store.lock(tx, organization_id, connection_id)
-        row = store.get(tx, organization_id, connection_id)
-        status.fail(
-            tx, row, "AispConsentExpired", "The consent given at the bank has expired.", trigger="consent_expired"
-        )
-    return len(expired)
+    if row is None:
+        return False
+    status.fail(tx, row, "AispConsentExpired", "The consent given at the bank has expired.", trigger="consent_expired")
+    return True
 
 
 async def end_accesses(context: Context) -> None:
@@ -121,12 +159,14 @@ def _claim_removals(tx: Tx) -> list[tuple[str, str]]:
         tx.now, BATCH,
     ):  # fmt: skip
         wait = REMOVAL_RETRY[min(attempts, len(REMOVAL_RETRY) - 1)]
-        tx.run(
+        # In the UPDATE: the call that removes a connection and the job may both be here.
+        is_ours = tx.run(
             "UPDATE banking_removals SET attempts = attempts + 1, next_attempt_at = ?"
-            " WHERE provider = ? AND provider_ref = ?",
-            tx.now + wait, provider, provider_ref,
+            " WHERE provider = ? AND provider_ref = ? AND attempts = ?",
+            tx.now + wait, provider, provider_ref, attempts,
         )  # fmt: skip
-        claimed.append((provider, provider_ref))
+        if is_ours:
+            claimed.append((provider, provider_ref))
     return claimed
 
 

@@ -212,7 +212,7 @@ async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAns
     return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row)))
 
 
-@delete("/v2/banking/connections/{id}", errors=(403, 404))
+@delete("/v2/banking/connections/{id}", errors=(403, 404, 409))
 async def delete_bank_connection(call: Call, id: ConnectionId) -> RemovedAnswer:
     """Remove a connection with its accounts and transactions, and end the access at the bank.
 
@@ -224,8 +224,11 @@ async def delete_bank_connection(call: Call, id: ConnectionId) -> RemovedAnswer:
 
 
 def _remove(tx: Tx, principal: Principal, actor: Actor, connection_id: str) -> RemovedAnswer:
-    row = store.find(tx, principal, connection_id)
-    status.remove(tx, row)
+    found = store.find(tx, principal, connection_id)
+    row = status.remove(tx, found.organization_id, found.id)
+    if row is None:
+        # Removed by somebody else, or a placeholder that has just become a connection.
+        raise Conflict("The connection has changed at this moment. Look again.")
     audit.record(tx, row.organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
     return RemovedAnswer(data=Removed(connection_id=row.id, removed=True))
 

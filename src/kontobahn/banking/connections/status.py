@@ -8,7 +8,6 @@ from kontobahn.banking import accounts
 from kontobahn.banking.connections import store
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow, ConnectionStatus
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
 
 Trigger = Literal[
     "finished", "needs_person", "transient_error", "switched_off", "reconnect_started", "consent_expired"
@@ -53,7 +52,10 @@ def move(tx: Tx, row: ConnectionRow, trigger: Trigger, **values: Any) -> Connect
 def fail(
     tx: Tx, row: ConnectionRow, error_class: str, error_message: str, *, trigger: Trigger | None = None
 ) -> ConnectionRow:
-    """Records an error at the bank with what it means for the status, and emits the event if it says anything new."""
+    """Records an error at the bank with what it means for the status, and emits the event if it says anything new.
+
+    The row was read under its lock.
+    """
     before = row
     row = move(
         tx, row, trigger or _TRIGGERS.get(error_class, "transient_error"),
@@ -66,24 +68,25 @@ def fail(
     return row
 
 
-def remove(tx: Tx, row: ConnectionRow, refresh_type: str = "manual", *, at_provider: bool = True) -> None:
-    """Removes the connection with its accounts and transactions; its payments stay.
+def remove(
+    tx: Tx, organization_id: str, connection_id: str, refresh_type: str = "manual", *, at_provider: bool = True
+) -> ConnectionRow | None:
+    """Removes the connection with its accounts and transactions; its payments stay. Returns None if it is gone already.
 
     Access at the provider is ended afterwards by a job, unless the provider has ended it already.
     """
-    store.lock(tx, row.organization_id, row.id)
-    removed = tx.run(
-        f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", row.organization_id, row.id
-    )
-    if not removed:
-        raise Conflict("The connection has just been removed.")
+    # Read under the lock: a flow may have been finished meanwhile, or the provider may use another reference by now.
+    row = store.look_up_locked(tx, organization_id, connection_id)
+    if row is None:
+        return None
+    tx.run(f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", row.organization_id, row.id)
     if row.status == "pending_connect":
         # The flow was called off: whatever it still leads to is ignored.
         tx.run(
             "DELETE FROM banking_connect_flows WHERE organization_id = ? AND pending_token = ?",
             row.organization_id, row.id,
         )  # fmt: skip
-        return
+        return row
     accounts.remove_of_connection(tx, row.organization_id, row.id)
     if at_provider:
         tx.run(
@@ -92,6 +95,7 @@ def remove(tx: Tx, row: ConnectionRow, refresh_type: str = "manual", *, at_provi
             row.provider, row.provider_ref, tx.now,
         )  # fmt: skip
     _emit_destroyed(tx, row, refresh_type)
+    return row
 
 
 def _emit_error(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:

@@ -64,6 +64,12 @@ def look_up(tx: Tx, organization_id: str, connection_id: str) -> ConnectionRow |
     return CONNECTIONS.one(tx, "organization_id = ? AND id = ?", organization_id, connection_id)
 
 
+def look_up_locked(tx: Tx, organization_id: str, connection_id: str) -> ConnectionRow | None:
+    """Returns the row as it is under its lock, for whoever changes or removes it by what it says."""
+    lock(tx, organization_id, connection_id)
+    return look_up(tx, organization_id, connection_id)
+
+
 def get(tx: Tx, organization_id: str, connection_id: str) -> ConnectionRow:
     row = look_up(tx, organization_id, connection_id)
     if row is None:

@@ -177,16 +177,16 @@ class StatementImporter:
             f"{stated.iban}/{currency}", name, "checking", balance_minor, currency, stated.iban, stated.holder or holder
         )
         self._own_ibans.add(stated.iban)
-        account = accounts.save(self._tx, self._organization_id, connection_id, facts)
-        connections.lock(self._tx, self._organization_id, connection_id)
-        return account
+        return accounts.save(self._tx, self._organization_id, connection_id, facts)
 
     def _connection(self, iban: str, bank_name: str | None) -> str:
-        """Returns the id of the connection to the account's bank; each bank code has one."""
+        """Returns the id of the connection to the account's bank, which is locked then; each bank code has one."""
         number = IBAN(iban)
         ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
+        # Two imports at once must not both create it, and it may be removed at this moment.
+        connections.lock(self._tx, self._organization_id, ref)
         known = connections.by_provider_ref(self._tx, FILES, ref)
-        if known is not None:
+        if known is not None and connections.look_up_locked(self._tx, self._organization_id, known.id):
             return known.id
         name = bank_name or number.bank_name or f"Bank {number.bank_code}"
         facts = BankConnectionFacts(
@@ -204,6 +204,7 @@ class StatementImporter:
         row = connections.create(
             self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts
         )
+        connections.lock(self._tx, self._organization_id, row.id)
         return row.id
 
     def _apply_report(self, report: StatusReport) -> None:

@@ -6,6 +6,8 @@ or not at all. Which change is allowed is decided in `transitions.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kontobahn import credits, log
 from kontobahn.access import audit
 from kontobahn.banking.accounts import AccountRow
@@ -26,7 +28,7 @@ _AUDIT_ACTOR = audit.Actor("bank")
 
 def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, source: str) -> PaymentRow:
     """Applies a report: moves the payment, or records why not. Returns the payment as it is afterwards."""
-    tx.lock("banking_payment", organization_id, str(payment_id))
+    store.lock(tx, organization_id, payment_id)
     row = store.get(tx, organization_id, payment_id)
     outcome = outcome_of(report, row.status, row.raw_provider_status)
     if outcome == "moved":
@@ -52,7 +54,7 @@ def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, 
 
 def apply_start(tx: Tx, row: PaymentRow, start: PaymentStart, source: str) -> PaymentRow:
     """Stores that the provider accepted the order, with the payer's address, and applies its first report."""
-    tx.lock("banking_payment", row.organization_id, str(row.id))
+    store.lock(tx, row.organization_id, row.id)
     tx.run(
         "UPDATE banking_payments SET provider_ref = ?, payment_url = ?, expires_at = ?"
         " WHERE organization_id = ? AND id = ? AND provider_ref IS NULL",
@@ -73,8 +75,21 @@ def find_paid(tx: Tx, account: AccountRow, end_to_end_id: str | None, amount_min
     return None if row is None else int(row[0])
 
 
-def apply_debit(tx: Tx, organization_id: str, payment_id: int, amount_minor: int) -> None:
-    """Settles a payment whose debit the bank has booked, if the debit decides that; notes it if the payment has ended otherwise."""
+def apply_debits(tx: Tx, organization_id: str, debits: Iterable[tuple[int, int]]) -> None:
+    """Settles the payments (id, amount of the debit) whose debits the bank has booked, where the debit decides that.
+
+    Called once the debits are written: a report of `executed` that waits for the lock finds them.
+    """
+    ordered = sorted(debits)
+    # All locks first and in one order: two transactions with several payments each would deadlock over the credits.
+    for payment_id in dict.fromkeys(payment_id for payment_id, _ in ordered):
+        store.lock(tx, organization_id, payment_id)
+    for payment_id, amount_minor in ordered:
+        _apply_debit(tx, organization_id, payment_id, amount_minor)
+
+
+def _apply_debit(tx: Tx, organization_id: str, payment_id: int, amount_minor: int) -> None:
+    """Also notes the debit of a payment that has ended otherwise."""
     row = store.get(tx, organization_id, payment_id)
     if row.amount_minor != -amount_minor or row.status == "settled":
         return

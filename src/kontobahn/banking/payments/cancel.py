@@ -34,7 +34,7 @@ async def cancel(context: Context, row: PaymentRow, actor: Actor) -> PaymentRow:
 
 
 def _apply(tx: Tx, row: PaymentRow, report: PaymentReport, actor: Actor) -> PaymentRow:
-    tx.lock("banking_payment", row.organization_id, str(row.id))
+    store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
     # Decided again under the lock: a report or a booked debit may have come meanwhile.
     if row.error_class != CANCELLED:

@@ -182,14 +182,15 @@ def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     assert again is not None
     if again.discarded_at is not None:
         return again
-    for row in payments_of(tx, again):
-        if row.status not in AWAITING_PAYER and row.error_class is None:
-            raise Conflict(f"The payment {row.id} of this file is {row.status}: the bank has the file.")
+    # In the UPDATE: the bank may report on one of them at this moment.
     tx.run(
         "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL"
-        " WHERE organization_id = ? AND order_file_id = ?",
-        file.organization_id, file.id,
+        f" WHERE organization_id = ? AND order_file_id = ? AND ({_IS_AWAITING} OR error_class IS NOT NULL)",
+        file.organization_id, file.id, *_AWAITING,
     )  # fmt: skip
+    for row in payments_of(tx, again):
+        if row.order_file_id == file.id:
+            raise Conflict(f"The payment {row.id} of this file is {row.status}: the bank has the file.")
     return ORDER_FILES.update(tx, again, discarded_at=tx.now)
 
 

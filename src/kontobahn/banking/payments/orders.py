@@ -23,7 +23,7 @@ async def hand_out(context: Context, row: PaymentRow) -> bytes:
 
 def _take(tx: Tx, row: PaymentRow) -> tuple[PaymentOrder, int]:
     """Marks the order as handed out. The first time is the time in the file, so that the file is always the same."""
-    tx.lock("banking_payment", row.organization_id, str(row.id))
+    store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
     if row.status in ("failed", "rejected"):
         raise Conflict(f"This payment is {row.status}: its order must not be uploaded any more.")

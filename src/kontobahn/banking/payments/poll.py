@@ -43,12 +43,23 @@ async def ask_bank(context: Context, row: PaymentRow) -> PaymentRow:
 
 def _abandon(tx: Tx, row: PaymentRow) -> PaymentRow:
     # Decided again under the lock: its file may have been fetched a moment ago.
-    tx.lock("banking_payment", row.organization_id, str(row.id))
+    store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
-    if not _is_abandoned(row, tx.now):
-        return row
+    # The row is held too: a file with several orders takes them without this lock.
+    if not _is_abandoned(row, tx.now) or not _hold_untaken(tx, row):
+        return store.get(tx, row.organization_id, row.id)
     abandoned = PaymentReport("failed", None, "Unfinished", "The payer did not confirm the payment in time.")
     return apply(tx, row.organization_id, row.id, abandoned, "time")
+
+
+def _hold_untaken(tx: Tx, row: PaymentRow) -> bool:
+    return bool(
+        tx.run(
+            "UPDATE banking_payments SET updated_at = updated_at"
+            " WHERE organization_id = ? AND id = ? AND order_taken_at IS NULL",
+            row.organization_id, row.id,
+        )
+    )  # fmt: skip
 
 
 async def look_again(context: Context, row: PaymentRow) -> PaymentRow:
@@ -68,8 +79,17 @@ async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRo
         return await context.db.write(apply_start, row, start, POLL)
     if row.created_at > context.clock.now() - CREATION_GRACE:
         return row
+    return await context.db.write(_give_up_creation, row)
+
+
+def _give_up_creation(tx: Tx, row: PaymentRow) -> PaymentRow:
+    # Decided again under the lock: the bank's answer to the creation may have come while it was asked.
+    store.lock(tx, row.organization_id, row.id)
+    row = store.get(tx, row.organization_id, row.id)
+    if row.provider_ref is not None:
+        return row
     lost = PaymentReport("failed", None, "PaymentInitiationTimeout", "The payment never reached the bank.")
-    return await context.db.write(apply, row.organization_id, row.id, lost, POLL)
+    return apply(tx, row.organization_id, row.id, lost, POLL)
 
 
 def _is_abandoned(row: PaymentRow, now: int) -> bool:
@@ -89,12 +109,17 @@ async def poll_due_payments(context: Context) -> None:
 
 
 def _claim_due(tx: Tx) -> list[PaymentRow]:
-    claimed = PAYMENTS.all(tx, "next_poll_at <= ? ORDER BY next_poll_at LIMIT ?", tx.now, BATCH)
-    for row in claimed:
-        wait = POLL_AFTER[min(row.polls, len(POLL_AFTER) - 1)]
+    due = PAYMENTS.all(tx, "next_poll_at <= ? ORDER BY next_poll_at LIMIT ?", tx.now, BATCH)
+    return [row for row in due if _claim(tx, row)]
+
+
+def _claim(tx: Tx, row: PaymentRow) -> bool:
+    # In the UPDATE: a report may have ended the payment, or put off its next poll, since it was read.
+    wait = POLL_AFTER[min(row.polls, len(POLL_AFTER) - 1)]
+    return bool(
         tx.run(
             "UPDATE banking_payments SET polls = polls + 1, next_poll_at = ?"
-            " WHERE organization_id = ? AND id = ? AND next_poll_at IS NOT NULL",
-            tx.now + wait, row.organization_id, row.id,
-        )  # fmt: skip
-    return claimed
+            " WHERE organization_id = ? AND id = ? AND next_poll_at = ?",
+            tx.now + wait, row.organization_id, row.id, row.next_poll_at,
+        )
+    )  # fmt: skip

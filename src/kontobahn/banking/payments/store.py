@@ -66,6 +66,11 @@ def get(tx: Tx, organization_id: str, payment_id: int) -> PaymentRow:
     return row
 
 
+def lock(tx: Tx, organization_id: str, payment_id: int) -> None:
+    """Serialises what is decided about one payment."""
+    tx.lock("banking_payment", organization_id, str(payment_id))
+
+
 def find(tx: Tx, principal: Principal, payment_id: str) -> PaymentRow:
     return find_in_scope(tx, PAYMENTS, principal, "Payment", int(payment_id))
 

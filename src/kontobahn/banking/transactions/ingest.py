@@ -16,7 +16,7 @@ import msgspec
 
 from kontobahn.banking import numbers
 from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.payments.apply import apply_debit, find_paid
+from kontobahn.banking.payments.apply import apply_debits, find_paid
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
 from kontobahn.clock import to_datetime
@@ -70,7 +70,7 @@ class Counts(NamedTuple):
 
 
 class TransactionIngest:
-    """Ingests one delivery for one account; `finish` updates the account's counts.
+    """Ingests one delivery for one account; `finish` updates the account's counts and the payments whose debits came.
 
     `ids_are_firm`: the ids are the bank's own, so two of them are never one booking reported twice.
     """
@@ -87,6 +87,8 @@ class TransactionIngest:
         self._by_end_to_end: dict[tuple[int, str], list[KnownRow]] = {}
         # Rows matched by a booking of this delivery: no row is two bookings.
         self._matched: set[int] = set()
+        # Posted debits of payments: (payment, amount).
+        self._debits: list[tuple[int, int]] = []
         self._posted = self._pending_count = 0
         self.added = self.modified = self.removed = 0
 
@@ -128,6 +130,7 @@ class TransactionIngest:
             "UPDATE banking_accounts SET posted = posted + ?, pending = pending + ? WHERE organization_id = ? AND id = ?",
             self._posted, self._pending_count, self._account.organization_id, self._account.id,
         )  # fmt: skip
+        apply_debits(self._tx, self._account.organization_id, self._debits)
         return Counts(self.added, self.modified, self.removed)
 
     def _add(self, chunk: list[TransactionFacts]) -> None:
@@ -235,7 +238,6 @@ class TransactionIngest:
         change = numbers.take(tx, account.organization_id, "change", len(new))
         now = to_datetime(tx.now)
         rows = []
-        debits: list[tuple[int, int]] = []
         for offset, (facts, fingerprint, duplicated) in enumerate(new):
             number = first_id + offset
             end_to_end_id, parsed, extra = _parse_description(facts)
@@ -265,11 +267,9 @@ class TransactionIngest:
             self._matched.add(number)
             self._count(facts.status, 1)
             if payment is not None and facts.status == "posted":
-                debits.append((payment, facts.amount_minor))
+                self._debits.append((payment, facts.amount_minor))
         tx.many(_INSERT, rows)
         self.added += len(rows)
-        for payment, amount_minor in debits:
-            apply_debit(tx, account.organization_id, payment, amount_minor)
 
     def _update(self, known: KnownRow, facts: TransactionFacts, fingerprint: str) -> None:
         """Updates a row to what the bank reports now, if that is anything new."""
@@ -300,7 +300,7 @@ class TransactionIngest:
         self._count(facts.status, 1)
         self.modified += 1
         if payment is not None and facts.status == "posted":
-            apply_debit(tx, account.organization_id, payment, facts.amount_minor)
+            self._debits.append((payment, facts.amount_minor))
 
     def _remove(self, known: KnownRow) -> None:
         tx, account = self._tx, self._account
