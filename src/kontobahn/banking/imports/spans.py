@@ -15,27 +15,12 @@ from kontobahn.formats.statements import Balance, Closing, Opening
 
 # Of statements without any balance: no span can tell whether anything is missing around them.
 NO_SPAN = 0
-
-
-class _SpanRow(NamedTuple):
-    account_id: int
-    number: int
-    opens_minor: int
-    opens_on: str
-    closes_minor: int
-    closes_on: str
-    begins_on: str
-    ends_on: str
-    first_number: int | None
-    last_number: int | None
-    last_id: str
-
-
 _BOOKINGS = (
     "SELECT id, booked_on, amount_minor, fingerprint, provider_ref, end_to_end_id, balance_minor, statement"
     " FROM banking_transactions WHERE account_id = ? AND statement IS NOT NULL"
 )
-SPANS = Table("banking_statement_spans", _SpanRow, key=("account_id", "number"))
+# Without its account and its number, which are the key.
+_SPANS = Table("banking_statement_spans", Stretch)
 
 
 class _State(NamedTuple):
@@ -81,7 +66,8 @@ def latest(tx: Tx, account_id: int) -> Stretch | None:
 
 
 def _spans(tx: Tx, condition: str, *params: object) -> list[Span]:
-    return [Span(row.number, Stretch(*row[2:])) for row in SPANS.all(tx, condition, *params)]
+    rows = tx.all(f"SELECT number, {_SPANS.columns} FROM {_SPANS.name} WHERE {condition}", *params)
+    return [Span(number, _SPANS.make(columns)) for number, *columns in rows]
 
 
 def is_known(tx: Tx, account_id: int, identity: str) -> bool:
@@ -198,7 +184,7 @@ def extend(tx: Tx, account_id: int, spans: list[Span], stated: Stretch, plan: Pl
                 account_id,
                 span.number,
             )
-    SPANS.insert(tx, _SpanRow(account_id, number, *merged(stated, spans, plan.relations)))
+    _SPANS.insert(tx, merged(stated, spans, plan.relations), account_id=account_id, number=number)
     return number
 
 
