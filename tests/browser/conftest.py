@@ -30,6 +30,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     server = ServerProcess(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000)
     yield server
     server.stop()
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ class AuditEntry(NamedTuple):
     ip: str | None
 
 
-_AUDIT_LOG = Table("audit_log", AuditEntry)
+AUDIT_LOG = Table("audit_log", AuditEntry)
 
 
 def record(tx: Tx, organization_id: str, actor: Actor, action: str, subject: str, **details: Any) -> None:
@@ -49,8 +49,8 @@ def record(tx: Tx, organization_id: str, actor: Actor, action: str, subject: str
         request_id=actor.request_id,
         ip=actor.ip,
     )
-    _AUDIT_LOG.insert(tx, entry)
+    AUDIT_LOG.insert(tx, entry)
 
 
 def entries(tx: Tx, organization_id: str) -> list[AuditEntry]:
-    return _AUDIT_LOG.all(tx, "organization_id = ? ORDER BY at, id", organization_id)
+    return AUDIT_LOG.all(tx, "organization_id = ? ORDER BY at, id", organization_id)
