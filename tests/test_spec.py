@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from kontobahn import errors, limits, outbound
+from kontobahn.access import scopes
 from kontobahn.api import idempotency, tasks, uploads
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import BODY_SECONDS
@@ -83,6 +84,12 @@ def test_the_price_list_knows_three_calls_that_are_free_as_dropdown() -> None:
         "GET /v2/ledger-duo/rechnungsordner",
         "GET /v2/ledger-rewe-read/zahlungsbedingungen",
     }
+
+
+def test_the_scopes_are_as_documented() -> None:
+    rows = table(SPEC / "scopes.md", "Scopes")
+    assert {row["Scope"]: row["Allows"] for row in rows} == scopes.MEANINGS
+    assert list(scopes.MEANINGS) == list(scopes.SCOPES)
 
 
 def test_rate_limits_are_as_documented() -> None:

@@ -236,6 +236,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/events/{id}", "id"): Recipe(_event),
     ("POST /v2/banking/events/{id}/resend", "id"): Recipe(_event),
     ("GET /v2/ledger-rewe-read/connections", "organization_id"): Recipe(_organization),
+    ("POST /v2/auth/users/{id}/password-link", "id"): Recipe(_user, agency_may=False),
     ("GET /v2/ledger-duo/connections", "organization_id"): Recipe(_organization),
     ("GET /v2/ledger-duo/belegbilder/{id}", "connectionId"): Recipe(_image),
     ("GET /v2/ledger-duo/belegbilder/{id}", "id"): Recipe(_image),

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from kontobahn import __version__, credits, limits, log
-from kontobahn.access import audit, sessions
+from kontobahn.access import audit, passwords, sessions
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency, tasks
@@ -24,6 +24,7 @@ from kontobahn.api.tasks import Tasks
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
+from kontobahn.auth import passwords as auth_passwords
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
 from kontobahn.banking import accounts, inbound
@@ -71,7 +72,7 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 def all_endpoints() -> list[Endpoint]:
     return collect(
-        *(auth_sessions, auth_invitations, auth_users),
+        *(auth_sessions, auth_invitations, auth_users, auth_passwords),
         *(ledger_connections, duo, rewe, rewe_write, permissions),
         *(connection_routes, accounts, listing, feed, import_routes, payment_routes, order_file_routes, inbound),
         *(webhook_url, event_log),
@@ -306,6 +307,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def purge() -> None:
         await db.write(idempotency.purge_expired)
         await db.write(sessions.purge_expired)
+        await db.write(passwords.purge_expired)
         await db.write(tasks.purge)
         while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass

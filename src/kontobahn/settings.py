@@ -82,6 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
     session_hours: Annotated[Count, _about("life of a sign-in")] = 12
     invitation_days: Annotated[Count, _about("life of an invitation")] = 7
+    password_reset_hours: Annotated[Count, _about("life of a link that sets a new password")] = 24
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
     connect_provider: Annotated[

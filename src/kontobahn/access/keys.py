@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import audit
+from kontobahn.access import audit, scopes
 from kontobahn.access.audit import Actor
-from kontobahn.access.principal import Principal, Role
+from kontobahn.access.principal import NO_LIMITS, Limits, Principal, Role
+from kontobahn.access.scopes import Scope
 from kontobahn.clock import SECOND
 from kontobahn.db import Table, Tx
-from kontobahn.errors import BadRequest, Conflict, NotFound, Unauthorized
+from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, new_id, new_token
+from kontobahn.money import amount_text
 from kontobahn.vault import Vault
+
+
+class Rights(NamedTuple):
+    """What a key may do."""
+
+    role: Role = "member"
+    # None: all that the role allows.
+    scopes: tuple[Scope, ...] | None = None
+    limits: Limits = NO_LIMITS
+    # An agency key: the organisations that it may act for.
+    clients: tuple[str, ...] = ()
 
 
 class ApiKey(NamedTuple):
@@ -27,6 +40,17 @@ class ApiKey(NamedTuple):
     revoked_at: int | None
     last_used_at: int | None
     replaced_by: str | None
+    scopes: str | None
+    payment_limit_minor: int | None
+    daily_limit_minor: int | None
+    first_key_id: str | None
+
+    @property
+    def rights(self) -> Rights:
+        """Without the clients of an agency key, which are rows of their own."""
+        return Rights(
+            self.role, scopes.from_text(self.scopes), Limits(self.payment_limit_minor, self.daily_limit_minor)
+        )
 
     def state(self, now: int) -> str:
         if self.revoked_at is not None:
@@ -51,39 +75,104 @@ def create(
     actor: Actor,
     *,
     role: Role = "member",
+    scopes: tuple[Scope, ...] | None = None,
+    limits: Limits = NO_LIMITS,
     expires_at: int | None = None,
     clients: tuple[str, ...] = (),
     created_by: str | None = None,
+    by: Principal | None = None,
 ) -> NewKey:
-    """Makes a key; with `clients` an agency key."""
+    """Makes a key; with `clients` an agency key.
+
+    `by` is the caller who makes it, and who cannot give it more than they have; None for the operator.
+    """
+    rights = Rights(role, scopes, limits, clients)
+    return _create(tx, vault, organization_id, name, actor, rights, expires_at=expires_at, created_by=created_by, by=by)
+
+
+def _create(
+    tx: Tx,
+    vault: Vault,
+    organization_id: str,
+    name: str,
+    actor: Actor,
+    rights: Rights,
+    *,
+    expires_at: int | None,
+    created_by: str | None,
+    by: Principal | None,
+    first_key_id: str | None = None,
+) -> NewKey:
+    _check(tx, organization_id, rights, by)
     if expires_at is not None and expires_at <= tx.now:
-        raise BadRequest("`expires_at` lies in the past.")
+        raise BadRequest("`expires_at` lies in the past.", field="expires_at")
     secret = new_token(API_KEY_PREFIX)
     key = ApiKey(
         organization_id=organization_id,
         id=new_id(),
         name=name,
         hint=secret[: len(API_KEY_PREFIX) + 4],
-        role=role,
-        is_agency=int(bool(clients)),
+        role=rights.role,
+        is_agency=int(bool(rights.clients)),
         created_by=created_by,
         created_at=tx.now,
         expires_at=expires_at,
         revoked_at=None,
         last_used_at=None,
         replaced_by=None,
+        scopes=scopes.to_text(rights.scopes),
+        payment_limit_minor=rights.limits.payment_minor,
+        daily_limit_minor=rights.limits.daily_minor,
+        first_key_id=first_key_id,
     )
     _API_KEYS.insert(tx, key, token_hash=vault.token_hash(secret))
-    for client in clients:
-        if tx.one("SELECT 1 FROM organizations WHERE id = ?", client) is None:
-            raise NotFound(f"There is no organisation {client}.")
-        tx.run(
-            "INSERT INTO agency_clients (organization_id, key_id, client_organization_id) VALUES (?, ?, ?)"
-            " ON CONFLICT DO NOTHING",
-            organization_id, key.id, client,
-        )  # fmt: skip
-    audit.record(tx, organization_id, actor, "api_key.create", key.id, name=name, role=role, clients=list(clients))
+    tx.many(
+        "INSERT INTO agency_clients (organization_id, key_id, client_organization_id) VALUES (?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        [(organization_id, key.id, client) for client in rights.clients],
+    )
+    audit.record(tx, organization_id, actor, "api_key.create", key.id, name=name, **_described(rights))
     return NewKey(key, secret)
+
+
+def _check(tx: Tx, organization_id: str, rights: Rights, by: Principal | None) -> None:
+    """Raises the refusal if these rights make no sense, or if whoever gives them does not have them."""
+    limits = rights.limits
+    for field, limit in (("payment_limit", limits.payment_minor), ("daily_limit", limits.daily_minor)):
+        if limit is not None and limit <= 0:
+            raise BadRequest(f"The field `{field}` must be above 0.", field=field)
+    if None not in limits and (limits.payment_minor or 0) > (limits.daily_minor or 0):
+        raise BadRequest("The field `payment_limit` is above `daily_limit`.", field="payment_limit")
+    for client in rights.clients:
+        if by is None and tx.one("SELECT 1 FROM organizations WHERE id = ?", client) is None:
+            raise NotFound(f"There is no organisation {client}.")
+    if by is None:
+        return
+    if organization_id != by.organization_id or any(client not in by.scope for client in rights.clients):
+        raise by.missing("Organisation")
+    if not by.may(rights.role):
+        raise Forbidden(f"Only a caller with the role {rights.role} may give it to a key; this one is {by.role}.")
+    if by.scopes is not None:
+        lacking = [scope for scope in rights.scopes or scopes.SCOPES if scope not in by.scopes]
+        if lacking:
+            raise Forbidden(
+                f"A key cannot give more than it has: it lacks the scope {lacking[0]}.", missing_scope=lacking[0]
+            )
+    for field, given, own in zip(("payment_limit", "daily_limit"), limits, by.limits, strict=True):
+        if own is not None and (given is None or given > own):
+            raise Forbidden(
+                f"A key cannot give more than it has: its `{field}` is {amount_text(own)} EUR.", field=field
+            )
+
+
+def _described(rights: Rights) -> dict[str, object]:
+    """As the audit log shows them."""
+    limits = {
+        name: amount_text(limit)
+        for name, limit in (("payment_limit", rights.limits.payment_minor), ("daily_limit", rights.limits.daily_minor))
+        if limit is not None
+    }
+    return {"role": rights.role, "scopes": rights.scopes, "clients": list(rights.clients), **limits}
 
 
 def listing(tx: Tx, organization_id: str) -> list[ApiKey]:
@@ -97,7 +186,16 @@ def get(tx: Tx, organization_id: str, key_id: str) -> ApiKey:
     return key
 
 
-def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor, *, overlap_seconds: int) -> NewKey:
+def rotate(
+    tx: Tx,
+    vault: Vault,
+    organization_id: str,
+    key_id: str,
+    actor: Actor,
+    *,
+    overlap_seconds: int,
+    by: Principal | None = None,
+) -> NewKey:
     """Makes a key with the same name and rights; the old one stays valid for the overlap."""
     tx.lock("api_key", key_id)
     old = get(tx, organization_id, key_id)
@@ -105,10 +203,9 @@ def rotate(tx: Tx, vault: Vault, organization_id: str, key_id: str, actor: Actor
         raise Conflict(f"The API key {key_id} is {old.state(tx.now)} and cannot be rotated.")
     if old.replaced_by is not None:
         raise Conflict(f"The API key {key_id} was rotated already; its successor is {old.replaced_by}.")
-    clients = _clients(tx, organization_id, key_id)
-    new = create(
-        tx, vault, organization_id, old.name, actor,
-        role=old.role, expires_at=old.expires_at, clients=clients, created_by=old.created_by,
+    new = _create(
+        tx, vault, organization_id, old.name, actor, old.rights._replace(clients=clients_of(tx, old)),
+        expires_at=old.expires_at, created_by=old.created_by, by=by, first_key_id=old.first_key_id or old.id,
     )  # fmt: skip
     ends_at = tx.now + overlap_seconds * SECOND
     if old.expires_at is not None:
@@ -140,7 +237,7 @@ def authenticate(tx: Tx, token_hash: str) -> Principal:
         raise Unauthorized("This API key was revoked.")
     if state == "expired":
         raise Unauthorized("This API key has expired.")
-    clients = _clients(tx, key.organization_id, key.id) if key.is_agency else ()
+    clients, rights = clients_of(tx, key), key.rights
     return Principal(
         organization_id=key.organization_id,
         role=key.role,
@@ -149,6 +246,9 @@ def authenticate(tx: Tx, token_hash: str) -> Principal:
         key_id=key.id,
         user_id=key.created_by,
         valid_until=key.expires_at,
+        scopes=rights.scopes,
+        limits=rights.limits,
+        first_key_id=key.first_key_id or key.id,
     )
 
 
@@ -167,12 +267,15 @@ def note_use(tx: Tx, organization_id: str, key_id: str, at: int) -> None:
     )  # fmt: skip
 
 
-def _clients(tx: Tx, organization_id: str, key_id: str) -> tuple[str, ...]:
+def clients_of(tx: Tx, key: ApiKey) -> tuple[str, ...]:
+    """The organisations that an agency key may act for."""
+    if not key.is_agency:
+        return ()
     return tuple(
         client
         for (client,) in tx.all(
             "SELECT client_organization_id FROM agency_clients WHERE organization_id = ? AND key_id = ?"
             " ORDER BY client_organization_id",
-            organization_id, key_id,
+            key.organization_id, key.id,
         )
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from kontobahn.access.scopes import Scope
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Forbidden, NotFound, Refusal
 
@@ -11,6 +12,16 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 Role = Literal["owner", "admin", "member"]
 ROLES: tuple[Role, ...] = ("member", "admin", "owner")
+
+
+class Limits(NamedTuple):
+    """What a key may pay, in cents: by one payment, and on one day by all of them."""
+
+    payment_minor: int | None = None
+    daily_minor: int | None = None
+
+
+NO_LIMITS = Limits()
 
 
 class Principal(NamedTuple):
@@ -23,6 +34,11 @@ class Principal(NamedTuple):
     user_id: str | None = None
     session_id: str | None = None
     valid_until: int | None = None
+    # What the key is restricted to; None for a key without a list, and for a person.
+    scopes: tuple[Scope, ...] | None = None
+    limits: Limits = NO_LIMITS
+    # The first key of its row of rotations: they share one daily limit.
+    first_key_id: str | None = None
 
     @property
     def actor(self) -> str:
@@ -31,6 +47,10 @@ class Principal(NamedTuple):
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
+
+    def has_scope(self, wanted: tuple[Scope, ...]) -> bool:
+        """Whether one of these scopes is its own. An endpoint that names none is closed to keys with a list."""
+        return self.scopes is None or any(scope in self.scopes for scope in wanted)
 
     def missing(self, what: str) -> Refusal:
         """Returns the error for an id that does not exist or is out of scope; the two cannot be told apart."""

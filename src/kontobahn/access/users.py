@@ -10,7 +10,7 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import ROLES, Principal, Role
 from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, Forbidden
+from kontobahn.errors import Conflict, Forbidden, NotFound
 from kontobahn.ids import new_id
 
 # Called in the transaction that deletes a user: (tx, organization_id, user_id, actor). The composition root registers the areas
@@ -84,6 +84,13 @@ def get(tx: Tx, principal: Principal, user_id: str) -> User:
     user = _USERS.one(tx, "organization_id = ? AND id = ?", principal.organization_id, user_id)
     if user is None:
         raise principal.missing("User")
+    return user
+
+
+def by_id(tx: Tx, organization_id: str, user_id: str) -> User:
+    user = _USERS.one(tx, "organization_id = ? AND id = ?", organization_id, user_id)
+    if user is None:
+        raise NotFound("User not found.")
     return user
 
 

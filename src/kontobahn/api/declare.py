@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
-from kontobahn.access.principal import Role
+from kontobahn.access.principal import Principal, Role
+from kontobahn.access.scopes import Scope
 from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
+from kontobahn.errors import Forbidden
 from kontobahn.limits import group_of
 
 Handler = Callable[..., Awaitable[Any]]
@@ -46,6 +48,10 @@ class Endpoint(NamedTuple):
     free_as_dropdown: bool = False
     caller: Caller = "key"
     role: Role = "member"
+    # What a key with a list of scopes needs: one of these.
+    scopes: tuple[Scope, ...] = ()
+    # A key that has the scope by its list need not have the role as well.
+    scope_replaces_role: bool = False
     # The statuses that it may refuse with, beyond those of every call.
     errors: tuple[int, ...] = ()
     # The types that a call which answers with a file (Download) may answer with; empty for JSON.
@@ -56,6 +62,19 @@ class Endpoint(NamedTuple):
     example: Any = None
     body_example: Any = None
 
+    def check_allowed(self, principal: Principal) -> None:
+        """Raises Forbidden if the scopes of the caller's key or the caller's role do not suffice."""
+        if not principal.has_scope(self.scopes):
+            # Choice 38: the refusal names the scope that is missing.
+            if not self.scopes:
+                raise Forbidden("This call is not open to keys with a list of scopes.")
+            needed, own = " or ".join(self.scopes), ", ".join(principal.scopes or ())
+            raise Forbidden(f"This call needs the scope {needed}; this key has {own}.", missing_scope=self.scopes[0])
+        if principal.may(self.role) or (self.scope_replaces_role and principal.scopes is not None):
+            return
+        instead = f", or a key made with the scope {self.scopes[0]}" if self.scope_replaces_role else ""
+        raise Forbidden(f"This call needs the role {self.role}{instead}; this one is {principal.role}.")
+
 
 class Options(TypedDict, total=False):
     """What a declaration may say beside its path; Endpoint has the defaults."""
@@ -64,6 +83,8 @@ class Options(TypedDict, total=False):
     free_as_dropdown: bool
     caller: Caller
     role: Role
+    scope: Scope | tuple[Scope, ...]
+    scope_replaces_role: bool
     errors: tuple[int, ...]
     media_types: tuple[str, ...]
     moves_money: bool
@@ -105,6 +126,10 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
     query = hints.get("query", Query)
     taken = hints.get("body")
     body = None if taken in (RawBody, Upload) else taken
+    further: dict[str, Any] = {**options}
+    scopes: Any = further.pop("scope", ())
+    if isinstance(scopes, str):
+        scopes = (scopes,)
     return Endpoint(
         name=f"{method} {path}",
         method=method,
@@ -122,5 +147,6 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
         takes_upload=taken is Upload,
         answer=hints["return"],
         path_parameters={name: hints[name] for name in takes},
-        **options,
+        scopes=scopes,
+        **further,
     )

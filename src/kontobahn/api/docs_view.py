@@ -104,7 +104,7 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
     content = successes[0][1]["content"]
     answer = content.get("application/json")
     summary, description = operation["summary"], operation["description"]
-    schemes = tuple(name for option in operation["security"] for name in option)
+    schemes = tuple(dict.fromkeys(name for option in operation["security"] for name in option))
     limit = operation["x-rate-limit"]
     return Operation(
         id=operation["operationId"],

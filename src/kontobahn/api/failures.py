@@ -18,6 +18,7 @@ class Error(Answer, kw_only=True):
     error: Annotated[str, Meta(description="One sentence for a person.")]
     message: Annotated[str, Meta(description="What to do about it.")] | UnsetType = UNSET
     field: Annotated[str, Meta(description="The parameter, header or body field that is wrong.")] | UnsetType = UNSET
+    missing_scope: Annotated[str, Meta(description="403: the scope that the API key lacks.")] | UnsetType = UNSET
     request_id: Annotated[str, Meta(description="Identifies this call to the operator.")]
 
 
@@ -61,8 +62,8 @@ FAILURES = {
     ),
     403: Failure(
         "Forbidden",
-        "The caller is known, but may not do this.",
-        {"error": "This call needs the role admin; this one is member."},
+        "The caller is known, but may not do this: its role, or the scopes of its key, do not suffice.",
+        {"error": "This call needs the scope ledger:write; this key has ledger:read.", "missing_scope": "ledger:write"},
     ),
     404: Failure(
         "NotFound",

@@ -10,7 +10,6 @@ from string import Template
 from typing import Any
 
 from kontobahn import limits
-from kontobahn.access.principal import ROLES
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.examples import example
 from kontobahn.api.failures import FAILURES, Error, LedgerError, OutOfCredits
@@ -100,11 +99,12 @@ class _Document:
             "tags": [area_of(endpoint.path)],
             "operationId": endpoint.handler.__name__,
             "summary": endpoint.summary.rstrip("."),
-            "description": endpoint.description or endpoint.summary,
-            "security": _CALLERS[endpoint.caller],
+            "description": _description(endpoint),
+            "security": _security(endpoint),
             "x-credits": price,
             "x-free-as-dropdown": endpoint.free_as_dropdown,
             "x-required-role": None if endpoint.caller == "anybody" else endpoint.role,
+            "x-required-scopes": list(endpoint.scopes),
             "x-rate-limit": self._rate_limit(endpoint),
             "parameters": self._parameters(endpoint),
         }
@@ -213,9 +213,8 @@ def _failures_of(endpoint: Endpoint, *, priced: bool, writes: bool) -> list[int]
     """Returns every error status that this call can answer with."""
     statuses = {400, 429, 500, 503, *endpoint.errors}
     if endpoint.caller != "anybody":
-        statuses.add(401)
-        if endpoint.role != ROLES[0]:
-            statuses.add(403)
+        # Any key may be restricted to scopes that this call is not in.
+        statuses |= {401, 403}
     if priced:
         statuses.add(402)
     if writes:
@@ -275,14 +274,29 @@ def _headers(group: limits.Group) -> dict[str, Any]:
 
 
 _SECURITY = {
-    "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "An API key of the organisation."},
+    "apiKey": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-api-key",
+        "description": "An API key of the organisation. One with a list of scopes needs the scope named.",
+    },
     "session": {"type": "http", "scheme": "bearer", "description": "The token of a signed-in person."},
 }
-_CALLERS: dict[str, list[dict[str, list[str]]]] = {
-    "key": [{"apiKey": []}],
-    "key or session": [{"apiKey": []}, {"session": []}],
-    "anybody": [],
-}
+
+
+def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
+    """One of these is needed. For a key, the scope that it needs if it is restricted to some."""
+    if endpoint.caller == "anybody":
+        return []
+    by_key: list[dict[str, list[str]]] = [{"apiKey": [scope]} for scope in endpoint.scopes] or [{"apiKey": []}]
+    return [*by_key, {"session": []}] if endpoint.caller == "key or session" else by_key
+
+
+def _description(endpoint: Endpoint) -> str:
+    text = endpoint.description or endpoint.summary
+    if not endpoint.scopes:
+        return text
+    return f"{text}\n\nScope: {' or '.join(f'`{scope}`' for scope in endpoint.scopes)}."
 
 
 def _guide(settings: Settings) -> str:

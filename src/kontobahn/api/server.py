@@ -1,6 +1,6 @@
 """Serves /v2: the way of a request from the socket to its handler and back.
 
-In this order: request id, route, caller, rate limit, key, role, query, body, idempotency key, handler. Whatever fails on the way
+In this order: request id, route, caller, rate limit, key, scope, role, query, body, idempotency key, handler. Whatever fails on the way
 becomes a JSON error with the headers every answer carries.
 """
 
@@ -36,7 +36,6 @@ from kontobahn.api.wire import Download, Query, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
-    Forbidden,
     KontobahnError,
     MethodNotAllowed,
     NotFound,
@@ -196,8 +195,7 @@ class Api:
         if endpoint.caller != "anybody":
             if exchange.principal is None:
                 raise refusal or _missing_key(endpoint)
-            if not exchange.principal.may(endpoint.role):
-                raise Forbidden(f"This call needs the role {endpoint.role}; this one is {exchange.principal.role}.")
+            endpoint.check_allowed(exchange.principal)
         parameters = _path_parameters(endpoint, found[1])
         query = endpoint.query_decoder.decode(scope.get("query_string", b""))
         arguments: dict[str, Any] = parameters

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kontobahn.access import invitations, users
+from kontobahn.access import invitations, passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
@@ -19,7 +19,14 @@ from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.vault import Vault
 
-Password = Annotated[str, Meta(min_length=12, max_length=200, description="At least 12 characters.")]
+Password = Annotated[
+    str,
+    Meta(
+        min_length=passwords.MIN_LENGTH,
+        max_length=passwords.MAX_LENGTH,
+        description=f"At least {passwords.MIN_LENGTH} characters.",
+    ),
+]
 Token = Annotated[str, Meta(min_length=1, max_length=100)]
 InvitationStatus = Literal["pending", "accepted", "revoked", "expired"]
 
@@ -63,7 +70,7 @@ class InvitationList(Answer):
     data: list[InvitationView]
 
 
-@post("/v2/auth/invitations", caller="key or session", role="admin", errors=(403, 409))
+@post("/v2/auth/invitations", scope="admin", caller="key or session", role="admin", errors=(403, 409))
 async def invite(call: Call, body: Invite) -> NewInvitationAnswer:
     """Invite a person to the organisation.
 
@@ -79,7 +86,7 @@ def _create(tx: Tx, vault: Vault, principal: Principal, body: Invite, days: int,
     return NewInvitationAnswer(data=NewInvitationView(**fields, token=new.secret))  # type: ignore[arg-type]
 
 
-@get("/v2/auth/invitations", caller="key or session", role="admin", errors=(403,))
+@get("/v2/auth/invitations", scope="admin", caller="key or session", role="admin", errors=(403,))
 async def list_invitations(call: Call) -> InvitationList:
     """List the organisation's invitations, open and settled."""
     return await call.read(_list, call.principal.organization_id)
@@ -89,7 +96,7 @@ def _list(tx: Tx, organization_id: str) -> InvitationList:
     return InvitationList(data=[_view(item, tx.now) for item in invitations.listing(tx, organization_id)])
 
 
-@delete("/v2/auth/invitations/{id}", caller="key or session", role="admin", errors=(403, 404, 409))
+@delete("/v2/auth/invitations/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
 async def revoke_invitation(call: Call, id: Uuid) -> InvitationAnswer:
     """Revoke an invitation that was not accepted."""
     return await call.context.db.write(_revoke, call.principal, id, call.actor)

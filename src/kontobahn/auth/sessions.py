@@ -74,7 +74,7 @@ def _create_session(tx: Tx, vault: Vault, user: User, hours: int, actor: Actor) 
     )
 
 
-@get("/v2/auth/sessions", caller="key or session")
+@get("/v2/auth/sessions", scope="admin", caller="key or session")
 async def list_sessions(call: Call) -> SessionList:
     """List the caller's own active sessions."""
     principal = call.principal
@@ -82,7 +82,7 @@ async def list_sessions(call: Call) -> SessionList:
     return SessionList(data=[_session_view(session, principal) for session in found])
 
 
-@delete("/v2/auth/sessions/{id}", caller="key or session", errors=(403, 404))
+@delete("/v2/auth/sessions/{id}", scope="admin", caller="key or session", errors=(403, 404))
 async def end_session(call: Call, id: Uuid) -> RemovalAnswer:
     """End one of the caller's own sessions."""
     await call.context.db.write(sessions.end, call.principal, id, call.actor)

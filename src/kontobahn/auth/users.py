@@ -58,14 +58,14 @@ class RemovalAnswer(Answer):
     data: Removal
 
 
-@get("/v2/auth/users", caller="key or session")
+@get("/v2/auth/users", scope="admin", caller="key or session")
 async def list_users(call: Call) -> UserList:
     """List the organisation's users."""
     found = await call.read(users.listing, call.principal.organization_id)
     return UserList(data=[user_view(user) for user in found])
 
 
-@put("/v2/auth/users/{id}", caller="key or session", role="admin", errors=(403, 404, 409))
+@put("/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
 async def change_role(call: Call, id: Uuid, body: ChangeRole) -> UserAnswer:
     """Change a user's role.
 
@@ -78,7 +78,7 @@ def _change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: 
     return UserAnswer(data=user_view(users.change_role(tx, principal, user_id, role, actor)))
 
 
-@delete("/v2/auth/users/{id}", caller="key or session", role="admin", errors=(403, 404, 409))
+@delete("/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
 async def delete_user(call: Call, id: Uuid) -> RemovalAnswer:
     """Delete a user.
 

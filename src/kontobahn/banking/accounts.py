@@ -171,7 +171,7 @@ def remove_of_connection(tx: Tx, organization_id: str, connection_id: str) -> No
 # --- Calls
 
 
-@get("/v2/banking/accounts", errors=(403, 404))
+@get("/v2/banking/accounts", scope="banking:read", errors=(403, 404))
 async def list_bank_accounts(call: Call, query: AccountsQuery) -> AccountsAnswer:
     """List bank accounts: all of the organisation, or those of one connection."""
     rows = await call.read_inline(listing, call.principal, query)
@@ -179,7 +179,7 @@ async def list_bank_accounts(call: Call, query: AccountsQuery) -> AccountsAnswer
 
 
 # Choice 20: one account is read for free.
-@get("/v2/banking/accounts/{id}", errors=(403, 404))
+@get("/v2/banking/accounts/{id}", scope="banking:read", errors=(403, 404))
 async def get_bank_account(call: Call, id: NumericId) -> AccountAnswer:
     """Read one bank account."""
     return AccountAnswer(data=_bank_account(await call.read_inline(find, call.principal, id)))

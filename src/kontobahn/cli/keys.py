@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
 
 from kontobahn.access import audit, keys
-from kontobahn.access.keys import NewKey
-from kontobahn.access.principal import ROLES
+from kontobahn.access.keys import ApiKey, NewKey
+from kontobahn.access.principal import ROLES, Limits
+from kontobahn.access.scopes import SCOPES
+from kontobahn.access.scopes import parse as parse_scopes
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -21,8 +24,11 @@ from kontobahn.cli.common import (
     say_table,
 )  # fmt: skip
 from kontobahn.clock import SystemClock
+from kontobahn.money import MAX_AMOUNT, amount_text, to_minor
 
 app = typer.Typer(no_args_is_help=True, help="API keys: create, list, rotate, revoke.")
+_EUROS = re.compile(r"^([0-9]{1,12})(?:[.,]([0-9]{1,2}))?$")
+MAX_MINOR = to_minor(MAX_AMOUNT)
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY_ID", help="Id of the key, from `kontobahn keys list`.")]
 
 
@@ -34,6 +40,21 @@ def create(
     expires: Annotated[
         str | None, typer.Option("--expires", help="A date (2027-12-31) or a time from now (90d). Default: never.")
     ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help=f"Restrict it: {', '.join(SCOPES)}. May be repeated. Default: all that the role allows.",
+        ),
+    ] = None,
+    payment_limit: Annotated[
+        str | None, typer.Option("--payment-limit", metavar="EUR", help="Most that one payment may be: 500.00")
+    ] = None,
+    daily_limit: Annotated[
+        str | None,
+        typer.Option("--daily-limit", metavar="EUR", help="Most that all its payments of a day may be together: 2000"),
+    ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option("--client", metavar="ID", help="Agency key: an organisation it may act for. May be repeated."),
@@ -43,16 +64,18 @@ def create(
 ) -> None:
     """Create an API key and show it, once.
 
-    Example: kontobahn keys create --name n8n --expires 365d
+    Example: kontobahn keys create --name n8n --expires 365d --scope banking:read --scope payments --daily-limit 500
     """
     if role not in ROLES:
         raise typer.BadParameter(f"“{role}” is not a role: member, admin or owner.")
     expires_at = parse_expiry(expires, SystemClock().now())
+    scopes = parse_scopes(scope, field="--scope") if scope else None
+    limits = Limits(_euros("--payment-limit", payment_limit), _euros("--daily-limit", daily_limit))
     with installation(data) as here:
         owner = here.organization(organization)
         new = here.db.write_now(
             keys.create, here.vault, owner.id, name, audit.COMMAND_LINE,
-            role=role, expires_at=expires_at, clients=tuple(client or ()),
+            role=role, scopes=scopes, limits=limits, expires_at=expires_at, clients=tuple(client or ()),
         )  # fmt: skip
     _show_once(new, as_json=as_json)
 
@@ -67,11 +90,15 @@ def show(organization: OrganizationOption = None, data: DataOption = None, as_js
     rows = [
         (
             key.id, key.name, f"{key.hint}…", "agency" if key.is_agency else "organisation", key.role, key.state(now),
+            _scopes_of(key, as_json), _amount(key.payment_limit_minor), _amount(key.daily_limit_minor),
             moment(key.created_at), moment(key.expires_at), moment(key.last_used_at),
         )
         for key in found
     ]  # fmt: skip
-    columns = ("key_id", "name", "starts_with", "kind", "role", "state", "created_at", "expires_at", "last_used_at")
+    columns = (
+        "key_id", "name", "starts_with", "kind", "role", "state", "scopes", "payment_limit", "daily_limit", "created_at",
+        "expires_at", "last_used_at",
+    )  # fmt: skip
     say_table(columns, rows, as_json=as_json, empty=f"“{owner.name}” has no API key yet.")
 
 
@@ -104,11 +131,36 @@ def revoke(key_id: KeyArgument, data: DataOption = None, as_json: JsonOption = F
     say({"key_id": key.id, "revoked_at": moment(key.revoked_at)}, f"“{key.name}” is revoked.", as_json=as_json)
 
 
+def _euros(option: str, text: str | None) -> int | None:
+    """Cents of `500`, `500.00` or `500,00`. Nothing else: `1.000` may be one or a thousand."""
+    if text is None:
+        return None
+    match = _EUROS.match(text.strip())
+    cents = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else 0
+    if not 0 < cents <= MAX_MINOR:
+        raise typer.BadParameter(f"{option} must be an amount in euros like 500 or 500.00, not “{text}”.")
+    return cents
+
+
+def _scopes_of(key: ApiKey, as_json: bool) -> list[str] | str | None:
+    scopes = key.scopes.split() if key.scopes is not None else None
+    if as_json:
+        return scopes
+    return "by role" if scopes is None else "all" if len(scopes) == len(SCOPES) else " ".join(scopes)
+
+
+def _amount(cents: int | None) -> str | None:
+    return None if cents is None else amount_text(cents)
+
+
 def _show_once(new: NewKey, *, as_json: bool) -> None:
     facts = {
         "key_id": new.key.id,
         "api_key": new.secret,
         "name": new.key.name,
+        "scopes": new.key.scopes.split() if new.key.scopes else None,
+        "payment_limit": _amount(new.key.payment_limit_minor),
+        "daily_limit": _amount(new.key.daily_limit_minor),
         "expires_at": moment(new.key.expires_at),
     }
     say(

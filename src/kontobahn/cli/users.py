@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from kontobahn.access import audit, users
+from kontobahn.access import audit, passwords, users
 from kontobahn.access.principal import ROLES
 from kontobahn.cli.common import (
     DataOption,
@@ -17,21 +18,23 @@ from kontobahn.cli.common import (
     say,
     say_table,
 )  # fmt: skip
+from kontobahn.errors import NotFound
 
 app = typer.Typer(no_args_is_help=True, help="Users: the first person of an organisation; later ones are invited.")
-MIN_PASSWORD_LENGTH = 12
+PasswordOption = Annotated[
+    str | None, typer.Option("--password", help="Asked for when left out; here it is visible to others on the machine.")
+]
+PasswordStdinOption = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from the first line of standard input.")
+]
 
 
 @app.command("create")
 def create(
     email: Annotated[str, typer.Option("--email", help="E-mail address to sign in with.")],
     name: Annotated[str, typer.Option("--name", help="Name of the person.")],
-    password: Annotated[
-        str,
-        typer.Option(
-            "--password", prompt=True, hide_input=True, confirmation_prompt=True, help="Asked for when left out."
-        ),
-    ],
+    password: PasswordOption = None,
+    password_stdin: PasswordStdinOption = False,
     role: Annotated[str, typer.Option("--role", help="owner, admin or member.")] = "owner",
     organization: OrganizationOption = None,
     data: DataOption = None,
@@ -43,9 +46,7 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"“{role}” is not a role: owner, admin or member.")
-    if len(password) < MIN_PASSWORD_LENGTH:
-        raise typer.BadParameter(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
-    password_hash = users.hash_password(password)
+    password_hash = users.hash_password(read_password(password, from_stdin=password_stdin))
     with installation(data) as here:
         owner = here.organization(organization)
         user = here.db.write_now(
@@ -59,6 +60,50 @@ def create(
         )
     say(
         {"user_id": user.id, "organization_id": owner.id}, f"{user.email} is {role} of “{owner.name}”.", as_json=as_json
+    )
+
+
+def read_password(given: str | None, *, from_stdin: bool) -> str:
+    """The password from the option, from standard input, or asked for twice. Refuses one that is too short or too long."""
+    if from_stdin and given is not None:
+        raise typer.BadParameter("Send either --password or --password-stdin.")
+    if from_stdin:
+        given = sys.stdin.readline(2 * passwords.MAX_LENGTH).removesuffix("\n").removesuffix("\r")
+    elif given is None:
+        given = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+    if not passwords.MIN_LENGTH <= len(given) <= passwords.MAX_LENGTH:
+        raise typer.BadParameter(
+            f"The password must have {passwords.MIN_LENGTH} to {passwords.MAX_LENGTH} characters, not {len(given)}."
+        )
+    return given
+
+
+@app.command("reset")
+def reset(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="E-mail address that the person signs in with.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a link with which a person sets a new password, once.
+
+    Example: kontobahn users reset erika@muster.example
+    """
+    with installation(data) as here:
+        known = here.db.read_now(users.by_email, email)
+        if known is None:
+            raise NotFound(f"There is no user with the e-mail address “{email}”.")
+        new = here.db.write_now(
+            passwords.create_reset, here.vault, known[0],
+            hours=here.settings.password_reset_hours, actor=audit.COMMAND_LINE,
+        )  # fmt: skip
+        link = passwords.link(here.settings.base_url, new.secret)
+    expires_at = moment(new.reset.expires_at)
+    facts = {"user_id": new.user.id, "token": new.secret, "link": link, "expires_at": expires_at}
+    say(
+        facts,
+        f"{link}\n\nHand it to {new.user.email}: whoever opens it sets the password. It works once, until {expires_at}."
+        f"\nWithout a browser: POST /v2/auth/password/reset with the token {new.secret}",
+        as_json=as_json,
     )
 
 

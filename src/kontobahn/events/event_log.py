@@ -103,7 +103,7 @@ class Envelope(msgspec.Struct):
     received_at: msgspec.Raw
 
 
-@get("/v2/banking/events", errors=_ERRORS)
+@get("/v2/banking/events", scope=("webhooks", "banking:read"), errors=_ERRORS)
 async def list_events(call: Call, query: EventsQuery) -> EventList:
     """Walk the log of events, each with how its delivery went.
 
@@ -146,13 +146,13 @@ def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> EventList:
     return EventList(data=[event_view(entry) for entry in found], next_cursor=next_cursor)
 
 
-@get("/v2/banking/events/{id}", errors=_ERRORS)
+@get("/v2/banking/events/{id}", scope=("webhooks", "banking:read"), errors=_ERRORS)
 async def get_event(call: Call, id: EventId) -> EventAnswer:
     """Read one event, with every attempt to deliver it."""
     return EventAnswer(data=event_view(await call.read(entries.find, call.principal, id)))
 
 
-@post("/v2/banking/events/{id}/resend", statuses=(202,), errors=(*_ERRORS, 409))
+@post("/v2/banking/events/{id}/resend", scope="webhooks", statuses=(202,), errors=(*_ERRORS, 409))
 async def resend_event(call: Call, id: EventId) -> EventAnswer:
     """Deliver an event once more, under the same id.
 

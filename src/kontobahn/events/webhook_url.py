@@ -74,7 +74,7 @@ class WebhookSecretAnswer(Answer):
     data: WebhookSecret
 
 
-@put("/v2/banking/webhook-url", errors=_ERRORS)
+@put("/v2/banking/webhook-url", role="admin", scope="webhooks", scope_replaces_role=True, errors=_ERRORS)
 async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhookUrl) -> WebhookUrlAnswer:
     """Set the URL that events are sent to, or clear it with null.
 
@@ -94,7 +94,7 @@ def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None
     return WebhookUrlAnswer(data=_webhook_url_view(*endpoint.set_url(tx, vault, organization_id, url, actor)))
 
 
-@get("/v2/banking/webhook-url", errors=_ERRORS)
+@get("/v2/banking/webhook-url", scope="webhooks", errors=_ERRORS)
 async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAnswer:
     """Read the URL that events are sent to.
 
@@ -104,7 +104,9 @@ async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAns
     return WebhookUrlAnswer(data=_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
 
 
-@post("/v2/banking/webhook-url/secret", errors=(*_ERRORS, 409))
+@post(
+    "/v2/banking/webhook-url/secret", role="admin", scope="webhooks", scope_replaces_role=True, errors=(*_ERRORS, 409)
+)
 async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> WebhookSecretAnswer:
     """Make a new signing secret.
 
@@ -122,7 +124,7 @@ def _rotate_secret(tx: Tx, vault: Vault, organization_id: str, overlap_hours: in
     return WebhookSecretAnswer(data=WebhookSecret(secret=secret, previous_valid_until=valid_until))
 
 
-@post("/v2/banking/webhook-url/test", errors=(*_ERRORS, 409))
+@post("/v2/banking/webhook-url/test", scope="webhooks", errors=(*_ERRORS, 409))
 async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
     """Send a test event to the URL.
 

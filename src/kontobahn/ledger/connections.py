@@ -73,7 +73,7 @@ class LedgerConnections(Answer):
     connections: list[LedgerConnection]
 
 
-@get("/v2/ledger-rewe-read/connections", errors=(403, 404))
+@get("/v2/ledger-rewe-read/connections", scope="ledger:read", errors=(403, 404))
 async def list_rewe_connections(call: Call, query: ListQuery) -> LedgerConnections:
     """List the organisation's accounting connections.
 
@@ -84,7 +84,7 @@ async def list_rewe_connections(call: Call, query: ListQuery) -> LedgerConnectio
 
 
 # Choice 14: as the rewe-read one.
-@get("/v2/ledger-duo/connections", errors=(403, 404))
+@get("/v2/ledger-duo/connections", scope="ledger:read", errors=(403, 404))
 async def list_duo_connections(call: Call, query: ListQuery) -> LedgerConnections:
     """List the organisation's cash book and document connections.
 

@@ -75,7 +75,7 @@ class BelegtypenAntwort(Answer):
     platform: Platform
 
 
-@post("/v2/ledger-duo/kassenbuch-advanced", cost=1, errors=ERRORS)
+@post("/v2/ledger-duo/kassenbuch-advanced", scope="ledger:write", cost=1, errors=ERRORS)
 async def create_kassenbucheintrag(call: Call, query: ClientQuery, body: NeuerKassenbucheintrag) -> Kassenbucheintrag:
     """Create a cash book entry, with receipt images.
 
@@ -89,7 +89,7 @@ async def create_kassenbucheintrag(call: Call, query: ClientQuery, body: NeuerKa
         return await call.commit(effect)
 
 
-@get("/v2/ledger-duo/kassenbuch", cost=1, errors=ERRORS)
+@get("/v2/ledger-duo/kassenbuch", scope="ledger:read", cost=1, errors=ERRORS)
 async def list_kassenbucheintraege(call: Call, query: KassenbuchQuery) -> KassenbuchAntwort:
     """List the entries of a cash book, ascending by number.
 
@@ -105,7 +105,7 @@ async def list_kassenbucheintraege(call: Call, query: KassenbuchQuery) -> Kassen
     return KassenbuchAntwort(data=data, platform=charge.platform)
 
 
-@post("/v2/ledger-duo/kassenbuch/{nummer}/storno", cost=1, errors=ERRORS)
+@post("/v2/ledger-duo/kassenbuch/{nummer}/storno", scope="ledger:write", cost=1, errors=ERRORS)
 async def reverse_kassenbucheintrag(
     call: Call, query: ClientQuery, body: Storno, nummer: Eintragsnummer
 ) -> StornoAntwort:
@@ -123,7 +123,7 @@ def _reversed(tx: Tx, effect: Effect[Kassenbuchzeile]) -> StornoAntwort:
     return StornoAntwort(data=effect(tx))
 
 
-@get("/v2/ledger-duo/kassenbuecher", cost=1, free_as_dropdown=True, errors=ERRORS)
+@get("/v2/ledger-duo/kassenbuecher", scope="ledger:read", cost=1, free_as_dropdown=True, errors=ERRORS)
 async def list_kassenbuecher(call: Call, query: DropdownQuery) -> KassenbuecherAntwort:
     """List the cash books.
 
@@ -135,7 +135,7 @@ async def list_kassenbuecher(call: Call, query: DropdownQuery) -> KassenbuecherA
     return KassenbuecherAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-duo/rechnungsordner", cost=1, free_as_dropdown=True, errors=ERRORS)
+@get("/v2/ledger-duo/rechnungsordner", scope="ledger:read", cost=1, free_as_dropdown=True, errors=ERRORS)
 async def list_rechnungsordner(call: Call, query: RechnungsordnerQuery) -> RechnungsordnerAntwort:
     """List the invoice folders, of one kind or both."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
@@ -144,7 +144,7 @@ async def list_rechnungsordner(call: Call, query: RechnungsordnerQuery) -> Rechn
     return RechnungsordnerAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-duo/belegtypen", errors=ERRORS)
+@get("/v2/ledger-duo/belegtypen", scope="ledger:read", errors=ERRORS)
 async def list_belegtypen(call: Call, query: ClientQuery) -> BelegtypenAntwort:
     """List the document types."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
@@ -153,7 +153,7 @@ async def list_belegtypen(call: Call, query: ClientQuery) -> BelegtypenAntwort:
     return BelegtypenAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-duo/belegbilder/{id}", errors=ERRORS, media_types=kassenbuch.MEDIA_TYPES)
+@get("/v2/ledger-duo/belegbilder/{id}", scope="ledger:read", errors=ERRORS, media_types=kassenbuch.MEDIA_TYPES)
 async def get_belegbild(call: Call, query: ClientQuery, id: Uuid) -> Download:
     """Read a receipt image back, byte for byte."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)

@@ -41,7 +41,7 @@ class RechteAntwort(Answer):
     data: Rechte
 
 
-@get("/v2/ledger-rewe-read/permissions", errors=ERRORS)
+@get("/v2/ledger-rewe-read/permissions", scope="ledger:read", errors=ERRORS)
 async def get_permissions(call: Call, query: ClientQuery) -> RechteAntwort:
     """Probe what may be read and written, area by area.
 

@@ -29,7 +29,7 @@ FromId = Annotated[str, form("a number", r"^[0-9]{1,18}$", description="Only wha
 # --- Person accounts
 
 
-@post("/v2/ledger-rewe/personenkonto", cost=1, statuses=(201, 200), errors=ERRORS)
+@post("/v2/ledger-rewe/personenkonto", scope="ledger:write", cost=1, statuses=(201, 200), errors=ERRORS)
 async def save_personenkonto(call: Call, query: ClientQuery, body: Personenkonto) -> PersonenkontoAntwort:
     """Create or replace a business partner.
 
@@ -66,7 +66,7 @@ class OposAntwort(Answer):
     platform: Platform
 
 
-@get("/v2/ledger-rewe-read/opos", cost=5, errors=ERRORS)
+@get("/v2/ledger-rewe-read/opos", scope="ledger:read", cost=5, errors=ERRORS)
 async def get_opos(call: Call, query: OposQuery) -> OposAntwort:
     """Open items per person account at a cut-off date.
 
@@ -85,7 +85,7 @@ class FaelligkeitenAntwort(Answer):
     platform: Platform
 
 
-@get("/v2/ledger-rewe-read/faelligkeiten", cost=5, errors=ERRORS)
+@get("/v2/ledger-rewe-read/faelligkeiten", scope="ledger:read", cost=5, errors=ERRORS)
 async def get_faelligkeiten(call: Call, query: OposQuery) -> FaelligkeitenAntwort:
     """Open items with due dates, days overdue and discounts, and their sums by age.
 
@@ -142,7 +142,7 @@ class KontenAntwort(Answer):
     platform: Platform
 
 
-@get("/v2/ledger-rewe-read/zahlungsbedingungen", cost=1, free_as_dropdown=True, errors=ERRORS)
+@get("/v2/ledger-rewe-read/zahlungsbedingungen", scope="ledger:read", cost=1, free_as_dropdown=True, errors=ERRORS)
 async def list_zahlungsbedingungen(call: Call, query: JahrDropdownQuery) -> ZahlungsbedingungenAntwort:
     """List the payment terms of a fiscal year."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
@@ -151,7 +151,7 @@ async def list_zahlungsbedingungen(call: Call, query: JahrDropdownQuery) -> Zahl
     return ZahlungsbedingungenAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-rewe-read/susa", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/susa", scope="ledger:read", cost=1, errors=ERRORS)
 async def get_susa(call: Call, query: SusaQuery) -> SusaAntwort:
     """Trial balance of a fiscal year, or of one account in it.
 
@@ -164,7 +164,7 @@ async def get_susa(call: Call, query: SusaQuery) -> SusaAntwort:
 
 
 # Choice 19: bookings and accounts can be read.
-@get("/v2/ledger-rewe-read/buchungen", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/buchungen", scope="ledger:read", cost=1, errors=ERRORS)
 async def list_buchungen(call: Call, query: SeitenQuery) -> BuchungenAntwort:
     """List the bookings of a fiscal year, ascending by id.
 
@@ -176,7 +176,7 @@ async def list_buchungen(call: Call, query: SeitenQuery) -> BuchungenAntwort:
     return BuchungenAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-rewe-read/konten", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/konten", scope="ledger:read", cost=1, errors=ERRORS)
 async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
     """List the accounts, ledger accounts before person accounts.
 
@@ -205,7 +205,7 @@ class UmsatzsteuerAntwort(Answer):
     platform: Platform
 
 
-@get("/v2/ledger-rewe-read/umsatzsteuer", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/umsatzsteuer", scope="ledger:read", cost=1, errors=ERRORS)
 async def get_umsatzsteuer(call: Call, query: UmsatzsteuerQuery) -> UmsatzsteuerAntwort:
     """VAT figures of a fiscal year, or of days of it, by tax key and automatic account.
 
@@ -232,7 +232,7 @@ class BwaAntwort(Answer):
     platform: Platform
 
 
-@get("/v2/ledger-rewe-read/bwa", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/bwa", scope="ledger:read", cost=1, errors=ERRORS)
 async def get_bwa(call: Call, query: BwaQuery) -> BwaAntwort:
     """A simple profit and loss of a fiscal year, by period and cumulated.
 

@@ -53,7 +53,7 @@ class ImporteAntwort(Answer):
 # --- Files
 
 
-@post("/v2/ledger-rewe/imports", statuses=(201, 202), errors=ERRORS)
+@post("/v2/ledger-rewe/imports", scope="ledger:write", statuses=(201, 202), errors=ERRORS)
 async def create_import(call: Call, query: ImportQuery, body: Upload) -> ImportAntwort:
     """Import a DATEV-format file: bookings, person accounts, account labels or payment terms.
 
@@ -107,7 +107,7 @@ def _unfinished(row: TaskRow) -> ImportMitProtokoll:
 # --- What was brought in
 
 
-@get("/v2/ledger-rewe/imports", errors=ERRORS)
+@get("/v2/ledger-rewe/imports", scope="ledger:read", errors=ERRORS)
 async def list_imports(call: Call, query: ImporteQuery) -> ImporteAntwort:
     """List what was brought into the books at once, the latest first.
 
@@ -136,7 +136,7 @@ def _without_protocol(item: ImportMitProtokoll) -> Import:
     return Import(**{name: getattr(item, name) for name in Import.__struct_fields__})
 
 
-@get("/v2/ledger-rewe/imports/{id}", errors=ERRORS)
+@get("/v2/ledger-rewe/imports/{id}", scope="ledger:read", errors=ERRORS)
 async def get_import(call: Call, query: ClientQuery, id: Uuid) -> ImportAntwort:
     """Read an import with its protocol: refused rows and warnings, by line and column."""
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
@@ -156,7 +156,7 @@ def _task(tx: Tx, scope: tuple[str, ...], connection_id: str, task_id: str) -> T
     )
 
 
-@post("/v2/ledger-rewe/imports/{id}/undo", errors=ERRORS)
+@post("/v2/ledger-rewe/imports/{id}/undo", scope="ledger:write", errors=ERRORS)
 async def undo_import(call: Call, query: ClientQuery, id: Uuid) -> ImportAntwort:
     """Undo an import of bookings.
 
@@ -179,7 +179,7 @@ def _undo(tx: Tx, call: Call, effect: Effect[ImportMitProtokoll | None]) -> Impo
 # --- Bookings
 
 
-@post("/v2/ledger-rewe/buchungen", cost=1, errors=ERRORS)
+@post("/v2/ledger-rewe/buchungen", scope="ledger:write", cost=1, errors=ERRORS)
 async def create_buchungen(call: Call, query: BuchungenQuery, body: NeueBuchungen) -> GebuchteBuchungen:
     """Book: one booking or many, all of them or none.
 

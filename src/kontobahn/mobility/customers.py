@@ -100,7 +100,7 @@ class Customer(NamedTuple):
 CUSTOMERS = Table("mobility_customers", Customer)
 
 
-@get("/v2/mobility/customers", errors=_ERRORS, example=[examples.CUSTOMER])
+@get("/v2/mobility/customers", scope="mobility:read", errors=_ERRORS, example=[examples.CUSTOMER])
 async def list_customers(call: Call, query: ListQuery) -> list[MobilityCustomer]:
     """List the customers of transport tickets."""
     return await call.read(_list, call.principal.organizations(query.organization_id))
@@ -113,6 +113,7 @@ def _list(tx: Tx, organizations: tuple[str, ...]) -> list[MobilityCustomer]:
 
 @post(
     "/v2/mobility/customers",
+    scope="mobility:write",
     errors=(403, 404, 409),
     body_example=examples.NEW_CUSTOMER,
     example=examples.CUSTOMER,
@@ -126,7 +127,7 @@ async def create_customer(call: Call, query: OrganizationQuery, body: NewCustome
     return await call.commit(create, call.principal.organization(query.organization_id), body)
 
 
-@get("/v2/mobility/customers/{id}", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
+@get("/v2/mobility/customers/{id}", scope="mobility:read", errors=_ERRORS, example=examples.CUSTOMER_WITH_TICKETS)
 async def get_customer(call: Call, id: Uuid) -> MobilityCustomerWithTickets:
     """Read a customer with all tickets, the earliest first."""
     return await call.read(_show, call.principal, id)
@@ -148,6 +149,7 @@ def _show(tx: Tx, principal: Principal, customer_id: str) -> MobilityCustomerWit
 
 @put(
     "/v2/mobility/customers/{id}",
+    scope="mobility:write",
     errors=(403, 404, 409),
     body_example=examples.NEW_CUSTOMER,
     example=examples.CUSTOMER,

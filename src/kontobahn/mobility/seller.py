@@ -87,7 +87,7 @@ class SellerAnswer(Answer):
 
 
 # Choice 31: the seller's data are settings of the organisation.
-@get("/v2/mobility/seller", errors=_ERRORS, example=examples.SELLER)
+@get("/v2/mobility/seller", scope="mobility:read", errors=_ERRORS, example=examples.SELLER)
 async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
     """Read how the organisation stands on its invoices, and what is still missing."""
     return await call.read(show, call.principal.organization(query.organization_id))
@@ -95,6 +95,7 @@ async def get_seller(call: Call, query: OrganizationQuery) -> SellerAnswer:
 
 @put(
     "/v2/mobility/seller",
+    scope="mobility:write",
     role="admin",
     errors=_ERRORS,
     body_example=examples.NEW_SELLER,

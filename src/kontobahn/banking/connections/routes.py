@@ -98,14 +98,14 @@ class RemovedAnswer(Answer):
     data: Removed
 
 
-@get("/v2/banking/connections", errors=(403, 404))
+@get("/v2/banking/connections", scope="banking:read", errors=(403, 404))
 async def list_bank_connections(call: Call, query: ListQuery) -> ConnectionsAnswer:
     """List the bank connections, including unfinished ones."""
     rows = await call.read_inline(store.listing, call.principal.organizations(query.organization_id))
     return ConnectionsAnswer(data=[_bank_connection(row) for row in rows])
 
 
-@get("/v2/banking/connections/{id}", errors=(403, 404))
+@get("/v2/banking/connections/{id}", scope="banking:read", errors=(403, 404))
 async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
     """Read one bank connection.
 
@@ -114,7 +114,7 @@ async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
     return ConnectionAnswer(data=_bank_connection(await call.read_inline(store.find, call.principal, id)))
 
 
-@post("/v2/banking/connect", errors=(403, 404, 409))
+@post("/v2/banking/connect", scope="banking:write", errors=(403, 404, 409))
 async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAnswer:
     """Start a connect flow.
 
@@ -150,7 +150,7 @@ def _start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> 
     return _connect_answer(flow, started)
 
 
-@post("/v2/banking/connections/{id}/reconnect", errors=(403, 404, 409))
+@post("/v2/banking/connections/{id}/reconnect", scope="banking:write", errors=(403, 404, 409))
 async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnect) -> ConnectAnswer:
     """Start a flow that renews a connection.
 
@@ -202,7 +202,7 @@ def _connect_answer(flow: FlowRow, started: ConnectStart) -> ConnectAnswer:
 
 
 # Choice 24: 202, because the bank answers later.
-@post("/v2/banking/connections/{id}/refresh", statuses=(202,), errors=(403, 404, 409))
+@post("/v2/banking/connections/{id}/refresh", scope="banking:write", statuses=(202,), errors=(403, 404, 409))
 async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
     """Ask the bank for new data now.
 
@@ -212,7 +212,7 @@ async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAns
     return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row)))
 
 
-@delete("/v2/banking/connections/{id}", errors=(403, 404, 409))
+@delete("/v2/banking/connections/{id}", scope="banking:write", errors=(403, 404, 409))
 async def delete_bank_connection(call: Call, id: ConnectionId) -> RemovedAnswer:
     """Remove a connection with its accounts and transactions, and end the access at the bank.
 

@@ -79,7 +79,7 @@ class ImportsAnswer(Answer):
 
 
 # Choice 37: a file to 200 MiB; a large one is imported after the answer.
-@post("/v2/banking/statements", statuses=(201, 202), errors=(400, 403, 404))
+@post("/v2/banking/statements", scope="banking:write", statuses=(201, 202), errors=(400, 403, 404))
 async def import_statements(call: Call, query: StatementsQuery, body: Upload) -> ImportAnswer:
     """Import a file of account statements or payment status reports.
 
@@ -115,7 +115,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
         raise
 
 
-@get("/v2/banking/imports", errors=(403, 404))
+@get("/v2/banking/imports", scope="banking:read", errors=(403, 404))
 async def list_statement_imports(call: Call, query: ImportsQuery) -> ImportsAnswer:
     """List the files that were imported or refused, the latest first."""
     organizations = call.principal.organizations(query.organization_id)
@@ -123,7 +123,7 @@ async def list_statement_imports(call: Call, query: ImportsQuery) -> ImportsAnsw
     return ImportsAnswer(data=[_report(row) for row in rows])
 
 
-@get("/v2/banking/imports/{id}", errors=(403, 404))
+@get("/v2/banking/imports/{id}", scope="banking:read", errors=(403, 404))
 async def get_statement_import(call: Call, id: Uuid) -> ImportAnswer:
     """Read what came of one file."""
     return ImportAnswer(data=_report(await call.read(history.find, call.principal, id)))

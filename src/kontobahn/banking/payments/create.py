@@ -22,6 +22,7 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow, check_active
 from kontobahn.banking.fields import check_custom_fields, check_return_to
+from kontobahn.banking.payments import key_limits
 from kontobahn.banking.payments.apply import END_TO_END_PREFIX, POLL_AFTER, apply, apply_start
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
 from kontobahn.banking.payments.wire import NewPayment
@@ -101,6 +102,7 @@ def create_pending(
         return earlier, False
     account, connection = _find_source(tx, principal, order.body.account_id, api)
     _check_source(order, account, connection)
+    key_limits.check(tx, principal, order.amount_minor, order.body.currency_code)
     organization_id, payer = account.organization_id, principal.organization_id
     # Numbers before credits, as in the ingest: two transactions in opposite order would deadlock.
     number = numbers.take(tx, organization_id, "payment")
@@ -119,7 +121,7 @@ def create_pending(
         payer_organization_id=payer, hold_id=hold.id if hold else None,
         debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
         next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, order_file_id=None,
-        created_at=tx.now, updated_at=tx.now,
+        first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
     if provider.orders_are_files:
         _check_fits_file(provider, as_order(tx, row))

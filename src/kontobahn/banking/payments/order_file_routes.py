@@ -59,7 +59,7 @@ class OrderFilesAnswer(Answer):
     data: list[PaymentOrderFile]
 
 
-@post("/v2/banking/order-files", errors=(403, 404, 409))
+@post("/v2/banking/order-files", scope="payments", errors=(403, 404, 409))
 async def create_order_file(call: Call, body: NewOrderFile) -> OrderFileAnswer:
     """Put several orders from one account into one pain.001 file: the payments named, or all open ones of the account.
 
@@ -82,7 +82,7 @@ def _create(tx: Tx, context: Context, principal: Principal, body: NewOrderFile, 
     return OrderFileAnswer(data=_shown(tx, context, file))
 
 
-@get("/v2/banking/order-files", errors=(403, 404))
+@get("/v2/banking/order-files", scope=("banking:read", "payments"), errors=(403, 404))
 async def list_order_files(call: Call, query: OrderFilesQuery) -> OrderFilesAnswer:
     """List the order files, newest first."""
     return await call.read(_listed, call.context, call.principal, query)
@@ -95,7 +95,7 @@ def _listed(tx: Tx, context: Context, principal: Principal, query: OrderFilesQue
     return OrderFilesAnswer(data=[_shown(tx, context, file) for file in files])
 
 
-@get("/v2/banking/order-files/{id}", errors=(403, 404))
+@get("/v2/banking/order-files/{id}", scope=("banking:read", "payments"), errors=(403, 404))
 async def get_order_file(call: Call, id: NumericId) -> OrderFileAnswer:
     """Read one order file: what it holds, and whether it may still be uploaded."""
 
@@ -105,14 +105,14 @@ async def get_order_file(call: Call, id: NumericId) -> OrderFileAnswer:
     return await call.read(unit)
 
 
-@get("/v2/banking/order-files/{id}/file", errors=(403, 404, 409), media_types=("application/xml",))
+@get("/v2/banking/order-files/{id}/file", scope="payments", errors=(403, 404, 409), media_types=("application/xml",))
 async def get_order_file_content(call: Call, id: NumericId) -> Download:
     """Fetch the pain.001 file, the same every time."""
     file = await call.read(order_files.find, call.principal, id)
     return Download(await hand_out(call.context, file), "application/xml", file_name(file))
 
 
-@delete("/v2/banking/order-files/{id}", errors=(403, 404, 409))
+@delete("/v2/banking/order-files/{id}", scope="payments", errors=(403, 404, 409))
 async def discard_order_file(call: Call, id: NumericId) -> OrderFileAnswer:
     """Discard a file that was not uploaded. Its orders are free for another one."""
 

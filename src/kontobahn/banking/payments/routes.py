@@ -31,7 +31,7 @@ from kontobahn.clock import berlin_date, optional_datetime, to_datetime
 from kontobahn.money import to_wire
 
 
-@get("/v2/banking/payments", errors=(403, 404))
+@get("/v2/banking/payments", scope=("banking:read", "payments"), errors=(403, 404))
 async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
     """List the payments, as they are stored and kept current by the bank's reports.
 
@@ -42,7 +42,7 @@ async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
     return PaymentsAnswer(data=[Payment(**_fields(row)) for row in rows])
 
 
-@post("/v2/banking/payments", cost=3, moves_money=True, errors=(403, 404, 409))
+@post("/v2/banking/payments", scope="payments", cost=3, moves_money=True, errors=(403, 404, 409))
 async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -> CreatedPaymentAnswer:
     """Initiate a payment.
 
@@ -69,7 +69,7 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     return CreatedPaymentAnswer(data=created)
 
 
-@get("/v2/banking/payments/{id}", errors=(403, 404))
+@get("/v2/banking/payments/{id}", scope=("banking:read", "payments"), errors=(403, 404))
 async def get_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     """Read one payment, after asking the bank for its status now.
 
@@ -80,7 +80,7 @@ async def get_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     return CurrentPaymentAnswer(data=_current(call.context, row))
 
 
-@post("/v2/banking/payments/{id}/cancel", statuses=(200,), errors=(403, 404, 409))
+@post("/v2/banking/payments/{id}/cancel", scope="payments", statuses=(200,), errors=(403, 404, 409))
 async def cancel_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     """Cancel a payment that the bank has not begun to carry out. Its credits are given back.
 
@@ -91,7 +91,7 @@ async def cancel_payment(call: Call, id: NumericId) -> CurrentPaymentAnswer:
     return CurrentPaymentAnswer(data=_current(call.context, await cancel.cancel(call.context, row, call.actor)))
 
 
-@get("/v2/banking/payments/{id}/history", errors=(403, 404))
+@get("/v2/banking/payments/{id}/history", scope=("banking:read", "payments"), errors=(403, 404))
 async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer:
     """Read what was reported about a payment: by whom, when, and with what outcome.
 
@@ -100,7 +100,7 @@ async def get_payment_history(call: Call, id: NumericId) -> PaymentHistoryAnswer
     return PaymentHistoryAnswer(data=await call.read(store.history, call.principal, id))
 
 
-@get("/v2/banking/payments/{id}/order", errors=(403, 404, 409), media_types=("application/xml",))
+@get("/v2/banking/payments/{id}/order", scope="payments", errors=(403, 404, 409), media_types=("application/xml",))
 async def get_payment_order(call: Call, id: NumericId) -> Download:
     """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
     row = await call.read_inline(store.find, call.principal, id)

@@ -52,6 +52,8 @@ class PaymentRow(NamedTuple):
     polls: int
     order_taken_at: int | None
     order_file_id: int | None
+    # The key it was made with: the first one of its row of rotations.
+    first_key_id: str | None
     created_at: int
     updated_at: int
 

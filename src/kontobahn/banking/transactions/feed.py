@@ -50,7 +50,7 @@ class ChangesAnswer(Answer):
     has_more: bool
 
 
-@get("/v2/banking/transactions/changes", cost=1, errors=(403, 404))
+@get("/v2/banking/transactions/changes", scope="banking:read", cost=1, errors=(403, 404))
 async def list_transaction_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List what has been added, modified or removed since a cursor.
 

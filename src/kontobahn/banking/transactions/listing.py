@@ -63,7 +63,7 @@ class TransactionsAnswer(Answer):
     data: list[Transaction]
 
 
-@get("/v2/banking/transactions", cost=1, errors=(403, 404))
+@get("/v2/banking/transactions", scope="banking:read", cost=1, errors=(403, 404))
 async def list_transactions(call: Call, query: TransactionsQuery) -> TransactionsAnswer:
     """List transactions of an account, or of all accounts of a connection.
 
@@ -78,7 +78,7 @@ async def list_transactions(call: Call, query: TransactionsQuery) -> Transaction
     return TransactionsAnswer(data=data)  # type: ignore[arg-type]
 
 
-@get("/v2/banking/transactions/{id}", cost=1, errors=(403, 404))
+@get("/v2/banking/transactions/{id}", scope="banking:read", cost=1, errors=(403, 404))
 async def get_transaction(call: Call, id: NumericId, query: TransactionQuery) -> TransactionAnswer:
     """Read one transaction."""
     async with call.charge():

@@ -83,7 +83,13 @@ class MobilityInvoiceWithLines(MobilityInvoice):
     invoice_xml_url: Url
 
 
-@post("/v2/mobility/customers/{id}/invoice", errors=(403, 404, 409, 503), moves_money=True, example=examples.INVOICE)
+@post(
+    "/v2/mobility/customers/{id}/invoice",
+    scope="mobility:write",
+    errors=(403, 404, 409, 503),
+    moves_money=True,
+    example=examples.INVOICE,
+)
 async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
     """Create a collective invoice for the customer.
 
@@ -111,7 +117,7 @@ def _issue(tx: Tx, customer: Customer, reports: Sequence[TicketReport], base_url
     return _view(issue(tx, customer, reports), base_url)
 
 
-@get("/v2/mobility/invoices", errors=_ERRORS, example=[examples.INVOICE])
+@get("/v2/mobility/invoices", scope="mobility:read", errors=_ERRORS, example=[examples.INVOICE])
 async def list_invoices(call: Call, query: InvoicesQuery) -> list[MobilityInvoice]:
     """List the collective invoices, by customer and by day, the earliest first."""
     return await call.read(_list, call.principal, query, call.context.settings.base_url)
@@ -130,7 +136,7 @@ def _list(tx: Tx, principal: Principal, query: InvoicesQuery, base_url: str) -> 
     return [_view(row, base_url) for row in SUMMARIES.all(tx, f"{where} ORDER BY issued_on, id", *values)]
 
 
-@get("/v2/mobility/invoices/{id}", errors=_ERRORS, example=examples.INVOICE_WITH_LINES)
+@get("/v2/mobility/invoices/{id}", scope="mobility:read", errors=_ERRORS, example=examples.INVOICE_WITH_LINES)
 async def get_invoice(call: Call, id: Uuid) -> MobilityInvoiceWithLines:
     """Read a collective invoice with its lines and its sums by VAT rate."""
     return await call.read(_show, call.principal, id, call.context.settings.base_url)
@@ -178,13 +184,13 @@ def _view_line(line: Line) -> InvoiceLine:
     return InvoiceLine(credited_invoice_number=line.credited_number, **shared)
 
 
-@get("/v2/mobility/invoices/{id}/pdf", errors=_ERRORS, media_types=(MEDIA_TYPES["pdf"],))
+@get("/v2/mobility/invoices/{id}/pdf", scope="mobility:read", errors=_ERRORS, media_types=(MEDIA_TYPES["pdf"],))
 async def get_invoice_pdf(call: Call, id: Uuid) -> Download:
     """Read the invoice as PDF/A-3 with the EN 16931 XML inside (ZUGFeRD, Factur-X)."""
     return await _download(call, id, "pdf")
 
 
-@get("/v2/mobility/invoices/{id}/xml", errors=_ERRORS, media_types=(MEDIA_TYPES["xml"],))
+@get("/v2/mobility/invoices/{id}/xml", scope="mobility:read", errors=_ERRORS, media_types=(MEDIA_TYPES["xml"],))
 async def get_invoice_xml(call: Call, id: Uuid) -> Download:
     """Read the invoice as XRechnung; as plain EN 16931 if the customer has no electronic address."""
     return await _download(call, id, "xml")

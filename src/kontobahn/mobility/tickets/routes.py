@@ -26,6 +26,7 @@ class NewTickets(Body):
 
 @post(
     "/v2/mobility/customers/{id}/tickets",
+    scope="mobility:write",
     errors=(403, 404, 409),
     body_example={"tickets": [examples.NEW_TICKET]},
     example=[examples.TICKET],
@@ -56,7 +57,13 @@ def _add_tickets(tx: Tx, principal: Principal, customer_id: str, new: list[NewTi
     return [ticket.view() for ticket in result.added]
 
 
-@post("/v2/mobility/tickets/{id}/cancel", statuses=(200,), errors=(403, 404), example=examples.CANCELLED)
+@post(
+    "/v2/mobility/tickets/{id}/cancel",
+    scope="mobility:write",
+    statuses=(200,),
+    errors=(403, 404),
+    example=examples.CANCELLED,
+)
 async def cancel_ticket(call: Call, id: Uuid) -> MobilityTicket:
     """Cancel a ticket.
 

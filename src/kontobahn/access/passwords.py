@@ -1,0 +1,136 @@
+"""A person's password: changed by the person, or set anew through a link that an administrator or the operator has made.
+
+Hashing is slow on purpose and happens before these units of work, never inside one; the caller passes the finished hash.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kontobahn.access import audit, users
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.access.users import User
+from kontobahn.clock import HOUR
+from kontobahn.db import Table, Tx
+from kontobahn.errors import Conflict, Forbidden, NotFound
+from kontobahn.ids import PASSWORD_RESET_PREFIX, is_well_formed, new_id, new_token
+from kontobahn.vault import Vault
+
+MIN_LENGTH = 12
+MAX_LENGTH = 200
+# The page that takes the token of a link and asks for the new password.
+_PAGE = "/dashboard/password"
+
+
+class PasswordReset(NamedTuple):
+    organization_id: str
+    id: str
+    user_id: str
+    created_at: int
+    expires_at: int
+
+
+_RESETS = Table("password_resets", PasswordReset)
+
+
+class NewPasswordReset(NamedTuple):
+    reset: PasswordReset
+    user: User
+    # Shown here and never again.
+    secret: str
+
+
+def stored_hash(tx: Tx, principal: Principal) -> str | None:
+    """The hash of the caller's own password; None for a key that belongs to nobody."""
+    row = tx.one(
+        "SELECT password_hash FROM users WHERE organization_id = ? AND id = ?",
+        principal.organization_id, principal.user_id,
+    )  # fmt: skip
+    return None if row is None else row[0]
+
+
+def change(tx: Tx, principal: Principal, *, old_hash: str, new_hash: str, actor: Actor) -> int:
+    """Sets the caller's password and ends the person's other sessions. Returns how many ended.
+
+    `old_hash` is what the old password was verified against: if it is no longer the stored one, somebody was quicker.
+    """
+    organization_id, user_id = principal.organization_id, principal.user_id or ""
+    changed = tx.run(
+        "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ? AND password_hash = ?",
+        new_hash, organization_id, user_id, old_hash,
+    )  # fmt: skip
+    if not changed:
+        raise Conflict("The password was changed in the meantime. Sign in again.")
+    ended = _end_access(tx, organization_id, user_id, but=principal.session_id)
+    audit.record(tx, organization_id, actor, "user.change_password", user_id, sessions_ended=ended)
+    return ended
+
+
+def create_reset(
+    tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor, by: Principal | None = None
+) -> NewPasswordReset:
+    """Makes the token of a link that sets a new password, once. An earlier one of the same person is no longer valid.
+
+    `by` is the administrator who makes it: whoever has the link becomes that person. None for the operator.
+    """
+    if by is not None and not by.may(user.role):
+        raise Forbidden(
+            f"Only a caller with the role {user.role} may make a link for this person; this one is {by.role}."
+        )
+    _discard_resets(tx, user.organization_id, user.id)
+    secret = new_token(PASSWORD_RESET_PREFIX)
+    reset = PasswordReset(user.organization_id, new_id(), user.id, tx.now, tx.now + hours * HOUR)
+    _RESETS.insert(tx, reset, token_hash=vault.token_hash(secret))
+    audit.record(tx, user.organization_id, actor, "password_reset.create", user.id, email=user.email, hours=hours)
+    return NewPasswordReset(reset, user, secret)
+
+
+def link(base_url: str, token: str) -> str:
+    """The address to hand to the person."""
+    return f"{base_url}{_PAGE}?token={token}"
+
+
+def check_reset(tx: Tx, vault: Vault, token: str) -> PasswordReset:
+    """Raises NotFound if the token is not valid; the answer is the same whether it is unknown, used or expired."""
+    found = None
+    if is_well_formed(token, PASSWORD_RESET_PREFIX):
+        found = _RESETS.one(tx, "token_hash = ?", vault.token_hash(token))
+    if found is None or found.expires_at <= tx.now:
+        raise NotFound("This link is not valid, or not any more. Ask for a new one.")
+    return found
+
+
+def reset(tx: Tx, vault: Vault, token: str, *, password_hash: str, actor: Actor) -> User:
+    """Sets the password of the person that the token was made for, and ends all of the person's sessions."""
+    found = check_reset(tx, vault, token)
+    # The token is used up by whoever deletes it: two calls at once end with one password.
+    used = tx.run("DELETE FROM password_resets WHERE organization_id = ? AND id = ?", found.organization_id, found.id)
+    if not used:
+        raise NotFound("This link is not valid, or not any more. Ask for a new one.")
+    tx.run(
+        "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ?",
+        password_hash, found.organization_id, found.user_id,
+    )  # fmt: skip
+    ended = _end_access(tx, found.organization_id, found.user_id)
+    audit.record(tx, found.organization_id, actor, "password_reset.use", found.user_id, sessions_ended=ended)
+    return users.by_id(tx, found.organization_id, found.user_id)
+
+
+def purge_expired(tx: Tx) -> int:
+    return tx.run("DELETE FROM password_resets WHERE expires_at <= ?", tx.now)
+
+
+def _end_access(tx: Tx, organization_id: str, user_id: str, but: str | None = None) -> int:
+    """Ends the person's sessions except one, and discards open links."""
+    _discard_resets(tx, organization_id, user_id)
+    return tx.run(
+        "DELETE FROM sessions WHERE organization_id = ? AND user_id = ? AND id <> ?",
+        organization_id,
+        user_id,
+        but or "",
+    )
+
+
+def _discard_resets(tx: Tx, organization_id: str, user_id: str) -> None:
+    tx.run("DELETE FROM password_resets WHERE organization_id = ? AND user_id = ?", organization_id, user_id)

@@ -1,0 +1,128 @@
+"""Changing a password, and setting a new one through a link, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from msgspec import Meta
+
+from kontobahn.access import passwords, users
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Call
+from kontobahn.api.declare import post
+from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
+from kontobahn.auth.invitations import Password, Token
+from kontobahn.auth.users import UserAnswer, user_view
+from kontobahn.clock import to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import Forbidden
+from kontobahn.vault import Vault
+
+
+class ChangePassword(Body):
+    old_password: Annotated[str, Meta(min_length=1, max_length=passwords.MAX_LENGTH)]
+    new_password: Password
+
+
+class PasswordChange(Answer):
+    user_id: Uuid
+    sessions_ended: Annotated[int, Meta(description="The person's other sessions.", examples=[1])]
+
+
+class PasswordChangeAnswer(Answer):
+    data: PasswordChange
+
+
+class PasswordLink(Answer):
+    user_id: Uuid
+    token: Annotated[str, Meta(description="Shown once: hand it to the person.")]
+    link: Annotated[
+        str,
+        Meta(
+            description="The page that takes the token.",
+            examples=["https://kontobahn.example/dashboard/password?token=kb_reset_example"],
+        ),
+    ]
+    expires_at: Timestamp
+
+
+class PasswordLinkAnswer(Answer):
+    data: PasswordLink
+
+
+class ResetPassword(Body):
+    token: Token
+    password: Password
+
+
+@post("/v2/auth/password", scope="admin", caller="key or session", statuses=(200,), errors=(403, 409))
+async def change_password(call: Call, body: ChangePassword) -> PasswordChangeAnswer:
+    """Change one's own password.
+
+    For a signed-in person. The person's other sessions end.
+    """
+    principal = call.principal
+    stored = await call.read(passwords.stored_hash, principal) if principal.session_id else None
+    if stored is None:
+        raise Forbidden("Only a signed-in person can change a password: send a session token instead of an API key.")
+    if not await asyncio.to_thread(users.password_matches, stored, body.old_password):
+        raise Forbidden("The old password is wrong.", field="old_password").retryable()
+    new_hash = await asyncio.to_thread(users.hash_password, body.new_password)
+    return await call.commit(_change, principal, stored, new_hash, call.actor)
+
+
+def _change(tx: Tx, principal: Principal, old_hash: str, new_hash: str, actor: Actor) -> PasswordChangeAnswer:
+    ended = passwords.change(tx, principal, old_hash=old_hash, new_hash=new_hash, actor=actor)
+    return PasswordChangeAnswer(data=PasswordChange(user_id=principal.user_id or "", sessions_ended=ended))
+
+
+@post("/v2/auth/users/{id}/password-link", scope="admin", caller="key or session", role="admin", errors=(403, 404))
+async def create_password_link(call: Call, id: Uuid) -> PasswordLinkAnswer:
+    """Make a link with which a person sets a new password, once.
+
+    Hand it over in a way that you trust: whoever has it becomes that person. A new link makes the one before it invalid. Only an
+    owner can make one for an owner.
+    """
+    settings = call.context.settings
+    return await call.commit(
+        _create_link,
+        call.context.vault,
+        call.principal,
+        id,
+        settings.password_reset_hours,
+        settings.base_url,
+        call.actor,
+    )
+
+
+def _create_link(
+    tx: Tx, vault: Vault, principal: Principal, user_id: str, hours: int, base_url: str, actor: Actor
+) -> PasswordLinkAnswer:
+    user = users.get(tx, principal, user_id)
+    new = passwords.create_reset(tx, vault, user, hours=hours, actor=actor, by=principal)
+    return PasswordLinkAnswer(
+        data=PasswordLink(
+            user_id=user.id,
+            token=new.secret,
+            link=passwords.link(base_url, new.secret),
+            expires_at=to_datetime(new.reset.expires_at),
+        )
+    )
+
+
+@post("/v2/auth/password/reset", caller="anybody", statuses=(200,), errors=(404,))
+async def reset_password(call: Call, body: ResetPassword) -> UserAnswer:
+    """Set a new password with the token of a link.
+
+    All of the person's sessions end. The answer to a token that is unknown, used or expired is the same.
+    """
+    # Before the hash, which costs far more than the look.
+    await call.read(passwords.check_reset, call.context.vault, body.token)
+    password_hash = await asyncio.to_thread(users.hash_password, body.password)
+    return await call.commit(_reset, call.context.vault, body.token, password_hash, call.actor)
+
+
+def _reset(tx: Tx, vault: Vault, token: str, password_hash: str, actor: Actor) -> UserAnswer:
+    return UserAnswer(data=user_view(passwords.reset(tx, vault, token, password_hash=password_hash, actor=actor)))
