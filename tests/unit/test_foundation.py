@@ -15,8 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kontobahn import ids, log, money
-from kontobahn.clock import berlin_date, from_datetime, to_datetime
-from kontobahn.errors import SetupError
+from kontobahn.access import audit, organizations
+from kontobahn.cli.common import installation
+from kontobahn.clock import SystemClock, berlin_date, from_datetime, to_datetime
+from kontobahn.db import open_database
+from kontobahn.db.migrate import migrate
+from kontobahn.errors import NotFound, SetupError
 from kontobahn.settings import load
 from kontobahn.vault import Vault, key_file, open_vault
 
@@ -87,6 +91,22 @@ def test_a_sealed_secret_opens_with_its_key_and_place_only() -> None:
 def test_a_wrong_secret_key_is_refused(key: str) -> None:
     with pytest.raises(SetupError, match="secret_key"):
         open_vault(load({}, secret_key=key))
+
+
+def test_only_a_command_that_needs_the_key_makes_one(tmp_path: Path) -> None:
+    settings = load({}, data=str(tmp_path))
+    database = open_database(settings, SystemClock())
+    migrate(database)
+    database.write_now(organizations.create, "Muster GmbH", audit.COMMAND_LINE)
+    database.close()
+    with installation(str(tmp_path)) as here:
+        # Nobody need name the only organisation.
+        assert here.organization(None) == here.organization("Muster GmbH")
+        with pytest.raises(NotFound, match="“”"):
+            here.organization("")
+        assert not key_file(settings).exists()
+        assert here.vault is here.vault
+    assert key_file(settings).exists()
 
 
 def test_no_secret_gets_into_the_log() -> None:
