@@ -70,9 +70,9 @@ class _HoldRow(NamedTuple):
 
 
 _HOLDS = Table("credit_holds", _HoldRow)
-_MOVEMENTS = Table("credit_movements", Movement)
+MOVEMENTS = Table("credit_movements", Movement)
 _INSERT_MOVEMENT = (
-    f"INSERT INTO credit_movements (organization_id, {_MOVEMENTS.columns}) VALUES (?{', ?' * len(Movement._fields)})"
+    f"INSERT INTO credit_movements (organization_id, {MOVEMENTS.columns}) VALUES (?{', ?' * len(Movement._fields)})"
 )
 
 
@@ -204,7 +204,7 @@ def lapse_due_grants(tx: Tx) -> int:
 
 def statement(tx: Tx, organization_id: str, *, after_line: int = 0, limit: int = 1_000_000) -> list[Movement]:
     condition = "organization_id = ? AND line > ? ORDER BY line LIMIT ?"
-    return _MOVEMENTS.all(tx, condition, organization_id, after_line, limit)
+    return MOVEMENTS.all(tx, condition, organization_id, after_line, limit)
 
 
 def find_discrepancies(tx: Tx) -> list[str]:

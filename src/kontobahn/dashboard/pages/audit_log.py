@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from kontobahn.access import users
 from kontobahn.access.audit import AuditEntry
-from kontobahn.dashboard import figures, views
+from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.views import team as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.db import Tx

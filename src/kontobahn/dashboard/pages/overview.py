@@ -13,9 +13,10 @@ from kontobahn import credits, log
 from kontobahn.access.principal import Principal
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
-from kontobahn.dashboard import charts, figures, views
+from kontobahn.dashboard import charts, figures
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.views import DayUse, Steps
+from kontobahn.dashboard.views import use as views
+from kontobahn.dashboard.views.use import DayUse, Steps
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx

@@ -12,8 +12,8 @@ from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import ROLES, Principal, Role
 from kontobahn.access.users import User
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import views
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.views import team as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
