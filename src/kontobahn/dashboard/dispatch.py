@@ -87,6 +87,10 @@ class Dashboard:
         except Exception as error:
             log.exception("page_crashed", error, request_id=exchange.request_id, path=visit.path)
             response = trouble.crashed(visit)
+        finally:
+            upload = exchange.upload
+            if upload is not None and not upload.work_goes_on:
+                upload.file.close()
         self._finish(visit, request, response)
         return response
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import jinja2
 
 from kontobahn.api.docs import icon_url, tokens_css
-from kontobahn.dashboard import charts, figures, menu, words
+from kontobahn.dashboard import charts, devices, figures, menu, words
 from kontobahn.dashboard.declare import ROOT
 
 _HERE = Path(__file__).parent
@@ -66,6 +66,7 @@ def environment() -> jinja2.Environment:
         iban=figures.iban,
         size=figures.size,
         query=urlencode,
+        device=devices.words_of,
     )
     found.globals.update(
         static=static_url,

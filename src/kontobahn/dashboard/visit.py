@@ -137,7 +137,7 @@ class Visit:
         return Filters(self.path, struct, self.query)
 
     async def receive_file(self) -> Upload:
-        """Receives the one file of a form; its other fields are in `form`. Whoever calls this closes the file."""
+        """Receives the one file of a form; its other fields are in `form`. It is closed after the answer, unless a task works on."""
         fields: dict[str, list[str]] = {}
         upload = await self.dependencies.uploads.receive(self.exchange, self._receive, fields)
         self.form = Form(fields)
