@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.visitor import Visitor, session_token, visiting
-from tests.journeys.process import ServerProcess
+from tests.journeys.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +26,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """The demo, as `make run` serves it."""
-    server = ServerProcess(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000)
-    yield server
-    server.stop()
-    server.close()
+    with serving(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +48,3 @@ def stranger(browser: Browser, demo: ServerProcess) -> Iterator[Visitor]:
     """Somebody who is not signed in."""
     with visiting(browser, demo.facts["base_url"], locale="en") as visitor:
         yield visitor
-
-
-Facts = dict[str, Any]
