@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from kontobahn import __version__, credits, limits, log
-from kontobahn.access import audit, passwords, sessions
+from kontobahn.access import audit, factors, passwords, sessions
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.api import idempotency, tasks
@@ -308,6 +308,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         await db.write(idempotency.purge_expired)
         await db.write(sessions.purge_expired)
         await db.write(passwords.purge_expired)
+        await db.write(factors.purge_challenges)
         await db.write(tasks.purge)
         while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass

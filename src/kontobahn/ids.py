@@ -14,6 +14,7 @@ API_KEY_PREFIX = "kb_live_"
 SESSION_PREFIX = "kb_sess_"
 INVITATION_PREFIX = "kb_inv_"
 PASSWORD_RESET_PREFIX = "kb_reset_"
+CHALLENGE_PREFIX = "kb_chl_"
 _SECRET_LENGTH = 30
 _CHECKSUM_LENGTH = 6  # 62**6 exceeds 2**32, so every CRC-32 fits
 

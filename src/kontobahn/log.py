@@ -13,7 +13,7 @@ import msgspec
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _SECRET_NAMES = re.compile(r"(^|_)(password|secret|token|api_?key|authorization|cookie|pin|tan)$", re.IGNORECASE)
 _SECRET_VALUES = re.compile(
-    r"\b(kb_(?:live|sess|inv|reset)_[0-9A-Za-z]{4})[0-9A-Za-z]+|\b(whsec_)[0-9A-Za-z+/=]+|(://[^:/@\s]+:)[^@\s]+@"
+    r"\b(kb_(?:live|sess|inv|reset|chl)_[0-9A-Za-z]{4})[0-9A-Za-z]+|\b(whsec_)[0-9A-Za-z+/=]+|(://[^:/@\s]+:)[^@\s]+@"
 )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from typing import Any
 
 import httpx
@@ -11,56 +9,24 @@ import pytest
 from playwright.sync_api import Browser
 
 from kontobahn.dashboard import rendering
-from kontobahn.dashboard.declare import Page, every_page
 from kontobahn.dashboard.menu import MENU
 from tests.browser.visitor import COOKIE, visiting
+from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess
 
-SHOWN = [page for page in every_page() if page.method == "GET"]
 # For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
 LOOKS: tuple[dict[str, Any], ...] = (
     {"locale": "de", "color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     {"locale": "en", "color_scheme": "dark", "viewport": {"width": 320, "height": 800}},
 )
-_LINK = re.compile(r'href="(/dashboard[^"#]*)"')
-
-
-def _pattern(page: Page) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(page.path)))
 
 
 @pytest.fixture(scope="session")
 def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
     """One address for each page that links lead to; an empty one for a file to save."""
     with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
-        return _walk(client)
-
-
-def _walk(client: httpx.Client) -> dict[str, str]:
-    patterns = sorted(((page.path, _pattern(page)) for page in SHOWN), key=lambda item: ("{" in item[0], item[0]))
-    found: dict[str, str] = {}
-    waiting = ["/dashboard"]
-    seen = set(waiting)
-    while waiting:
-        address = waiting.pop(0)
-        path = address.partition("?")[0]
-        kind = next((name for name, pattern in patterns if pattern.fullmatch(path)), None)
-        if path.startswith("/dashboard/static/") or (kind in found and "?" not in address):
-            continue
-        assert kind is not None, f"{address} is linked and does not exist"
-        answer = client.get(address)
-        assert answer.status_code in (200, 303), f"{address}: {answer.status_code}"
-        if answer.status_code != 200 or not answer.headers["content-type"].startswith("text/html"):
-            found.setdefault(kind, "")
-            continue
-        found.setdefault(kind, address)
-        links = [html.unescape(link) for link in _LINK.findall(answer.text)]
-        # A list with a filter leads to itself; one step of that is enough.
-        new = [link for link in links if link not in seen and not ("?" in link and "?" in address)]
-        seen.update(new)
-        waiting += new
-    return found
+        return walk(client)
 
 
 def test_every_page_is_reached_by_links(addresses: dict[str, str]) -> None:

@@ -82,7 +82,7 @@ def test_an_invited_person_begins_with_a_link(browser: Browser, fresh: Service) 
         page.fill("[name=name]", "Noch jemand")
         page.fill("[name=password]", PASSWORD)
         page.click("text=Einladung annehmen")
-        expect(page.locator(".notice.bad")).to_contain_text("schon angenommen")
+        expect(page.locator("div.notice.bad")).to_contain_text("schon angenommen")
 
 
 def test_signing_in_and_out(stranger: Visitor, demo: ServerProcess) -> None:
@@ -90,7 +90,7 @@ def test_signing_in_and_out(stranger: Visitor, demo: ServerProcess) -> None:
     page.fill("[name=email]", demo.facts["user"]["email"])
     page.fill("[name=password]", "not the password")
     page.click("form[action$=sign-in] button")
-    expect(page.locator(".notice.bad")).to_have_text("The e-mail address or the password is wrong.")
+    expect(page.locator("div.notice.bad")).to_have_text("The e-mail address or the password is wrong.")
     expect(page.locator("[name=email]")).to_have_value(demo.facts["user"]["email"])
     page.fill("[name=password]", demo.facts["user"]["password"])
     page.click("form[action$=sign-in] button")

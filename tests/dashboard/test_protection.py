@@ -6,12 +6,13 @@ import pytest
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from kontobahn.access import sessions
-from kontobahn.clock import HOUR, MINUTE, SECOND
+from kontobahn.access import factors
+from kontobahn.access.principal import Principal
+from kontobahn.clock import SECOND
 from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.security import Cookies
 from tests.dashboard.browsing import Browser
-from tests.harness import PASSWORD, Organization, Service
+from tests.harness import ACTOR, PASSWORD, Organization, Service
 
 HOSTILE = "<script>alert('x')</script>\"' onload=x & Ümlaut"
 
@@ -149,8 +150,28 @@ def test_a_session_of_the_api_does_not_end_by_itself(service: Service, muster: O
     service.clock.advance(seconds=11 * 3600)
     service.forget_callers()
     assert service.get("/v2/auth/users", token).status_code == 200
-    assert sessions.IDLE == 30 * MINUTE
-    assert 12 * HOUR == 12 * 3600 * SECOND
+    # Nor is it one of a browser.
+    browser = Browser(service)
+    browser.token = token
+    assert browser.get("/dashboard").status_code == 303
+
+
+def test_over_the_api_the_second_factor_is_asked_for_too(service: Service, muster: Organization) -> None:
+    user = service.user(muster, "max@muster.example", "member")
+    principal = Principal(muster.id, "member", (muster.id,), user_id=user.id)
+    secret = factors.new_secret()
+    code = factors.totp(secret, service.clock.now() // SECOND // factors.STEP_SECONDS)
+    service.db.write_now(factors.add_totp, service.vault, principal, secret, code, "phone", ACTOR)
+    sent = {"email": "max@muster.example", "password": PASSWORD}
+    for wrong in ({}, {"code": "000000"}, {"code": code}):
+        assert service.post("/v2/auth/sessions", json={**sent, **wrong}).status_code == 401
+    service.clock.advance(seconds=60)
+    code = factors.totp(secret, service.clock.now() // SECOND // factors.STEP_SECONDS)
+    assert service.post("/v2/auth/sessions", json={**sent, "code": code}).status_code == 201
+    assert service.post("/v2/auth/sessions", json={**sent, "code": code}).status_code == 401
+    stored = service.db.read_now(lambda tx: tx.one("SELECT secret FROM user_factors"))
+    assert stored is not None
+    assert secret not in bytes(stored[0])
 
 
 def test_what_matters_is_confirmed_if_signing_in_was_long_ago(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.access import sessions, users
+from kontobahn.access import factors, sessions, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.sessions import Session
@@ -25,6 +25,17 @@ from kontobahn.vault import Vault
 class SignIn(Body):
     email: Email
     password: Annotated[str, Meta(min_length=1, max_length=200)]
+    code: (
+        Annotated[
+            str,
+            Meta(
+                max_length=20,
+                description="For a person with a second factor: the code of their app, or a recovery code.",
+                examples=["123456"],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class SessionView(Answer):
@@ -53,7 +64,7 @@ class SessionList(Answer):
 
 @post("/v2/auth/sessions", caller="anybody", errors=(401,))
 async def sign_in(call: Call, body: SignIn) -> SessionAnswer:
-    """Sign in with e-mail address and password.
+    """Sign in with e-mail address and password, and with a code if the person has a second factor.
 
     Send the token as `Authorization: Bearer <token>` to the other calls below /v2/auth/.
     """
@@ -62,6 +73,10 @@ async def sign_in(call: Call, body: SignIn) -> SessionAnswer:
     if not await asyncio.to_thread(users.password_matches, stored, body.password) or user is None:
         raise Unauthorized("The e-mail address or the password is wrong.")
     actor = call.actor._replace(name=f"user:{user.id}")
+    if await call.read(factors.of_user, user.organization_id, user.id):
+        if body.code is None:
+            raise Unauthorized("This person has a second factor: send its `code` too, or sign in at the dashboard.")
+        await call.context.db.write(factors.use_code, call.context.vault, user, body.code, actor)
     return await call.commit(_create_session, call.context.vault, user, call.context.settings.session_hours, actor)
 
 

@@ -36,6 +36,9 @@ from kontobahn.errors import (
 from kontobahn.ids import SESSION_PREFIX, is_well_formed
 
 SIGN_IN = f"{ROOT}/sign-in"
+SECOND_FACTOR = f"{ROOT}/profile/second-factor"
+# Where a person may go who has yet to add the second factor that the organisation requires.
+WITHOUT_FACTOR = (SECOND_FACTOR, f"{ROOT}/sign-out")
 # The field of the page that asks for a confirmation, beside those of the form it interrupts.
 PASSWORD_FIELD = "_password"
 _TOUCH_AFTER = MINUTE
@@ -122,6 +125,8 @@ class Dashboard:
             if not visit.may(page.role):
                 raise trouble.needs_role(page.role)
             await self._touch(visit, request)
+            if visit.person.must_add_factor and not visit.path.startswith(WITHOUT_FACTOR):
+                return visit.redirect(SECOND_FACTOR)
         if page.method == "POST" and not page.takes_file:
             visit.form = await _read_form(visit, request)
         if page.confirm:

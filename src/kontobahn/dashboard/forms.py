@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from types import TracebackType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -46,15 +46,9 @@ class Form:
         """Says what is wrong with a field; the first thing said stays."""
         self.errors.setdefault(name, message)
 
-    @contextmanager
-    def refusals(self, **names: str) -> Iterator[None]:
+    def refusals(self, **names: str) -> Refusals:
         """Puts what an area refuses beside its field. `names` say which field of the form a field of the call is."""
-        try:
-            yield
-        except Refusal as error:
-            field = str(error.extra.get("field", ""))
-            field = names.get(field, field)
-            self.fail(field if field in self.values else "", words_of(error))
+        return Refusals(self, names)
 
     def read(self, struct: type[S]) -> S | None:
         """Reads the fields of a struct: texts without blanks around them, amounts and days as people type them."""
@@ -92,6 +86,26 @@ class Form:
             self.fail(name, _what_is_wrong(kind, str(error)))
         except ValueError:
             self.fail(name, _("Please enter an amount such as %(example)s.", example=figures.plain_amount(123456)))
+
+
+class Refusals:
+    """Around work that may be refused; a class, so that type checkers know that what follows can be reached."""
+
+    def __init__(self, form: Form, names: Mapping[str, str]) -> None:
+        self._form = form
+        self._names = names
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Refusal):
+            return False
+        field = str(error.extra.get("field", ""))
+        field = self._names.get(field, field)
+        self._form.fail(field if field in self._form.values else "", words_of(error))
+        return True
 
 
 def words_of(error: KontobahnError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import organizations, sessions, users
+from kontobahn.access import factors, organizations, sessions, users
 from kontobahn.access.organizations import Organization
 from kontobahn.access.principal import Principal
 from kontobahn.access.sessions import Session
@@ -12,6 +12,7 @@ from kontobahn.access.users import User
 from kontobahn.dashboard import attention
 from kontobahn.dashboard.attention import Attention
 from kontobahn.db import Tx
+from kontobahn.errors import Unauthorized
 
 THEMES = ("light", "dark")
 
@@ -32,11 +33,15 @@ class Person(NamedTuple):
     preferences: Preferences
     # What needs somebody, for the line at the top of each page.
     attention: list[Attention]
+    # The organisation requires a second factor, and this person has none yet.
+    must_add_factor: bool
 
 
 def find(tx: Tx, token_hash: str) -> Person:
     """Returns the person of a session. Raises Unauthorized if it has ended."""
     session, principal = sessions.find(tx, token_hash)
+    if session.idle_until is None:
+        raise Unauthorized("A session of the API is not one of a browser.")
     return Person(
         session=session,
         principal=principal,
@@ -44,6 +49,8 @@ def find(tx: Tx, token_hash: str) -> Person:
         organization=organizations.get(tx, principal.organization_id),
         preferences=preferences(tx, principal),
         attention=attention.find(tx, principal),
+        must_add_factor=factors.is_required(tx, principal.organization_id)
+        and not factors.of_user(tx, principal.organization_id, session.user_id),
     )
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 
 from kontobahn import limits
-from kontobahn.access import sessions, users
+from kontobahn.access import factors, sessions, users
+from kontobahn.access.audit import Actor
 from kontobahn.access.users import User
 from kontobahn.dashboard.visit import Visit
+from kontobahn.db import Tx
 from kontobahn.errors import TooManyRequests, Unauthorized
+from kontobahn.limits import Group
+from kontobahn.vault import Vault
 
+# Guesses at a code of six digits, for one person, whatever address they come from.
+CODES = Group("second factor", 10, 900)
 WRONG = "The e-mail address or the password is wrong."
 
 
@@ -32,6 +38,35 @@ async def check_password(visit: Visit, email: str, password: str) -> User:
     if not await asyncio.to_thread(users.password_matches, stored, password) or user is None:
         raise Unauthorized(WRONG)
     return user
+
+
+async def second_step(visit: Visit, user: User) -> str:
+    """Returns the secret of the step to come if this user has a second factor; empty if the password is enough."""
+    if not await visit.read(factors.of_user, user.organization_id, user.id):
+        return ""
+    return await visit.write(factors.begin, visit.context.vault, "second step", b"", user)
+
+
+async def check_code(visit: Visit, ticket: str, code: str) -> User:
+    """Returns the user whose password was right before and whose code is right now."""
+    await count_attempt(visit)
+    vault = visit.context.vault
+    challenge = await visit.read(factors.look_up, vault, "second step", ticket)
+    assert challenge.organization_id is not None
+    assert challenge.user_id is not None
+    user = await visit.read(users.by_id, challenge.organization_id, challenge.user_id)
+    hit = await visit.dependencies.windows.hit(CODES, f"user:{user.id}")
+    if not hit.allowed:
+        raise TooManyRequests(
+            f"Too many wrong codes. Try again in {hit.reset_seconds} seconds.", retry_after_seconds=hit.reset_seconds
+        )
+    await visit.write(_use_code, vault, ticket, user, code, visit.actor)
+    return user
+
+
+def _use_code(tx: Tx, vault: Vault, ticket: str, user: User, code: str, actor: Actor) -> None:
+    factors.use_code(tx, vault, user, code, actor)
+    factors.take(tx, vault, "second step", ticket)
 
 
 async def open_session(visit: Visit, user: User) -> None:

@@ -11,8 +11,9 @@ from starlette.responses import Response
 from kontobahn.access import invitations, sessions, users
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import first_run, people, security, sign_in, words
+from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.people import THEMES, Preferences
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
@@ -57,8 +58,39 @@ async def do_sign_in(visit: Visit) -> Response:
         except Unauthorized:
             visit.form.fail("", _("The e-mail address or the password is wrong."))
         else:
+            ticket = await sign_in.second_step(visit, user)
+            if ticket:
+                return visit.show("second_step.html", form=Form(), ticket=ticket, next=_next(visit))
             await sign_in.open_session(visit, user)
             return visit.redirect(_next(visit))
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+@action("/sign-in/code", caller="anybody")
+async def do_second_step(visit: Visit) -> Response:
+    form = visit.form
+    ticket = form.text("ticket")
+    with form.refusals():
+        user = await sign_in.check_code(visit, ticket, form.text("code"))
+        await sign_in.open_session(visit, user)
+        return visit.redirect(_next(visit))
+    return visit.show("second_step.html", ticket=ticket, next=_next(visit))
+
+
+@action("/sign-in/passkey/options", caller="anybody")
+async def passkey_options(visit: Visit) -> Response:
+    """Asked for by the script when somebody wants to sign in with a passkey."""
+    await sign_in.count_attempt(visit)
+    return visit.json(await passkeys.begin_sign_in(visit))
+
+
+@action("/sign-in/passkey", caller="anybody")
+async def do_passkey_sign_in(visit: Visit) -> Response:
+    form = visit.form
+    with form.refusals():
+        user = await passkeys.finish_sign_in(visit, form.text("ticket"), form.text("answer"))
+        await sign_in.open_session(visit, user)
+        return visit.redirect(_next(visit))
     return visit.show("sign_in.html", next=_next(visit))
 
 

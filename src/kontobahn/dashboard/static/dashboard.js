@@ -58,6 +58,38 @@
     request.send(new FormData(form));
   }
 
+  // --- Passkeys: the browser answers our challenge, and the form takes the answer along
+
+  function passkeyForm(form, answer) {
+    form.addEventListener("submit", async (event) => {
+      if (form.elements.answer.value) return;
+      event.preventDefault();
+      event.stopPropagation();
+      try {
+        form.elements.answer.value = JSON.stringify((await answer()).toJSON());
+        form.requestSubmit();
+      } catch {
+        const said = $("[role=alert]", form);
+        said.textContent = form.dataset.refused;
+        said.hidden = false;
+      }
+    }, true);
+  }
+  if (window.PublicKeyCredential && PublicKeyCredential.parseCreationOptionsFromJSON) {
+    for (const form of $$("[data-passkey-make]")) {
+      const options = JSON.parse(form.dataset.passkeyMake);
+      passkeyForm(form, () => navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) }));
+    }
+    for (const form of $$("[data-passkey-use]")) {
+      form.hidden = false;
+      passkeyForm(form, async () => {
+        const asked = await (await fetch(form.dataset.passkeyUse, { method: "POST" })).json();
+        form.elements.ticket.value = asked.ticket;
+        return navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(asked.options) });
+      });
+    }
+  }
+
   // --- A hint while typing: data-check names the address that answers for a value
 
   for (const field of $$("[data-check]")) {
