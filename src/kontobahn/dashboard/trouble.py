@@ -44,7 +44,8 @@ def page_for(visit: Visit, error: KontobahnError) -> Response:
     status = error.status
     if status == 500:
         return crashed(visit)
-    shown = "" if status in (404, 405, 503) else words_of(error)
+    says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
+    shown = words_of(error) if says_more else ""
     response = _page(visit, status, _(_TITLES.get(status, _TITLES[400])), shown, _(_WHAT_TO_DO.get(status, "")))
     if isinstance(error, TooManyRequests | Unavailable):
         response.headers["Retry-After"] = str(error.retry_after_seconds)

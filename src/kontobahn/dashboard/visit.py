@@ -28,7 +28,6 @@ from kontobahn.dashboard.listing import Filters
 from kontobahn.dashboard.people import Person
 from kontobahn.dashboard.security import CookieName, Cookies
 from kontobahn.db import Tx
-from kontobahn.errors import Forbidden
 from kontobahn.limits import Group, Windows
 from kontobahn.metrics import Metrics
 
@@ -116,8 +115,7 @@ class Visit:
 
         Looking is free here; what changes something costs what it costs by call.
         """
-        if not self.principal.may(endpoint.role):
-            raise Forbidden(f"This call needs the role {endpoint.role}; this one is {self.principal.role}.")
+        endpoint.check_allowed(self.principal)
         call = Call(self.context, endpoint, self.principal, self.exchange.request_id, self.exchange.ip, QUELLE)
         call.price = 0 if endpoint.method == "GET" else self.context.settings.prices.get(endpoint.name, endpoint.cost)
         return call

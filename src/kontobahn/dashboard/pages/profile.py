@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Annotated
+
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import sessions
+from kontobahn.access import passwords, sessions, users
+from kontobahn.dashboard import sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
@@ -17,6 +22,30 @@ async def profile(visit: Visit) -> Response:
     principal = visit.principal
     found = await visit.read(sessions.of_user, principal.organization_id, principal.user_id or "")
     return visit.show("profile.html", sessions=found, this=principal.session_id)
+
+
+class ChangePassword(Struct):
+    old_password: Annotated[str, Meta(max_length=passwords.MAX_LENGTH)]
+    new_password: Annotated[str, Meta(min_length=passwords.MIN_LENGTH, max_length=passwords.MAX_LENGTH)]
+
+
+@action("/profile/password")
+async def change_password(visit: Visit) -> Response:
+    """The old password is asked for here, so that nothing else has to confirm who it is."""
+    assert visit.person is not None
+    form = visit.form
+    wanted = form.read(ChangePassword)
+    if wanted is not None:
+        with form.refusals():
+            await sign_in.check_password(visit, visit.person.user.email, wanted.old_password)
+            old_hash = await visit.read(passwords.stored_hash, visit.principal) or ""
+            new_hash = await asyncio.to_thread(users.hash_password, wanted.new_password)
+            await visit.write(
+                passwords.change, visit.principal, old_hash=old_hash, new_hash=new_hash, actor=visit.actor
+            )
+            return visit.redirect(PATH, _("Your new password is set, and all other sessions have ended."))
+    response: Response = await profile.handler(visit)
+    return response
 
 
 @action("/profile/sessions/{id}/end")

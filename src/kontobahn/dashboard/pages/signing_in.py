@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import invitations, sessions, users
+from kontobahn.access import invitations, passwords, sessions, users
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
 from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
@@ -110,6 +110,36 @@ async def sign_out(visit: Visit) -> Response:
 @page("/forgotten-password", caller="anybody")
 async def forgotten_password(visit: Visit) -> Response:
     return visit.show("forgotten_password.html")
+
+
+class NewPassword(Struct):
+    password: Password
+
+
+@page("/password", caller="anybody")
+async def new_password_page(visit: Visit) -> Response:
+    """Where the link of an administrator leads."""
+    await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+    return visit.show("new_password.html", token=_token(visit))
+
+
+@action("/password", caller="anybody")
+async def set_new_password(visit: Visit) -> Response:
+    """Sets the password. The person signs in with it then, and with the second factor if there is one."""
+    wanted = visit.form.read(NewPassword)
+    if wanted is not None:
+        await sign_in.count_attempt(visit)
+        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
+        with visit.form.refusals():
+            await visit.write(
+                passwords.reset, visit.context.vault, _token(visit), password_hash=password_hash, actor=visit.actor
+            )
+            return visit.redirect(f"{ROOT}/sign-in", _("Your new password is set. Sign in with it."))
+    return visit.show("new_password.html", token=_token(visit))
+
+
+def _token(visit: Visit) -> str:
+    return (visit.form.text("token") or (visit.query.get("token") or [""])[-1])[:100]
 
 
 # --- The first run
