@@ -12,9 +12,12 @@ from tests.browser.visitor import Visitor, session_token, visiting
 from tests.journeys.process import ServerProcess, serving
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The distribution's Chromium. It runs without its sandbox because tests may run as root; it sees our own pages only."""
+    """The distribution's Chromium. It runs without its sandbox because tests may run as root; it sees our own pages only.
+
+    Not for longer than a module: the library keeps an event loop running, and other tests run their own.
+    """
     path = shutil.which("chromium") or shutil.which("google-chrome")
     assert path, "Chromium is not installed; `make setup-tests` installs it."
     with sync_playwright() as playwright:

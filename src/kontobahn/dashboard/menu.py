@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from kontobahn.access.principal import Principal, Role
-from kontobahn.dashboard.declare import every_page
+from kontobahn.dashboard.declare import ROOT, every_page
 from kontobahn.dashboard.words import N_, gettext
 
 
@@ -117,5 +117,5 @@ def menu_of(principal: Principal, path: str) -> list[tuple[str, list[Shown]]]:
 def _here(path: str) -> str:
     """The entry that a page belongs to: the longest that its address begins with."""
     entries = [entry.path for section in MENU for entry in section.entries]
-    fitting = [entry for entry in entries if path == entry or path.startswith(entry + "/")]
+    fitting = [entry for entry in entries if path == entry or (path.startswith(entry + "/") and entry != ROOT)]
     return max(fitting, key=len, default="")
