@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from kontobahn.access.principal import Principal
 from kontobahn.banking.connections import store
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
@@ -23,8 +22,7 @@ class Attention(NamedTuple):
     at: int | None = None
 
 
-def find(tx: Tx, principal: Principal) -> list[Attention]:
-    organization_id = principal.organization_id
+def find(tx: Tx, organization_id: str) -> list[Attention]:
     found = []
     for bank in store.listing(tx, (organization_id,)):
         name = bank.display_name or bank.provider_name or bank.provider_code

@@ -143,7 +143,9 @@ class Dashboard:
         try:
             if not is_well_formed(token, SESSION_PREFIX):
                 raise Unauthorized("This is not a session.")
-            visit.person = await self._db.read(people.find, self._dependencies.context.vault.token_hash(token))
+            wanted = self._dependencies.cookies.read(request.cookies, "organization")
+            digest = self._dependencies.context.vault.token_hash(token)
+            visit.person = await self._db.read(people.find, digest, wanted)
         except Unauthorized:
             visit.new_cookies["session"] = ""
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import factors, organizations, sessions, users
+from kontobahn.access import factors, keys, organizations, sessions, users
 from kontobahn.access.organizations import Organization
 from kontobahn.access.principal import Principal
 from kontobahn.access.sessions import Session
@@ -35,22 +35,30 @@ class Person(NamedTuple):
     attention: list[Attention]
     # The organisation requires a second factor, and this person has none yet.
     must_add_factor: bool
+    # Whose bank accounts, books and invoices are looked at: the person's own organisation, or a client of an agency.
+    looking_at: Organization
+    clients: list[tuple[str, str]]
 
 
-def find(tx: Tx, token_hash: str) -> Person:
-    """Returns the person of a session. Raises Unauthorized if it has ended."""
+def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
+    """Returns the person of a session, looking at the wanted organisation. Raises Unauthorized if the session has ended."""
     session, principal = sessions.find(tx, token_hash)
     if session.idle_until is None:
         raise Unauthorized("A session of the API is not one of a browser.")
+    clients = keys.agency_clients(tx, principal.organization_id)
+    principal = principal._replace(scope=(principal.organization_id, *(client for client, _ in clients)))
+    looking_at = organizations.get(tx, wanted if wanted in principal.scope else principal.organization_id)
     return Person(
         session=session,
         principal=principal,
         user=users.get(tx, principal, session.user_id),
         organization=organizations.get(tx, principal.organization_id),
         preferences=preferences(tx, principal),
-        attention=attention.find(tx, principal),
+        attention=attention.find(tx, looking_at.id),
         must_add_factor=factors.is_required(tx, principal.organization_id)
         and not factors.of_user(tx, principal.organization_id, session.user_id),
+        looking_at=looking_at,
+        clients=clients,
     )
 
 

@@ -76,6 +76,15 @@ class Visit:
         return self.person.principal
 
     @property
+    def organization_id(self) -> str:
+        """Whose bank accounts, books and invoices are looked at: people of an agency look after their clients'.
+
+        Keys, credits, people and what else belongs to the person's own organisation are `principal.organization_id`.
+        """
+        assert self.person is not None, "a page for anybody has no organisation"
+        return self.person.looking_at.id
+
+    @property
     def actor(self) -> Actor:
         name = self.person.principal.actor if self.person else "anybody"
         return Actor(name, self.exchange.request_id, self.exchange.ip)

@@ -8,9 +8,11 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
+from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections, permissions
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection
 from kontobahn.ledger.permissions import ProbeEintrag, RechteAntwort
@@ -43,20 +45,27 @@ _TO_DO = {
 
 @page("/ledger/connections")
 async def ledger_connections(visit: Visit) -> Response:
-    found = await visit.read(connections.listing, (visit.principal.organization_id,))
+    found = await visit.read(connections.listing, (visit.organization_id,))
     return visit.show("ledger_connections.html", connections=found, states=STATUS)
 
 
 @page("/ledger/connections/{id}")
 async def ledger_connection(visit: Visit, id: str) -> Response:
     found = await _find(visit, id)
-    query = ClientQuery(connection_id=found.id)
-    answer: RechteAntwort = await visit.ask(permissions.get_permissions, query=query)
+    problem = ""
     rights: list[tuple[str, ProbeEintrag, str]] = []
-    for area, name in AREAS.items():
-        entry: ProbeEintrag = getattr(answer.data, area)
-        rights.append((_(name), entry, _(_TO_DO.get(entry.status, ""))))
-    return visit.show("ledger_connection.html", connection=found, rights=rights, states=STATUS)
+    try:
+        answer: RechteAntwort = await visit.ask(
+            permissions.get_permissions, query=ClientQuery(connection_id=found.id)
+        )  # fmt: skip
+    except KontobahnError as error:
+        # A connection without books yet, or a provider that is down: its page is there nevertheless.
+        problem = words_of(error)
+    else:
+        for area, name in AREAS.items():
+            entry: ProbeEintrag = getattr(answer.data, area)
+            rights.append((_(name), entry, _(_TO_DO.get(entry.status, ""))))
+    return visit.show("ledger_connection.html", connection=found, rights=rights, problem=problem, states=STATUS)
 
 
 @page("/ledger/connections/{id}/reconnect")
@@ -79,5 +88,5 @@ def _renew(tx: Tx, principal: Principal, connection_id: str, actor: Actor) -> No
 
 async def _find(visit: Visit, connection_id: str) -> LedgerConnection:
     await visit.read(connections.find, visit.principal, connection_id)
-    found = await visit.read(connections.listing, (visit.principal.organization_id,))
+    found = await visit.read(connections.listing, visit.principal.scope)
     return next(item for item in found if item.id == connection_id.lower())

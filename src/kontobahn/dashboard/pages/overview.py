@@ -10,7 +10,6 @@ import msgspec
 from starlette.responses import Response
 
 from kontobahn import credits, log
-from kontobahn.access.principal import Principal
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.dashboard import charts, figures
@@ -54,7 +53,7 @@ class AgedBooks(NamedTuple):
 
 @page("", poll=15)
 async def overview(visit: Visit) -> Response:
-    facts = await visit.read(_facts, visit.principal, visit.today)
+    facts = await visit.read(_facts, visit.principal.organization_id, visit.organization_id, visit.today)
     aged = await asyncio.gather(
         *(_aged(visit, books) for books in facts.books[:MAX_BOOKS] if books.status == "connected")
     )
@@ -70,13 +69,13 @@ async def overview(visit: Visit) -> Response:
     )
 
 
-def _facts(tx: Tx, principal: Principal, today: date) -> Facts:
-    organization_id = principal.organization_id
+def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
+    """`own_id` pays; the other organisation is the one that is looked at."""
     rows = accounts.of_organization(tx, organization_id)
     return Facts(
-        steps=views.first_steps(tx, organization_id),
-        balance=credits.balance(tx, organization_id),
-        use=views.use_by_day(tx, organization_id, today, USE_DAYS),
+        steps=views.first_steps(tx, own_id),
+        balance=credits.balance(tx, own_id),
+        use=views.use_by_day(tx, own_id, today, USE_DAYS),
         accounts=[(row, views.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
         events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
         books=connections.listing(tx, (organization_id,)),

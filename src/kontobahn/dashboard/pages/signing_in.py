@@ -103,7 +103,7 @@ def _next(visit: Visit) -> str:
 async def sign_out(visit: Visit) -> Response:
     assert visit.person is not None
     await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
-    visit.new_cookies["session"] = ""
+    visit.new_cookies |= {"session": "", "organization": ""}
     return visit.redirect(f"{ROOT}/sign-in", _("You are signed out."))
 
 
@@ -201,7 +201,7 @@ async def accept_invitation(visit: Visit, token: str) -> Response:
 
 @action("/look", caller="anybody")
 async def change_look(visit: Visit) -> Response:
-    """The switches in the layout: language, light or dark, keyboard shortcuts. An empty value follows the browser."""
+    """The switches in the layout: language, light or dark, shortcuts, an agency's client. An empty value follows the browser."""
     form = visit.form
     before = visit.person.preferences if visit.person else Preferences()
     wanted = before
@@ -214,6 +214,9 @@ async def change_look(visit: Visit) -> Response:
         visit.new_cookies["theme"] = theme
     if form.text("shortcuts") in ("0", "1"):
         wanted = wanted._replace(shortcuts=int(form.text("shortcuts")))
+    if visit.person is not None and form.text("organization") in visit.principal.scope:
+        visit.new_cookies["organization"] = form.text("organization")
+        return visit.redirect(ROOT)
     if visit.person is not None and wanted != before:
         await visit.write(people.save_preferences, visit.principal, wanted)
     return visit.redirect(_next(visit))

@@ -23,6 +23,13 @@
   }
   for (const field of $$("[data-select]")) field.addEventListener("focus", () => field.select());
 
+  // A choice that is a form of its own needs no button.
+  for (const field of $$("[data-submit]")) {
+    const button = $("button", field.form);
+    button.hidden = true;
+    field.addEventListener("change", () => field.form.requestSubmit(button));
+  }
+
   // --- Forms: sent once, and with a bar while a file goes out
 
   document.addEventListener("submit", (event) => {
