@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any
 
 from kontobahn import __version__, credits, limits, log
-from kontobahn.access import audit, factors, passwords, sessions
+from kontobahn.access import audit, factors, passwords, sessions, signin
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
+from kontobahn.access.signin import SignIns
 from kontobahn.api import idempotency, tasks
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
@@ -87,6 +88,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
     parts = (
+        SignIns(db, vault),
         Tasks(db, settings),
         Ledger({"books": BooksProvider(db)}),
         Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
@@ -309,6 +311,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         await db.write(sessions.purge_expired)
         await db.write(passwords.purge_expired)
         await db.write(factors.purge_challenges)
+        await db.write(signin.purge)
         await db.write(tasks.purge)
         while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass

@@ -83,18 +83,22 @@ def revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> In
     return _INVITATIONS.update(tx, invitation, status="revoked", settled_at=tx.now)
 
 
-def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, actor: Actor) -> User:
-    """Makes the invited person a user."""
+def find_pending(tx: Tx, vault: Vault, token: str) -> Invitation:
+    """Returns the invitation of a token. Raises NotFound or Conflict if it cannot be accepted."""
     found = _INVITATIONS.one(tx, "token_hash = ?", vault.token_hash(token))
     if found is None:
         raise NotFound("This invitation is not known.")
-    organization_id = found.organization_id
-    tx.lock("invitations", organization_id)
-    invitation = _INVITATIONS.one(tx, "organization_id = ? AND id = ?", organization_id, found.id)
-    assert invitation is not None
-    state = invitation.state(tx.now)
+    state = found.state(tx.now)
     if state != "pending":
         raise Conflict(f"This invitation is {state}.")
+    return found
+
+
+def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, actor: Actor) -> User:
+    """Makes the invited person a user."""
+    organization_id = find_pending(tx, vault, token).organization_id
+    tx.lock("invitations", organization_id)
+    invitation = find_pending(tx, vault, token)
     user = users.create(
         tx, organization_id,
         email=invitation.email, name=name, role=invitation.role, password_hash=password_hash, actor=actor,

@@ -38,7 +38,7 @@ def _hasher() -> Any:
 
 
 def hash_password(password: str) -> str:
-    """Slow on purpose: never call this on the event loop or inside a transaction."""
+    """Slow on purpose: never on the event loop or inside a transaction. Calls use `SignIns.hash`."""
     return str(_hasher().hash(password))
 
 
@@ -51,8 +51,10 @@ def password_matches(stored: str | None, password: str) -> bool:
     """Takes as long for an unknown user as for a wrong password."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
+    # Made before it is needed, or the first unknown user would be told by the time.
+    nobody = _hash_of_nobody()
     try:
-        matches = bool(_hasher().verify(stored or _hash_of_nobody(), password))
+        matches = bool(_hasher().verify(stored or nobody, password))
     except (VerificationError, InvalidHashError):
         return False
     return matches and stored is not None
@@ -100,8 +102,13 @@ def by_email(tx: Tx, email: str) -> tuple[User, str] | None:
     return None if row is None else (User(*row[:-1]), row[-1])
 
 
+def lock(tx: Tx, organization_id: str) -> None:
+    """Serialises changes to an organisation's users: roles, passwords, who is left."""
+    tx.lock("users", organization_id)
+
+
 def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: Actor) -> User:
-    tx.lock("users", principal.organization_id)
+    lock(tx, principal.organization_id)
     user = get(tx, principal, user_id)
     if user.role == role:
         return user
@@ -117,7 +124,7 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
 
 def delete(tx: Tx, principal: Principal, user_id: str, actor: Actor, removals: tuple[UserRemoval, ...] = ()) -> User:
     """Deletes a user, the person's sessions, and what areas keep for the person. The organisation's API keys stay valid."""
-    tx.lock("users", principal.organization_id)
+    lock(tx, principal.organization_id)
     user = get(tx, principal, user_id)
     if user.role == "owner" and not principal.may("owner"):
         raise Forbidden("Only an owner may delete an owner.")

@@ -14,6 +14,7 @@ import msgspec
 
 from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
+from kontobahn.addresses import block_of
 from kontobahn.api import idempotency
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
@@ -279,7 +280,9 @@ class Api:
             return
         group = self._dependencies.groups[limits.group_of(exchange.scope["path"])]
         by_key = group.name == limits.API and exchange.principal is not None
-        identity = f"key:{exchange.principal.key_id}" if by_key and exchange.principal else f"ip:{exchange.ip}"
+        identity = (
+            f"key:{exchange.principal.key_id}" if by_key and exchange.principal else f"ip:{block_of(exchange.ip)}"
+        )
         exchange.hit = hit = await self._dependencies.windows.hit(group, identity)
         exchange.policy = group.policy
         if not hit.allowed:

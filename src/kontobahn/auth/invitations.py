@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kontobahn.access import invitations, passwords, users
+from kontobahn.access import invitations, passwords
 from kontobahn.access.audit import Actor
 from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
+from kontobahn.access.signin import SignIns
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, Text, Timestamp, Uuid
@@ -109,7 +109,9 @@ def _revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> I
 @post("/v2/auth/invitations/accept", caller="anybody", errors=(404, 409))
 async def accept_invitation(call: Call, body: Accept) -> UserAnswer:
     """Accept an invitation: the person becomes a user with the role offered."""
-    password_hash = await asyncio.to_thread(users.hash_password, body.password)
+    # Looked at first: only somebody with an invitation gets a password hashed.
+    await call.read(invitations.find_pending, call.context.vault, body.token)
+    password_hash = await call.context.part(SignIns).hash(body.password, call.actor)
     return await call.commit(_accept, call.context.vault, body, password_hash, call.actor)
 
 

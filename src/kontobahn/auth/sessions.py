@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.access import factors, sessions, users
+from kontobahn.access import factors, sessions, signin
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.sessions import Session
-from kontobahn.access.users import User
+from kontobahn.access.signin import SignIns, Verified
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
 from kontobahn.auth.users import Email, Removal, RemovalAnswer, UserView, user_view
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import Unauthorized
 from kontobahn.vault import Vault
 
 
@@ -66,25 +64,25 @@ class SessionList(Answer):
 async def sign_in(call: Call, body: SignIn) -> SessionAnswer:
     """Sign in with e-mail address and password, and with a code if the person has a second factor.
 
+    Too many attempts on one account: 429, with the seconds to wait in `Retry-After`.
     Send the token as `Authorization: Bearer <token>` to the other calls below /v2/auth/.
     """
-    known = await call.read(users.by_email, body.email)
-    user, stored = known if known else (None, None)
-    if not await asyncio.to_thread(users.password_matches, stored, body.password) or user is None:
-        raise Unauthorized("The e-mail address or the password is wrong.")
-    actor = call.actor._replace(name=f"user:{user.id}")
+    context = call.context
+    verified = await context.part(SignIns).verify(body.email, body.password, call.actor)
+    user = verified.user
     if await call.read(factors.of_user, user.organization_id, user.id):
         if body.code is None:
             raise Unauthorized("This person has a second factor: send its `code` too, or sign in at the dashboard.")
-        await call.context.db.write(factors.use_code, call.context.vault, user, body.code, actor)
-    return await call.commit(_create_session, call.context.vault, user, call.context.settings.session_hours, actor)
+        actor = call.actor._replace(name=f"user:{user.id}")
+        await context.db.write(factors.use_code, context.vault, user, body.code, actor)
+    return await call.commit(_open_session, context.vault, verified, context.settings.session_hours, call.actor)
 
 
-def _create_session(tx: Tx, vault: Vault, user: User, hours: int, actor: Actor) -> SessionAnswer:
-    new = sessions.create(tx, vault, user, hours=hours, actor=actor)
+def _open_session(tx: Tx, vault: Vault, verified: Verified, hours: int, actor: Actor) -> SessionAnswer:
+    new, user = signin.open_session(tx, vault, verified, hours=hours, actor=actor), user_view(verified.user)
     return SessionAnswer(
         data=NewSessionView(
-            id=new.session.id, token=new.secret, expires_at=to_datetime(new.session.expires_at), user=user_view(user)
+            id=new.session.id, token=new.secret, expires_at=to_datetime(new.session.expires_at), user=user
         )
     )
 
