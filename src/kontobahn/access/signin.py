@@ -42,10 +42,11 @@ class Attempt(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """A user whose password was right a moment ago."""
+    """Somebody who has shown who they are."""
 
     user: User
-    password_hash: str
+    # What the password was right for; None if it was shown otherwise.
+    password_hash: str | None
     attempt: Attempt
 
 
@@ -87,6 +88,10 @@ class SignIns:
         self._familiar.add(address)
         return Verified(user, stored, attempt)
 
+    def shown_otherwise(self, user: User, actor: Actor) -> Verified:
+        """For somebody known by a second step, a passkey, or a link of their own."""
+        return Verified(user, None, self._attempt(user.email, block_of(actor.ip or "")))
+
     async def hash(self, password: str, actor: Actor) -> str:
         """Returns what is stored of a new password."""
         address = block_of(actor.ip or "")
@@ -100,7 +105,9 @@ class SignIns:
         )
 
 
-def open_session(tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor: Actor) -> NewSession:
+def open_session(
+    tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False
+) -> NewSession:
     """Makes the session of a verified user. Raises Unauthorized if the password was changed or the user deleted meanwhile.
 
     Whoever changes a password takes the same lock before ending the sessions.
@@ -108,7 +115,7 @@ def open_session(tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor:
     user, attempt = verified.user, verified.attempt
     users.lock(tx, user.organization_id)
     known = users.by_email(tx, user.email)
-    if known is None or known[0].id != user.id or known[1] != verified.password_hash:
+    if known is None or known[0].id != user.id or verified.password_hash not in (None, known[1]):
         raise Unauthorized("The e-mail address or the password is wrong.")
     tx.run("DELETE FROM sign_in_attempts WHERE subject = ?", attempt.account_from_here)
     # Only this attempt was not one of the guesses.
@@ -118,7 +125,8 @@ def open_session(tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor:
         attempt.account, user.organization_id, user.id, attempt.place,
     )  # fmt: skip
     _remember_place(tx, user, attempt.place)
-    return sessions.create(tx, vault, known[0], hours=hours, actor=actor._replace(name=f"user:{user.id}"))
+    actor = actor._replace(name=f"user:{user.id}")
+    return sessions.create(tx, vault, known[0], hours=hours, actor=actor, device=device, in_browser=in_browser)
 
 
 def purge(tx: Tx) -> None:

@@ -17,6 +17,7 @@ from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
 from kontobahn.auth.users import Email, Removal, RemovalAnswer, UserView, user_view
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
+from kontobahn.errors import Unauthorized
 from kontobahn.vault import Vault
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from kontobahn import limits
-from kontobahn.access import factors, sessions, users
+from kontobahn.access import factors, sessions, signin, users
 from kontobahn.access.audit import Actor
+from kontobahn.access.signin import SignIns, Verified
 from kontobahn.access.users import User
+from kontobahn.addresses import block_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.db import Tx
 from kontobahn.errors import TooManyRequests, Unauthorized
@@ -22,7 +22,7 @@ WRONG = "The e-mail address or the password is wrong."
 async def count_attempt(visit: Visit) -> None:
     """Counts an attempt to get in, together with those over the API. Raises TooManyRequests above the limit."""
     group = visit.dependencies.groups[limits.AUTH]
-    hit = await visit.dependencies.windows.hit(group, f"ip:{visit.exchange.ip}")
+    hit = await visit.dependencies.windows.hit(group, f"ip:{block_of(visit.exchange.ip)}")
     if not hit.allowed:
         raise TooManyRequests(
             f"Too many attempts from this address. Try again in {hit.reset_seconds} seconds.",
@@ -30,14 +30,14 @@ async def count_attempt(visit: Visit) -> None:
         )
 
 
-async def check_password(visit: Visit, email: str, password: str) -> User:
+async def check_password(visit: Visit, email: str, password: str) -> Verified:
     """Returns the user. Raises Unauthorized, with the same words and after the same time whatever was wrong."""
     await count_attempt(visit)
-    known = await visit.read(users.by_email, email)
-    user, stored = known if known else (None, None)
-    if not await asyncio.to_thread(users.password_matches, stored, password) or user is None:
-        raise Unauthorized(WRONG)
-    return user
+    return await visit.context.part(SignIns).verify(email, password, visit.actor)
+
+
+async def hash_password(visit: Visit, password: str) -> str:
+    return await visit.context.part(SignIns).hash(password, visit.actor)
 
 
 async def second_step(visit: Visit, user: User) -> str:
@@ -69,12 +69,12 @@ def _use_code(tx: Tx, vault: Vault, ticket: str, user: User, code: str, actor: A
     factors.take(tx, vault, "second step", ticket)
 
 
-async def open_session(visit: Visit, user: User) -> None:
+async def open_session(visit: Visit, who: Verified | User) -> None:
     """Signs the person in: always a new session, never one that was there before."""
-    actor = visit.actor._replace(name=f"user:{user.id}")
+    verified = who if isinstance(who, Verified) else visit.context.part(SignIns).shown_otherwise(who, visit.actor)
     new = await visit.write(
-        sessions.create, visit.context.vault, user,
-        hours=visit.context.settings.session_hours, actor=actor, device=visit.device, in_browser=True,
+        signin.open_session, visit.context.vault, verified,
+        hours=visit.context.settings.session_hours, actor=visit.actor, device=visit.device, in_browser=True,
     )  # fmt: skip
     if visit.person is not None and visit.person.principal.session_id:
         await visit.write(sessions.end, visit.person.principal, visit.person.session.id, visit.actor)
@@ -84,7 +84,7 @@ async def open_session(visit: Visit, user: User) -> None:
 async def confirm(visit: Visit, password: str) -> None:
     """Notes that the person at the browser is still the one who signed in, and changes the session's secret."""
     assert visit.person is not None
-    user = await check_password(visit, visit.person.user.email, password)
+    user = (await check_password(visit, visit.person.user.email, password)).user
     if user.id != visit.person.user.id:
         raise Unauthorized(WRONG)
     secret = await visit.write(sessions.confirm, visit.context.vault, visit.person.session, visit.actor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -39,7 +38,7 @@ async def change_password(visit: Visit) -> Response:
         with form.refusals():
             await sign_in.check_password(visit, visit.person.user.email, wanted.old_password)
             old_hash = await visit.read(passwords.stored_hash, visit.principal) or ""
-            new_hash = await asyncio.to_thread(users.hash_password, wanted.new_password)
+            new_hash = await sign_in.hash_password(visit, wanted.new_password)
             await visit.write(
                 passwords.change, visit.principal, old_hash=old_hash, new_hash=new_hash, actor=visit.actor
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -54,14 +53,14 @@ async def do_sign_in(visit: Visit) -> Response:
     wanted = visit.form.read(SignIn)
     if wanted is not None:
         try:
-            user = await sign_in.check_password(visit, wanted.email, wanted.password)
+            verified = await sign_in.check_password(visit, wanted.email, wanted.password)
         except Unauthorized:
             visit.form.fail("", _("The e-mail address or the password is wrong."))
         else:
-            ticket = await sign_in.second_step(visit, user)
+            ticket = await sign_in.second_step(visit, verified.user)
             if ticket:
                 return visit.show("second_step.html", form=Form(), ticket=ticket, next=_next(visit))
-            await sign_in.open_session(visit, user)
+            await sign_in.open_session(visit, verified)
             return visit.redirect(_next(visit))
     return visit.show("sign_in.html", next=_next(visit))
 
@@ -129,8 +128,10 @@ async def set_new_password(visit: Visit) -> Response:
     wanted = visit.form.read(NewPassword)
     if wanted is not None:
         await sign_in.count_attempt(visit)
-        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
         with visit.form.refusals():
+            # Looked at first: only somebody with a link gets a password hashed.
+            await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+            password_hash = await sign_in.hash_password(visit, wanted.password)
             await visit.write(
                 passwords.reset, visit.context.vault, _token(visit), password_hash=password_hash, actor=visit.actor
             )
@@ -160,7 +161,7 @@ async def do_first_run(visit: Visit) -> Response:
     if wanted is not None and not first_run.is_code(visit.context.vault, wanted.code):
         form.fail("code", _("This is not the code that the service printed when it started."))
     if wanted is not None and form.is_good:
-        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
+        password_hash = await sign_in.hash_password(visit, wanted.password)
         with form.refusals():
             user = await visit.write(
                 first_run.begin, organization=wanted.organization, email=wanted.email, name=wanted.name,
@@ -185,8 +186,10 @@ async def accept_invitation(visit: Visit, token: str) -> Response:
     wanted = form.read(Acceptance)
     if wanted is not None:
         await sign_in.count_attempt(visit)
-        password_hash = await asyncio.to_thread(users.hash_password, wanted.password)
         with form.refusals():
+            # Looked at first: only somebody with an invitation gets a password hashed.
+            await visit.read(invitations.find_pending, visit.context.vault, token)
+            password_hash = await sign_in.hash_password(visit, wanted.password)
             user = await visit.write(
                 invitations.accept, visit.context.vault, token,
                 name=wanted.name, password_hash=password_hash, actor=visit.actor,
