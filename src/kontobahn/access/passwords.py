@@ -41,21 +41,13 @@ class NewPasswordReset(NamedTuple):
     secret: str
 
 
-def stored_hash(tx: Tx, principal: Principal) -> str | None:
-    """The hash of the caller's own password; None for a key that belongs to nobody."""
-    row = tx.one(
-        "SELECT password_hash FROM users WHERE organization_id = ? AND id = ?",
-        principal.organization_id, principal.user_id,
-    )  # fmt: skip
-    return None if row is None else row[0]
-
-
 def change(tx: Tx, principal: Principal, *, old_hash: str, new_hash: str, actor: Actor) -> int:
     """Sets the caller's password and ends the person's other sessions. Returns how many ended.
 
     `old_hash` is what the old password was verified against: if it is no longer the stored one, somebody was quicker.
     """
     organization_id, user_id = principal.organization_id, principal.user_id or ""
+    users.lock(tx, organization_id)
     changed = tx.run(
         "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ? AND password_hash = ?",
         new_hash, organization_id, user_id, old_hash,
@@ -104,6 +96,7 @@ def check_reset(tx: Tx, vault: Vault, token: str) -> PasswordReset:
 def reset(tx: Tx, vault: Vault, token: str, *, password_hash: str, actor: Actor) -> User:
     """Sets the password of the person that the token was made for, and ends all of the person's sessions."""
     found = check_reset(tx, vault, token)
+    users.lock(tx, found.organization_id)
     # The token is used up by whoever deletes it: two calls at once end with one password.
     used = tx.run("DELETE FROM password_resets WHERE organization_id = ? AND id = ?", found.organization_id, found.id)
     if not used:

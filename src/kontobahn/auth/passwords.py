@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from msgspec import Meta
@@ -10,6 +9,7 @@ from msgspec import Meta
 from kontobahn.access import passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
+from kontobahn.access.signin import SignIns
 from kontobahn.api.call import Call
 from kontobahn.api.declare import post
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
@@ -17,7 +17,7 @@ from kontobahn.auth.invitations import Password, Token
 from kontobahn.auth.users import UserAnswer, user_view
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import Forbidden
+from kontobahn.errors import Forbidden, Unauthorized
 from kontobahn.vault import Vault
 
 
@@ -64,13 +64,17 @@ async def change_password(call: Call, body: ChangePassword) -> PasswordChangeAns
     For a signed-in person. The person's other sessions end.
     """
     principal = call.principal
-    stored = await call.read(passwords.stored_hash, principal) if principal.session_id else None
-    if stored is None:
+    if principal.session_id is None:
         raise Forbidden("Only a signed-in person can change a password: send a session token instead of an API key.")
-    if not await asyncio.to_thread(users.password_matches, stored, body.old_password):
-        raise Forbidden("The old password is wrong.", field="old_password").retryable()
-    new_hash = await asyncio.to_thread(users.hash_password, body.new_password)
-    return await call.commit(_change, principal, stored, new_hash, call.actor)
+    user = await call.read(users.by_id, principal.organization_id, principal.user_id or "")
+    sign_ins = call.context.part(SignIns)
+    try:
+        # Counted like signing in: somebody with a stolen session must not guess the password either.
+        verified = await sign_ins.verify(user.email, body.old_password, call.actor)
+    except Unauthorized:
+        raise Forbidden("The old password is wrong.", field="old_password").retryable() from None
+    new_hash = await sign_ins.hash(body.new_password, call.actor)
+    return await call.commit(_change, principal, verified.password_hash, new_hash, call.actor)
 
 
 def _change(tx: Tx, principal: Principal, old_hash: str, new_hash: str, actor: Actor) -> PasswordChangeAnswer:
@@ -120,7 +124,7 @@ async def reset_password(call: Call, body: ResetPassword) -> UserAnswer:
     """
     # Before the hash, which costs far more than the look.
     await call.read(passwords.check_reset, call.context.vault, body.token)
-    password_hash = await asyncio.to_thread(users.hash_password, body.password)
+    password_hash = await call.context.part(SignIns).hash(body.password, call.actor)
     return await call.commit(_reset, call.context.vault, body.token, password_hash, call.actor)
 
 
