@@ -74,7 +74,7 @@ async def change_password(call: Call, body: ChangePassword) -> PasswordChangeAns
     except Unauthorized:
         raise Forbidden("The old password is wrong.", field="old_password").retryable() from None
     new_hash = await sign_ins.hash(body.new_password, call.actor)
-    return await call.commit(_change, principal, verified.password_hash, new_hash, call.actor)
+    return await call.commit(_change, principal, verified.password_hash or "", new_hash, call.actor)
 
 
 def _change(tx: Tx, principal: Principal, old_hash: str, new_hash: str, actor: Actor) -> PasswordChangeAnswer:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import passwords, sessions, users
+from kontobahn.access import passwords, sessions
 from kontobahn.dashboard import sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
@@ -36,11 +36,14 @@ async def change_password(visit: Visit) -> Response:
     wanted = form.read(ChangePassword)
     if wanted is not None:
         with form.refusals():
-            await sign_in.check_password(visit, visit.person.user.email, wanted.old_password)
-            old_hash = await visit.read(passwords.stored_hash, visit.principal) or ""
+            verified = await sign_in.check_password(visit, visit.person.user.email, wanted.old_password)
             new_hash = await sign_in.hash_password(visit, wanted.new_password)
             await visit.write(
-                passwords.change, visit.principal, old_hash=old_hash, new_hash=new_hash, actor=visit.actor
+                passwords.change,
+                visit.principal,
+                old_hash=verified.password_hash or "",
+                new_hash=new_hash,
+                actor=visit.actor,
             )
             return visit.redirect(PATH, _("Your new password is set, and all other sessions have ended."))
     response: Response = await profile.handler(visit)

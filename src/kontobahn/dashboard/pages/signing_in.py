@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import invitations, passwords, sessions, users
+from kontobahn.access import invitations, passwords, sessions
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
 from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
