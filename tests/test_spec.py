@@ -15,9 +15,8 @@ import pytest
 
 from kontobahn import errors, limits, outbound
 from kontobahn.access import scopes
-from kontobahn.api import idempotency, tasks, uploads
+from kontobahn.api import bodies, declare, idempotency, json_rules, pages, tasks, uploads, wire
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.exchange import BODY_SECONDS
 from kontobahn.app import scheduled_jobs
 from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
@@ -127,8 +126,15 @@ def test_a_limit_is_counted_by_what_is_documented(start_service: ServiceFactory,
 def test_sizes_and_times_are_those_of_the_settings() -> None:
     fixed = {
         "idempotency key, length": idempotency.MAX_KEY_LENGTH,
-        "time for a request body to arrive": BODY_SECONDS,
-        "time for a file to arrive": uploads.UPLOAD_SECONDS,
+        "request body below `/v2/auth/` (16 KiB)": declare.SMALL_BODY,
+        "request body (1 MiB)": declare.JSON_BODY,
+        "delivery of a provider (1 MiB)": declare.JSON_BODY,
+        "cash book entry with its receipts (28 MiB)": declare.BODY_WITH_RECEIPTS,
+        "cash book entry without its receipts (1 MiB)": wire.MAX_PLAIN_BYTES,
+        "form of a page (16 KiB)": pages.MAX_FORM_BYTES,
+        "query (8 KiB)": wire.MAX_QUERY_BYTES,
+        "levels of a body": json_rules.MAX_DEPTH,
+        "time for any body or file to arrive": bodies.WHOLE_BODY_SECONDS,
         "files of an organisation arriving at once": uploads.AT_ONCE,
         "large files of an organisation worked on at once": tasks.RUNNING_AT_ONCE,
         "task that is over, kept": tasks.KEPT_DAYS,

@@ -16,13 +16,15 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.signin import SignIns
 from kontobahn.api import idempotency, tasks
+from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
-from kontobahn.api.exchange import ClientAddress, Receive, Scope
+from kontobahn.api.exchange import ClientAddress, Scope, send_busy
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.server import Api, ApiDependencies, Routes
+from kontobahn.api.routing import Routes
+from kontobahn.api.running import RunningRequests
+from kontobahn.api.server import Api, ApiDependencies
 from kontobahn.api.tasks import Tasks
-from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import passwords as auth_passwords
@@ -45,7 +47,7 @@ from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.events import Events, event_log, webhook_url
 from kontobahn.events.watch import Watch
-from kontobahn.jobs import Job, JobRunner
+from kontobahn.jobs import Job, JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.ledger import duo, permissions, rewe, rewe_write
 from kontobahn.ledger.books.adapter import BooksProvider
@@ -63,11 +65,15 @@ from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.settings import Settings, load
+from kontobahn.sockets import Bounds, ConnectionWatch, allow_files
+from kontobahn.threads import Pool
 from kontobahn.vault import Vault, open_vault
 from kontobahn.webhooks import outbox
 from kontobahn.webhooks.deliver import Deliverer
 
-USAGE_FLUSH_SECONDS = 5
+UPKEEP_SECONDS = 5
+# For what would hold up the event loop: large bodies, large answers, compression.
+CALCULATING_THREADS, CALCULATIONS_WAITING = 2, 256
 Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
@@ -89,6 +95,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     }
     parts = (
         SignIns(db, vault),
+        Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
         Tasks(db, settings),
         Ledger({"books": BooksProvider(db)}),
         Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
@@ -136,6 +143,9 @@ class Application:
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
         self.outbound, self.watch = context.part(Events)
         self.authenticator = Authenticator(self.db, self.vault, self.clock)
+        self.addresses = ClientAddress(settings.trusted_proxies)
+        self.running = RunningRequests(settings.connections_per_address)
+        self._watch_of_worker: ConnectionWatch | None = None
         self.api = Api(
             ApiDependencies(
                 context=context,
@@ -145,11 +155,14 @@ class Application:
                 groups=limits.groups(settings),
                 usage=self.usage,
                 metrics=self.metrics,
-                addresses=ClientAddress(settings.trusted_proxies),
+                addresses=self.addresses,
                 routes=Routes(self.endpoints),
             )
         )
-        self.jobs = JobRunner(self.db, scheduled_jobs(context)) if settings.run_jobs else None
+        self._scheduled = scheduled_jobs(context)
+        self.jobs = JobRunner(self.db, self._scheduled) if settings.run_jobs else None
+        self.jobs_overdue: list[Overdue] = []
+        self._started_at = self.clock.now()
         self.deliverer = Deliverer(self.db, self.vault, self.outbound, settings, self.clock, self.metrics)
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
@@ -157,12 +170,34 @@ class Application:
         self._pages: Asgi | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
-        if scope["type"] == "http" and (scope["path"].startswith("/v2/") or scope["path"] == "/v2"):
-            await self.api(scope, receive, send)
+        if scope["type"] == "http":
+            client = scope.get("client")
+            peer = (client[0], client[1]) if client else None
+            ip = self.addresses.of_scope(scope)
+            if not self.running.enter(peer, ip):
+                await send_busy(send)
+                return
+            try:
+                await self._answer(scope, receive, send)
+            finally:
+                self.running.leave(peer, ip)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Any) -> None:
+        path = scope["path"]
+        if path.startswith("/v2/") or path == "/v2":
+            await self.api(scope, receive, send)
         else:
-            await self._other_pages()(scope, receive, send)
+            if self._pages is None:
+                # Beside the event loop: what pages need is imported now.
+                self._pages = await asyncio.to_thread(self._make_pages)
+            await self._pages(scope, receive, send)
+
+    def watch_connections(self, connections: int, port: int | None = None) -> ConnectionWatch:
+        settings = self.settings
+        bounds = Bounds(connections, settings.connections_per_address, settings.idle_seconds)
+        return ConnectionWatch(bounds, self.running, self.addresses.is_trusted, port)
 
     async def startup(self) -> None:
         try:
@@ -171,7 +206,7 @@ class Application:
             # Serve nevertheless: calls answer 503 until the database is back.
             log.warning("database_unavailable_at_start", detail=error.operator)
             self._late_migration = asyncio.create_task(self._migrate_when_back())
-        self._flusher = asyncio.create_task(self._flush_usage())
+        self._flusher = asyncio.create_task(self._repeat_upkeep())
         self.watch.start()
         if self.jobs:
             self.jobs.start()
@@ -198,6 +233,7 @@ class Application:
                 await self._flusher
         await self.usage.flush()
         await self.windows.close()
+        self.api.close()
         await asyncio.to_thread(self.db.close)
 
     async def _migrate_when_back(self) -> None:
@@ -213,10 +249,27 @@ class Application:
             except Unavailable:
                 continue
 
-    async def _flush_usage(self) -> None:
+    async def _repeat_upkeep(self) -> None:
         while True:
-            await asyncio.sleep(USAGE_FLUSH_SECONDS)
-            await self.usage.flush()
+            await asyncio.sleep(UPKEEP_SECONDS)
+            try:
+                await self.upkeep()
+            except Exception as error:
+                log.exception("upkeep_failed", error)
+
+    async def upkeep(self) -> None:
+        """Writes what was counted, and looks which jobs are overdue, whichever process should run them."""
+        await self.usage.flush()
+        try:
+            found = await self.db.read(overdue, self._scheduled, self._started_at)
+        except Unavailable:
+            return
+        known = {item.name for item in self.jobs_overdue}
+        for item in found:
+            if item.name not in known:
+                log.warning("job_overdue", job=item.name, seconds=item.seconds)
+        self.jobs_overdue = found
+        self.metrics.note_overdue({job.name: 0 for job in self._scheduled} | dict(found))
 
     async def _lifespan(self, receive: Receive, send: Any) -> None:
         while True:
@@ -224,38 +277,43 @@ class Application:
             if message["type"] == "lifespan.startup":
                 try:
                     await self.startup()
+                    # One of several workers: it has no listening socket but the server's.
+                    self._watch_of_worker = self.watch_connections(allow_files(self.settings.connections))
+                    self._watch_of_worker.start()
                 except SetupError as error:
                     log.error("start_refused", error=str(error))
                     await send({"type": "lifespan.startup.failed", "message": str(error)})
                     return
                 await send({"type": "lifespan.startup.complete"})
             else:
+                if self._watch_of_worker is not None:
+                    self._watch_of_worker.stop()
                 await self.shutdown()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    def _other_pages(self) -> Asgi:
-        """Built on first use: a service that only answers /v2 starts without the libraries for pages."""
-        if self._pages is None:
-            from starlette.applications import Starlette
+    def _make_pages(self) -> Asgi:
+        """Called at the first use: a service that only answers /v2 starts without the libraries for pages."""
+        from starlette.applications import Starlette
 
-            from kontobahn.api.docs import docs_routes
-            from kontobahn.api.system import system_routes
-            from kontobahn.banking.hosted import pages as hosted_pages
-            from kontobahn.banking.payments.pages import OrderPages
-            from kontobahn.dashboard.dispatch import Dashboard
-            from kontobahn.sandbox_bank.pages import SandboxPages
+        from kontobahn.api.docs import docs_routes
+        from kontobahn.api.pages import bounded_pages
+        from kontobahn.api.system import system_routes
+        from kontobahn.banking.hosted import pages as hosted_pages
+        from kontobahn.banking.payments.pages import OrderPages
+        from kontobahn.dashboard.declare import ROOT as DASHBOARD
+        from kontobahn.dashboard.dispatch import Dashboard
+        from kontobahn.sandbox_bank.pages import SandboxPages
 
-            routes = [
-                *system_routes(self.db, self.metrics, self._openapi),
-                *docs_routes(self.endpoints, self.settings),
-                *hosted_pages.routes(),
-                *OrderPages(self.context).routes(),
-                *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
-                *Dashboard(self._dashboard_dependencies()).routes(),
-            ]
-            self._pages = Starlette(routes=routes)
-        return self._pages
+        routes = [
+            *system_routes(self.db, self.metrics, self._openapi, lambda: self.jobs_overdue),
+            *docs_routes(self.endpoints, self.settings),
+            *hosted_pages.routes(),
+            *OrderPages(self.context).routes(),
+            *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
+            *Dashboard(self._dashboard_dependencies()).routes(),
+        ]
+        return bounded_pages(Starlette(routes=routes), self.settings, but_not=DASHBOARD)
 
     def _dashboard_dependencies(self) -> Any:
         from kontobahn.dashboard.security import Cookies
@@ -266,8 +324,8 @@ class Application:
             windows=self.windows,
             groups=limits.groups(self.settings),
             metrics=self.metrics,
-            addresses=ClientAddress(self.settings.trusted_proxies),
-            uploads=Uploads(self.settings),
+            addresses=self.addresses,
+            uploads=self.api.uploads,
             cookies=Cookies(self.settings, self.vault),
         )
 

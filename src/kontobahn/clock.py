@@ -18,23 +18,37 @@ class Clock(Protocol):
     def now(self) -> int:
         """The current instant."""
 
+    def monotonic(self) -> int:
+        """Microseconds that only pass: for how long something lasts in this process, whatever the clock is set to."""
+
 
 class SystemClock:
     def now(self) -> int:
         return time.time_ns() // 1000
+
+    def monotonic(self) -> int:
+        return time.monotonic_ns() // 1000
 
 
 class ManualClock:
     """A clock that stands still until it is advanced: for tests, and for the sandbox bank."""
 
     def __init__(self, start: int) -> None:
-        self._now = start
+        self._now = self._monotonic = start
 
     def now(self) -> int:
         return self._now
 
+    def monotonic(self) -> int:
+        return self._monotonic
+
     def advance(self, *, seconds: float) -> None:
         self._now += round(seconds * SECOND)
+        self._monotonic += round(seconds * SECOND)
+
+    def set_back(self, *, seconds: float) -> None:
+        """Sets the clock as an operator would, while no time passes."""
+        self._now -= round(seconds * SECOND)
 
 
 def to_datetime(instant: int) -> datetime:

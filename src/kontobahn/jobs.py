@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -19,6 +19,11 @@ from kontobahn.errors import Unavailable
 LEASE_SECONDS = 12
 RENEW_SECONDS = 4
 STOP_SECONDS = 10
+# How far the clocks of two machines may differ before one of them counts as set back.
+CLOCK_SLACK_SECONDS = 60
+# A job is overdue when it was due so many intervals ago, but never within the first seconds after that.
+OVERDUE_INTERVALS = 3
+OVERDUE_SECONDS = 30
 
 
 class Job(NamedTuple):
@@ -54,7 +59,12 @@ class JobRunner:
 
     async def _repeat(self, job: Job) -> None:
         while not self._stopping.is_set():
-            ran = await self._run_if_due(job)
+            try:
+                ran = await self._run_if_due(job)
+            except Exception as error:
+                # Whatever it was, the job is tried again: only a stop ends this loop.
+                log.exception("job_loop_failed", error, job=job.name)
+                ran = False
             # Another process has it, and may be dead: look again when its lease must have expired.
             seconds = job.every_seconds if ran else min(job.every_seconds, LEASE_SECONDS)
             with suppress(TimeoutError):
@@ -62,7 +72,7 @@ class JobRunner:
 
     async def _run_if_due(self, job: Job) -> bool:
         try:
-            if not await self._db.write(_claim, job.name, self._owner):
+            if not await self._db.write(_claim, job.name, self._owner, job.every_seconds):
                 return False
             renewing = asyncio.create_task(self._renew(job.name))
             try:
@@ -93,15 +103,19 @@ async def _outcome(job: Job) -> str | None:
     return None
 
 
-def _claim(tx: Tx, name: str, owner: str) -> bool:
+def _claim(tx: Tx, name: str, owner: str, every_seconds: float) -> bool:
     until = tx.now + LEASE_SECONDS * SECOND
     tx.run(
         "INSERT INTO job_leases (name, owner, lease_until, next_at) VALUES (?, '', 0, 0) ON CONFLICT DO NOTHING", name
     )
+    # No lease and no interval reaches further ahead than this: one that does is from before the clock was set back.
+    latest_lease = until + CLOCK_SLACK_SECONDS * SECOND
+    latest_turn = tx.now + round((every_seconds + CLOCK_SLACK_SECONDS) * SECOND)
     return bool(
         tx.run(
-            "UPDATE job_leases SET owner = ?, lease_until = ? WHERE name = ? AND lease_until <= ? AND next_at <= ?",
-            owner, until, name, tx.now, tx.now,
+            "UPDATE job_leases SET owner = ?, lease_until = ? WHERE name = ? AND (lease_until <= ? OR lease_until > ?)"
+            " AND (next_at <= ? OR next_at > ?)",
+            owner, until, name, tx.now, latest_lease, tx.now, latest_turn,
         )
     )  # fmt: skip
 
@@ -125,3 +139,27 @@ def failed(tx: Tx) -> list[tuple[str, str | None]]:
     return [
         (name, error) for name, error in tx.all("SELECT name, last_error FROM job_leases WHERE last_error IS NOT NULL")
     ]
+
+
+class Overdue(NamedTuple):
+    """A job that should have run long ago."""
+
+    name: str
+    seconds: int
+
+
+def overdue(tx: Tx, jobs: Sequence[Job], since: int | None = None) -> list[Overdue]:
+    """Jobs overdue by three intervals, for `kontobahn doctor`, `/readyz` and metrics.
+
+    One that has never finished counts from `since`, or not at all.
+    """
+    finished: dict[str, int | None] = dict(tx.all("SELECT name, finished_at FROM job_leases"))
+    found = []
+    for job in jobs:
+        last = finished.get(job.name) or since
+        if last is None:
+            continue
+        late = tx.now - last - round(job.every_seconds * SECOND)
+        if late > max(job.every_seconds * OVERDUE_INTERVALS, OVERDUE_SECONDS) * SECOND:
+            found.append(Overdue(job.name, late // SECOND))
+    return found

@@ -80,7 +80,7 @@ class MemoryWindows:
         self._next_sweep = 0
 
     async def hit(self, group: Group, identity: str) -> Hit:
-        now = self._clock.now()
+        now = self._clock.monotonic()
         if now >= self._next_sweep:
             self._sweep(now)
         key = (group.name, identity)
@@ -99,12 +99,14 @@ class MemoryWindows:
         self._next_sweep = now + SWEEP_SECONDS * SECOND
 
 
-# Counting and expiry in one step, so that a window can never be left without an end.
+# Counting and expiry in one step, so that a window can never be left without an end. One that ends later than a whole window
+# from now was opened before the clock of Redis was set back.
 _SCRIPT = """
 local count = redis.call('INCR', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-  left = tonumber(ARGV[1])
+local whole = tonumber(ARGV[1])
+if left < 0 or left > whole then
+  left = whole
   redis.call('PEXPIRE', KEYS[1], left)
 end
 return {count, left}

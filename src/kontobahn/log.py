@@ -1,8 +1,13 @@
-"""Structured logs: one JSON object per line on standard error. Secrets are removed, by field name and by their form."""
+"""Structured logs: one JSON object per line on standard error. Secrets are removed, by field name and by their form.
+
+Logging never fails and never waits for long: a line that cannot be written is counted, and the next that can says how many were lost.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -17,9 +22,18 @@ _SECRET_VALUES = re.compile(
 )
 
 
+MAX_TEXT = 8_000
+# A pipe that says it can be written takes this much at once.
+_PIPE_BYTES = 4096
+# How long a reader that is behind may keep us waiting, once; while it stays behind, lines are lost without waiting.
+_PATIENCE_MILLISECONDS = 50
+
+
 class _State:
     threshold = LEVELS["info"]
     stream: TextIO | None = None
+    lost = 0
+    reader_is_behind = False
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
@@ -60,7 +74,7 @@ def _clean(name: str, value: Any) -> Any:
     if _SECRET_NAMES.search(name):
         return "…"
     if isinstance(value, str):
-        return redact(value)
+        return redact(value if len(value) <= MAX_TEXT else f"{value[: MAX_TEXT // 2]} … {value[-MAX_TEXT // 2 :]}")
     if isinstance(value, dict):
         return {str(key): _clean(str(key), item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -71,9 +85,42 @@ def _clean(name: str, value: Any) -> Any:
 def _write(level: str, event: str, fields: dict[str, Any]) -> None:
     if LEVELS[level] < _State.threshold:
         return
+    try:
+        if _State.lost:
+            _put(_line("warning", "log_lines_lost", {"lines": _State.lost}))
+            _State.lost = 0
+        _put(_line(level, event, fields))
+    except Exception:
+        # A full disk, a reader that has gone: whatever is wrong with the log, the work goes on.
+        _State.lost += 1
+
+
+def _line(level: str, event: str, fields: dict[str, Any]) -> str:
     record = {"at": datetime.now(UTC), "level": level, "event": event}
     record.update((name, _clean(name, value)) for name, value in fields.items())
-    line = msgspec.json.encode(record, enc_hook=str).decode("utf-8", "replace")
+    return msgspec.json.encode(record, enc_hook=str).decode("utf-8", "replace") + "\n"
+
+
+def _put(line: str) -> None:
     stream = _State.stream or sys.stderr
-    stream.write(line + "\n")
-    stream.flush()
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        # Not a file of the system's: a test's, or none at all.
+        stream.write(line)
+        stream.flush()
+        return
+    left = line.encode()
+    while left:
+        # A reader that has stopped reading must not stop us too.
+        patience = 0 if _State.reader_is_behind else _PATIENCE_MILLISECONDS
+        _State.reader_is_behind = not _can_write(descriptor, patience)
+        if _State.reader_is_behind:
+            raise BlockingIOError("the reader of the log is behind")
+        left = left[os.write(descriptor, left[:_PIPE_BYTES]) :]
+
+
+def _can_write(descriptor: int, milliseconds: int) -> bool:
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLOUT)
+    return bool(waiting.poll(milliseconds))

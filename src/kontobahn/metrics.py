@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 
 class Metrics:
@@ -33,6 +33,12 @@ class Metrics:
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30),
             registry=self._registry,
         )
+        self._overdue = Gauge(
+            "kontobahn_job_overdue_seconds",
+            "How long ago a job should have run; 0 unless it is overdue by three intervals.",
+            ["job"],
+            registry=self._registry,
+        )
         self._credits = Counter("kontobahn_credits_charged", "Credits charged.", registry=self._registry)
 
     def note(self, endpoint: str, status: int, seconds: float, credits: int) -> None:
@@ -44,6 +50,10 @@ class Metrics:
     def note_delivery(self, outcome: str, seconds: float) -> None:
         self._deliveries.labels(outcome).inc()
         self._delivery_seconds.labels(outcome).observe(seconds)
+
+    def note_overdue(self, seconds_by_job: dict[str, int]) -> None:
+        for job, seconds in seconds_by_job.items():
+            self._overdue.labels(job).set(seconds)
 
     def render(self) -> bytes:
         return generate_latest(self._registry)

@@ -16,7 +16,8 @@ def euro(value: Decimal) -> Decimal:
     # Choice 8: two decimals for EUR; a third is refused, never rounded.
     if not value.is_finite():
         raise ValueError("must be a finite number")
-    if abs(value) > MAX_AMOUNT:
+    # Not `abs`, which calculates and fails on 1e99999999.
+    if value.copy_abs() > MAX_AMOUNT:
         raise ValueError(f"must lie between -{MAX_AMOUNT} and {MAX_AMOUNT}")
     cents = value.quantize(CENT)
     if cents != value:

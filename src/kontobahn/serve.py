@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kontobahn import log
 from kontobahn.errors import SetupError
 from kontobahn.settings import PREFIX, Settings
+from kontobahn.sockets import allow_files
 
 if TYPE_CHECKING:
     from kontobahn.app import Application
 
 BACKLOG = 1024
+# For the header of a request, and for a part of a body.
+BUFFER_BYTES = 64 * 1024
 
 
 def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
@@ -53,6 +56,12 @@ def check_workers(settings: Settings, workers: int) -> None:
         )
 
 
+def http1_settings(settings: Settings) -> Any:
+    from granian.http import HTTP1Settings
+
+    return HTTP1Settings(header_read_timeout=settings.header_seconds * 1000, max_buffer_size=BUFFER_BYTES)
+
+
 class EmbeddedServer:
     """One worker on the running event loop."""
 
@@ -60,6 +69,8 @@ class EmbeddedServer:
         from granian.constants import HTTPModes, Interfaces
         from granian.server.embed import Server
 
+        connections = allow_files(application.settings.connections)
+        self._watch = application.watch_connections(connections, port)
         self._server: Any = Server(
             application,
             address=host,
@@ -68,11 +79,17 @@ class EmbeddedServer:
             http=HTTPModes.http1,
             websockets=False,
             backlog=BACKLOG,
+            backpressure=connections,
+            http1_settings=http1_settings(application.settings),
             log_enabled=False,
         )
 
     async def serve(self) -> None:
-        await self._server.serve()
+        self._watch.start()
+        try:
+            await self._server.serve()
+        finally:
+            self._watch.stop()
 
     def stop(self) -> None:
         self._server.stop()
@@ -134,6 +151,8 @@ def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
         websockets=False,
         workers=workers,
         backlog=BACKLOG,
+        backpressure=allow_files(settings.connections),
+        http1_settings=http1_settings(settings),
         respawn_failed_workers=True,
         workers_kill_timeout=settings.shutdown_grace_seconds,
         log_enabled=False,

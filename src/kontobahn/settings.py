@@ -68,8 +68,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count, _about("how long a reservation for a call lives when the process dies; longer than any call")
     ] = 300
 
-    # Choice 7: 28 MiB, room for a receipt image of 20 MB in base64.
-    body_limit_bytes: Annotated[Count, _about("largest request body")] = 28 * 1024 * 1024
+    body_limit_bytes: Annotated[
+        Count, _about("largest request body of any call; each has a limit of its own, which this can only lower")
+    ] = 28 * 1024 * 1024
+    body_memory_bytes: Annotated[
+        Count, _about("what all request bodies in a process may hold together; half of it for one organisation")
+    ] = 128 * 1024 * 1024
+    body_seconds: Annotated[Count, _about("time for a request body to arrive, beside what its size allows")] = 30
+    body_bytes_per_second: Annotated[
+        Count, _about("a body of so many bytes may take a second longer; a client that is slower is ended")
+    ] = 16 * 1024
     # Choice 37: files by setting.
     upload_limit_bytes: Annotated[Count, _about("largest file that a call takes")] = 200 * 1024 * 1024
     upload_task_bytes: Annotated[
@@ -78,6 +86,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "a larger file is answered with 202 and imported afterwards; smaller ones are imported before the answer"
         ),
     ] = 4 * 1024 * 1024
+    connections: Annotated[
+        Count,
+        _about("connections a process takes; when most are taken, those without a request are ended, oldest first"),
+    ] = 4096
+    connections_per_address: Annotated[
+        Count,
+        _about("connections, and requests at the same time, of one address (IPv6: /64); trusted proxies excepted"),
+    ] = 256
+    header_seconds: Annotated[Count, _about("time for the header of a request to arrive")] = 30
+    idle_seconds: Annotated[Count, _about("a connection on which nothing moves for so long is ended")] = 75
     idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
     session_hours: Annotated[Count, _about("life of a sign-in")] = 12

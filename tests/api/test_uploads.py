@@ -284,7 +284,7 @@ def test_an_organisation_has_a_bound_of_large_files_at_work(small_service: Servi
 
 def test_an_organisation_has_a_bound_of_files_arriving_at_once(small_service: Service) -> None:
     mine, other = small_service.organization(), small_service.organization("Andere")
-    arriving = small_service.application.api._uploads._arriving
+    arriving = small_service.application.api.uploads._arriving
     arriving[mine.id] = uploads.AT_ONCE
     assert send(small_service, mine, b"x").status_code == 429
     assert send(small_service, other, b"x").status_code == 201

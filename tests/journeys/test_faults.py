@@ -149,8 +149,8 @@ def test_hostile_input_leaves_the_process_at_the_same_size(tmp_path: Path) -> No
         def attack() -> None:
             for body, status in (
                 (deep, 400),
-                (b"\xff" * 100_000, 400),
-                (b'{"email": "' + b"a" * 1_000_000 + b'"}', 400),
+                (b"\xff" * 10_000, 400),
+                (b'{"email": "' + b"a" * 16_000 + b'"}', 400),
             ):
                 assert server.http.post("/v2/auth/invitations", content=body, headers=headers).status_code == status
             too_large = server.http.post("/v2/auth/invitations", content=iter([large]), headers=headers)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from kontobahn import ids, log, money
 from kontobahn.access import audit, organizations
+from kontobahn.addresses import block_of
 from kontobahn.cli.common import installation
 from kontobahn.clock import SystemClock, berlin_date, from_datetime, to_datetime
 from kontobahn.db import open_database
@@ -165,3 +166,12 @@ def test_a_forked_process_makes_ids_of_its_own() -> None:
     assert os.read(reading, 100).decode() != ids.new_request_id()
     os.close(reading)
     os.close(writing)
+
+
+def test_an_address_of_ipv6_counts_as_its_network() -> None:
+    assert block_of("2001:db8:1:2:3:4:5:6") == block_of("2001:db8:1:2::1") == "2001:db8:1:2::/64"
+    assert block_of("2001:db8:1:3::1") != block_of("2001:db8:1:2::1")
+    assert block_of("::ffff:192.0.2.7") == block_of("192.0.2.7") == "192.0.2.7"
+    assert block_of("fe80::1%eth0") == "fe80::/64"
+    assert block_of("unknown") == "unknown"
+    assert block_of("not:an:address") == "not:an:address"

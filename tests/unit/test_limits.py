@@ -28,6 +28,31 @@ def test_a_window_opens_at_the_first_request_and_ends_on_time() -> None:
     assert hit() == (True, 2, 10)
 
 
+def test_a_window_lasts_as_long_as_it_says_when_the_clock_is_set_back() -> None:
+    clock = ManualClock(START)
+    windows = MemoryWindows(clock)
+    for _ in range(4):
+        asyncio.run(windows.hit(GROUP, "a"))
+    clock.set_back(seconds=3600)
+    late = asyncio.run(windows.hit(GROUP, "a"))
+    assert (late.allowed, late.reset_seconds) == (False, 10)
+    clock.advance(seconds=10)
+    assert asyncio.run(windows.hit(GROUP, "a")).allowed
+
+
+def test_a_window_in_redis_that_ends_too_late_is_cut(redis: RedisServer) -> None:
+    async def main() -> None:
+        windows = RedisWindows(redis.url, SystemClock())
+        await windows.hit(GROUP, "set back")
+        # What is left of a window when the clock of Redis was set back by an hour.
+        await windows._redis.pexpire("kontobahn:limit:api:set back", 3_605_000)
+        assert (await windows.hit(GROUP, "set back")).reset_seconds == 10
+        await windows.close()
+
+    redis.flush()
+    asyncio.run(main())
+
+
 def test_memory_forgets_windows_that_have_ended() -> None:
     clock = ManualClock(START)
     windows = MemoryWindows(clock)

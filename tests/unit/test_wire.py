@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Meta
 
 from kontobahn.api.declare import collect
-from kontobahn.api.server import Routes
+from kontobahn.api.routing import Routes
 from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, TooLarge
 from kontobahn.json_text import encode
 from tests.unit import sample_endpoints
 
@@ -55,6 +59,15 @@ def test_money_is_exact_from_the_wire_and_back() -> None:
         (b'{"betrag": 1, "zeilen": [], "felder": {"a": {"b": ["x\\u0000"]}}}', "contains a NUL", "felder.a.b[0]"),
         (b'{"betrag": 1, "zeilen": [], "felder": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, "nested too", None),
         (b'{"betrag": 1, "zeilen": [], "felder": {"a": 1e400}}', "felder", "felder[...]"),
+        (b'{"betrag": 1e99999999, "zeilen": []}', "`betrag` must lie between", "betrag"),
+        (b'{"betrag": 1e-99999999, "zeilen": []}', "`betrag` must have at most two decimals", "betrag"),
+        (b'{"betrag": 1, "zeilen": [], "felder": {"a\\u0000": 1}}', "contains a NUL", "felder.(a key)"),
+        (b'{"betrag": 1, "zeilen": [], "felder": ' + b'{"a":' * 500 + b'"\\u0000"' + b"}" * 501, "nested too", None),
+        (b'{"betrag": 1, "zeilen": [], "felder": ' + b'{"a":' * 99 + b'"\\u0000"' + b"}" * 100, "NUL", ("felder" + ".a" * 99)[:200]),
+        (b'{"betrag": 1, "betrag": 2, "zeilen": []}', "`betrag` is given twice", "betrag"),
+        (b'{"betrag": 1, "zeilen": [], "zeilen" : []}', "`zeilen` is given twice", "zeilen"),
+        (b'{"betrag": 1, "zeilen": [], "felder": {"x": {"a": "b:c", "\\u0061": 2}}}', "`a` is given twice", "a"),
+        (b'{"betrag": 1, "zeilen": [{"betrag": 1, "skonto": 1, "skonto": 2}]}', "`skonto` is given twice", "skonto"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_the_field(body: bytes, message: str, field: str | None) -> None:
@@ -62,6 +75,80 @@ def test_a_refusal_names_the_field(body: bytes, message: str, field: str | None)
         DECODER.decode(body)
     assert message in str(refusal.value)
     assert refusal.value.extra.get("field") == field
+
+
+@pytest.mark.parametrize(
+    "felder",
+    [
+        {"a": 'x": y', "b": 'says "a": 1', "c": "18:00:00", "d": {"a": 1, "b": {"a": [{"a": 1}, {"a": 2}]}}},
+        {'a": ': 1, 'a": b': {"": {"": 1}}, "\\": "\\", '\\"': ":", "ü:": "ü"},
+        {"tief": [[[[[[[[[[1]]]]]]]]]], "leer": {}, "nichts": None},
+    ],
+)
+def test_a_name_may_stand_in_many_objects_and_in_texts(felder: dict[str, Any]) -> None:
+    for text in (json.dumps(felder), json.dumps(felder, indent=1), json.dumps(felder, separators=(" , ", " : "))):
+        entry = DECODER.decode(b'{"betrag": 1, "zeilen": [], "felder": %s}' % text.encode())
+        assert isinstance(entry, Entry)
+        assert entry.felder == felder
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(':"\\{}, a', max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(':"\\a', max_size=3), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES)
+@settings(deadline=None)
+def test_no_body_without_a_repeated_name_is_refused(value: Any) -> None:
+    entry = DECODER.decode(b'{"betrag": 1, "zeilen": [], "felder": {"x": %s}}' % json.dumps(value).encode())
+    assert isinstance(entry, Entry)
+    assert entry.felder == {"x": value}
+
+
+class Large(Body):
+    art: Literal["beleg"] = "beleg"
+    name: Annotated[str, Meta(max_length=10)] = ""
+    content: str = ""
+    zahlen: list[int] | None = None
+
+
+def test_what_a_caller_chose_is_cut_in_messages() -> None:
+    decoder, long = BodyDecoder(Large), b"x" * 900_000
+    for body in (
+        b'{"%s": 1}' % long,
+        b'{"art": "%s"}' % long,
+        b'{"name": "%s"}' % long,
+        b'{"name": "%s"}' % (long * 20),
+    ):
+        with pytest.raises(BadRequest) as refusal:
+            decoder.decode(body)
+        assert len(encode({"error": str(refusal.value), **refusal.value.extra})) < 400
+    with pytest.raises(BadRequest) as refusal:
+        QueryDecoder(Search).decode(b"from_" + b"x" * 8_000 + b"=1")
+    assert len(str(refusal.value)) < 200
+    with pytest.raises(BadRequest, match="8192 bytes"):
+        QueryDecoder(Search).decode(b"x" * 8_193)
+
+
+def test_beyond_a_mebibyte_a_body_may_have_nothing_but_files() -> None:
+    decoder, image = BodyDecoder(Large), b"QUJD\\/+" * 500_000
+    taken = decoder.decode(b'{"content": "%s", "name": "a\\"b"}' % image)
+    assert isinstance(taken, Large)
+    assert (len(taken.content), taken.name) == (6 * 500_000, 'a"b')
+    for body in (
+        b'{"zahlen": [%s1]}' % (b"1," * 600_000),
+        b'{"content": "%s"}' % (b"\\u00e4" * 200_000),
+        b'{"content": "%s"}' % ("ä" * 600_000).encode(),
+        b'{"%s": 1}' % (b"x" * 1_100_000),
+    ):
+        with pytest.raises(TooLarge, match="1048576 bytes"):
+            decoder.decode(body)
+    with pytest.raises(BadRequest, match="`name` is given twice"):
+        decoder.decode(b'{"content": "%s", "name": "a", "name": "b"}' % image)
+    with pytest.raises(BadRequest, match="not valid JSON"):
+        decoder.decode(b'{"content": "%s' % image)
 
 
 def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:

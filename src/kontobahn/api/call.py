@@ -25,6 +25,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.json_text import encode
 from kontobahn.settings import Settings
+from kontobahn.threads import Pool
 from kontobahn.vault import Vault
 
 P = ParamSpec("P")
@@ -109,6 +110,10 @@ class Call:
     async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Reads a few rows by their key; see `Database.read_inline`."""
         return await self.context.db.read_inline(fn, *args, **kwargs)
+
+    async def off_loop(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Does work that may take more than a few milliseconds beside the event loop."""
+        return await self.context.part(Pool).run(fn, *args, **kwargs)
 
     def charge(self) -> Charge:
         return Charge(self)

@@ -15,13 +15,16 @@ from kontobahn.access.principal import Principal, Role
 from kontobahn.access.scopes import Scope
 from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
 from kontobahn.errors import Forbidden
-from kontobahn.limits import group_of
+from kontobahn.limits import AUTH, group_of
 
 Handler = Callable[..., Awaitable[Any]]
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 # Who may call: any API key (the default), a key or a signed-in person, or anybody.
 Caller = Literal["key", "key or session", "anybody"]
 _PARAMETER = re.compile(r"\{(\w+)\}")
+# Choice 37: how large a body may be. Unless it says otherwise, a call below /v2/auth/ takes SMALL_BODY and any other JSON_BODY; an
+# upload takes what the setting says.
+SMALL_BODY, JSON_BODY, BODY_WITH_RECEIPTS = 16 * 1024, 1024 * 1024, 28 * 1024 * 1024
 
 
 class Endpoint(NamedTuple):
@@ -52,6 +55,7 @@ class Endpoint(NamedTuple):
     scopes: tuple[Scope, ...] = ()
     # A key that has the scope by its list need not have the role as well.
     scope_replaces_role: bool = False
+    max_body_bytes: int = JSON_BODY
     # The statuses that it may refuse with, beyond those of every call.
     errors: tuple[int, ...] = ()
     # The types that a call which answers with a file (Download) may answer with; empty for JSON.
@@ -85,6 +89,7 @@ class Options(TypedDict, total=False):
     role: Role
     scope: Scope | tuple[Scope, ...]
     scope_replaces_role: bool
+    max_body_bytes: int
     errors: tuple[int, ...]
     media_types: tuple[str, ...]
     moves_money: bool
@@ -126,7 +131,7 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
     query = hints.get("query", Query)
     taken = hints.get("body")
     body = None if taken in (RawBody, Upload) else taken
-    further: dict[str, Any] = {**options}
+    further: dict[str, Any] = {"max_body_bytes": SMALL_BODY if group_of(path) == AUTH else JSON_BODY, **options}
     scopes: Any = further.pop("scope", ())
     if isinstance(scopes, str):
         scopes = (scopes,)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import quote
 
 from kontobahn.access.principal import Principal
+from kontobahn.api.bodies import HeldBytes
 from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import StoredAnswer
@@ -31,17 +31,20 @@ from kontobahn.errors import (
 from kontobahn.ids import new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Hit
+from kontobahn.threads import Pool
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-BODY_SECONDS = 60
+# A larger body is decoded, and a larger answer compressed, beside the event loop.
+DECODE_INLINE_BYTES = 16 * 1024
+# Proxies before the first that is not trusted; more than this is nobody's network.
+MAX_HOPS = 20
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 COMPRESS_FROM_BYTES = 1400
-COMPRESS_IN_THREAD_FROM_BYTES = 128 * 1024
+COMPRESS_IN_THREAD_FROM_BYTES = 64 * 1024
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -58,19 +61,25 @@ class ClientAddress:
             ]
         except ValueError as error:
             raise SetupError(f"The setting trusted_proxies is not a list of networks: {error}.") from None
-        self._is_trusted = lru_cache(maxsize=1024)(self._look_up)
+        self.is_trusted = lru_cache(maxsize=1024)(self._look_up)
+
+    def of_scope(self, scope: Mapping[str, Any]) -> str:
+        forwarded_for = None
+        if self._trusted:
+            forwarded_for = next((value for name, value in scope["headers"] if name == b"x-forwarded-for"), None)
+        return self.of(scope, forwarded_for)
 
     def of(self, scope: Mapping[str, Any], forwarded_for: bytes | None) -> str:
         client = scope.get("client")
         peer: str = client[0] if client else "unknown"
-        if not self._trusted or forwarded_for is None or not self._is_trusted(peer):
+        if not self._trusted or forwarded_for is None or not self.is_trusted(peer):
             return peer
         # From the right: the first address that is not a trusted proxy is the caller's.
-        for hop in reversed(forwarded_for.decode("latin-1").split(",")):
+        for hop in reversed(forwarded_for.decode("latin-1").rsplit(",", MAX_HOPS)[-MAX_HOPS:]):
             address = _normal(hop)
             if address is None:
                 return peer
-            if not self._is_trusted(address):
+            if not self.is_trusted(address):
                 return address
             peer = address
         return peer
@@ -98,6 +107,7 @@ class Exchange:
         "call",
         "endpoint",
         "headers",
+        "held",
         "hit",
         "ip",
         "policy",
@@ -122,6 +132,7 @@ class Exchange:
         # What an idempotency key is bound to: the body, or the checksum of an upload.
         self.body = b""
         self.upload: Upload | None = None
+        self.held: HeldBytes | None = None
 
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)
@@ -137,9 +148,8 @@ def _request_id(given: bytes | None) -> str:
     return new_request_id()
 
 
-async def decode_body(exchange: Exchange, endpoint: Endpoint, receive: Receive, limit: int) -> Any:
+async def decode_body(exchange: Exchange, endpoint: Endpoint, pool: Pool) -> Any:
     """Returns what the handler takes as its body: a struct, a RawBody, or None if it takes none."""
-    exchange.body = await read_body(receive, exchange.headers, limit)
     if endpoint.takes_raw_body:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.headers.items()}
         return RawBody(headers, exchange.body)
@@ -149,7 +159,9 @@ async def decode_body(exchange: Exchange, endpoint: Endpoint, receive: Receive, 
         return None
     if exchange.body:
         _require_json(exchange.header(b"content-type"))
-    return endpoint.body_decoder.decode(exchange.body)
+    if len(exchange.body) <= DECODE_INLINE_BYTES:
+        return endpoint.body_decoder.decode(exchange.body)
+    return await pool.run(endpoint.body_decoder.decode, exchange.body)
 
 
 def _require_json(content_type: str | None) -> None:
@@ -157,35 +169,6 @@ def _require_json(content_type: str | None) -> None:
     charset = re.search(r"charset\s*=\s*\"?([^\s\";]+)", parameters, re.IGNORECASE)
     if media_type.strip().lower() != "application/json" or (charset and charset[1].lower() not in ("utf-8", "utf8")):
         raise WrongMediaType("Send the request body as `Content-Type: application/json` in UTF-8.")
-
-
-async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes:
-    """Returns the whole body. Raises TooLarge as soon as it is known to be too large."""
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            chunks = [chunk async for chunk in body_chunks(receive, headers, limit)]
-    except TimeoutError:
-        raise BadRequest(f"The request body did not arrive within {BODY_SECONDS} seconds.") from None
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-async def body_chunks(receive: Receive, headers: dict[bytes, bytes], limit: int) -> AsyncIterator[bytes]:
-    """Yields the body as it arrives. Raises TooLarge as soon as it is known to be too large."""
-    declared = headers.get(b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > limit:
-        raise TooLarge(f"The request body is larger than {limit} bytes.")
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise BadRequest("The connection ended before the request body had arrived.")
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise TooLarge(f"The request body is larger than {limit} bytes.")
-        yield chunk
-        if not message.get("more_body", False):
-            return
 
 
 # --- Out
@@ -208,19 +191,35 @@ def error_headers(error: KontobahnError) -> list[Header]:
 
 
 async def send_json(
-    send: Send, status: int, body: bytes, headers: list[Header], accept_encoding: bytes | None = None
+    send: Send, pool: Pool, status: int, body: bytes, headers: list[Header], accept_encoding: bytes | None = None
 ) -> None:
     headers += (_JSON, _NO_STORE, _NO_SNIFF)
     if len(body) >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
         if accept_encoding is not None and takes_gzip(accept_encoding):
-            if len(body) >= COMPRESS_IN_THREAD_FROM_BYTES:
-                body = await asyncio.to_thread(gzip.compress, body, 1)
-            else:
+            if len(body) < COMPRESS_IN_THREAD_FROM_BYTES:
                 body = gzip.compress(body, 1)
-            headers.append((b"content-encoding", b"gzip"))
+                headers.append((b"content-encoding", b"gzip"))
+            elif not pool.is_full:
+                body = await pool.run(gzip.compress, body, 1)
+                headers.append((b"content-encoding", b"gzip"))
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_busy(send: Send) -> None:
+    """Answers a request of a network that has too many running: before anything is known of it, and without its body."""
+    error = TooManyRequests(
+        "Too many of your requests are running at the same time. Wait for one of them to end.", retry_after_seconds=1
+    )
+    request_id = new_request_id()
+    body = error_body(error, request_id)
+    headers = [
+        (b"x-request-id", request_id.encode()), (b"content-length", b"%d" % len(body)), (b"connection", b"close"),
+        *error_headers(error), _JSON, _NO_STORE, _NO_SNIFF,
+    ]  # fmt: skip
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

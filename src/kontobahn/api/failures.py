@@ -82,8 +82,8 @@ FAILURES = {
     ),
     413: Failure(
         "TooLarge",
-        "The request body is too large.",
-        {"error": "The request body is larger than 29360128 bytes."},
+        "The request body is larger than the call takes; the message says how large it may be.",
+        {"error": "The request body is larger than 1048576 bytes."},
     ),
     415: Failure(
         "WrongMediaType",

@@ -10,7 +10,8 @@ from string import Template
 from typing import Any
 
 from kontobahn import limits
-from kontobahn.api.declare import Endpoint
+from kontobahn.api.bodies import max_body_of
+from kontobahn.api.declare import BODY_WITH_RECEIPTS, JSON_BODY, Endpoint
 from kontobahn.api.examples import example
 from kontobahn.api.failures import FAILURES, Error, LedgerError, OutOfCredits
 from kontobahn.api.idempotency import MAX_KEY_LENGTH
@@ -108,6 +109,8 @@ class _Document:
             "x-rate-limit": self._rate_limit(endpoint),
             "parameters": self._parameters(endpoint),
         }
+        if endpoint.method in ("POST", "PUT"):
+            operation["x-max-body-bytes"] = max_body_of(endpoint, self._settings)
         if endpoint.body is not None:
             schema = self._schemas[f"body of {endpoint.name}"]
             sample = endpoint.body_example or example(schema, self._schemas.components, whole=False)
@@ -306,12 +309,18 @@ def _guide(settings: Settings) -> str:
         "dropdown_calls": settings.dropdown_free_calls_per_hour,
         "idempotency_hours": settings.idempotency_hours,
         "idempotency_days": settings.idempotency_money_days,
-        "body_limit": f"{settings.body_limit_bytes / 1024 / 1024:.4g} MiB",
+        "json_limit": _mebibytes(min(JSON_BODY, settings.body_limit_bytes)),
+        "receipts_limit": _mebibytes(min(BODY_WITH_RECEIPTS, settings.body_limit_bytes)),
+        "upload_limit": _mebibytes(settings.upload_limit_bytes),
     }
     for group, name in ((limits.API, "api"), (limits.WEBHOOKS, "webhook"), (limits.AUTH, "auth")):
         values[f"{name}_requests"] = groups[group].requests
         values[f"{name}_window"] = _duration(groups[group].window_seconds)
     return Template(_GUIDE.read_text("utf-8")).substitute(values)
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 1024 / 1024:.4g} MiB"
 
 
 def _duration(seconds: int) -> str:

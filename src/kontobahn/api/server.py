@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,12 +17,14 @@ from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.addresses import block_of
 from kontobahn.api import idempotency
+from kontobahn.api.answers import encode_answer
+from kontobahn.api.bodies import BodyMemory, Pace, Receive, max_body_of, read_body
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import (
+    DECODE_INLINE_BYTES,
     ClientAddress,
     Exchange,
-    Receive,
     Scope,
     Send,
     decode_body,
@@ -31,6 +34,7 @@ from kontobahn.api.exchange import (
     send_json,
 )
 from kontobahn.api.idempotency import StoredAnswer
+from kontobahn.api.routing import Routes
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
 from kontobahn.api.wire import Download, Query, plain_words
@@ -48,61 +52,14 @@ from kontobahn.ids import new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Group, Windows
 from kontobahn.metrics import Metrics
+from kontobahn.threads import Pool
 
 DEFAULT_QUELLE = "API"
+# No path of ours is longer, and looking for one that is costs time.
+MAX_PATH_LENGTH = 1000
 # Choice 6: refusals that are stored as the answer to repeats. The others are transient (no credits, something down) or for
 # the caller to correct, and nothing was written: the same key may be sent again.
 _STORED_REFUSALS = (403, 404, 409)
-
-
-class Routes:
-    """Finds the endpoints of a path: a dictionary for plain paths, one walk over the segments for those with parameters."""
-
-    def __init__(self, endpoints: list[Endpoint]) -> None:
-        self.endpoints = endpoints
-        self._plain: dict[str, dict[str, Endpoint]] = {}
-        self._with_parameters: dict[int, list[tuple[tuple[str, ...], dict[str, Endpoint]]]] = {}
-        for endpoint in endpoints:
-            methods = self._plain_methods(endpoint) if "{" not in endpoint.path else self._parameter_methods(endpoint)
-            if endpoint.method in methods:
-                raise ValueError(f"{endpoint.name} is declared twice")
-            methods[endpoint.method] = endpoint
-
-    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
-        """Returns the endpoints by method, and the values of the path's parameters."""
-        methods = self._plain.get(path)
-        if methods is not None:
-            return methods, {}
-        segments = path.split("/")
-        for pattern, methods in self._with_parameters.get(len(segments), ()):
-            values = _match(pattern, segments)
-            if values is not None:
-                return methods, values
-        return None
-
-    def _plain_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
-        return self._plain.setdefault(endpoint.path, {})
-
-    def _parameter_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
-        pattern = tuple(endpoint.path.split("/"))
-        candidates = self._with_parameters.setdefault(len(pattern), [])
-        for known, methods in candidates:
-            if known == pattern:
-                return methods
-        candidates.append((pattern, {}))
-        return candidates[-1][1]
-
-
-def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
-    values = {}
-    for expected, given in zip(pattern, segments, strict=True):
-        if expected.startswith("{"):
-            if not given:
-                return None
-            values[expected[1:-1]] = given
-        elif expected != given:
-            return None
-    return values
 
 
 class ApiDependencies(NamedTuple):
@@ -128,7 +85,9 @@ class Api:
         self._prices = {
             item.name: self._settings.prices.get(item.name, item.cost) for item in dependencies.routes.endpoints
         }
-        self._uploads = Uploads(self._settings)
+        self._pool = dependencies.context.part(Pool)
+        self._bodies, self._pace = BodyMemory(self._settings.body_memory_bytes), Pace(self._settings)
+        self.uploads = Uploads(self._settings, self._pace)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -143,8 +102,11 @@ class Api:
             if answer.media_type:
                 await send_file(send, answer, headers)
             else:
-                await send_json(send, answer.status, answer.body, headers, exchange.headers.get(b"accept-encoding"))
+                accepted = exchange.headers.get(b"accept-encoding")
+                await send_json(send, self._pool, answer.status, answer.body, headers, accepted)
         finally:
+            if exchange.held is not None:
+                exchange.held.release()
             upload = exchange.upload
             if upload is not None and not upload.work_goes_on:
                 upload.file.close()
@@ -159,6 +121,11 @@ class Api:
                 await self._idle.wait()
         except TimeoutError:
             log.warning("shutdown_left_calls_running", calls=self._running)
+
+    def close(self) -> None:
+        """Ends the threads, once no call is running."""
+        self._pool.close()
+        self.uploads.close()
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> tuple[StoredAnswer, list[tuple[bytes, bytes]]]:
         extra: list[tuple[bytes, bytes]] = []
@@ -178,14 +145,17 @@ class Api:
                     detail=error.operator,
                 )
         except Exception as error:
-            log.exception("call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"])
+            log.exception(
+                "call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"][:MAX_PATH_LENGTH]
+            )
             message = "Something went wrong on our side. The operator finds the cause under this request_id."
             answer = StoredAnswer(500, encode({"error": message, "request_id": exchange.request_id}))
         return answer, self._headers(exchange) + extra
 
     async def _handle(self, exchange: Exchange, receive: Receive) -> StoredAnswer:
         scope = exchange.scope
-        found = self._dependencies.routes.find(scope["path"])
+        path = scope["path"]
+        found = self._dependencies.routes.find(path) if len(path) <= MAX_PATH_LENGTH else None
         endpoint = exchange.endpoint = found[0].get(scope["method"]) if found else None
         refusal = await self._identify(exchange)
         await self._count(exchange)
@@ -203,9 +173,9 @@ class Api:
         if endpoint.query is not Query:
             arguments["query"] = query
         if endpoint.takes_upload:
-            arguments["body"] = await self._uploads.receive(exchange, receive)
+            arguments["body"] = await self.uploads.receive(exchange, receive)
         elif endpoint.method in ("POST", "PUT"):
-            body = await decode_body(exchange, endpoint, receive, self._settings.body_limit_bytes)
+            body = await self._body(exchange, endpoint, receive)
             if body is not None:
                 arguments["body"] = body
         call = Call(
@@ -223,6 +193,15 @@ class Api:
         exchange.call = call
         return await self._run(call, endpoint, arguments)
 
+    async def _body(self, exchange: Exchange, endpoint: Endpoint, receive: Receive) -> Any:
+        principal = exchange.principal
+        sender = principal.organization_id if principal else block_of(exchange.ip)
+        exchange.held = self._bodies.hold(sender)
+        # Choice 37: the limit is the endpoint's; the setting can only lower it.
+        limit = max_body_of(endpoint, self._settings)
+        exchange.body = await read_body(receive, exchange.headers, limit, self._pace, exchange.held)
+        return await decode_body(exchange, endpoint, self._pool)
+
     async def _run(self, call: Call, endpoint: Endpoint, arguments: dict[str, Any]) -> StoredAnswer:
         try:
             if call.price and not endpoint.cost:
@@ -239,7 +218,7 @@ class Api:
             return StoredAnswer(call.status, call.stored_answer)
         if isinstance(answer, Download):
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
-        stored = StoredAnswer(call.status, encode(answer))
+        stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))
         if call.claim is not None:
             await call.context.db.write(idempotency.complete, call.context.vault, call.claim, stored)
         return stored
@@ -309,7 +288,8 @@ class Api:
         if raw_key is None or endpoint.method not in ("POST", "PUT") or endpoint.takes_raw_body:
             return None
         scope, context = exchange.scope, self._dependencies.context
-        call.claim = idempotency.make_claim(
+        make_claim = partial(
+            idempotency.make_claim,
             scope=exchange.principal.organization_id if exchange.principal else f"{idempotency.PUBLIC}/{exchange.ip}",
             raw_key=raw_key,
             method=endpoint.method,
@@ -319,6 +299,8 @@ class Api:
             money=endpoint.moves_money,
             settings=self._settings,
         )
+        is_large = len(exchange.body) > DECODE_INLINE_BYTES
+        call.claim = await self._pool.run(make_claim) if is_large else make_claim()
         return await context.db.write(idempotency.begin, context.vault, call.claim)
 
     def _headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
@@ -350,7 +332,7 @@ class Api:
         wanted = self._settings.log_requests
         if wanted == "all" or (wanted == "failed" and status >= 500):
             log.info(
-                "call", request_id=exchange.request_id, endpoint=name, path=exchange.scope["path"], status=status,
+                "call", request_id=exchange.request_id, endpoint=name, path=exchange.scope["path"][:MAX_PATH_LENGTH], status=status,
                 milliseconds=round(seconds * 1000, 2), ip=exchange.ip,
                 organization_id=exchange.principal.organization_id if exchange.principal else None,
             )  # fmt: skip

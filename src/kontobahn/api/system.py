@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,10 +11,13 @@ from starlette.routing import Route
 from kontobahn import __version__
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable
+from kontobahn.jobs import Overdue
 from kontobahn.metrics import Metrics
 
 
-def system_routes(db: Database, metrics: Metrics, openapi: Callable[[], bytes]) -> list[Route]:
+def system_routes(
+    db: Database, metrics: Metrics, openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]]
+) -> list[Route]:
     async def healthz(request: Request) -> Response:
         """Answers while the process is alive."""
         return JSONResponse({"status": "ok", "version": __version__})
@@ -26,15 +29,17 @@ def system_routes(db: Database, metrics: Metrics, openapi: Callable[[], bytes]) 
         except Unavailable as error:
             headers = {"Retry-After": str(error.retry_after_seconds)}
             return JSONResponse({"status": "unavailable", "error": str(error)}, 503, headers)
-        return JSONResponse({"status": "ready"})
+        # Told, but still ready: calls are answered, and a balancer that took the process away would answer none.
+        return JSONResponse({"status": "ready", "jobs_overdue": [job.name for job in jobs_overdue()]})
 
     async def metrics_page(request: Request) -> Response:
         return Response(metrics.render(), media_type=metrics.content_type)
 
-    async def openapi_document(request: Request) -> Response:
+    # A plain function: Starlette runs it in a thread, where making the document does not hold up other calls.
+    def openapi_document(request: Request) -> Response:
         return Response(openapi(), media_type="application/json")
 
-    pages: dict[str, Callable[[Request], Awaitable[Response]]] = {
+    pages: dict[str, Callable[[Request], Awaitable[Response] | Response]] = {
         "/healthz": healthz,
         "/readyz": readyz,
         "/metrics": metrics_page,

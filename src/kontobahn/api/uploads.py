@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser
 
-from kontobahn.api.exchange import BODY_SECONDS, Exchange, Receive, body_chunks
+from kontobahn.api.bodies import Pace, Receive, body_chunks
+from kontobahn.api.exchange import Exchange
 from kontobahn.api.wire import Upload
 from kontobahn.errors import BadRequest, TooLarge, TooManyRequests, WrongMediaType
 from kontobahn.settings import Settings
+from kontobahn.threads import Pool
 
-# A file may take long to arrive as long as it keeps coming: BODY_SECONDS from one part to the next.
-UPLOAD_SECONDS = 1800
 AT_ONCE = 4
+# Writing to disk may block: beside the event loop, and beside the threads that calculate.
+THREADS, WAITING = 4, 256
 MAX_NAME_LENGTH = 255
 _BLOCK_BYTES = 1024 * 1024
 # What a form has beside its file: boundaries and headers.
 _FORM_BYTES = 16 * 1024
+_HEADER_LENGTH = 2000
 _FORM, _JSON = "multipart/form-data", "application/json"
 
 
 class Uploads:
     """The files that are arriving in this process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pace: Pace) -> None:
+        self._pace = pace
+        self._pool = Pool("uploads", threads=THREADS, waiting=WAITING)
         self._limit = settings.upload_limit_bytes
         self._directory = settings.data_dir
         self._arriving: dict[str, int] = {}
@@ -47,6 +51,9 @@ class Uploads:
             upload = exchange.upload = await self._receive(exchange, receive, fields)
         exchange.body = bytes.fromhex(upload.sha256)
         return upload
+
+    def close(self) -> None:
+        self._pool.close()
 
     @contextmanager
     def _place_for(self, organization_id: str) -> Iterator[None]:
@@ -71,31 +78,18 @@ class Uploads:
         try:
             reader = _reader_of(exchange, sink, fields)
             allowed = self._limit + (_FORM_BYTES if isinstance(reader, _Form) else 0)
-            waiting: list[bytes] = []
-            async with asyncio.timeout(UPLOAD_SECONDS):
-                async for chunk in body_chunks(_in_time(receive), exchange.headers, allowed):
-                    waiting.append(chunk)
-                    if sum(map(len, waiting)) >= _BLOCK_BYTES:
-                        await asyncio.to_thread(reader.feed, b"".join(waiting))
-                        waiting = []
-                await asyncio.to_thread(reader.feed, b"".join(waiting))
+            waiting, size = [], 0
+            async for chunk in body_chunks(receive, exchange.headers, allowed, self._pace):
+                waiting.append(chunk)
+                size += len(chunk)
+                if size >= _BLOCK_BYTES:
+                    await self._pool.run(reader.feed, b"".join(waiting))
+                    waiting, size = [], 0
+            await self._pool.run(reader.feed, b"".join(waiting))
             return sink.finish(reader.finish())
-        except TimeoutError:
-            sink.file.close()
-            raise BadRequest(
-                f"The file did not arrive in time: {UPLOAD_SECONDS} seconds in all, {BODY_SECONDS} from one part to the next."
-            ) from None
         except BaseException:
             sink.file.close()
             raise
-
-
-def _in_time(receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
-    async def receive_in_time() -> MutableMapping[str, Any]:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await receive()
-
-    return receive_in_time
 
 
 class _Sink:
@@ -125,7 +119,7 @@ class _Sink:
 
 def _reader_of(exchange: Exchange, sink: _Sink, fields: dict[str, list[str]] | None) -> _Plain | _Form:
     headers = Message()
-    headers["content-type"] = exchange.header(b"content-type") or "application/octet-stream"
+    headers["content-type"] = (exchange.header(b"content-type") or "application/octet-stream")[:_HEADER_LENGTH]
     kind = headers.get_content_type()
     if kind == _FORM:
         boundary = headers.get_param("boundary")
@@ -140,7 +134,7 @@ def _reader_of(exchange: Exchange, sink: _Sink, fields: dict[str, list[str]] | N
 def _file_name(disposition: str) -> str:
     """The last part of the file name in a Content-Disposition, without control characters."""
     header = Message()
-    header["content-disposition"] = disposition
+    header["content-disposition"] = disposition[:_HEADER_LENGTH]
     name = (header.get_filename() or "").replace("\\", "/").rpartition("/")[2]
     try:
         # Browsers and curl send UTF-8, and a header is read as Latin-1.
@@ -200,10 +194,15 @@ class _Form:
         return self._name
 
     def _on_header_field(self, data: bytes, start: int, end: int) -> None:
-        self._header[0] += data[start:end].decode("latin-1")
+        self._add_to_header(0, data[start:end])
 
     def _on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self._header[1] += data[start:end].decode("latin-1")
+        self._add_to_header(1, data[start:end])
+
+    def _add_to_header(self, part: int, text: bytes) -> None:
+        if len(self._header[part]) + len(text) > _HEADER_LENGTH:
+            raise BadRequest("The form has a header that is too long.")
+        self._header[part] += text.decode("latin-1")
 
     def _on_header_end(self) -> None:
         name, value = self._header

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from msgspec import inspect as shape
 
 from kontobahn import money
+from kontobahn.api.json_rules import refuse_what_nobody_means, without_long_texts
 from kontobahn.errors import BadRequest
 
 T = TypeVar("T")
@@ -43,6 +44,13 @@ Uuid = Annotated[
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Timestamp = Annotated[datetime, Meta(tz=True)]
 
+# Names and values that a caller chose are cut to this before anything is done with them.
+SHOWN_LENGTH = 80
+MAX_QUERY_BYTES = 8 * 1024
+# Of a body that may be larger, what is beyond this is files in base64.
+MAX_PLAIN_BYTES = 1024 * 1024
+# msgspec's own words and path are short: what stands between them was sent.
+_MESSAGE_LENGTH = 1000
 _AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _PATTERN = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)
@@ -154,6 +162,8 @@ class QueryDecoder:
     def decode(self, query_string: bytes) -> Query:
         if not query_string:
             return self._convert({})
+        if len(query_string) > MAX_QUERY_BYTES:
+            raise BadRequest(f"The query is longer than {MAX_QUERY_BYTES} bytes.")
         values: dict[str, str] = {}
         for part in query_string.split(b"&"):
             if not part:
@@ -198,8 +208,15 @@ class BodyDecoder:
                 raise BadRequest("The request body is missing: send a JSON object.")
             body = b"{}"
         try:
-            body.decode("utf-8")
+            if not body.isascii():
+                body.decode("utf-8")
+            plain = body
+            if len(body) > MAX_PLAIN_BYTES:
+                plain = without_long_texts(body, MAX_PLAIN_BYTES)
+                # What is wrong with it is found here, where a message cannot contain megabytes.
+                self._decoder.decode(plain)
             decoded = self._decoder.decode(body)
+            refuse_what_nobody_means(plain)
         except msgspec.ValidationError as error:
             _refuse(error, self._struct, "field")
         except UnicodeDecodeError as error:
@@ -208,7 +225,6 @@ class BodyDecoder:
             raise BadRequest(f"The request body is not valid JSON: {error}.") from None
         except RecursionError:
             raise BadRequest("The request body is nested too deeply.") from None
-        _refuse_nul(decoded, body)
         return decoded
 
 
@@ -219,8 +235,8 @@ def check_date_range(from_date: date | None, to_date: date | None) -> None:
 
 def unknown_name(kind: str, name: str, known: set[str]) -> BadRequest:
     # Choice 1: a misspelt filter must never lead to wrong amounts, so it is refused, with the nearest name.
-    shown = name[:80]
-    near = difflib.get_close_matches(_plain(name), sorted(map(_plain, known)), n=1, cutoff=0.5)
+    shown = name[:SHOWN_LENGTH]
+    near = difflib.get_close_matches(_plain(shown), sorted(map(_plain, known)), n=1, cutoff=0.5)
     by_plain_name = {_plain(item): item for item in known}
     hint = (
         f" Did you mean `{by_plain_name[near[0]]}`?" if near else f" Known here: {', '.join(sorted(known)) or 'none'}."
@@ -241,7 +257,10 @@ def _unquote(raw: bytes, where: str) -> str:
 
 def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> NoReturn:
     """Raises BadRequest with a sentence, from msgspec's message and path."""
-    match = _AT_PATH.match(str(error))
+    text = str(error)
+    if len(text) > 2 * _MESSAGE_LENGTH:
+        text = f"{text[:_MESSAGE_LENGTH]}…{text[-_MESSAGE_LENGTH:]}"
+    match = _AT_PATH.match(text)
     assert match is not None
     message, path = match[1], (match[2] or "").removeprefix(".")
     named = _FIELD_IN_MESSAGE.match(message)
@@ -271,9 +290,15 @@ def plain_words(message: str) -> str:
     if pattern:
         return f"must be {_FORMS.get(ast.literal_eval(pattern[1]), 'of the form ' + pattern[1])}"
     message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
-    message = re.sub(r"^Invalid enum value (.*)$", r"does not take the value \1", message, flags=re.DOTALL)
+    enum_value = message.removeprefix("Invalid enum value ")
+    if enum_value != message:
+        return f"does not take the value {_shown(enum_value)}"
     message = re.sub(r"^Invalid (.*)$", r"is not a valid \1", message, flags=re.DOTALL)
-    return message.rstrip(".")
+    return message[:_MESSAGE_LENGTH].rstrip(".")
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN_LENGTH else f"{value[:SHOWN_LENGTH]}…"
 
 
 def _json_name(type_name: str) -> str:
@@ -305,26 +330,3 @@ def _unwrap(here: shape.Type) -> shape.Type:
     if isinstance(here, shape.UnionType):
         return next((option for option in here.types if not isinstance(option, shape.NoneType)), here)
     return here
-
-
-def _refuse_nul(decoded: Any, body: bytes) -> None:
-    """NUL is a legal escape in JSON, but PostgreSQL cannot store it in a text."""
-    if rb"\u0000" not in body:
-        return
-    path = _find_nul(msgspec.to_builtins(decoded), "")
-    if path is not None:
-        name = path.removeprefix(".")
-        raise BadRequest(f"The field `{name}` contains a NUL character.", field=name)
-
-
-def _find_nul(value: Any, path: str) -> str | None:
-    if isinstance(value, str):
-        return path if "\0" in value else None
-    if isinstance(value, dict):
-        pairs = [(f"{path}.{key}", item) for key, item in value.items()]
-        pairs += [(f"{path}.(a key)", key) for key in value]
-    elif isinstance(value, list):
-        pairs = [(f"{path}[{number}]", item) for number, item in enumerate(value)]
-    else:
-        return None
-    return next((found for name, item in pairs if (found := _find_nul(item, name)) is not None), None)

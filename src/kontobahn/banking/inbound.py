@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.api.call import Call, Context
-from kontobahn.api.declare import post
+from kontobahn.api.declare import JSON_BODY, post
 from kontobahn.api.wire import Answer, RawBody
 from kontobahn.banking.connections import flows
 from kontobahn.banking.payments import store as payments
@@ -53,7 +53,7 @@ class _Prepared(NamedTuple):
     snapshot: Snapshot | None
 
 
-@post("/v2/banking/webhooks/{provider}", caller="anybody", statuses=(200,), errors=(401, 404))
+@post("/v2/banking/webhooks/{provider}", caller="anybody", statuses=(200,), max_body_bytes=JSON_BODY, errors=(401, 404))
 async def receive_webhook(call: Call, provider: str, body: RawBody) -> Received:
     """Receive a delivery of a provider, signed over its raw body.
 

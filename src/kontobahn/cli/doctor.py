@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 from kontobahn import credits, jobs
+from kontobahn.app import make_context, scheduled_jobs
 from kontobahn.cli.common import DataOption, JsonOption, read_settings, say_table
 from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
@@ -174,8 +175,29 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         yield Finding("credits", "failed", text, "Keep the database as it is and report this.")
     if not wrong:
         yield Finding("credits", "ok", "every account equals its statement")
+    yield from _jobs(settings, db)
+
+
+def _jobs(settings: Settings, db: Database) -> Iterator[Finding]:
     for name, reason in db.read_now(jobs.failed):
         yield Finding("jobs", "failed", f"“{name}” failed the last time: {reason}", "See the log for the traceback.")
+
+    try:
+        scheduled = scheduled_jobs(make_context(settings, db, open_vault(settings), SystemClock()))
+    except KontobahnError:  # the key, which was told above
+        return
+    late = db.read_now(jobs.overdue, scheduled)
+    if len(late) == len(scheduled):
+        yield Finding(
+            "jobs", "warning", f"none has run for {min(item.seconds for item in late)} s",
+            "Run: kontobahn serve. With --no-jobs, also: kontobahn jobs",
+        )  # fmt: skip
+        return
+    for item in late:
+        yield Finding(
+            "jobs", "failed", f"“{item.name}” should have run {item.seconds} s ago",
+            "See the log for the cause; a restart runs it again.",
+        )  # fmt: skip
 
 
 def _books(db: Database) -> Iterator[Finding]:

@@ -17,7 +17,8 @@ from starlette.routing import Route
 
 from kontobahn import log
 from kontobahn.access import sessions
-from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, read_body, takes_gzip
+from kontobahn.api.bodies import Pace, read_body
+from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import people, rendering, security, sign_in, trouble, words
 from kontobahn.dashboard.declare import ROOT, Page, every_page
@@ -205,7 +206,8 @@ def _to_sign_in(visit: Visit, request: Request) -> Response:
 async def _read_form(visit: Visit, request: Request) -> Form:
     assert visit.page is not None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await read_body(request.receive, visit.exchange.headers, visit.page.body_bytes)
+    pace = Pace(visit.dependencies.context.settings)
+    body = await read_body(request.receive, visit.exchange.headers, visit.page.body_bytes, pace)
     if not body:
         return Form()
     if kind != "application/x-www-form-urlencoded":

@@ -14,9 +14,10 @@ from starlette.responses import RedirectResponse, Response
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
+from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.exchange import ClientAddress, Exchange, Receive
+from kontobahn.api.exchange import ClientAddress, Exchange
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.wire import Upload
 from kontobahn.clock import berlin_date

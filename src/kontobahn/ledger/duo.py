@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from kontobahn.api.call import Call, Platform
-from kontobahn.api.declare import get, post
+from kontobahn.api.declare import BODY_WITH_RECEIPTS, get, post
 from kontobahn.api.wire import Answer, Download, Uuid, check_date_range, form
 from kontobahn.db import Tx
 from kontobahn.ledger import kassenbuch
@@ -75,14 +75,16 @@ class BelegtypenAntwort(Answer):
     platform: Platform
 
 
-@post("/v2/ledger-duo/kassenbuch-advanced", scope="ledger:write", cost=1, errors=ERRORS)
+@post(
+    "/v2/ledger-duo/kassenbuch-advanced", scope="ledger:write", cost=1, max_body_bytes=BODY_WITH_RECEIPTS, errors=ERRORS
+)
 async def create_kassenbucheintrag(call: Call, query: ClientQuery, body: NeuerKassenbucheintrag) -> Kassenbucheintrag:
     """Create a cash book entry, with receipt images.
 
     One entry is made per line, all of them or none. `betrag` is the exact sum of the lines. Entries are numbered without gaps
     and never changed; one that would make the cash balance negative is refused.
     """
-    entry = kassenbuch.check(body)
+    entry = await call.off_loop(kassenbuch.check, body)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("kassenbuch") as books, call.charge():
         effect = await books.create_kassenbucheintrag(entry, Author(call.request_id, call.quelle))

@@ -185,7 +185,7 @@ async def create_buchungen(call: Call, query: BuchungenQuery, body: NeueBuchunge
 
     The rules and warnings are those of a file. Bookings that look booked already are 409, unless `another` is said.
     """
-    buchung.check(body)
+    await call.off_loop(buchung.check, body)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("buchungen") as books, call.charge():
         effect = await books.book(body.buchungen, _author(call), another=query.another)

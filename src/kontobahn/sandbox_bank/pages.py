@@ -23,7 +23,6 @@ from kontobahn.banking.hosted.pages import (
     read_form,
     redirect,
     static_file,
-    too_large,
 )
 from kontobahn.db import Database, Tx
 from kontobahn.formats.pain.sepa import in_groups
@@ -82,8 +81,6 @@ class SandboxPages:
 
     async def connect_step(self, request: Request) -> Response:
         form = await read_form(request)
-        if form is None:
-            return too_large()
         if form.text("action") == "wait":
             await self._sender.run_briefly()
         done = await self._db.write(_perform_flow_step, request.path_params["token"], form)
@@ -135,8 +132,6 @@ class SandboxPages:
 
     async def pay_step(self, request: Request) -> Response:
         form = await read_form(request)
-        if form is None:
-            return too_large()
         if form.text("action") == "wait":
             await self._sender.run_briefly()
         done = await self._db.write(_perform_payment_step, request.path_params["token"], form)

@@ -23,7 +23,6 @@ from kontobahn.banking.hosted.pages import (
     german_amount,
     read_form,
     redirect,
-    too_large,
 )
 from kontobahn.banking.payments import links, order_files, orders, store
 from kontobahn.banking.payments.cancel import cancel
@@ -58,8 +57,6 @@ class OrderPages:
 
     async def step(self, request: Request) -> Response:
         form = await read_form(request)
-        if form is None:
-            return too_large()
         found = await self._find(request)
         if found is None:
             return _PAGES.gone()

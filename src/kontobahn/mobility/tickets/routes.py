@@ -37,12 +37,16 @@ async def create_tickets(call: Call, id: Uuid, body: NewTickets) -> list[Mobilit
     `price_in_cents` includes VAT. What is invoiced is the price less `discount_in_cents`; `employer_share_in_cents` says how much
     of it the employer bears, and changes nothing. A second ticket for the same holder and product in the same month is refused.
     """
-    for index, new in enumerate(body.tickets):
+    await call.off_loop(_check, body.tickets)
+    return await call.commit(_add_tickets, call.principal, id, body.tickets)
+
+
+def _check(tickets: list[NewTicket]) -> None:
+    for index, new in enumerate(tickets):
         error = new.find_error()
         if error is not None:
             field = f"tickets[{index}].{error[0]}"
             raise BadRequest(f"The field `{field}` is wrong: {error[1]}.", field=field)
-    return await call.commit(_add_tickets, call.principal, id, body.tickets)
 
 
 def _add_tickets(tx: Tx, principal: Principal, customer_id: str, new: list[NewTicket]) -> list[MobilityTicket]:

@@ -1,0 +1,54 @@
+"""The bounds of pages for people: a form is small and arrives in time, or the page is never asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from kontobahn.api.bodies import Pace, Receive, read_body
+from kontobahn.api.exchange import Scope, Send
+from kontobahn.errors import Refusal, TooLarge
+from kontobahn.settings import Settings
+
+Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
+# Choice 37: no form of ours has more than a few short fields.
+MAX_FORM_BYTES = 16 * 1024
+_TOO_LARGE, _TOO_SLOW = "Das Formular ist zu groß.\n", "Das Formular ist nicht rechtzeitig angekommen.\n"
+
+
+def bounded_pages(pages: Asgi, settings: Settings, *, but_not: str) -> Asgi:
+    """Wraps the pages: a body is received here, whole, before they see the request. Those below `but_not` declare their own."""
+    pace = Pace(settings)
+
+    async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in ("GET", "HEAD") or f"{scope['path']}/".startswith(f"{but_not}/"):
+            await pages(scope, receive, send)
+            return
+        try:
+            body = await read_body(receive, dict(scope["headers"]), MAX_FORM_BYTES, pace)
+        except Refusal as refusal:
+            await _refuse(send, refusal)
+            return
+        await pages(scope, _replay(body, receive), send)
+
+    return bounded
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    messages: list[MutableMapping[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> MutableMapping[str, Any]:
+        return messages.pop() if messages else await receive()
+
+    return replayed
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    is_too_large = isinstance(refusal, TooLarge)
+    text = (_TOO_LARGE if is_too_large else _TOO_SLOW).encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text)),
+        (b"x-content-type-options", b"nosniff"), (b"connection", b"close"),
+    ]  # fmt: skip
+    await send({"type": "http.response.start", "status": refusal.status if is_too_large else 408, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

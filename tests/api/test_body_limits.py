@@ -1,0 +1,238 @@
+"""How large a body may be is declared by each call, and held before anything is done with it. Work on a large one is done
+beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from kontobahn.api.bodies import max_body_of
+from kontobahn.api.declare import Endpoint
+from kontobahn.api.openapi import build_openapi
+from kontobahn.api.wire import BodyDecoder
+from kontobahn.app import all_endpoints
+from kontobahn.settings import Settings
+from tests.harness import Organization, Service, ServiceFactory
+from tests.spec_pages import on_sqlite
+
+KIB, MIB = 1024, 1024 * 1024
+TAKING = [endpoint for endpoint in all_endpoints() if endpoint.method in ("POST", "PUT")]
+CASH_BOOK = next(item for item in TAKING if item.path == "/v2/ledger-duo/kassenbuch-advanced")
+# CPU seconds of one callback on the event loop. Decoding the largest body takes many times as long.
+MAX_ON_LOOP = 0.08
+
+
+@cache
+def _document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(build_openapi(all_endpoints(), Settings()))
+    return found
+
+
+def path_of(endpoint: Endpoint) -> str:
+    """The path with its required parameters, as the OpenAPI document has them."""
+    path, query = endpoint.path, {}
+    for parameter in _document()["paths"][endpoint.path][endpoint.method.lower()]["parameters"]:
+        name, example = parameter["name"], parameter.get("example")
+        if parameter["in"] == "path":
+            path = path.replace("{" + name + "}", str(example))
+        elif parameter["in"] == "query" and parameter["required"]:
+            query[name] = example
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def open_request(service: Service, endpoint: Endpoint, *headers: str) -> socket.socket:
+    """Sends the header of a request, and nothing of its body."""
+    raw = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+    lines = (f"{endpoint.method} {path_of(endpoint)} HTTP/1.1", "host: x", "content-type: application/json", *headers)
+    raw.sendall("\r\n".join((*lines, "", "")).encode())
+    return raw
+
+
+def status_of(raw: socket.socket) -> int:
+    answer = b""
+    while b"\r\n" not in answer:
+        part = raw.recv(65536)
+        assert part, "the connection was closed without an answer"
+        answer += part
+    return int(answer.split(b" ")[1])
+
+
+def test_every_call_declares_the_limit_of_its_kind() -> None:
+    for endpoint in TAKING:
+        limit = max_body_of(endpoint, Settings())
+        if endpoint.path.startswith("/v2/auth/"):
+            assert limit == 16 * KIB, endpoint.name
+        elif endpoint.path == "/v2/ledger-duo/kassenbuch-advanced":
+            assert limit == 28 * MIB
+        else:
+            assert limit == (200 * MIB if endpoint.takes_upload else MIB), endpoint.name
+        assert max_body_of(endpoint, Settings(body_limit_bytes=1000, upload_limit_bytes=2000)) == (
+            2000 if endpoint.takes_upload else 1000
+        )
+
+
+@on_sqlite
+def test_a_body_is_judged_by_its_declared_length_and_its_caller_first(start_service: ServiceFactory) -> None:
+    service = start_service()
+    mine = service.organization()
+    for endpoint in TAKING:
+        operation = _document()["paths"][endpoint.path][endpoint.method.lower()]
+        limit = operation["x-max-body-bytes"]
+        assert "413" in operation["responses"]
+        length = f"content-length: {limit + 20_000}"
+        if endpoint.caller != "anybody":
+            with closing(open_request(service, endpoint, length)) as raw:
+                assert status_of(raw) == 401, endpoint.name
+            with closing(open_request(service, endpoint, f"x-api-key: {mine.key[:-4]}0000", length)) as raw:
+                assert status_of(raw) == 401, endpoint.name
+        kind = ["content-type: text/csv"] if endpoint.takes_upload else []
+        with closing(open_request(service, endpoint, f"x-api-key: {mine.key}", length, *kind)) as raw:
+            assert status_of(raw) == 413, endpoint.name
+
+
+@contextmanager
+def loop_watched(service: Service) -> Iterator[list[tuple[float, str]]]:
+    """Notes the CPU time of every callback that the service's event loop runs, and which thread decodes each body."""
+    noted: list[tuple[float, str]] = []
+    run, loop = asyncio.Handle._run, service._thread
+
+    def watched(handle: asyncio.Handle) -> None:
+        started = time.thread_time()
+        run(handle)
+        if threading.current_thread() is loop:
+            noted.append((time.thread_time() - started, repr(handle)))
+
+    asyncio.Handle._run = watched  # type: ignore[assignment, method-assign]
+    try:
+        yield noted
+    finally:
+        asyncio.Handle._run = run  # type: ignore[method-assign]
+
+
+def adverse_bodies(endpoint: Endpoint, limit: int) -> Iterator[bytes]:
+    """The largest bodies that are taken in, made to cost as much as they can."""
+    yield b'{"' + b"x" * (limit - 6) + b'":1}'
+    yield b'{"custom_fields":{"a":[' + b"[]," * ((limit - 40) // 3) + b"1]}}"
+    if endpoint.body is None:
+        return
+    sample = endpoint.body_example if isinstance(endpoint.body_example, dict) else {}
+    for name in endpoint.body.__struct_encode_fields__:
+        yield b'{"%s":"%s"}' % (name.encode(), b"x" * (limit - len(name) - 8))
+        item = (
+            json.dumps(sample.get(name, [{}])[0]).encode() + b"," if isinstance(sample.get(name, []), list) else b"{},"
+        )
+        yield b'{"%s":[%s1]}' % (name.encode(), item * ((limit - len(name) - 8) // len(item)))
+
+
+@on_sqlite
+def test_no_body_that_openapi_allows_holds_up_the_event_loop(
+    start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = start_service()
+    mine = service.organization(credits_granted=10_000)
+    decoded_by: list[str] = []
+    decode = BodyDecoder.decode
+
+    def noted_decode(self: BodyDecoder, body: bytes) -> Any:
+        if len(body) > 16 * KIB:
+            decoded_by.append(threading.current_thread().name)
+        return decode(self, body)
+
+    monkeypatch.setattr(BodyDecoder, "decode", noted_decode)
+    operations = [item for item in TAKING if not item.takes_upload]
+    for endpoint in operations:
+        service.request(endpoint.method, path_of(endpoint), mine.key, json={})
+    longest: dict[str, float] = {}
+    with loop_watched(service) as noted:
+        for endpoint in operations:
+            limit = max_body_of(endpoint, service.settings)
+            bodies = list(adverse_bodies(endpoint, limit))
+            for body in bodies[:2] if limit > MIB else bodies:
+                answer = service.request(
+                    endpoint.method, path_of(endpoint), mine.key, content=body,
+                    headers={"content-type": "application/json", "idempotency-key": "k"},
+                )  # fmt: skip
+                assert 400 <= answer.status_code < 500, (endpoint.name, answer.text)
+                assert len(answer.content) < 2_000, endpoint.name
+            longest[endpoint.name] = max(seconds for seconds, _ in noted)
+            noted.clear()
+    assert decoded_by
+    assert {name.rpartition("_")[0] for name in decoded_by} == {"calculating"}
+    assert max(longest.values()) < MAX_ON_LOOP, longest
+
+
+@on_sqlite
+def test_the_largest_cash_book_entry_is_taken_without_holding_up_the_event_loop(start_service: ServiceFactory) -> None:
+    service = start_service()
+    mine = service.organization()
+    image = base64.b64encode(b"%PDF-" + bytes(20_000_000 - 5)).decode()
+    line = {"belegtext": "Porto", "gegenkonto": "4910", "betrag": 1}
+    entry = {
+        "waehrung": "EUR", "kassenname": "Kasse", "betrag": 1, "transaktionsdatum": "2026-03-02T10:00:00+01:00",
+        "belegzeilen": [line], "belegbilder": [{"content": image, "dateiname": "a.pdf"}],
+    }  # fmt: skip
+    connection_id = service.ledger_connection(mine)
+    path = f"/v2/ledger-duo/kassenbuch-advanced?connectionId={connection_id}"
+    with loop_watched(service) as noted:
+        answer = service.post(path, mine.key, json=entry, headers={"idempotency-key": "k"})
+    # The connection has no client yet: everything before the books was done, and nothing is booked.
+    assert answer.status_code in (404, 409), answer.text
+    assert max(seconds for seconds, _ in noted) < MAX_ON_LOOP
+    wrong = {**entry, "belegbilder": [{"content": image[:400_000] + "=" + image[400_001:], "dateiname": "a.pdf"}]}
+    answer = service.post(path, mine.key, json=wrong)
+    assert (answer.status_code, answer.json()["field"]) == (400, "belegbilder[0].content")
+
+
+# --- Bytes in flight
+
+
+def begin_body(service: Service, organization: Organization, size: int, sent: int) -> socket.socket:
+    raw = open_request(service, CASH_BOOK, f"x-api-key: {organization.key}", f"content-length: {size}")
+    raw.sendall(b" " * sent)
+    return raw
+
+
+def held(service: Service) -> int:
+    return service.application.api._bodies.held
+
+
+def wait_for(condition: Any) -> None:
+    for _ in range(4000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never came to that")
+
+
+@on_sqlite
+def test_bodies_that_are_held_open_have_a_bound_together_and_for_each_organisation(
+    start_service: ServiceFactory,
+) -> None:
+    service = start_service(body_memory_bytes=4_000_000)
+    one, other, third = (service.organization(name) for name in ("Eine", "Andere", "Dritte"))
+    open_bodies = [begin_body(service, one, 1_000_000, 999_000), begin_body(service, one, 1_000_000, 999_000)]
+    wait_for(lambda: held(service) == 1_998_000)
+    with closing(begin_body(service, one, 10_000, 0)) as raw:
+        assert status_of(raw) == 429, "the organisation has its half"
+    open_bodies += [begin_body(service, other, 1_000_000, 999_000), begin_body(service, other, 1_000_000, 999_000)]
+    wait_for(lambda: held(service) == 3_996_000)
+    busy = service.post(path_of(CASH_BOOK), third.key, content=b" " * 5_000)
+    assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
+    assert service.get("/v2/auth/users", third.key).status_code == 200
+    for raw in open_bodies:
+        raw.close()
+    wait_for(lambda: held(service) == 0)
+    assert service.post(path_of(CASH_BOOK), third.key, content=b" " * 5_000).status_code == 415
+    assert held(service) == 0
+    assert service.application.api._bodies._by_sender == {}
