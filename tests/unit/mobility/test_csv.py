@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.errors import BadRequest
-from kontobahn.mobility.providers.csv_file import TicketFile, read
+from kontobahn.mobility.tickets.csv_file import TicketFile, read
 from kontobahn.mobility.tickets.ticket import NewTicket
 
 HEADER = "product;holder_reference;valid_from;price_in_cents;vat_rate"

@@ -1,0 +1,48 @@
+"""Invoices in the browser: from a file of tickets to the PDF beside the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.browser.visitor import Visitor
+
+TICKETS = """product;holder_reference;valid_from;price_in_cents;vat_rate
+Deutschlandticket;<i>P-1</i>;2026-03;5800;7
+Deutschlandticket;P-2;2026-03;5800;7
+"""
+
+
+def test_from_a_file_of_tickets_to_an_invoice(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.open("/dashboard/customers/new")
+    for name, value in {
+        "name": "Beispiel & <b>Söhne</b>", "street": "Weg 1", "postal_code": "10115", "city": "Berlin",
+        "email": "rechnung@beispiel.example",
+    }.items():  # fmt: skip
+        page.fill(f"[name={name}]", value)
+    page.click("main form.fields button")
+    assert page.inner_text("h1") == "Beispiel & <b>Söhne</b>"
+    wrong, right = tmp_path / "wrong.csv", tmp_path / "tickets.csv"
+    wrong.write_text(TICKETS.replace("5800;7\n", "58,00;7\n", 1), "utf-8")
+    right.write_text(TICKETS, "utf-8")
+    page.set_input_files("[name=file]", wrong)
+    page.get_by_role("button", name="Read the file").click()
+    page.get_by_text("Rows that cannot be taken").first.wait_for()
+    assert "price_in_cents" in page.inner_text("main")
+    page.set_input_files("[name=file]", right)
+    page.get_by_role("button", name="Read the file").click()
+    page.get_by_text("2 tickets are new.").wait_for()
+    page.get_by_role("link", name="Make an invoice").click()
+    assert "€116.00" in page.inner_text("main")
+    page.get_by_role("button", name="Make the invoice").click()
+    page.wait_for_url("**/dashboard/invoices/*")
+    assert "<i>P-1</i>" in page.inner_text("main")
+    answer = page.request.get(page.url + "/view")
+    assert answer.headers["content-type"] == "application/pdf"
+    assert answer.body().startswith(b"%PDF-")
+    assert b"CrossIndustryInvoice" in page.request.get(page.url + "/xml").body()
+
+
+def test_a_strangers_invoice_and_customer_are_not_there(visitor: Visitor) -> None:
+    for path in ("invoices", "customers"):
+        answer = visitor.page.request.get(f"{visitor.base_url}/dashboard/{path}/01890000-0000-7000-8000-000000000000")
+        assert answer.status == 404
