@@ -46,7 +46,8 @@ def page_for(visit: Visit, error: KontobahnError) -> Response:
         return crashed(visit)
     says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
     shown = words_of(error) if says_more else ""
-    response = _page(visit, status, _(_TITLES.get(status, _TITLES[400])), shown, _(_WHAT_TO_DO.get(status, "")))
+    title, to_do = _(_TITLES.get(status, _TITLES[400])), _(_WHAT_TO_DO.get(status, ""))
+    response = _page(visit, status, title, shown, to_do, str(error.extra.get("reconnectUrl", "")))
     if isinstance(error, TooManyRequests | Unavailable):
         response.headers["Retry-After"] = str(error.retry_after_seconds)
     elif isinstance(error, MethodNotAllowed):
@@ -64,5 +65,7 @@ def crashed(visit: Visit) -> Response:
     )
 
 
-def _page(visit: Visit, status: int, title: str, text: str, what_to_do: str) -> Response:
-    return visit.show("error.html", status, title=title, text=text, what_to_do=what_to_do)
+def _page(visit: Visit, status: int, title: str, text: str, what_to_do: str, renew: str = "") -> Response:
+    # The address of the page, without our own host in front of it.
+    path = renew.removeprefix(visit.context.settings.base_url)
+    return visit.show("error.html", status, title=title, text=text, what_to_do=what_to_do, renew=path)

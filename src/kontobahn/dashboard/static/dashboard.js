@@ -23,6 +23,11 @@
   }
   for (const field of $$("[data-select]")) field.addEventListener("focus", () => field.select());
 
+  for (const button of $$("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => print());
+  }
+
   // A choice that is a form of its own needs no button.
   for (const field of $$("[data-submit]")) {
     const button = $("button", field.form);

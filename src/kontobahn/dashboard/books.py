@@ -1,0 +1,92 @@
+"""Which books a page shows: connection, client and fiscal year, chosen in the address and the same on every page of books."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from kontobahn.dashboard.declare import ROOT
+from kontobahn.dashboard.views import books as views
+from kontobahn.dashboard.views.books import BooksClient
+from kontobahn.dashboard.visit import Visit
+from kontobahn.json_text import encode
+from kontobahn.ledger import connections
+from kontobahn.ledger.accounting import Geschaeftsjahr
+from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
+
+T = TypeVar("T")
+CONNECTIONS = f"{ROOT}/ledger/connections"
+
+
+class ChosenBooks(NamedTuple):
+    connections: list[LedgerConnection]
+    clients: list[BooksClient]
+    connection: LedgerConnection
+    # None if the provider does not say which clients it has: then it opens its default one.
+    client: BooksClient | None
+    years: list[Geschaeftsjahr]
+    year: Geschaeftsjahr
+
+    @property
+    def client_id(self) -> str | None:
+        return self.client.client_id if self.client else None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        chosen = {"connection": self.connection.id, "year": self.year.start.isoformat()}
+        return chosen | ({"client": self.client.client_id} if self.client else {})
+
+    def url(self, path: str, **more: Any) -> str:
+        """The address of another page about the same books."""
+        given = {name: value for name, value in {**self.fields, **more}.items() if value not in (None, "")}
+        return f"{path}?{urlencode(given)}"
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """What every call of the ledger takes."""
+        return {"connection_id": self.connection.id, "client_id": self.client_id}
+
+
+async def choose(visit: Visit) -> ChosenBooks | None:
+    """Returns the books that the address names, or the first that work; None if there are none."""
+    organization = (visit.organization_id,)
+    known = await visit.read(connections.listing, organization)
+    working = [item for item in known if item.status == "connected"]
+    wanted = _asked(visit, "connection").lower()
+    connection = next((item for item in known if item.id == wanted), None)
+    if connection is None and wanted:
+        # An id of another organisation gets the refusal of every unknown one.
+        await visit.read(connections.find, visit.principal, wanted)
+    connection = connection or (working[0] if working else None)
+    if connection is None:
+        return None
+    clients = [item for item in await visit.read(views.clients, organization) if item.connection_id == connection.id]
+    client = next((item for item in clients if item.client_id == _asked(visit, "client")), None)
+    client = client or (clients[0] if clients else None)
+    access = await open_books(visit.context, visit.principal, connection.id, client.client_id if client else None)
+    async with access.to("stammdaten") as opened:
+        years = sorted(await opened.geschaeftsjahre(), key=lambda year: year.start, reverse=True)
+    if not years:
+        return None
+    year = next((item for item in years if item.start.isoformat() == _asked(visit, "year")), None)
+    return ChosenBooks(known, clients, connection, client, years, year or _of_today(years, visit.today))
+
+
+def _of_today(years: list[Geschaeftsjahr], today: date) -> Geschaeftsjahr:
+    return next((year for year in years if year.start <= today <= year.end), years[0])
+
+
+def _asked(visit: Visit, name: str) -> str:
+    return (visit.form.text(name) or (visit.query.get(name) or [""])[-1])[:100]
+
+
+def query_of(chosen: ChosenBooks) -> ClientQuery:
+    return ClientQuery(**chosen.query)
+
+
+def plain(answer: Any, kind: type[T]) -> T:
+    """An answer as values: some of an area's answers are finished JSON."""
+    return msgspec.json.decode(encode(answer), type=kind)

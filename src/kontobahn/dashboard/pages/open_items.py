@@ -1,0 +1,130 @@
+"""Open items: who owes what and for how long, a statement for each partner, and the movements behind a document."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.dashboard import books
+from kontobahn.dashboard.books import ChosenBooks, plain
+from kontobahn.dashboard.declare import ROOT, page
+from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.views import books as views
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.errors import NotFound
+from kontobahn.ledger import rewe
+from kontobahn.ledger.faelligkeit import FaelligesKonto, Faelligkeiten
+from kontobahn.ledger.rewe import OposQuery
+
+PATH = f"{ROOT}/open-items"
+MOVEMENTS = 200
+AGES = (
+    ("nichtFaellig", N_("not due yet")),
+    ("bis30Tage", N_("up to 30 days")),
+    ("bis60Tage", N_("31 to 60 days")),
+    ("bis90Tage", N_("61 to 90 days")),
+    ("ueber90Tage", N_("more than 90 days")),
+)
+
+
+class OpenItemsFilter(Struct):
+    connection: str = ""
+    client: str = ""
+    year: str = ""
+    side: Literal["debitors", "creditors"] | None = None
+    stichtag: date | None = None
+    search: str = ""
+
+
+@page("/open-items")
+async def open_items(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    filters = visit.filters(OpenItemsFilter)
+    found = await _read(visit, chosen, filters)
+    konten = _searched(found.konten, filters.wanted.search)
+    # The list is ordered by balance; its place is a number, because nothing else says where it was cut.
+    start = int(filters.after) if filters.after.isdigit() else 0
+    shown = filters.first_page(list(enumerate(konten, 1))[start : start + PAGE_SIZE + 1], key=lambda row: row[0])
+    labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
+    chips = [chip for chip in filters.chips(labels, _in_words) if chip.label in labels.values()]
+    return visit.show(
+        "open_items.html", chosen=chosen, filters=filters, found=found, konten=shown, chips=chips, ages=AGES,
+        count=len(konten), csv=filters.url().replace(PATH, f"{PATH}.csv", 1),
+    )  # fmt: skip
+
+
+def _in_words(name: str, text: str) -> str:
+    return {"debitors": _("Customers"), "creditors": _("Suppliers")}.get(text, text)
+
+
+@page("/open-items.csv")
+async def open_items_csv(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        raise NotFound("There is no such page.")
+    filters = visit.filters(OpenItemsFilter)
+    found = await _read(visit, chosen, filters)
+    head = [
+        _("Account"), _("Name"), _("Document"), _("Document date"), _("Text"), _("Due"), _("Days overdue"), _("Balance"),
+    ]  # fmt: skip
+    rows = [
+        (konto.kontonummer, konto.bezeichnung, item.beleg, item.belegdatum, item.buchungstext, item.faelligAm,
+         item.tageUeberfaellig, item.saldo)
+        for konto in _searched(found.konten, filters.wanted.search)
+        for item in konto.posten
+    ]  # fmt: skip
+    return visit.csv(f"{_('Open items')} {found.stichtag}", head, rows)
+
+
+@page("/open-items/{konto}")
+async def partner_statement(visit: Visit, konto: str) -> Response:
+    """What one partner has to pay or to get, made to be printed."""
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    filters = visit.filters(OpenItemsFilter)
+    found = await _read(visit, chosen, filters, konto)
+    account = next((item for item in found.konten if item.kontonummer == konto), None)
+    return visit.show(
+        "partner_statement.html", chosen=chosen, konto=konto, account=account, stichtag=found.stichtag, ages=AGES
+    )  # fmt: skip
+
+
+@page("/open-items/{konto}/document")
+async def document_movements(visit: Visit, konto: str) -> Response:
+    """The bookings behind an open item. Its number may contain anything, so it is not part of the path."""
+    beleg = (visit.query.get("beleg") or [""])[-1]
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    found = await visit.read(
+        views.bookings_of_document, chosen.connection.id, chosen.client_id or "", konto, beleg, MOVEMENTS
+    )
+    return visit.show("document_movements.html", chosen=chosen, konto=konto, beleg=beleg, bookings=found)
+
+
+async def _read(
+    visit: Visit, chosen: ChosenBooks, filters: Filters[OpenItemsFilter], konto: str | None = None
+) -> Faelligkeiten:
+    wanted = filters.wanted
+    query = OposQuery(
+        **chosen.query, stichtag=wanted.stichtag or visit.today, filter=wanted.side or "all", kontonummer=konto
+    )
+    answer = await visit.ask(rewe.get_faelligkeiten, query=query)
+    return plain(answer.data, Faelligkeiten)
+
+
+def _searched(konten: list[FaelligesKonto], search: str) -> list[FaelligesKonto]:
+    words = search.casefold().split()
+    return [konto for konto in konten if all(word in _text(konto) for word in words)] if words else konten
+
+
+def _text(konto: FaelligesKonto) -> str:
+    documents = " ".join(f"{item.beleg} {item.buchungstext} {item.saldo}" for item in konto.posten)
+    return f"{konto.kontonummer} {konto.bezeichnung} {documents}".casefold()

@@ -1,0 +1,89 @@
+"""The clients of accounting connections, and the bookings of an account: the built-in books, read for people."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn.access.principal import in_scope
+from kontobahn.db import Tx
+
+
+class BooksClient(NamedTuple):
+    connection_id: str
+    client_id: str
+    name: str
+    kontenrahmen: str
+    konto_laenge: int
+    bookings: int
+    is_default: int
+
+
+def clients(tx: Tx, organizations: tuple[str, ...]) -> list[BooksClient]:
+    return [
+        BooksClient(*row)
+        for row in tx.all(
+            "SELECT connection_id, client_id, bezeichnung, kontenrahmen, konto_laenge, last_buchung, is_default"
+            f" FROM books_clients WHERE {in_scope(len(organizations))} ORDER BY is_default DESC, bezeichnung, client_id",
+            *organizations,
+        )
+    ]
+
+
+class AccountBooking(NamedTuple):
+    id: int
+    belegdatum: str
+    belegfeld1: str
+    buchungstext: str
+    konto: str
+    gegenkonto: str
+    bu_schluessel: str
+    umsatz: int
+    soll: int
+    batch: str
+
+    @property
+    def day(self) -> date:
+        return date.fromisoformat(self.belegdatum)
+
+    def other(self, konto: str) -> str:
+        return self.gegenkonto if self.konto == konto else self.konto
+
+    def amount(self, konto: str) -> int:
+        """In cents, SOLL positive, as seen from one of its two accounts."""
+        on_debit = bool(self.soll) == (self.konto == konto)
+        return self.umsatz if on_debit else -self.umsatz
+
+
+_BOOKING = (
+    "SELECT b.id, b.belegdatum, b.belegfeld1, b.buchungstext, b.konto, b.gegenkonto, b.bu_schluessel, b.umsatz, b.soll,"
+    " b.batch FROM books_bookings b JOIN books_clients c ON c.mandant = b.mandant"
+    " WHERE c.connection_id = ? AND c.client_id = ?"
+)
+
+
+def bookings_of_account(
+    tx: Tx, connection_id: str, client_id: str, jahr: str, konto: str, after: int, limit: int
+) -> list[AccountBooking]:
+    """The bookings that name this account, in the order they were booked. The connection was found in the caller's scope."""
+    return [
+        AccountBooking(*row)
+        for row in tx.all(
+            f"{_BOOKING} AND b.jahr = ? AND b.id > ? AND (b.konto = ? OR b.gegenkonto = ?) ORDER BY b.id LIMIT ?",
+            connection_id, client_id, jahr, after, konto, konto, limit,
+        )
+    ]  # fmt: skip
+
+
+def bookings_of_document(
+    tx: Tx, connection_id: str, client_id: str, konto: str, beleg: str, limit: int
+) -> list[AccountBooking]:
+    """All movements of a person account under one document number, over all years."""
+    return [
+        AccountBooking(*row)
+        for row in tx.all(
+            f"{_BOOKING} AND b.id IN (SELECT m.booking FROM books_item_moves m WHERE m.mandant = c.mandant AND m.konto = ?"
+            " AND m.beleg = ?) ORDER BY b.belegdatum, b.id LIMIT ?",
+            connection_id, client_id, konto, beleg, limit,
+        )
+    ]  # fmt: skip
