@@ -21,13 +21,16 @@ def _pattern(page: Page) -> re.Pattern[str]:
 def walk(client: httpx.Client, look: Callable[[httpx.Response], None] = lambda answer: None) -> dict[str, str]:
     """Returns one address for each page that links lead to, an empty one for a file to save; `look` sees every answer."""
     patterns = sorted(((page.path, _pattern(page)) for page in SHOWN), key=lambda item: ("{" in item[0], item[0]))
+
+    def kind_of(address: str) -> str | None:
+        return next((name for name, pattern in patterns if pattern.fullmatch(address.partition("?")[0])), None)
+
     found: dict[str, str] = {}
     waiting = ["/dashboard"]
     seen = set(waiting)
     while waiting:
         address = waiting.pop(0)
-        path = address.partition("?")[0]
-        kind = next((name for name, pattern in patterns if pattern.fullmatch(path)), None)
+        path, kind = address.partition("?")[0], kind_of(address)
         if path.startswith("/dashboard/static/") or (kind in found and "?" not in address):
             continue
         assert kind is not None, f"{address} is linked and does not exist"
@@ -40,7 +43,8 @@ def walk(client: httpx.Client, look: Callable[[httpx.Response], None] = lambda a
         found.setdefault(kind, address)
         links = [html.unescape(link) for link in _LINK.findall(answer.text)]
         # A list with a filter leads to itself; one step of that is enough.
-        new = [link for link in links if link not in seen and not ("?" in link and "?" in address)]
+        leads_on = {link for link in links if kind_of(link) not in found or not ("?" in link and "?" in address)}
+        new = [link for link in dict.fromkeys(links) if link in leads_on - seen]
         seen.update(new)
         waiting += new
     return found
