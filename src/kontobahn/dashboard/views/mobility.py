@@ -73,7 +73,10 @@ def due_by_product(tx: Tx, organization_id: str, customer_id: str) -> list[Group
         " ORDER BY is_credit, valid_from, product, vat_rate LIMIT 200",
         organization_id, customer_id,
     )  # fmt: skip
-    return [Group(*row[:4], int(row[4]), int(row[5])) for row in rows]
+    return [
+        Group(product, month, vat_rate, is_credit, int(count), int(amount))
+        for product, month, vat_rate, is_credit, count, amount in rows
+    ]
 
 
 def open_tickets(tx: Tx, organization_id: str) -> dict[str, int]:
