@@ -134,6 +134,15 @@ def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | N
     )  # fmt: skip
 
 
+def lags(tx: Tx) -> dict[str, float]:
+    """Returns how long each job has been due without being run, in seconds; 0 while it runs."""
+    rows = tx.all("SELECT name, next_at, lease_until FROM job_leases")
+    return {
+        name: 0.0 if lease_until > tx.now or next_at <= 0 else max(0, tx.now - next_at) / SECOND
+        for name, next_at, lease_until in rows
+    }
+
+
 def failed(tx: Tx) -> list[tuple[str, str | None]]:
     """Jobs that failed the last time, for `kontobahn doctor`."""
     return [

@@ -1,8 +1,31 @@
-"""Counters for Prometheus. Labels are endpoints and statuses, never organisations or people."""
+"""Measurements for Prometheus. Labels are endpoints, statuses and jobs, never organisations or people."""
 
 from __future__ import annotations
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import platform
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+
+from kontobahn import __version__
+
+
+class Backlog(NamedTuple):
+    """Events that wait for their delivery."""
+
+    events: int
+    # How long the first of them has been due; 0 if none is.
+    overdue_seconds: float
 
 
 class Metrics:
@@ -40,6 +63,26 @@ class Metrics:
             registry=self._registry,
         )
         self._credits = Counter("kontobahn_credits_charged", "Credits charged.", registry=self._registry)
+        # CPU, memory, open files and start time, as every exporter names them.
+        ProcessCollector(registry=self._registry)
+        Info("kontobahn_build", "The version that runs.", registry=self._registry).info(
+            {"version": __version__, "python": platform.python_version()}
+        )
+        self._database_up = Gauge("kontobahn_database_up", "1 if the database answers.", registry=self._registry)
+        self._job_lag = Gauge(
+            "kontobahn_job_lag_seconds",
+            "How long a scheduled job has been due without being run.",
+            ["name"],  # `job` is Prometheus' own label
+            registry=self._registry,
+        )
+        self._backlog = Gauge(
+            "kontobahn_webhook_backlog", "Events that wait for their delivery.", registry=self._registry
+        )
+        self._backlog_overdue = Gauge(
+            "kontobahn_webhook_backlog_overdue_seconds",
+            "How long the first waiting event has been due.",
+            registry=self._registry,
+        )
 
     def note(self, endpoint: str, status: int, seconds: float, credits: int) -> None:
         self._requests.labels(endpoint, str(status)).inc()
@@ -54,6 +97,21 @@ class Metrics:
     def note_overdue(self, seconds_by_job: dict[str, int]) -> None:
         for job, seconds in seconds_by_job.items():
             self._overdue.labels(job).set(seconds)
+
+    def note_installation(self, job_lags: Mapping[str, float], backlog: Backlog) -> None:
+        """What the database says at the moment; the same in every process."""
+        self._database_up.set(1)
+        for job, seconds in job_lags.items():
+            self._job_lag.labels(job).set(seconds)
+        self._backlog.set(backlog.events)
+        self._backlog_overdue.set(backlog.overdue_seconds)
+
+    def note_database_away(self) -> None:
+        """Nothing is said of what is not known: an old figure would look like a good one."""
+        self._database_up.set(0)
+        self._job_lag.clear()
+        for gauge in (self._backlog, self._backlog_overdue):
+            gauge.set(float("nan"))
 
     def render(self) -> bytes:
         return generate_latest(self._registry)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from kontobahn import __version__
+from kontobahn import __version__, jobs
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable
 from kontobahn.jobs import Overdue
 from kontobahn.metrics import Metrics
+from kontobahn.webhooks import backlog
+
+# Prometheus asks every few seconds; it must hear of a database that hangs, not hang with it.
+METRICS_SECONDS = 2
 
 
 def system_routes(
@@ -33,6 +38,11 @@ def system_routes(
         return JSONResponse({"status": "ready", "jobs_overdue": [job.name for job in jobs_overdue()]})
 
     async def metrics_page(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(METRICS_SECONDS):
+                metrics.note_installation(await db.read(jobs.lags), await db.read(backlog.measure))
+        except (Unavailable, TimeoutError):
+            metrics.note_database_away()
         return Response(metrics.render(), media_type=metrics.content_type)
 
     # A plain function: Starlette runs it in a thread, where making the document does not hold up other calls.

@@ -1,0 +1,95 @@
+"""What Prometheus sees: the process, the build, jobs that lag, events that wait; and the dashboard that shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from kontobahn import __version__, jobs
+from tests.harness import Service
+
+DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kontobahn.json"
+
+
+def _samples(service: Service) -> dict[tuple[str, str], float]:
+    """Values by name and the values of their labels."""
+    text = service.get("/metrics").text
+    return {
+        (item.name, " ".join(item.labels.values())): item.value for family in parse(text) for item in family.samples
+    }
+
+
+def test_the_process_and_the_build_are_measured(service: Service) -> None:
+    found = _samples(service)
+    assert found["process_resident_memory_bytes", ""] > 10**7
+    assert found["process_cpu_seconds_total", ""] > 0
+    assert 0 < found["process_open_fds", ""] < found["process_max_fds", ""]
+    assert found["process_start_time_seconds", ""] > 1.7e9
+    assert any(name == "kontobahn_build_info" and __version__ in labels for name, labels in found)
+    assert found["kontobahn_database_up", ""] == 1
+
+
+def test_a_job_that_is_due_lags_until_it_runs(service: Service) -> None:
+    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    service.clock.advance(seconds=5)
+    assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0, "it is running"
+    service.db.write_now(jobs._release, "lapse grants", "a process", 60, None)
+    service.clock.advance(seconds=48)
+    assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0, "it is due just now"
+    service.clock.advance(seconds=100)
+    assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 100
+    service.db.write_now(jobs._claim, "lapse grants", "another")
+    assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0
+
+
+def test_events_that_wait_are_counted(service: Service) -> None:
+    one, two = service.organization(), service.organization("Andere GmbH")
+    assert _samples(service)["kontobahn_webhook_backlog", ""] == 0
+    for owner in (one, two):
+        service.request("PUT", "/v2/banking/webhook-url", owner.key, json={"webhook_url": "https://93.184.216.34/e"})
+        service.post("/v2/banking/webhook-url/test", owner.key)
+        service.clock.advance(seconds=30)
+    found = _samples(service)
+    assert found["kontobahn_webhook_backlog", ""] == 2
+    assert found["kontobahn_webhook_backlog_overdue_seconds", ""] == 60
+
+
+def test_metrics_without_a_database_say_so_and_nothing_stale(service: Service) -> None:
+    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    assert ("kontobahn_job_lag_seconds", "lapse grants") in _samples(service)
+    service.db.close()
+    found = _samples(service)
+    assert found["kontobahn_database_up", ""] == 0
+    assert ("kontobahn_job_lag_seconds", "lapse grants") not in found
+    assert str(found["kontobahn_webhook_backlog", ""]) == "nan"
+
+
+def test_every_query_of_the_dashboard_names_metrics_that_exist(service: Service) -> None:
+    owner = service.organization()
+    service.get("/v2/auth/users", owner.key)
+    service.application.metrics.note_delivery("delivered", 0.1)
+    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    families = list(parse(service.get("/metrics").text))
+    labels: dict[str, set[str]] = {}
+    for item in (sample for family in families for sample in family.samples):
+        labels.setdefault(item.name, {"job", "instance"}).update(item.labels)
+    dashboard = json.loads(DASHBOARD.read_text("utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    queries += [item["query"] for item in dashboard["templating"]["list"] if item["type"] == "query"]
+    assert len(queries) > 15
+    shown = set()
+    for query in queries:
+        named = re.findall(r"\b(?:kontobahn|process|python)_\w+", query)
+        assert named, query
+        assert set(named) <= labels.keys(), query
+        wanted = re.findall(r"(\w+)=~?\"", query) + re.findall(r"by \(([\w, ]+)\)", query)
+        for label in (part.strip() for text in wanted for part in text.split(",")):
+            assert label in labels[named[0]], (query, label)
+        shown |= set(named)
+    ours = {name for name in labels if name.startswith("kontobahn_") and not name.endswith(("_created", "_sum"))}
+    assert ours - shown <= {"kontobahn_webhook_attempt_seconds_count"}, "measured, but not shown"
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(ids) == len(set(ids))
