@@ -9,5 +9,5 @@ uv=.venv/bin/uv
 
 for name in requirements requirements-dev; do
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-        --custom-compile-command "make lock" --output-file "$name.lock" "$@" "$name.in"
+        --override requirements-overrides.in --custom-compile-command "make lock" --output-file "$name.lock" "$@" "$name.in"
 done

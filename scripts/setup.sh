@@ -76,7 +76,8 @@ usable || make_venv
 rm -f .venv/.stamp-*
 touch "$unfinished"
 echo "Installing the packages of ${locks[*]} ..."
-install --require-hashes "${locks[@]/#/--requirement=}"
+# The locks are complete; pip has nothing to resolve, and would stumble over what requirements-overrides.in overrides.
+install --no-deps --require-hashes "${locks[@]/#/--requirement=}"
 install --no-deps --no-build-isolation --editable .
 for number in "${!stamps[@]}"; do
     key "${locks[@]:0:number+1}" >"${stamps[number]}"

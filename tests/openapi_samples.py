@@ -16,6 +16,7 @@ from kontobahn.api.declare import Endpoint, get, post, put
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.wire import Answer, Body, Query, Upload, Uuid
 from kontobahn.app import all_endpoints
+from kontobahn.banking.emitted import EVENTS
 from kontobahn.settings import Settings, load
 
 REAL = all_endpoints()
@@ -105,7 +106,7 @@ def settings(**changed: Any) -> Settings:
 
 
 def build(endpoints: list[Endpoint], **changed: Any) -> Any:
-    return json.loads(build_openapi(endpoints, settings(**changed)))
+    return json.loads(build_openapi(endpoints, settings(**changed), EVENTS))
 
 
 @cache

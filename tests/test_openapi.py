@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -136,6 +137,8 @@ def _examples(source: Any) -> Iterator[tuple[str, Any, Any]]:
             if "requestBody" in found:
                 answers[f"{where} body"] = found["requestBody"]
             answers |= {f"{where} {status}": item for status, item in found["responses"].items() if "$ref" not in item}
+    for name, item in source["webhooks"].items():
+        answers[f"event {name}"] = item["post"]["requestBody"]
     for where, item in answers.items():
         if "application/json" in item["content"]:  # a file has no example, sent or answered
             content = item["content"]["application/json"]
@@ -181,8 +184,8 @@ def test_an_amount_is_a_number_and_bounded_where_it_is_asked_for() -> None:
     asked = schemas["Eintrag"]["properties"]
     assert asked["betrag"]["type"] == asked["rabatt"]["type"] == "number"
     assert asked["betrag"]["maximum"] == 999999999999.99
-    assert asked["rabatt"]["default"] == 1.5
-    assert b'"default":1.50' in build_openapi(EVERY, settings())
+    assert asked["rabatt"]["x-default"] == 1.5
+    assert b'"x-default":1.50' in build_openapi(EVERY, settings())
     answered = next(item for name, item in schemas.items() if name.endswith("Posten") and "saldo" in item["properties"])
     assert answered["properties"]["saldo"] == {"type": "number"}
     assert "decimal" not in json.dumps(schemas)
@@ -192,6 +195,85 @@ def test_an_answer_promises_the_fields_that_have_a_default() -> None:
     liste = document()["components"]["schemas"]["Liste"]
     assert liste["required"] == ["data", "platform"]
     assert "default" not in liste["properties"]["platform"]
+
+
+def test_a_request_has_no_default_that_would_make_a_field_required() -> None:
+    """Generators for TypeScript make a property with `default` required; only parameters are exempt from that."""
+    source = document()
+    for name in _schemas_of(source, [item.get("requestBody") for item in _operations(source)]):
+        for field, schema in source["components"]["schemas"][name].get("properties", {}).items():
+            assert "default" not in schema, f"{name}.{field}"
+    payment = source["components"]["schemas"]["NewPayment"]
+    assert payment["properties"]["currency_code"]["x-default"] == "EUR"
+    assert set(payment["required"]) == {"account_id", "amount", "creditor_name", "creditor_iban", "description"}
+
+
+def test_what_is_asked_and_answered_has_a_schema_for_each() -> None:
+    source = document()
+    asked = _schemas_of(source, [item.get("requestBody") for item in _operations(source)])
+    answered = _schemas_of(
+        source, [[item["responses"] for item in _operations(source)], source["components"]["responses"]]
+    )
+    assert asked & answered == set()
+    schemas = source["components"]["schemas"]
+    assert "iban" not in schemas["Seller"].get("required", ())
+    assert set(schemas["SellerOutput"]["required"]) == schemas["SellerOutput"]["properties"].keys()
+    assert "additionalProperties" not in schemas["SellerOutput"]
+    assert schemas["KontaktpersonOutput"]["properties"]["telefonnummern"]["items"]["$ref"].endswith("/TelefonOutput")
+    assert schemas["Kontaktperson"]["properties"]["telefonnummern"]["items"]["$ref"].endswith("/Telefon")
+
+
+def _operations(source: Any) -> list[Any]:
+    return [item for methods in source["paths"].values() for item in methods.values()]
+
+
+def _schemas_of(source: Any, roots: Any) -> set[str]:
+    """The names of the schemas that these refer to, directly or through others."""
+    found: set[str] = set()
+    waiting = [roots]
+    while waiting:
+        text = json.dumps(waiting.pop())
+        new = set(re.findall(r"#/components/schemas/([^\"]+)", text)) - found
+        found |= new
+        waiting += [source["components"]["schemas"][name] for name in new]
+    return found
+
+
+def test_names_and_titles_are_unique_and_plain() -> None:
+    source = build(REAL)
+    schemas = source["components"]["schemas"]
+    titles = [schema["title"] for schema in schemas.values() if "title" in schema]
+    assert len(titles) == len(set(titles)) > 100
+    assert all(re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name) for name in schemas), "a generated class has this name"
+    calls = [item["operationId"] for item in _operations(source)]
+    assert len(calls) == len(set(calls))
+
+
+@pytest.mark.parametrize("amount", [0.01, 999999999.99, "0.01", "119", "119.5", "999999999.99"])
+def test_a_payment_takes_an_amount_as_number_or_text(amount: Any) -> None:
+    schema = document()["components"]["schemas"]["NewPayment"]["properties"]["amount"]
+    assert list(Draft202012Validator(schema).iter_errors(amount)) == []
+
+
+@pytest.mark.parametrize("amount", [0, -1, 1e9, "0", "0.00", "-1", "1e2", "1.234", "1000000000", "", "1,50", None])
+def test_the_limits_of_an_amount_are_published(amount: Any) -> None:
+    schema = document()["components"]["schemas"]["NewPayment"]["properties"]["amount"]
+    assert list(Draft202012Validator(schema).iter_errors(amount)) != []
+
+
+def test_the_five_events_are_webhooks() -> None:
+    source = build(REAL)
+    page = (Path(__file__).parents[1] / "docs" / "spec" / "events.md").read_text("utf-8")
+    assert list(source["webhooks"]) == re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    for name, item in source["webhooks"].items():
+        call = item["post"]
+        assert {parameter["name"] for parameter in call["parameters"]} == {
+            "webhook-id", "webhook-timestamp", "webhook-signature",
+        }  # fmt: skip
+        content = call["requestBody"]["content"]["application/json"]
+        assert content["example"]["event"] == name
+        documented = re.findall(r"^\| `(\w+)` \|", page.partition(f"### {name}\n")[2].partition("\n#")[0], re.MULTILINE)
+        assert list(content["example"]["data"]) == documented, "the fields of docs/spec/events.md, in their order"
 
 
 def test_two_structs_of_one_name_are_two_components() -> None:

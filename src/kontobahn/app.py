@@ -33,6 +33,7 @@ from kontobahn.auth import users as auth_users
 from kontobahn.banking import accounts, inbound
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import routes as connection_routes
+from kontobahn.banking.emitted import EVENTS
 from kontobahn.banking.imports import routes as import_routes
 from kontobahn.banking.jobs import banking_jobs
 from kontobahn.banking.payments import order_file_routes
@@ -166,7 +167,7 @@ class Application:
         self.deliverer = Deliverer(self.db, self.vault, self.outbound, settings, self.clock, self.metrics)
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
-        self._openapi = cache(lambda: build_openapi(self.endpoints, settings))
+        self._openapi = cache(lambda: build_openapi(self.endpoints, settings, EVENTS))
         self._pages: Asgi | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
@@ -394,6 +395,6 @@ def scheduled_jobs(context: Context) -> list[Job]:
 def create() -> Application:
     """For a server that makes the application in its worker processes, with settings from the environment."""
     settings = load()
-    log.configure(settings.log_level)
+    log.configure(settings.log_level, form=settings.log_format)
     log.info("worker_started", version=__version__)
     return Application(settings)

@@ -1,4 +1,5 @@
-"""Structured logs: one JSON object per line on standard error. Secrets are removed, by field name and by their form.
+"""Structured logs on standard error: one JSON object per line, or a line for people at a terminal. Secrets are removed, by
+field name and by their form.
 
 Logging never fails and never waits for long: a line that cannot be written is counted, and the next that can says how many were lost.
 """
@@ -11,7 +12,7 @@ import select
 import sys
 import traceback
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import msgspec
 
@@ -27,6 +28,11 @@ MAX_TEXT = 8_000
 _PIPE_BYTES = 4096
 # How long a reader that is behind may keep us waiting, once; while it stays behind, lines are lost without waiting.
 _PATIENCE_MILLISECONDS = 50
+Form = Literal["auto", "text", "json"]
+_COLOURS = {"debug": "2", "info": "36", "warning": "33", "error": "31"}
+_OF_STATUS = {2: "32", 3: "36", 4: "33", 5: "31"}
+# What a line about a call shows in columns of its own, or leaves out because it stands in another field.
+_OF_CALL = ("at", "level", "event", "status", "milliseconds", "method", "path", "endpoint")
 
 
 class _State:
@@ -34,11 +40,27 @@ class _State:
     stream: TextIO | None = None
     lost = 0
     reader_is_behind = False
+    form: Form = "auto"
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
+def configure(level: str, stream: TextIO | None = None, *, form: Form = "auto") -> None:
     _State.threshold = LEVELS[level]
     _State.stream = stream
+    _State.form = form
+
+
+def is_for_people() -> bool:
+    """Whether lines are for a person: at a terminal, unless a setting says otherwise."""
+    if _State.form != "auto":
+        return _State.form == "text"
+    return _is_terminal(_State.stream or sys.stderr)
+
+
+def wants_call(setting: str, status: int) -> bool:
+    """Whether a call gets a line. A person at a terminal wants to see each one."""
+    if setting == "auto":
+        setting = "all" if is_for_people() else "failed"
+    return setting == "all" or (setting == "failed" and status >= 500)
 
 
 def info(event: str, **fields: Any) -> None:
@@ -57,6 +79,12 @@ def exception(event: str, failure: BaseException, **fields: Any) -> None:
     """An unexpected failure with its traceback, for the operator."""
     trace = "".join(traceback.format_exception(failure))
     _write("error", event, {**fields, "exception": type(failure).__name__, "traceback": trace})
+
+
+def debug_exception(event: str, failure: BaseException) -> None:
+    """The same for those who asked to see more; others get a sentence elsewhere."""
+    if LEVELS["debug"] >= _State.threshold:
+        exception(event, failure)
 
 
 def redact(text: str) -> str:
@@ -98,7 +126,7 @@ def _write(level: str, event: str, fields: dict[str, Any]) -> None:
 def _line(level: str, event: str, fields: dict[str, Any]) -> str:
     record = {"at": datetime.now(UTC), "level": level, "event": event}
     record.update((name, _clean(name, value)) for name, value in fields.items())
-    return msgspec.json.encode(record, enc_hook=str).decode("utf-8", "replace") + "\n"
+    return (_for_people(record) if is_for_people() else _as_json(record)) + "\n"
 
 
 def _put(line: str) -> None:
@@ -124,3 +152,42 @@ def _can_write(descriptor: int, milliseconds: int) -> bool:
     waiting = select.poll()
     waiting.register(descriptor, select.POLLOUT)
     return bool(waiting.poll(milliseconds))
+
+
+def _as_json(record: dict[str, Any]) -> str:
+    return msgspec.json.encode(record, enc_hook=str).decode("utf-8", "replace")
+
+
+def _for_people(record: dict[str, Any]) -> str:
+    """One line: the time here, what happened, and the fields; below it a traceback, if there is one."""
+    coloured = _is_terminal(_State.stream or sys.stderr) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+    def paint(text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if coloured else text
+
+    parts = [paint(record["at"].astimezone().strftime("%H:%M:%S"), "2")]
+    shown: tuple[str, ...] = ("at", "level", "event", "traceback")
+    if record["event"] == "call":
+        shown = _OF_CALL
+        parts.append(paint(str(record["status"]), _OF_STATUS.get(record["status"] // 100, "0")))
+        parts.append(f"{record['milliseconds']:>8.1f} ms  {_visible(record['method']):<6} {_visible(record['path'])}")
+    else:
+        parts.append(f"{paint(record['level'].ljust(7), _COLOURS[record['level']])}  {record['event']}")
+    rest = [f"{name}={_visible(value)}" for name, value in record.items() if name not in shown and value is not None]
+    if rest:
+        parts.append(paint(" ".join(rest), "2"))
+    trace = str(record.get("traceback", "")).splitlines()
+    return "\n".join(["  ".join(parts), *(f"    {_visible(line)}" for line in trace)])
+
+
+def _visible(value: Any) -> str:
+    """A caller chooses some of these texts: none of them may control the terminal."""
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (AttributeError, OSError, ValueError):
+        return False

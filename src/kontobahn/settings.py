@@ -141,9 +141,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("least level that is logged")] = "info"
+    log_format: Annotated[
+        Literal["auto", "text", "json"],
+        _about("`json`, or `text` for people; `auto` is text at a terminal and JSON otherwise"),
+    ] = "auto"
     log_requests: Annotated[
-        Literal["all", "failed", "none"], _about("which calls get a line in the log; metrics count all of them")
-    ] = "failed"
+        Literal["auto", "all", "failed", "none"],
+        _about("which calls get a line in the log (`auto`: all in text, failed in JSON); metrics count all of them"),
+    ] = "auto"
 
     @property
     def data_dir(self) -> Path:
@@ -198,6 +203,10 @@ def _read_file(path: Path, *, required: bool) -> dict[str, Any]:
         if required:
             raise SetupError(f"The configuration file {path} does not exist.") from None
         return {}
+    except NotADirectoryError:
+        raise SetupError(f"The data directory {path.parent} is a file.") from None
+    except OSError as error:
+        raise SetupError(f"The configuration file {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SetupError(f"The configuration file {path} cannot be read: {error}.") from None
 

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from kontobahn import money
-from kontobahn.api.schemas import NO_NUL, Schema, resolve
+from kontobahn.api.schemas import DEFAULT, NO_NUL, Schema, resolve
 from kontobahn.api.wire import words_of
 from kontobahn.json_text import encode
 
@@ -202,8 +202,9 @@ def _rules(schema: Schema, *, with_pattern: bool = True) -> list[str]:
     rules += _range(schema.get("minItems"), schema.get("maxItems"), " entries")
     if with_pattern and schema.get("pattern", NO_NUL) != NO_NUL and "format" not in schema:
         rules.append(words_of(schema["pattern"]) or f"`{schema['pattern']}`")
-    if schema.get("default") is not None:
-        rules.append(f"default `{schema['default']}`")
+    default = schema.get("default", schema.get(DEFAULT))
+    if default is not None:
+        rules.append(f"default `{default}`")
     return rules
 
 

@@ -190,6 +190,10 @@ def error_headers(error: KontobahnError) -> list[Header]:
     return []
 
 
+# Every file may be asked for as this too; generated clients know few other types.
+ANY_BYTES = "application/octet-stream"
+
+
 async def send_json(
     send: Send, pool: Pool, status: int, body: bytes, headers: list[Header], accept_encoding: bytes | None = None
 ) -> None:
@@ -223,10 +227,12 @@ async def send_busy(send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_file(send: Send, answer: StoredAnswer, headers: list[Header]) -> None:
-    """Sends a file to save. Whatever it contains, a browser must neither guess its type nor run it."""
+async def send_file(send: Send, answer: StoredAnswer, headers: list[Header], accept: str | None) -> None:
+    """Sends a file to save, as its own type or, if the caller accepts nothing else, as bytes. Whatever it contains, a browser
+    must neither guess its type nor run it."""
+    media_type = ANY_BYTES if accept is not None and accept.strip().lower() == ANY_BYTES else answer.media_type
     headers += (
-        (b"content-type", answer.media_type.encode()),
+        (b"content-type", media_type.encode()),
         (b"content-disposition", f"attachment; filename*=UTF-8''{quote(answer.file_name)}".encode()),
         (b"content-security-policy", b"sandbox; default-src 'none'"),
         (b"content-length", b"%d" % len(answer.body)),

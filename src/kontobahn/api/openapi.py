@@ -5,17 +5,22 @@ The text about the whole interface is in templates/guide.md.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
 from kontobahn import limits
 from kontobahn.api.bodies import max_body_of
 from kontobahn.api.declare import BODY_WITH_RECEIPTS, JSON_BODY, Endpoint
 from kontobahn.api.examples import example
+from kontobahn.api.exchange import ANY_BYTES
 from kontobahn.api.failures import FAILURES, Error, LedgerError, OutOfCredits
 from kontobahn.api.idempotency import MAX_KEY_LENGTH
 from kontobahn.api.schemas import Schemas, without_null
+from kontobahn.api.wire import Answer
 from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 
@@ -33,17 +38,21 @@ _EVERYWHERE = ("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLi
 _WITH_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
 _REPLAYED_ERRORS = (403, 404, 409)
 _LEDGER_ERRORS = (400, 403, 404, 409, 503)
+_WEBHOOK_HEADERS = (
+    ("webhook-id", "The event's id, the same over all attempts: use it to drop repeats."),
+    ("webhook-timestamp", "Seconds since 1970, of this attempt."),
+    ("webhook-signature", "`v1,` and the signature over id, timestamp and body (Standard Webhooks); may hold several."),
+)
 _REQUEST_ID = "req_4f1c2a9be07d35a86b21"
 
 
 _BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
 _FILE = {
     "required": True,
-    "description": "The file itself, or a form with this one file. `Content-Disposition` may name it.",
+    # One type for all: the service looks at the file, and generated clients warn of each type that they do not know.
+    "description": "The file itself, under any type, or a form with this one file. `Content-Disposition` may name it.",
     "content": {
-        "application/octet-stream": _BYTES,
-        "text/csv": _BYTES,
-        "application/xml": _BYTES,
+        ANY_BYTES: _BYTES,
         "multipart/form-data": {
             "schema": {"type": "object", "required": ["file"], "properties": {"file": _BYTES["schema"]}}
         },
@@ -51,18 +60,23 @@ _FILE = {
 }
 
 
-def build_openapi(endpoints: list[Endpoint], settings: Settings) -> bytes:
-    return encode(_Document(endpoints, settings).build())
+def build_openapi(
+    endpoints: list[Endpoint], settings: Settings, events: Mapping[str, type[Answer]] = MappingProxyType({})
+) -> bytes:
+    """Returns the document of these calls, and of the events by name with the type of their `data`."""
+    return encode(_Document(endpoints, settings, events).build())
 
 
 class _Document:
-    def __init__(self, endpoints: list[Endpoint], settings: Settings) -> None:
+    def __init__(self, endpoints: list[Endpoint], settings: Settings, events: Mapping[str, type[Answer]]) -> None:
         self._endpoints = endpoints
+        self._events = events
         self._settings = settings
         self._groups = limits.groups(settings)
         self._responses: dict[str, Any] = {}
         asked: dict[str, Any] = {}
         answered: dict[str, Any] = {"Error": Error, "OutOfCredits": OutOfCredits, "LedgerError": LedgerError}
+        answered |= {f"event {name}": data for name, data in events.items()}
         for endpoint in endpoints:
             asked[f"query of {endpoint.name}"] = endpoint.query
             if endpoint.body is not None:
@@ -86,6 +100,7 @@ class _Document:
             "servers": [{"url": self._settings.base_url or "/"}],
             "tags": [{"name": name, "description": text} for _, name, text in _AREAS if name in used],
             "paths": paths,
+            "webhooks": {name: {"post": self._event(name, data)} for name, data in self._events.items()},
             "components": {
                 "schemas": self._schemas.components,
                 "responses": self._responses,
@@ -123,6 +138,35 @@ class _Document:
             operation["requestBody"] = _FILE
         operation["responses"] = self._all_responses(endpoint, priced=price > 0)
         return operation
+
+    def _event(self, name: str, data: type[Answer]) -> dict[str, Any]:
+        """A call that this service makes, to the receiver that the organisation has set."""
+        schema = {
+            "type": "object",
+            "required": ["event", "data", "received_at"],
+            "properties": {
+                "event": {"type": "string", "const": name},
+                "data": self._schemas[f"event {name}"],
+                "received_at": {"type": "string", "format": "date-time", "description": "When it happened."},
+            },
+        }
+        sample = example(schema, self._schemas.components, whole=True)
+        words = inspect.getdoc(data) or ""
+        return {
+            "tags": ["Banking"],
+            "operationId": f"on_{name}",
+            "summary": words.split(".")[0],
+            "description": words,
+            "parameters": [
+                {"name": header, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
+                for header, text in _WEBHOOK_HEADERS
+            ],
+            "requestBody": {"required": True, "content": {_JSON: {"schema": schema, "example": sample}}},
+            "responses": {
+                "2XX": {"description": "Taken. Anything else, or nothing within 15 seconds, is tried again."},
+                "410": {"description": "Stops the URL for good."},
+            },
+        }
 
     def _rate_limit(self, endpoint: Endpoint) -> dict[str, Any]:
         group = self._groups[endpoint.group]
@@ -178,7 +222,8 @@ class _Document:
     def _content(self, endpoint: Endpoint) -> dict[str, Any]:
         if endpoint.media_types:
             return {
-                media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in endpoint.media_types
+                media_type: {"schema": {"type": "string", "format": "binary"}}
+                for media_type in (*endpoint.media_types, ANY_BYTES)
             }
         schema = self._schemas[endpoint.name]
         sample = endpoint.example

@@ -18,6 +18,8 @@ Schema = dict[str, Any]
 Field = tuple[str, Schema, bool]
 
 REFERENCE = "#/components/schemas/"
+OF_ANSWERS = "Output"
+DEFAULT = "x-default"
 # A NUL is refused everywhere (PostgreSQL cannot store it), so the schema of an otherwise free text says so.
 NO_NUL = r"^[^\x00]*$"
 
@@ -32,14 +34,29 @@ class Schemas:
         )
         self._by_name = dict(zip([*asked, *answered], schemas, strict=True))
         of_requests = self._reached_from([self._by_name[name] for name in asked])
+        self._split_shared(of_requests, [self._by_name[name] for name in answered])
         for name in asked:
             _correct(self._by_name[name], asked=True)
         for name in answered:
             _correct(self._by_name[name], asked=False)
         for name, component in self.components.items():
             _correct(component, asked=name in of_requests)
-            if name not in of_requests:
+            if name in of_requests:
+                _tell_defaults(component)
+            else:
                 _promise_every_field(component)
+
+    def _split_shared(self, of_requests: set[str], answers: list[Schema]) -> None:
+        """Gives answers a component of their own for what is asked and answered: an answer promises more and forbids nothing."""
+        shared = of_requests & self._reached_from(answers)
+        copies = {name: msgspec.json.decode(msgspec.json.encode(self.components[name])) for name in shared}
+        for name, copy in copies.items():
+            copy.pop("additionalProperties", None)
+            copy["title"] = name + OF_ANSWERS
+            self.components[name + OF_ANSWERS] = copy
+        outside = [self.components[name] for name in self._reached_from(answers) - of_requests]
+        for schema in [*answers, *outside, *copies.values()]:
+            _rename_references(schema, {REFERENCE + name: REFERENCE + name + OF_ANSWERS for name in shared})
 
     def __getitem__(self, name: str) -> Schema:
         return self._by_name[name]
@@ -107,9 +124,19 @@ def _correct(schema: Schema, *, asked: bool) -> None:
         _correct(inner, asked=asked)
 
 
+def _rename_references(schema: Schema, names: Mapping[str, str]) -> None:
+    if schema.get("$ref") in names:
+        schema["$ref"] = names[schema["$ref"]]
+    for inner in _inner(schema):
+        _rename_references(inner, names)
+
+
 def _make_number(schema: Schema, *, asked: bool) -> None:
     """An exact decimal is a JSON number on the wire; msgspec calls it a string."""
     del schema["format"]
+    if "anyOf" in schema:
+        del schema["type"]  # its type says itself how it may be written
+        return
     schema["type"] = "number"
     if schema.get("default") is not None:
         schema["default"] = Decimal(schema["default"])
@@ -117,6 +144,15 @@ def _make_number(schema: Schema, *, asked: bool) -> None:
         # No `multipleOf: 0.01` for the two decimals: validators that divide floats refuse 19.99 by it.
         schema.setdefault("minimum", -money.MAX_AMOUNT)
         schema.setdefault("maximum", money.MAX_AMOUNT)
+
+
+def _tell_defaults(component: Schema) -> None:
+    """A request need not contain a field with a default. Generators for TypeScript take the keyword `default` for a promise
+    that the field is there, and would make callers send it; so the default is told under another name."""
+    for schema in component.get("properties", {}).values():
+        default = schema.pop("default", None)
+        if default not in (None, []):
+            schema[DEFAULT] = default
 
 
 def _promise_every_field(component: Schema) -> None:

@@ -100,7 +100,7 @@ class Api:
             answer, headers = await self._answer(exchange, receive)
             self._record(exchange, answer.status)
             if answer.media_type:
-                await send_file(send, answer, headers)
+                await send_file(send, answer, headers, exchange.header(b"accept"))
             else:
                 accepted = exchange.headers.get(b"accept-encoding")
                 await send_json(send, self._pool, answer.status, answer.body, headers, accepted)
@@ -329,11 +329,11 @@ class Api:
                 principal.organization_id, name, principal.key_id, exchange.call.quelle,
                 failed=status >= 400, credits=charged, at=self._dependencies.clock.now(),
             )  # fmt: skip
-        wanted = self._settings.log_requests
-        if wanted == "all" or (wanted == "failed" and status >= 500):
+        if log.wants_call(self._settings.log_requests, status):
             log.info(
-                "call", request_id=exchange.request_id, endpoint=name, path=exchange.scope["path"][:MAX_PATH_LENGTH], status=status,
-                milliseconds=round(seconds * 1000, 2), ip=exchange.ip,
+                "call", request_id=exchange.request_id, endpoint=name, method=exchange.scope["method"],
+                path=exchange.scope["path"][:MAX_PATH_LENGTH], status=status, milliseconds=round(seconds * 1000, 2),
+                ip=exchange.ip,
                 organization_id=exchange.principal.organization_id if exchange.principal else None,
             )  # fmt: skip
 

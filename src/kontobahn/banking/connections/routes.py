@@ -11,7 +11,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid
 from kontobahn.banking.connections import flows, refresh, status, store
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
@@ -60,7 +60,7 @@ class BankConnection(Answer):
     provider_code: str
     country_code: str
     status: ConnectionStatus
-    owner_user_id: str | None
+    owner_user_id: Uuid | None
     automatic_refresh: bool
     next_refresh_possible_at: Timestamp
     created_at: Timestamp
@@ -85,7 +85,7 @@ class ConnectAnswer(Answer):
 
     connect_url: str
     expires_at: Timestamp
-    owner_user_id: str | None
+    owner_user_id: Uuid | None
     pending_token: str
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking import numbers
+from kontobahn.banking.emitted import EVENTS
 from kontobahn.banking.provider import Api, BankConnectionFacts
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound
@@ -162,4 +163,4 @@ def emit_event(tx: Tx, row: ConnectionRow, event: str, data: dict[str, Any]) -> 
         "provider_code": row.provider_code,
         "country_code": row.country_code,
     }
-    emit(tx, row.organization_id, event, f"connection:{row.id}", connection | data)
+    emit(tx, row.organization_id, event, f"connection:{row.id}", EVENTS[event](**connection, **data))

@@ -51,8 +51,8 @@ class ImportWarning(Answer):
 
 
 class StatementImportReport(Answer):
-    id: str
-    organization_id: str
+    id: Uuid
+    organization_id: Uuid
     status: Literal["running", "done", "failed"]
     file: str
     sha256: str

@@ -12,7 +12,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import delete, get, post
-from kontobahn.api.wire import Answer, Body, Download, ListQuery, Timestamp
+from kontobahn.api.wire import Answer, Body, Download, ListQuery, Timestamp, Uuid
 from kontobahn.banking import accounts
 from kontobahn.banking.fields import NumericId
 from kontobahn.banking.payments import order_files
@@ -38,7 +38,7 @@ class NewOrderFile(Body, kw_only=True):
 
 class PaymentOrderFile(Answer):
     id: str
-    organization_id: str
+    organization_id: Uuid
     account_id: str
     message_id: str
     status: Literal["open", "void", "discarded"]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.banking.emitted import EVENTS
 from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
 from kontobahn.banking.provider import PaymentStatus, Template
 from kontobahn.clock import start_of_day, to_datetime
@@ -162,4 +163,4 @@ def emit_payment_changed(tx: Tx, row: PaymentRow) -> None:
         }
     if row.custom_fields is not None:
         data["custom_fields"] = msgspec.Raw(row.custom_fields)
-    emit(tx, row.organization_id, event, f"payment:{row.id}", data)
+    emit(tx, row.organization_id, event, f"payment:{row.id}", EVENTS[event](**data))

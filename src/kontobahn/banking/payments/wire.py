@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, form
+from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
 from kontobahn.banking.fields import ConnectionId, FromId, NumericId
 from kontobahn.banking.provider import Api, PaymentStatus, Template
 
@@ -54,6 +54,22 @@ class PaymentsQuery(ListQuery):
     ] = ""
 
 
+# What is published is what `sepa.check_amount` takes; as a text too, because some platforms have no exact numbers.
+Amount = Annotated[
+    Decimal,
+    Meta(
+        description="Euros, exact to the cent; a number or a string.",
+        examples=["119.00"],
+        extra_json_schema={
+            "anyOf": [
+                {"type": "number", "minimum": 0.01, "maximum": 999999999.99},
+                {"type": "string", "pattern": r"^(?!0*(\.0*)?$)[0-9]{1,9}(\.[0-9]{1,2})?$"},
+            ]
+        },
+    ),
+]
+
+
 class Address(Body, kw_only=True):
     street_name: Annotated[str, Meta(max_length=70)] | None = None
     building_number: Annotated[str, Meta(max_length=16)] | None = None
@@ -64,7 +80,7 @@ class Address(Body, kw_only=True):
 class NewPayment(Body, kw_only=True):
     # Choice 26: the body of a payment.
     account_id: NumericId
-    amount: Decimal
+    amount: Amount
     creditor_name: Annotated[str, Meta(min_length=1, max_length=200)]
     creditor_iban: Annotated[str, Meta(min_length=1, max_length=60)]
     description: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -85,7 +101,7 @@ class NewPayment(Body, kw_only=True):
 
 class Payment(Answer):
     id: str
-    organization_id: str
+    organization_id: Uuid
     status: PaymentStatus
     raw_provider_status: str | None
     connection_id: str
