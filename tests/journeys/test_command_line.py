@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from kontobahn import __version__
+from tests.command_line import CommandLine
 from tests.journeys.process import answer, kontobahn, serving
 from tests.services import PostgresServer
 
@@ -154,22 +155,17 @@ def test_a_database_that_is_away_is_exit_code_3(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_get_a_sentence_and_an_honest_exit_code(
-    tmp_path_factory: pytest.TempPathFactory, arguments: tuple[str, ...], code: int, sentence: str
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    sentence: str,
 ) -> None:
     data = tmp_path_factory.getbasetemp() / "mistakes"
+    commands = CommandLine(data, monkeypatch)
     if not data.exists():
-        kontobahn("demo", data=data)
-    failed = kontobahn(*arguments, data=data, expect=code)
-    assert sentence in failed.stderr
-    assert "Traceback" not in failed.stderr
-
-
-def test_among_several_organisations_one_must_be_chosen(tmp_path: Path) -> None:
-    kontobahn("migrate", data=tmp_path)
-    for name in ("Erste", "Zweite"):
-        kontobahn("organizations", "create", "--name", name, data=tmp_path)
-    assert "--organization" in kontobahn("keys", "create", "--name", "x", data=tmp_path, expect=1).stderr
-    assert answer("keys", "create", "--name", "x", "-o", "Zweite", data=tmp_path)["api_key"]
+        commands.ok("demo")
+    assert sentence in commands.refused(*arguments, code=code)
 
 
 def test_the_data_directory_may_come_from_the_environment(tmp_path: Path) -> None:
@@ -180,16 +176,11 @@ def test_the_data_directory_may_come_from_the_environment(tmp_path: Path) -> Non
     assert (tmp_path / "here" / "kontobahn.sqlite3").stat().st_mode & 0o777 == 0o600
 
 
-def test_version_and_help(tmp_path: Path) -> None:
+def test_the_version_for_scripts() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "kontobahn", "version", "--json"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == f'{{"version":"{__version__}"}}'
-    for command in ("serve", "jobs", "migrate", "demo", "doctor", "backup", "restore", "keys", "credits"):
-        shown = subprocess.run(
-            [sys.executable, "-m", "kontobahn", command, "--help"], capture_output=True, text=True, check=True
-        )
-        assert "Usage" in shown.stdout
 
 
 def test_jobs_run_in_a_process_of_their_own(tmp_path: Path) -> None:

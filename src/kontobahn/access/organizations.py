@@ -26,6 +26,14 @@ def create(tx: Tx, name: str, actor: Actor) -> Organization:
     return organization
 
 
+def rename(tx: Tx, organization_id: str, name: str, actor: Actor) -> Organization:
+    tx.lock("organization", organization_id)
+    old = get(tx, organization_id)
+    tx.run("UPDATE organizations SET name = ? WHERE id = ?", name, organization_id)
+    audit.record(tx, organization_id, actor, "organization.rename", organization_id, old=old.name, new=name)
+    return old._replace(name=name)
+
+
 def get(tx: Tx, organization_id: str) -> Organization:
     row = tx.one("SELECT id, name, created_at FROM organizations WHERE id = ?", organization_id)
     if row is None:

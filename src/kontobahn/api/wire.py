@@ -42,6 +42,12 @@ Uuid = Annotated[
     str, form("a UUID", r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", extra_json_schema={"format": "uuid"})
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
+# Blanks by their code points: \s is not the same set in Python and in JavaScript, and the pattern is published.
+BLANKS = r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff"
+Name = Annotated[
+    str,
+    form("a name, not only blanks", rf"^[^\x00]*[^{BLANKS}][^\x00]*$", min_length=1, max_length=200),
+]
 Timestamp = Annotated[datetime, Meta(tz=True)]
 
 # Names and values that a caller chose are cut to this before anything is done with them.

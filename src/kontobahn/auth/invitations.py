@@ -13,7 +13,7 @@ from kontobahn.access.principal import Principal, Role
 from kontobahn.access.signin import SignIns
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
-from kontobahn.api.wire import Answer, Body, Text, Timestamp, Uuid
+from kontobahn.api.wire import Answer, Body, Name, Timestamp, Uuid
 from kontobahn.auth.users import Email, UserAnswer, user_view
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
@@ -38,7 +38,7 @@ class Invite(Body):
 
 class Accept(Body):
     token: Token
-    name: Text
+    name: Name
     password: Password
 
 

@@ -10,12 +10,11 @@ from kontobahn.access.principal import Principal, Role
 from kontobahn.access.users import User
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, put
-from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
+from kontobahn.api.wire import BLANKS, Answer, Body, Timestamp, Uuid, form
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 
-# Blanks by their code points: \s is not the same set in Python and in JavaScript, and the pattern is published.
-_NO_BLANK = r"[^@\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff]+"
+_NO_BLANK = rf"[^@{BLANKS}]+"
 Email = Annotated[
     str,
     form(

@@ -20,7 +20,7 @@ def list_batches(
     client: Annotated[
         str | None, typer.Option("--client", metavar="ID", help="Client; the default one when omitted.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the latest first.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="How many, the latest first.")] = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,11 +9,13 @@ import typer
 
 from kontobahn import money
 from kontobahn.access import audit
+from kontobahn.api.wire import Name
 from kontobahn.cli.batches import list_batches, undo_batch
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
+    checked,
     installation,
     moment,
     say,
@@ -53,7 +55,7 @@ def create(
 
     Example: kontobahn books create --name "Muster GmbH" --skr SKR03 --length 4 --client 1234-1 --year-start 2024-01-01
     """
-    start = parse_day(year_start)
+    name, start = checked("--name", name, Name), parse_day(year_start)
     with installation(data) as here:
         owner = here.organization(organization)
         made = here.db.write_now(
@@ -79,9 +81,12 @@ def create(
 
 def parse_day(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"“{text}” is not a date like 2024-01-01.") from None
+    if not 1900 <= day.year < 2200:
+        raise typer.BadParameter(f"“{text}” is not in this or the neighbouring centuries.")
+    return day
 
 
 @app.command("list")
@@ -103,7 +108,7 @@ def _rows(tx: Tx, organization_id: str) -> list[tuple[object, ...]]:
         for client in store.clients(tx, ConnectionRef(organization_id, connection_id, provider, status)):
             rows.append((
                 connection_id, status, client.client_id, client.bezeichnung, client.kontenrahmen, bool(client.is_default),
-                " ".join(jahr.start for jahr in store.years(tx, client)), ", ".join(store.subscriptions(tx, client)), moment(since),
+                [jahr.start for jahr in store.years(tx, client)], store.subscriptions(tx, client), moment(since),
             ))  # fmt: skip
     return rows
 
@@ -234,7 +239,7 @@ def right(
 def reverse(
     connection_id: ConnectionArgument,
     cash_book: Annotated[str, typer.Argument(help="Name of the cash book.")],
-    number: Annotated[int, typer.Argument(min=1, help="Number of the entry.")],
+    number: Annotated[int, typer.Argument(min=1, max=10**12, help="Number of the entry.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; recorded with the reversal.")],
     client: ClientOption = None,
     data: DataOption = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ import typer
 from kontobahn import log
 from kontobahn.access import organizations
 from kontobahn.access.organizations import Organization
+from kontobahn.api.wire import plain_words
+from kontobahn.cli.tables import print_table, text_of
 from kontobahn.clock import SystemClock, from_datetime, to_datetime
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate
@@ -34,6 +37,7 @@ OrganizationOption = Annotated[
 ]
 _DURATION = re.compile(r"^(\d+)([smhd])$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MAX_DURATION_DAYS = 36_525
 
 
 class Installation:
@@ -48,17 +52,19 @@ class Installation:
         return open_vault(self.settings)
 
     def organization(self, wanted: str | None) -> Organization:
-        """Returns the organisation asked for, by id or exact name; otherwise the only one, or the demo's."""
-        known = self.db.read_now(organizations.all_organizations)
-        if wanted is None and len(known) == 1:
-            return known[0]
-        organization_id = self._demo_organization_id() if wanted is None else wanted
-        for organization in known:
-            if organization.id == organization_id or organization.name == wanted:
-                return organization
-        if wanted is not None:
-            raise NotFound(f"There is no organisation “{wanted}”. `kontobahn organizations list` shows them.")
-        raise NotFound(f"There are {len(known)} organisations: choose one with --organization ID.")
+        """Returns the organisation asked for, by id or exact name; otherwise the demo's, or the only one.
+
+        At a terminal, the person is asked if it could be several; elsewhere that is refused.
+        """
+        found, sentence = _possible(
+            self.db.read_now(organizations.all_organizations), wanted, self._demo_organization_id()
+        )
+        if len(found) == 1:
+            return found[0]
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            return _ask_which(found)
+        listed = ", ".join(f"{item.id} (“{text_of(item.name)}”, {moment(item.created_at)})" for item in found[:20])
+        raise NotFound(f"{sentence} Say which by its id (--organization ID): {listed}.")
 
     def _demo_organization_id(self) -> str | None:
         facts = read_facts(facts_path(self.settings))
@@ -67,7 +73,9 @@ class Installation:
 
 def read_settings(data: str | None, **overrides: Any) -> Settings:
     settings = load(data=data, **overrides)
-    log.configure(settings.log_level)
+    log.configure(settings.log_level, form=settings.log_format)
+    if settings.data_dir.is_file():
+        raise SetupError(f"The data directory {settings.data_dir} is a file.")
     return settings
 
 
@@ -98,6 +106,38 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def _possible(known: list[Organization], wanted: str | None, demo_id: str | None) -> tuple[list[Organization], str]:
+    """Returns the organisations that may be meant, one at least, and a sentence for when there are several."""
+    if wanted is None:
+        found = [item for item in known if item.id == demo_id] or known
+        if not found:
+            raise NotFound("There is no organisation yet. Make one with `kontobahn organizations create`.")
+        return found, f"There are {len(found)} organisations."
+    found = [item for item in known if item.id == wanted] or [item for item in known if item.name == wanted]
+    if not found:
+        raise NotFound(f"There is no organisation “{text_of(wanted)}”. `kontobahn organizations list` shows them.")
+    return found, f"{len(found)} organisations are called “{text_of(wanted)}”."
+
+
+def _ask_which(among: list[Organization]) -> Organization:
+    for number, item in enumerate(among, 1):
+        typer.echo(f"{number:>4}  {item.id}  {text_of(item.name)}  {moment(item.created_at)}", err=True)
+    chosen: int = typer.prompt("Which organisation? Its number", type=int, err=True)
+    if not 1 <= chosen <= len(among):
+        raise NotFound(f"There is no number {chosen} in the list.")
+    return among[chosen - 1]
+
+
+def checked(option: str, value: str, kind: Any) -> str:
+    """Returns the value of an option if the API would take it as this type; the rule and its words are the API's own."""
+    if "\0" in value:
+        raise typer.BadParameter(f"{option} contains a NUL character.")
+    try:
+        return str(msgspec.convert(value, kind))
+    except msgspec.ValidationError as error:
+        raise typer.BadParameter(f"{option} {plain_words(str(error))}.") from None
+
+
 def say(facts: Any, text: str, *, as_json: bool) -> None:
     print(msgspec.json.encode(facts).decode() if as_json else text)
 
@@ -109,18 +149,7 @@ def say_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json:
     if not rows:
         print(empty)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
-    console = Console()
-    if not console.is_terminal:
-        console.width = 300  # a pipe has no width, and wrapping would break values
-    console.print(table)
+    print_table(columns, rows)
 
 
 def moment(instant: int | None) -> str | None:
@@ -133,7 +162,10 @@ def parse_duration(text: str) -> int:
     match = _DURATION.match(text.strip())
     if match is None:
         raise typer.BadParameter(f"“{text}” is not a duration; write for example 30s, 15m, 24h or 90d.")
-    return int(match[1]) * _SECONDS[match[2]]
+    seconds = int(match[1]) * _SECONDS[match[2]] if len(match[1]) <= 12 else None
+    if seconds is None or seconds > MAX_DURATION_DAYS * _SECONDS["d"]:
+        raise typer.BadParameter(f"“{text[:30]}” is too long: at most {MAX_DURATION_DAYS}d.")
+    return seconds
 
 
 def parse_expiry(text: str | None, now: int) -> int | None:

@@ -24,11 +24,13 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 
 app = typer.Typer(no_args_is_help=True, help="Credits: grant them, and read every movement.")
+# A thousand such grants still fit into the column that adds them up.
+MAX_GRANT = 10**15
 
 
 @app.command("grant")
 def grant(
-    amount: Annotated[int, typer.Argument(min=1, help="How many credits.")],
+    amount: Annotated[int, typer.Argument(min=1, max=MAX_GRANT, help="How many credits.")],
     organization: OrganizationOption = None,
     expires: Annotated[
         str | None, typer.Option("--expires", help="A date (2027-12-31) or a time from now (90d).")

@@ -1,10 +1,15 @@
-"""Collects the commands, and turns errors into one sentence and an exit code."""
+"""Collects the commands and runs one."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, NoReturn
 
 import typer
+from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there, not exported
 
 from kontobahn import __version__
 from kontobahn.cli import (
@@ -22,13 +27,15 @@ from kontobahn.cli import (
     users,
 )
 from kontobahn.cli.common import JsonOption, say
-from kontobahn.errors import KontobahnError, Unavailable
+from kontobahn.cli.failures import ExitCode, ending
+from kontobahn.cli.output import add_output_option
 
+NAME = "kontobahn"
 app = typer.Typer(
-    name="kontobahn",
+    name=NAME,
     help="Ledger, banking and mobility invoicing behind one JSON API.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     epilog="The data directory is ./data, or KONTOBAHN_DATA, or --data DIR after any command.",
@@ -54,26 +61,74 @@ app.add_typer(files.imports, name="import")
 app.add_typer(files.exports, name="export")
 
 
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command("version")
 def version(as_json: JsonOption = False) -> None:
     """Print the version."""
-    say({"version": __version__}, f"kontobahn {__version__}", as_json=as_json)
+    say({"version": __version__}, f"{NAME} {__version__}", as_json=as_json)
 
 
-def main() -> None:
+@app.command("completion")
+def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> None:
+    """Print what makes a shell complete commands and options; docs/operating.md says where to put it.
+
+    Example: kontobahn completion bash > ~/.local/share/bash-completion/completions/kontobahn
+    """
+    print(get_completion_script(prog_name=NAME, complete_var=f"_{NAME.upper()}_COMPLETE", shell=shell.value))
+
+
+add_output_option(app)
+
+
+def main() -> NoReturn:
+    raise SystemExit(run())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line, and returns its exit code. Nothing is raised, and no traceback is shown."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 shows the code of a letter
     try:
-        app()
-    except Unavailable as error:
-        _stop(f"{error} {error.operator or ''}".strip(), 3)
-    except KontobahnError as error:
-        _stop(str(error), 1)
-    except KeyboardInterrupt:
-        _stop("Interrupted.", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise SystemExit(1) from None
+        code = app(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
+        sys.stdout.flush()
+        sentence = "Interrupted." if code == ExitCode.INTERRUPTED else ""
+    except BaseException as error:
+        sentence, code = ending(error)
+        _give_up_output()
+    if sentence:
+        try:
+            print(f"{NAME}: {sentence}", file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass  # nobody can be told; the code says it
+    return int(code)
 
 
-def _stop(sentence: str, code: int) -> None:
-    print(f"kontobahn: {sentence}", file=sys.stderr)
-    raise SystemExit(code)
+def _give_up_output() -> None:
+    """Keeps Python from failing once more, and aloud, when it flushes standard output at its end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        own = sys.__stdout__
+        if own is not None and sys.stdout is own:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), own.fileno())

@@ -12,10 +12,12 @@ from kontobahn.access.keys import ApiKey, NewKey
 from kontobahn.access.principal import ROLES, Limits
 from kontobahn.access.scopes import SCOPES
 from kontobahn.access.scopes import parse as parse_scopes
+from kontobahn.api.wire import Name
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
+    checked,
     installation,
     moment,
     parse_duration,
@@ -68,7 +70,7 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"“{role}” is not a role: member, admin or owner.")
-    expires_at = parse_expiry(expires, SystemClock().now())
+    name, expires_at = checked("--name", name, Name), parse_expiry(expires, SystemClock().now())
     scopes = parse_scopes(scope, field="--scope") if scope else None
     limits = Limits(_euros("--payment-limit", payment_limit), _euros("--daily-limit", daily_limit))
     with installation(data) as here:

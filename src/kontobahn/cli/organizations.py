@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from kontobahn.access import audit, organizations
-from kontobahn.cli.common import DataOption, JsonOption, installation, moment, say, say_table
+from kontobahn.api.wire import Name
+from kontobahn.cli import removal
+from kontobahn.cli.common import DataOption, JsonOption, checked, installation, moment, say, say_table
+from kontobahn.errors import SetupError
 
 app = typer.Typer(no_args_is_help=True, help="Organisations: the owners of data and credits.")
+OrganizationArgument = Annotated[
+    str, typer.Argument(metavar="ORGANIZATION", help="Its id, or its exact name if no other has it.")
+]
 
 
 @app.command("create")
@@ -22,6 +29,7 @@ def create(
 
     Example: kontobahn organizations create --name "Muster GmbH"
     """
+    name = checked("--name", name, Name)
     with installation(data) as here:
         organization = here.db.write_now(organizations.create, name, audit.COMMAND_LINE)
     say(
@@ -38,3 +46,57 @@ def show(data: DataOption = None, as_json: JsonOption = False) -> None:
         found = here.db.read_now(organizations.all_organizations)
     rows = [(item.id, item.name, moment(item.created_at)) for item in found]
     say_table(("organization_id", "name", "created_at"), rows, as_json=as_json, empty="There is no organisation yet.")
+
+
+@app.command("rename")
+def rename(
+    organization: OrganizationArgument,
+    name: Annotated[str, typer.Option("--name", "-n", help="The new name.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give an organisation another name; its id, keys and data stay. Invoices show the name of `kontobahn seller`.
+
+    Example: kontobahn organizations rename "Muster GmbH" --name "Muster AG"
+    """
+    name = checked("--name", name, Name)
+    with installation(data) as here:
+        old = here.organization(organization)
+        here.db.write_now(organizations.rename, old.id, name, audit.COMMAND_LINE)
+    say(
+        {"organization_id": old.id, "name": name, "old_name": old.name},
+        f"“{old.name}” is now called “{name}”.",
+        as_json=as_json,
+    )
+
+
+@app.command("delete")
+def delete(
+    organization: OrganizationArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete an organisation with its users, keys, connections, transactions and customers. There is no way back.
+
+    Says first what would be deleted, and asks. Refused if there are bookings, cash book entries or invoices (they have to be kept),
+    or payments under way. The audit log and the credit statement stay.
+
+    Example: kontobahn organizations delete "Muster GmbH"
+    """
+    with installation(data) as here:
+        found = here.organization(organization)
+        engine = here.db.engine.name
+        contents = here.db.read_now(removal.contents, engine, found)
+        listed = ", ".join(f"{count} {words}" for words, count in contents.items()) or "nothing else"
+        typer.echo(f"“{found.name}” ({found.id}) would be deleted with {listed}.", err=True)
+        if not yes:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise SetupError("Nothing was deleted: there is nobody to ask. --yes deletes it without asking.")
+            typer.confirm("Delete it for good?", abort=True, err=True)
+        removed = here.db.write_now(removal.delete, engine, found)
+    say(
+        {"organization_id": found.id, "name": found.name, "removed": removed},
+        f"“{found.name}” is deleted.",
+        as_json=as_json,
+    )

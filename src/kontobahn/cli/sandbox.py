@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Any, get_args
 
 import typer
@@ -80,7 +80,7 @@ def users(data: DataOption = None, as_json: JsonOption = False) -> None:
 @app.command("banks")
 def banks(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List the banks that can be connected."""
-    rows = [(row.code, row.name, row.api, row.country_code, " ".join(row.templates)) for row in BANKS.values()]
+    rows = [(row.code, row.name, row.api, row.country_code, row.templates) for row in BANKS.values()]
     say_table(("provider_code", "name", "api", "country", "payments"), rows, as_json=as_json, empty="")
 
 
@@ -267,7 +267,9 @@ def _move_clock(tx: Tx, step: str | None) -> tuple[int, int]:
 
 @app.command("deliver")
 def deliver(
-    again: Annotated[int, typer.Option("--again", min=0, help="Also repeat this many of the latest deliveries.")] = 0,
+    again: Annotated[
+        int, typer.Option("--again", min=0, max=10_000, help="Also repeat this many of the latest deliveries.")
+    ] = 0,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -330,7 +332,7 @@ def _account(tx: Tx, wanted: str) -> SandboxAccount:
 def _cents(text: str) -> int:
     try:
         cents = to_minor(Decimal(text))
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         raise typer.BadParameter(f"“{text}” is not an amount; write for example -12.50.") from None
     if not cents:
         raise typer.BadParameter("The amount must not be 0.")

@@ -9,10 +9,13 @@ import typer
 
 from kontobahn.access import audit, passwords, users
 from kontobahn.access.principal import ROLES
+from kontobahn.api.wire import Name
+from kontobahn.auth.users import Email
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
+    checked,
     installation,
     moment,
     say,
@@ -46,6 +49,7 @@ def create(
     """
     if role not in ROLES:
         raise typer.BadParameter(f"“{role}” is not a role: owner, admin or member.")
+    email, name = checked("--email", email, Email), checked("--name", name, Name)
     password_hash = users.hash_password(read_password(password, from_stdin=password_stdin))
     with installation(data) as here:
         owner = here.organization(organization)

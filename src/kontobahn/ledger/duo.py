@@ -76,7 +76,18 @@ class BelegtypenAntwort(Answer):
 
 
 @post(
-    "/v2/ledger-duo/kassenbuch-advanced", scope="ledger:write", cost=1, max_body_bytes=BODY_WITH_RECEIPTS, errors=ERRORS
+    "/v2/ledger-duo/kassenbuch-advanced",
+    scope="ledger:write",
+    cost=1,
+    max_body_bytes=BODY_WITH_RECEIPTS,
+    errors=ERRORS,
+    body_example={
+        "waehrung": "EUR",
+        "kassenname": "Hauptkasse",
+        "betrag": 119,
+        "transaktionsdatum": "2026-03-31T09:30:00Z",
+        "belegzeilen": [{"belegtext": "Barverkauf", "gegenkonto": "8400", "betrag": 119}],
+    },
 )
 async def create_kassenbucheintrag(call: Call, query: ClientQuery, body: NeuerKassenbucheintrag) -> Kassenbucheintrag:
     """Create a cash book entry, with receipt images.

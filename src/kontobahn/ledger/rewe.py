@@ -29,7 +29,22 @@ FromId = Annotated[str, form("a number", r"^[0-9]{1,18}$", description="Only wha
 # --- Person accounts
 
 
-@post("/v2/ledger-rewe/personenkonto", scope="ledger:write", cost=1, statuses=(201, 200), errors=ERRORS)
+@post(
+    "/v2/ledger-rewe/personenkonto",
+    scope="ledger:write",
+    cost=1,
+    statuses=(201, 200),
+    errors=ERRORS,
+    body_example={
+        "personenkontoNummer": "10010",
+        "kontaktTyp": "COMPANY",
+        "kontenrahmen": "SKR03",
+        "kontonummernLaenge": 4,
+        "geschaeftsjahrStartDatum": "2026-01-01",
+        "firmenname": "Muster GmbH",
+        "ustId": "DE136695976",
+    },
+)
 async def save_personenkonto(call: Call, query: ClientQuery, body: Personenkonto) -> PersonenkontoAntwort:
     """Create or replace a business partner.
 

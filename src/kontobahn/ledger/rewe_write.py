@@ -179,7 +179,25 @@ def _undo(tx: Tx, call: Call, effect: Effect[ImportMitProtokoll | None]) -> Impo
 # --- Bookings
 
 
-@post("/v2/ledger-rewe/buchungen", scope="ledger:write", cost=1, errors=ERRORS)
+@post(
+    "/v2/ledger-rewe/buchungen",
+    scope="ledger:write",
+    cost=1,
+    errors=ERRORS,
+    body_example={
+        "buchungen": [
+            {
+                "umsatz": 119,
+                "sollHabenKennzeichen": "SOLL",
+                "konto": "10010",
+                "gegenkonto": "8400",
+                "belegdatum": "2026-01-15",
+                "belegfeld1": "RE-2026-0042",
+                "buchungstext": "Rechnung RE-2026-0042",
+            }
+        ]
+    },
+)
 async def create_buchungen(call: Call, query: BuchungenQuery, body: NeueBuchungen) -> GebuchteBuchungen:
     """Book: one booking or many, all of them or none.
 

@@ -19,7 +19,7 @@ EVERYTHING = "__all__"
 
 class PaymentApiQuery(Query):
     # Derived from the account; one that contradicts it is refused.
-    api: Api | None = None
+    api: Annotated[Api, Meta(examples=["partner"])] | None = None
 
 
 class PaymentsQuery(ListQuery):
@@ -63,7 +63,7 @@ Amount = Annotated[
         extra_json_schema={
             "anyOf": [
                 {"type": "number", "minimum": 0.01, "maximum": 999999999.99},
-                {"type": "string", "pattern": r"^(?!0*(\.0*)?$)[0-9]{1,9}(\.[0-9]{1,2})?$"},
+                {"type": "string", "pattern": r"^(?!.*\n)(?!0*(\.0*)?$)[0-9]{1,9}(\.[0-9]{1,2})?$"},
             ]
         },
     ),

@@ -1,0 +1,143 @@
+"""However a command ends, it says so in one sentence and an exit code, and never with a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kontobahn.cli import organizations
+from kontobahn.cli.failures import ExitCode, ending
+from tests.command_line import CommandLine
+from tests.journeys.process import environment
+
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("migrate", "--data", "/etc/passwd"), 1, "/etc/passwd is a file"),
+        (("keys", "list", "--data", "/etc/passwd/below"), 1, "is a file"),
+        (("migrate", "--data", "/sys/kontobahn"), 1, "may not use /sys/kontobahn"),
+        (("doctor", "--data", "/etc/passwd"), 1, "/etc/passwd is a file"),
+        (("backup", "/nowhere/at/all.tar.gz"), 1, "There is no directory /nowhere/at"),
+        (("backup", "/sys/backup.tar.gz"), 1, "/sys"),
+        (("organizations", "list", "--output", "/nowhere/list.txt"), 1, "There is no directory /nowhere"),
+        (("restore", "/etc"), 1, "/etc"),
+        (("import", "statements", "/nowhere"), 2, "/nowhere"),
+        (("keys", "create", "--name", "x", "--expires", f"{10**30}d"), 2, "too long"),
+        (("keys", "create", "--name", "x", "--expires", "99999-12-31"), 2, "neither a date"),
+        (("keys", "rotate", "x", "--overlap", f"{'9' * 5000}d"), 2, "too long"),
+        (("credits", "grant", str(10**30)), 2, "1000000000000000"),
+        (("sandbox", "clock", f"+{10**20}d"), 2, "too long"),
+        (("sandbox", "book", "--amount", "1e400", "--text", "x"), 2, "1e400"),
+        (("sandbox", "book", "--amount", "1e99999999", "--text", "x"), 2, "1e99999999"),
+        (("books", "batches", "x", "--limit", str(10**30)), 2, "--limit"),
+        (("books", "reverse", "x", "Kasse", str(10**30), "--reason", "x"), 2, "number"),
+        (("sandbox", "deliver", "--again", str(10**30)), 2, "--again"),
+        (("books", "year", "x", "--start", "9999-12-31"), 2, "9999-12-31"),
+        (("export", "extf", "--connection", "x", "--year-start", "9999-12-31", "--to", "/etc/passwd"), 2, "/etc/passwd"),
+        (("listen", "--forward-to", "nonsense", "--key", "x"), 1, "https://host"),
+        (("keys", "list", "--nonsense"), 2, "kontobahn keys list --help"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence(cli: CommandLine, arguments: tuple[str, ...], code: int, words: str) -> None:
+    if arguments[0] == "sandbox" or "--expires" in arguments:
+        cli.ok("organizations", "create", "--name", "Muster GmbH")
+    assert words in cli.refused(*arguments, code=code)
+
+
+def test_a_configuration_file_that_cannot_be_read_is_named(cli: CommandLine) -> None:
+    (cli.data / "kontobahn.toml").mkdir()
+    assert "kontobahn.toml cannot be read" in cli.refused("keys", "list", code=1)
+
+
+def test_a_database_that_is_none_is_one_sentence(cli: CommandLine) -> None:
+    for suffix in ("-wal", "-shm"):
+        cli.data.joinpath(f"kontobahn.sqlite3{suffix}").unlink(missing_ok=True)
+    (cli.data / "kontobahn.sqlite3").write_bytes(b"not a database at all" * 300)
+    assert "not a database" in cli.refused("keys", "list", code=3)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/data/x"), 3, "no room left on the disk of /data/x"),
+        (OSError(errno.EROFS, "Read-only file system", "/data/x"), 1, "may not use /data/x"),
+        (OSError(errno.EMFILE, "Too many open files"), 3, "Too many open files"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "/etc"), 1, "/etc is a directory"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), 3, "refused"),
+        (MemoryError(), 3, "memory"),
+        (OverflowError("int too big"), 1, "too large"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), 1, "UTF-8"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (ZeroDivisionError("division\nby zero"), 4, "a bug in Kontobahn: ZeroDivisionError: division by zero"),
+        (RuntimeError("at postgresql://me:s3cret@db/x"), 4, "postgresql://me:…@db/x"),
+    ],
+)  # fmt: skip
+def test_whatever_is_raised_is_translated(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, words: str
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(organizations, "installation", fail)
+    assert words in cli.refused("organizations", "list", code=code)
+
+
+def test_a_bug_shows_where_it_is_only_to_those_who_ask(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(organizations, "moment", lambda instant: 1 // 0)
+    cli.ok("organizations", "create", "--name", "Muster GmbH")
+    assert "ZeroDivisionError" in cli.refused("organizations", "list", code=4)
+    monkeypatch.setenv("KONTOBAHN_LOG_LEVEL", "debug")
+    assert "Traceback" in cli.run("organizations", "list").err
+
+
+def _shell(command: str, data: Path) -> subprocess.CompletedProcess[str]:
+    script = command.replace("kontobahn", f"{sys.executable} -m kontobahn")
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {script}"],
+        env=environment({"data": data}), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_full_disk_and_a_reader_that_went_away(cli: CommandLine) -> None:
+    cli.ok("organizations", "create", "--name", "Muster GmbH")
+    full = _shell("kontobahn organizations list > /dev/full", cli.data)
+    assert (full.returncode, full.stderr) == (3, "kontobahn: There is no room left on the disk.\n")
+    # `true` never reads: the pipe is closed by the time anything is written.
+    gone = _shell("kontobahn organizations list | true", cli.data)
+    assert (gone.returncode, gone.stderr) == (141, "")
+
+
+def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kontobahn", "users", "create", "--email", "e@muster.example", "--name", "Erika"],
+        env=environment({"data": cli.data}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    asked = ""
+    while "Password" not in asked:
+        asked += os.read(process.stdout.fileno(), 100).decode() or pytest.fail(process.stderr.read())
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert (process.returncode, told.strip().splitlines()[-1]) == (130, "kontobahn: Interrupted.")
+
+
+def test_every_exit_code_is_explained() -> None:
+    section = OPERATING.read_text("utf-8").partition("## Exit codes")[2]
+    explained = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+    assert explained == {int(code) for code in ExitCode}
+
+
+def test_leaving_is_not_an_error() -> None:
+    assert ending(SystemExit(0)) == ("", 0)
+    assert ending(SystemExit(None)) == ("", 0)
