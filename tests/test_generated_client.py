@@ -82,6 +82,15 @@ def _invited(service: Service, owner: Organization) -> Made:
     return {"token": made["token"]}
 
 
+def _to_change(service: Service, owner: Organization) -> Made:
+    return {"old_password": PASSWORD}
+
+
+def _to_reset(service: Service, owner: Organization) -> Made:
+    user = service.user(owner, f"{owner.id}@muster.example")
+    return {"token": service.post(f"/v2/auth/users/{user.id}/password-link", owner.key).json()["data"]["token"]}
+
+
 def _to_pay(service: Service, owner: Organization) -> Made:
     return tenancy._of_bank_account(service, owner)
 
@@ -100,6 +109,8 @@ def _selling(service: Service, owner: Organization) -> Made:
 IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/sessions": _signed_up,
     "POST /v2/auth/invitations/accept": _invited,
+    "POST /v2/auth/password": _to_change,
+    "POST /v2/auth/password/reset": _to_reset,
     "POST /v2/banking/payments": _to_pay,
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
@@ -199,7 +210,7 @@ def _call(api: Api, service: Service, endpoint: Endpoint) -> list[str]:
     if endpoint.name in IN_BODY:
         made |= IN_BODY[endpoint.name](service, owner)
     token = tenancy._sessions.get(owner.key, owner.key)
-    if "sessions" in endpoint.path and token == owner.key and endpoint.caller != "anybody":
+    if token == owner.key and endpoint.caller != "anybody" and re.search(r"/(sessions|password)$", endpoint.path):
         token = service.session(service.user(owner, f"{owner.id}@muster.example", password=PASSWORD).email)
     function = _function(endpoint, operation(endpoint, api.document)["tags"][0])
     arguments = _arguments(function, endpoint, api.document, made, recipe.content if recipe else None)

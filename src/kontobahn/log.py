@@ -160,7 +160,11 @@ def _as_json(record: dict[str, Any]) -> str:
 
 def _for_people(record: dict[str, Any]) -> str:
     """One line: the time here, what happened, and the fields; below it a traceback, if there is one."""
-    coloured = _is_terminal(_State.stream or sys.stderr) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    coloured = (
+        _is_terminal(_State.stream or sys.stderr)
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
     def paint(text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if coloured else text

@@ -33,7 +33,7 @@ def test_the_process_and_the_build_are_measured(service: Service) -> None:
 
 
 def test_a_job_that_is_due_lags_until_it_runs(service: Service) -> None:
-    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    service.db.write_now(jobs._claim, "lapse grants", "a process", 60)
     service.clock.advance(seconds=5)
     assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0, "it is running"
     service.db.write_now(jobs._release, "lapse grants", "a process", 60, None)
@@ -41,7 +41,7 @@ def test_a_job_that_is_due_lags_until_it_runs(service: Service) -> None:
     assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0, "it is due just now"
     service.clock.advance(seconds=100)
     assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 100
-    service.db.write_now(jobs._claim, "lapse grants", "another")
+    service.db.write_now(jobs._claim, "lapse grants", "another", 60)
     assert _samples(service)["kontobahn_job_lag_seconds", "lapse grants"] == 0
 
 
@@ -58,7 +58,7 @@ def test_events_that_wait_are_counted(service: Service) -> None:
 
 
 def test_metrics_without_a_database_say_so_and_nothing_stale(service: Service) -> None:
-    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    service.db.write_now(jobs._claim, "lapse grants", "a process", 60)
     assert ("kontobahn_job_lag_seconds", "lapse grants") in _samples(service)
     service.db.close()
     found = _samples(service)
@@ -71,7 +71,8 @@ def test_every_query_of_the_dashboard_names_metrics_that_exist(service: Service)
     owner = service.organization()
     service.get("/v2/auth/users", owner.key)
     service.application.metrics.note_delivery("delivered", 0.1)
-    service.db.write_now(jobs._claim, "lapse grants", "a process")
+    service.application.metrics.note_overdue({"lapse grants": 0})
+    service.db.write_now(jobs._claim, "lapse grants", "a process", 60)
     families = list(parse(service.get("/metrics").text))
     labels: dict[str, set[str]] = {}
     for item in (sample for family in families for sample in family.samples):

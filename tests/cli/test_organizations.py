@@ -175,7 +175,7 @@ def test_what_has_to_be_kept_stands_in_the_way(service: Service) -> None:
 # Tables of the whole installation, with nothing of one organisation that its deletion should end.
 OF_THE_INSTALLATION = {
     "organizations", "agency_clients", "idempotency_keys",  # by columns of their own, in `delete`
-    "schema_migrations", "job_leases", "counters", "banking_inbox", "banking_removals",
+    "schema_migrations", "job_leases", "counters", "banking_inbox", "banking_removals", "sign_in_attempts",
 }  # fmt: skip
 
 

@@ -211,7 +211,7 @@ def test_a_lost_database_at_the_start_is_waited_for(tmp_path: Path) -> None:
             assert process.stdout is not None
             import httpx
 
-            base_url = process.stdout.readline().split()[3]
+            base_url = re.findall(r"http://[^/\s]+", process.stdout.readline())[0]
             assert httpx.get(f"{base_url}/readyz", trust_env=False).status_code == 503
             database.start()
             assert httpx.get(f"{base_url}/readyz", trust_env=False).status_code == 200

@@ -82,7 +82,7 @@ class NewPayment(Body, kw_only=True):
     account_id: NumericId
     amount: Amount
     creditor_name: Annotated[str, Meta(min_length=1, max_length=200)]
-    creditor_iban: Annotated[str, Meta(min_length=1, max_length=60)]
+    creditor_iban: Annotated[str, Meta(min_length=1, max_length=60, examples=["DE02120300000000202051"])]
     description: Annotated[str, Meta(min_length=1, max_length=1000)]
     currency_code: Literal["EUR"] = "EUR"
     template_identifier: Template = "SEPA"
