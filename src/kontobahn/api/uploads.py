@@ -31,6 +31,10 @@ _HEADER_LENGTH = 2000
 _FORM, _JSON = "multipart/form-data", "application/json"
 
 
+class NoFile(BadRequest):
+    """A form whose file was left out."""
+
+
 class Uploads:
     """The files that are arriving in this process."""
 
@@ -112,7 +116,8 @@ class _Sink:
 
     def finish(self, name: str) -> Upload:
         if not self._size:
-            raise BadRequest("The file is empty.")
+            # A browser sends a file that nobody chose as an empty one without a name.
+            raise BadRequest("The file is empty.") if name else NoFile("There is no file, or it is empty.")
         self.file.seek(0)
         return Upload(self.file, name[:MAX_NAME_LENGTH], self._size, self._digest.hexdigest())
 
@@ -188,7 +193,7 @@ class _Form:
 
     def finish(self) -> str:
         if self._name is None:
-            raise BadRequest("The form holds no file.")
+            raise NoFile("The form holds no file.")
         if not self._is_whole:
             raise BadRequest("The form ends before its last boundary.")
         return self._name

@@ -18,7 +18,7 @@ from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import ClientAddress, Exchange
-from kontobahn.api.uploads import Uploads
+from kontobahn.api.uploads import NoFile, Uploads
 from kontobahn.api.wire import Upload
 from kontobahn.clock import berlin_date
 from kontobahn.dashboard import csv_file, rendering, security
@@ -148,9 +148,17 @@ class Visit:
     async def receive_file(self) -> Upload:
         """Receives the one file of a form; its other fields are in `form`. It is closed after the answer, unless a task works on."""
         fields: dict[str, list[str]] = {}
-        upload = await self.dependencies.uploads.receive(self.exchange, self._receive, fields)
-        self.form = Form(fields)
-        return upload
+        try:
+            return await self.dependencies.uploads.receive(self.exchange, self._receive, fields)
+        finally:
+            self.form = Form(fields)
+
+    async def receive_optional_file(self) -> Upload | None:
+        """The same for a form that may be sent without its file."""
+        try:
+            return await self.receive_file()
+        except NoFile:
+            return None
 
     # --- Answers
 

@@ -1,0 +1,122 @@
+"""Booking batches: DATEV-format files sent here, the protocol of each, and taking one back."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.dashboard import books
+from kontobahn.dashboard.books import ChosenBooks, plain
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _, ngettext
+from kontobahn.errors import Refusal
+from kontobahn.ledger import rewe_write
+from kontobahn.ledger.imports import Import, ImportMitProtokoll, Protokollzeile
+from kontobahn.ledger.rewe_write import ImporteQuery, ImportQuery
+
+PATH = f"{ROOT}/batches"
+STATES = {
+    "running": (N_("being read"), "warn"),
+    "done": (N_("booked"), "good"),
+    "failed": (N_("refused"), "bad"),
+    "undone": (N_("undone"), "plain"),
+}
+KINDS = {
+    "DATEI": N_("File"),
+    "BUCHUNGEN": N_("Bookings by call"),
+    "STORNO": N_("Reversal"),
+    "KORREKTUR": N_("Correction"),
+}
+
+
+class BatchFilter(Struct):
+    connection: str = ""
+    client: str = ""
+    year: str = ""
+
+
+class Choices(Struct):
+    partial: bool = False
+    another: bool = False
+
+
+@page("/batches", poll=5)
+async def batches(visit: Visit) -> Response:
+    return await _show(visit)
+
+
+async def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Response:
+    """`refused` is the protocol of a file that has just been refused."""
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    filters = visit.filters(BatchFilter)
+    query = ImporteQuery(**chosen.query, from_id=filters.after or None, limit=PAGE_SIZE + 1)
+    answer = await visit.ask(rewe_write.list_imports, query=query)
+    rows = plain(answer.data, list[Import])
+    return visit.show(
+        "batches.html", chosen=chosen, list=filters.first_page(rows, lambda row: row.id), states=STATES, kinds=KINDS,
+        refused=refused,
+    )  # fmt: skip
+
+
+@action("/batches", takes_file=True)
+async def read_file(visit: Visit) -> Response:
+    upload = await visit.receive_optional_file()
+    chosen = await books.choose(visit)
+    wanted = visit.form.read(Choices)
+    refused: list[Protokollzeile] = []
+    if upload is None:
+        visit.form.fail("", _("Please choose a file."))
+    elif chosen is not None and wanted is not None:
+        query = ImportQuery(**chosen.query, partial=wanted.partial, another=wanted.another)
+        try:
+            answer = await visit.ask(rewe_write.create_import, query=query, body=upload)
+        except Refusal as error:
+            visit.form.fail("", words_of(error))
+            refused = plain(error.extra.get("protokoll", []), list[Protokollzeile])
+        else:
+            made = plain(answer.data, ImportMitProtokoll)
+            return visit.redirect(chosen.url(f"{PATH}/{made.id}"), _done(made))
+    return await _show(visit, refused)
+
+
+def _done(made: ImportMitProtokoll) -> str:
+    if made.status == "running":
+        return _("The file has arrived and is being read.")
+    return ngettext("One record was taken over.", "%(num)s records were taken over.", made.uebernommen)
+
+
+@page("/batches/{id}", poll=3)
+async def batch(visit: Visit, id: str) -> Response:
+    chosen, found = await _find(visit, id)
+    return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS)
+
+
+@page("/batches/{id}/undo")
+async def undo_page(visit: Visit, id: str) -> Response:
+    chosen, found = await _find(visit, id)
+    return visit.show("batch_undo.html", chosen=chosen, batch=found)
+
+
+@action("/batches/{id}/undo")
+async def undo(visit: Visit, id: str) -> Response:
+    chosen, found = await _find(visit, id)
+    with visit.form.refusals():
+        answer = await visit.ask(rewe_write.undo_import, query=books.query_of(chosen), id=id)
+        made = plain(answer.data, ImportMitProtokoll)
+        return visit.redirect(
+            chosen.url(f"{PATH}/{made.id}"), _("The batch is undone: every booking was booked again, reversed.")
+        )
+    return visit.show("batch_undo.html", chosen=chosen, batch=found)
+
+
+async def _find(visit: Visit, import_id: str) -> tuple[ChosenBooks, ImportMitProtokoll]:
+    chosen = await books.choose(visit)
+    if chosen is None or len(import_id) != 36:
+        raise visit.principal.missing("Import")
+    answer = await visit.ask(rewe_write.get_import, query=books.query_of(chosen), id=import_id)
+    return chosen, plain(answer.data, ImportMitProtokoll)

@@ -1,0 +1,241 @@
+"""The cash book: a month at a time, made to be printed; entries with a photo of the receipt, and reversing one."""
+
+from __future__ import annotations
+
+import base64
+from calendar import monthrange
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.api.wire import Download, Upload
+from kontobahn.clock import start_of_day, to_datetime
+from kontobahn.dashboard import books
+from kontobahn.dashboard.books import ChosenBooks, plain
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.once import ask_once, new_key
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _
+from kontobahn.errors import Conflict, TooLarge
+from kontobahn.ledger import duo
+from kontobahn.ledger.accounting import Kontonummer
+from kontobahn.ledger.duo import DropdownQuery, KassenbuchQuery
+from kontobahn.ledger.kassenbuch import (
+    MAX_IMAGE_BYTES,
+    Kassenbuch,
+    Kassenbuchzeile,
+    Kurztext,
+    NeueBelegzeile,
+    NeuerKassenbucheintrag,
+    NeuesBelegbild,
+    Steuersatz,
+    Storno,
+)
+
+PATH = f"{ROOT}/cash-book"
+# A month of a shop that writes every sale; more than that is asked for by call.
+MAX_ENTRIES = 5_000
+
+
+class CashFilter(Struct):
+    connection: str = ""
+    client: str = ""
+    year: str = ""
+    kasse: str = ""
+    month: str = ""
+
+
+class NewEntry(Struct):
+    day: date
+    text: Kurztext
+    amount: Decimal
+    account: Kontonummer
+    direction: Literal["in", "out"] = "out"
+    document: Annotated[str, Meta(max_length=36)] = ""
+    tax_key: Annotated[str, Meta(max_length=4)] = ""
+
+
+class Reversal(Struct):
+    reason: Kurztext
+
+
+class CashMonth(NamedTuple):
+    name: str
+    names: list[str]
+    first: date
+    entries: list[Kassenbuchzeile]
+
+    @property
+    def last(self) -> date:
+        return self.first.replace(day=monthrange(self.first.year, self.first.month)[1])
+
+    @property
+    def opening(self) -> Decimal | None:
+        return self.entries[0].saldo - self.entries[0].betrag if self.entries else None
+
+    @property
+    def taken(self) -> Decimal:
+        return sum((entry.betrag for entry in self.entries if entry.betrag > 0), Decimal())
+
+    @property
+    def spent(self) -> Decimal:
+        return sum((-entry.betrag for entry in self.entries if entry.betrag < 0), Decimal())
+
+    @property
+    def closing(self) -> Decimal | None:
+        return self.entries[-1].saldo if self.entries else None
+
+    def month(self, step: int) -> str:
+        """The month before or after, as the address names it."""
+        number = self.first.year * 12 + self.first.month - 1 + step
+        return f"{number // 12:04d}-{number % 12 + 1:02d}"
+
+
+@page("/cash-book")
+async def cash_book(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    found = await _month(visit, chosen)
+    if found is None:
+        return visit.show("no_cash_book.html", chosen=chosen)
+    return visit.show("cash_book.html", chosen=chosen, month=found, url=_url(chosen, found))
+
+
+@page("/cash-book/new")
+async def new_entry_page(visit: Visit) -> Response:
+    return await _show_form(visit)
+
+
+@action("/cash-book/new", takes_file=True)
+async def make_entry(visit: Visit) -> Response:
+    upload = await visit.receive_optional_file()
+    chosen = await books.choose(visit)
+    found = await _month(visit, chosen) if chosen else None
+    wanted = visit.form.read(NewEntry)
+    if wanted is not None and chosen is not None and found is not None:
+        with visit.form.refusals(transaktionsdatum="day", betrag="amount"):
+            body = _body(found.name, wanted, upload)
+            await ask_once(visit, duo.create_kassenbucheintrag, query=books.query_of(chosen), body=body)
+            month = f"{wanted.day:%Y-%m}"
+            return visit.redirect(chosen.url(PATH, kasse=found.name, month=month), _("The entry is in the cash book."))
+    return await _show_form(visit)
+
+
+async def _show_form(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    found = await _month(visit, chosen)
+    if found is None:
+        return visit.show("no_cash_book.html", chosen=chosen)
+    key = visit.form.text("once") or new_key()
+    return visit.show("cash_entry.html", chosen=chosen, month=found, url=_url(chosen, found), once=key)
+
+
+@page("/cash-book/{number}/reverse")
+async def reverse_page(visit: Visit, number: str) -> Response:
+    return await _show_reversal(visit, number)
+
+
+@action("/cash-book/{number}/reverse")
+async def reverse_entry(visit: Visit, number: str) -> Response:
+    chosen = await books.choose(visit)
+    found = await _month(visit, chosen) if chosen else None
+    wanted = visit.form.read(Reversal)
+    if wanted is not None and chosen is not None and found is not None:
+        with visit.form.refusals(grund="reason"):
+            body = Storno(kassenname=found.name, grund=wanted.reason)
+            await ask_once(
+                visit, duo.reverse_kassenbucheintrag, query=books.query_of(chosen), body=body, nummer=number
+            )  # fmt: skip
+            return visit.redirect(_url(chosen, found), _("The entry is reversed by its opposite."))
+    return await _show_reversal(visit, number)
+
+
+async def _show_reversal(visit: Visit, number: str) -> Response:
+    chosen = await books.choose(visit)
+    found = await _month(visit, chosen) if chosen else None
+    entry = next((item for item in found.entries if str(item.nummer) == number), None) if found else None
+    if chosen is None or found is None or entry is None:
+        raise visit.principal.missing("Entry")
+    key = visit.form.text("once") or new_key()
+    return visit.show("cash_reversal.html", chosen=chosen, month=found, entry=entry, url=_url(chosen, found), once=key)
+
+
+@page("/cash-book/receipts/{id}")
+async def receipt(visit: Visit, id: str) -> Response:
+    """A photo or a PDF to look at; what a browser could run is only ever saved."""
+    chosen = await books.choose(visit)
+    if chosen is None:
+        raise visit.principal.missing("Receipt image")
+    found: Download = await visit.ask(duo.get_belegbild, query=books.query_of(chosen), id=id.lower())
+    return visit.framed(found.content, found.media_type, found.file_name)
+
+
+async def _month(visit: Visit, chosen: ChosenBooks) -> CashMonth | None:
+    """The cash book and the month that the address names; None if there is no cash book."""
+    listed = await visit.ask(duo.list_kassenbuecher, query=DropdownQuery(**chosen.query))
+    names = [book.bezeichnung for book in plain(listed.data, list[Kassenbuch])]
+    if not names:
+        return None
+    asked = visit.form.text("kasse") or (visit.query.get("kasse") or [""])[-1]
+    name = asked if asked in names else names[0]
+    wanted = _first_day(visit.form.text("month") or (visit.query.get("month") or [""])[-1])
+    found = await _entries(visit, chosen, CashMonth(name, names, wanted or visit.today.replace(day=1), []))
+    if wanted is not None:
+        return found
+    # Nobody asked for a month: the latest with entries, if there was one within a year.
+    for step in range(1, 12):
+        earlier = _first_day(found.month(-step))
+        if found.entries or earlier is None:
+            break
+        before = await _entries(visit, chosen, found._replace(first=earlier))
+        if before.entries:
+            return before
+    return found
+
+
+async def _entries(visit: Visit, chosen: ChosenBooks, month: CashMonth) -> CashMonth:
+    query = KassenbuchQuery(
+        **chosen.query, kassenname=month.name, from_date=month.first, to_date=month.last, limit=MAX_ENTRIES
+    )
+    answer = await visit.ask(duo.list_kassenbucheintraege, query=query)
+    return month._replace(entries=plain(answer.data, list[Kassenbuchzeile]))
+
+
+def _first_day(month: str) -> date | None:
+    try:
+        return date.fromisoformat(f"{month}-01")
+    except ValueError:
+        return None
+
+
+def _url(chosen: ChosenBooks, found: CashMonth) -> str:
+    return chosen.url(PATH, kasse=found.name, month=f"{found.first:%Y-%m}")
+
+
+def _body(name: str, wanted: NewEntry, upload: Upload | None) -> NeuerKassenbucheintrag:
+    if wanted.amount <= 0:
+        raise Conflict(
+            _("Please enter an amount above zero, and choose whether it came in or went out."), field="amount"
+        )
+    amount = wanted.amount if wanted.direction == "in" else -wanted.amount
+    line = NeueBelegzeile(
+        belegtext=wanted.text, gegenkonto=wanted.account, betrag=amount, belegNummer=wanted.document or None,
+        steuersatz=Steuersatz(buSchluessel=wanted.tax_key) if wanted.tax_key else None,
+    )  # fmt: skip
+    return NeuerKassenbucheintrag(
+        waehrung="EUR", kassenname=name, betrag=amount, transaktionsdatum=to_datetime(start_of_day(wanted.day)), belegzeilen=[line],
+        belegbilder=[_image(upload)] if upload is not None else [],
+    )  # fmt: skip
+
+
+def _image(upload: Upload) -> NeuesBelegbild:
+    if upload.size > MAX_IMAGE_BYTES:
+        raise TooLarge(_("The receipt is larger than 20 MB."))
+    content = base64.b64encode(upload.file.read()).decode()
+    return NeuesBelegbild(content=content, dateiname=upload.name or "receipt")

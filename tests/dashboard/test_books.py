@@ -1,0 +1,148 @@
+"""The books in a browser: open items, trial balance down to the booking, cash entries with a receipt, files and undoing."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.ledger.files import INVOICE, file
+from tests.dashboard.browsing import Browser
+from tests.harness import Organization, Service
+from tests.ledger_builder import Books
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+POSTINGS = """
+2026-01-10 S 10001 8400 119,00 RE-1 Rechnung eins bu=3
+2026-01-20 S 1200 10001 100,00 RE-1 Zahlung
+2026-02-01 H 70001 4930 59,50 ER/7 Papier bu=9
+"""
+
+
+@pytest.fixture
+def muster(service: Service) -> Organization:
+    organization = service.organization()
+    service.user(organization, "erika@muster.example", "member")
+    return organization
+
+
+@pytest.fixture
+def books(service: Service, muster: Organization) -> Books:
+    made = Books(service, muster)
+    made.post(POSTINGS)
+    return made
+
+
+@pytest.fixture
+def browser(service: Service, books: Books) -> Browser:
+    found = Browser(service)
+    assert found.sign_in("erika@muster.example").status_code == 303
+    return found
+
+
+def cells(answer: httpx.Response) -> list[str]:
+    """The texts of a page's table cells, without markup."""
+    assert answer.status_code == 200, answer.text
+    found = re.findall(r"<td[^>]*>(.*?)</td>", answer.text, re.DOTALL)
+    return [html.unescape(re.sub(r"<[^>]+>", "", cell)).replace("\u00a0", " ").strip() for cell in found]
+
+
+def link(answer: httpx.Response, begins: str) -> str:
+    return next(html.unescape(found) for found in re.findall(r'href="([^"]+)"', answer.text) if begins in found)
+
+
+def hidden(answer: httpx.Response) -> dict[str, str]:
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', answer.text)
+    return {name: html.unescape(value) for name, value in found if name != "next"}
+
+
+def test_from_open_items_to_the_document(browser: Browser) -> None:
+    shown = browser.get("/dashboard/open-items?side=debitors")
+    assert cells(shown)[-5:] == ["100010000", "", "1", "€19.00", "€19.00"]
+    statement = browser.get(link(shown, "/open-items/100010000"))
+    assert "€19.00" in cells(statement)
+    document = browser.get(link(statement, "/document?"))
+    assert "€119.00" in cells(document)
+    assert "€100.00" in cells(document)
+    assert "100010000" not in cells(browser.get("/dashboard/open-items?search=nobody"))
+    assert "100010000" in cells(browser.get("/dashboard/open-items?search=re-1+19.00"))
+    file_ = browser.get("/dashboard/open-items.csv?side=creditors")
+    assert file_.headers["content-disposition"].startswith("attachment")
+    assert "700010000" in file_.text
+    assert "-59.50" in file_.text
+    # A document number may hold anything, a slash too.
+    statement = browser.get("/dashboard/open-items/700010000")
+    assert "€59.50" in cells(browser.get(link(statement, "/document?")))
+
+
+def test_from_the_trial_balance_to_the_bookings(browser: Browser) -> None:
+    shown = browser.get("/dashboard/trial-balance?kind=ledger")
+    assert "84000000" in cells(shown)
+    assert "100010000" not in cells(shown)
+    account = browser.get(link(shown, "/trial-balance/84000000"))
+    row = cells(account)
+    assert row[3:8] == ["Rechnung eins", "100010000", "3", "", "€119.00"]
+    assert browser.get("/dashboard/trial-balance/99990000").status_code == 404
+    assert browser.get("/dashboard/trial-balance.csv").text.count("\n") > 5
+
+
+def test_a_cash_entry_with_its_receipt_is_written_once_and_reversed(browser: Browser, books: Books) -> None:
+    form = browser.get("/dashboard/cash-book/new")
+    entry: dict[str, Any] = {
+        **hidden(form), "day": "2026-03-02", "direction": "in", "amount": "12.50", "text": "Verkauf", "account": "8400",
+    }  # fmt: skip
+
+    def send(receipt: tuple[str, bytes], **changed: str) -> httpx.Response:
+        origin = {"origin": browser.service.base_url}
+        path, sent = "/dashboard/cash-book/new", {**entry, **changed}
+        return browser.send("POST", path, data=sent, files={"receipt": receipt}, headers=origin)
+
+    refused = send(("", b""), direction="out")
+    assert refused.status_code == 422
+    assert 'value="12.50"' in refused.text
+    made = send(("quittung.png", PNG))
+    assert made.status_code == 303, made.text
+    assert send(("quittung.png", PNG)).headers["location"] == made.headers["location"]
+    month = browser.get(made.headers["location"])
+    assert cells(month).count("Verkauf") == 1
+    image = browser.get(link(month, "/cash-book/receipts/"))
+    assert image.content == PNG
+    assert image.headers["content-type"] == "image/png"
+    assert "frame-ancestors 'self'" in image.headers["content-security-policy"]
+    asked = browser.get(link(month, "/reverse"))
+    done = browser.post("/dashboard/cash-book/1/reverse", {**hidden(asked), "reason": "Falsch"})
+    assert done.status_code == 303, done.text
+    after = browser.get(done.headers["location"])
+    assert "reversed by 2" in after.text
+    assert cells(after)[-2] == "€0.00"
+
+
+def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Books) -> None:
+    origin = {"origin": browser.service.base_url}
+    form = hidden(browser.get("/dashboard/batches"))
+
+    def send(content: bytes, name: str = "stapel.csv") -> httpx.Response:
+        return browser.send("POST", "/dashboard/batches", data=form, files={"file": (name, content)}, headers=origin)
+
+    assert "Please choose a file." in send(b"", "").text
+    assert send(b"nonsense").status_code == 422
+    taken = send(file(INVOICE))
+    assert taken.status_code == 303, taken.text
+    assert send(file(INVOICE)).status_code == 422
+    batch = browser.get(taken.headers["location"])
+    assert "One record was taken over." in batch.text
+    asked = browser.get(link(batch, "/undo"))
+    undone = browser.post(link(batch, "/undo").partition("?")[0], hidden(asked))
+    assert undone.status_code == 303, undone.text
+    assert "To the batch that it undoes" in browser.get(undone.headers["location"]).text
+    assert send(file(INVOICE)).status_code == 303
+
+
+def test_books_of_others_are_not_there(service: Service, browser: Browser) -> None:
+    foreign = Books(service, service.organization("Fremde GmbH"))
+    for path in ("books", "open-items", "trial-balance", "cash-book", "batches"):
+        assert browser.get(f"/dashboard/{path}?connection={foreign.connection_id}").status_code == 404
+        assert browser.get(f"/dashboard/{path}?client=1-1&year=1999-01-01").status_code == 200
