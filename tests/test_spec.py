@@ -29,6 +29,7 @@ from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.settings import PREFIX, Settings, describe
+from kontobahn.webhooks import further
 from tests.harness import ServiceFactory
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, documented_endpoints, on_sqlite, table, tables
 
@@ -146,6 +147,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.MAX_URL_LENGTH,
         "events of one page": event_log.MAX_EVENTS,
+        "further webhook endpoints of an organisation": further.MAX_ENDPOINTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
         "tickets added by one call": ticket_routes.MAX_TICKETS,
         "orders in one file": order_files.MAX_PAYMENTS,

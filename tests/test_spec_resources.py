@@ -16,7 +16,7 @@ from msgspec import inspect as shape
 from kontobahn.api import failures
 from kontobahn.api.wire import Body
 from kontobahn.banking.payments.transitions import FINAL
-from kontobahn.webhooks.endpoint import State as EndpointState
+from kontobahn.webhooks.receiver import State as ReceiverState
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, table
 
 Struct = type[msgspec.Struct]
@@ -109,6 +109,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Removed": _BY_NAME["Removal"],
     "Webhook URL": _BY_NAME["WebhookUrl"],
     "Webhook secret": _BY_NAME["WebhookSecret"],
+    "Webhook endpoint": _BY_NAME["WebhookEndpoint"],
+    "Webhook endpoint, as sent": _BY_NAME["NewWebhookEndpoint"],
     "Event": _BY_NAME["Event"],
 }
 _NAME_OF = {struct: name.lower() for name, struct in BUILT_RESOURCES.items()}
@@ -232,7 +234,7 @@ def test_states_are_those_of_the_code() -> None:
     assert documented("Payment") == declared("Payment", "status")
     assert documented("Transaction") == declared("Transaction", "status")
     assert documented("Delivery of an event") == declared("Delivery", "state")
-    assert documented("Webhook URL") == set(get_args(EndpointState))
+    assert documented("Webhook URL") == set(get_args(ReceiverState))
     assert documented("Credit reservation") == set(re.findall(r"'(\w+)'", in_database[1]))
     finals = {row["State"] for row in table(SPEC / "states.md", "Payment") if row["Final"] == "yes"}
     assert finals == FINAL

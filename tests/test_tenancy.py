@@ -7,8 +7,7 @@ for a real id must be byte-identical to the answer for an id that nobody has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
@@ -25,31 +24,9 @@ from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.mobility_builder import CUSTOMER, SELLER, Shop, ticket
 from tests.statement_builder import Booking, Sheet, camt
+from tests.tenancy_recipes import WEBHOOK_RECIPES, Recipe, of_organization
 
-UNKNOWN = "0193b2a0-0000-7000-8000-00000000abcd"
 SAME_REQUEST_ID = {"x-request-id": "tenancy"}
-
-
-class Recipe(NamedTuple):
-    """How to make something with an id, and how to ask for it."""
-
-    # The parameters of the call as its owner would send them, the id among them.
-    make: Callable[[Service, Organization], dict[str, str]]
-    body: Any = None
-    # A file, where the call takes one instead.
-    content: bytes | None = None
-    # An id of the right form that nobody has.
-    unknown: str = UNKNOWN
-    # Whether it can be done once only: then the agency is left out, and the owner does it.
-    used_up: bool = False
-    # Whether an agency may do this for its clients; managing their people is not its business.
-    agency_may: bool = True
-    # What makes the call possible a second time, where the agency's used it up.
-    again: Callable[[Service, Organization, dict[str, str]], object] = lambda service, owner, mine: None
-
-
-def _organization(service: Service, owner: Organization) -> dict[str, str]:
-    return {"organization_id": owner.id}
 
 
 def _user(service: Service, owner: Organization) -> dict[str, str]:
@@ -105,20 +82,6 @@ def _cash_entry(service: Service, owner: Organization) -> dict[str, str]:
     books = Books(service, owner)
     books.send(KASSENBUCH, _CASH_ENTRY)
     return books.query(nummer="1")
-
-
-_HOOK = "https://93.184.216.34/events"
-
-
-def _webhook_url(service: Service, owner: Organization) -> dict[str, str]:
-    made = service.request("PUT", "/v2/banking/webhook-url", owner.key, json={"webhook_url": _HOOK})
-    assert made.status_code == 200, made.text
-    return _organization(service, owner)
-
-
-def _event(service: Service, owner: Organization) -> dict[str, str]:
-    _webhook_url(service, owner)
-    return {"id": service.post("/v2/banking/webhook-url/test", owner.key).json()["data"]["id"]}
 
 
 def _seller(service: Service, owner: Organization) -> dict[str, str]:
@@ -224,20 +187,14 @@ def _order_file(service: Service, owner: Organization) -> dict[str, str]:
 
 
 RECIPES: dict[tuple[str, str], Recipe] = {
+    **WEBHOOK_RECIPES,
     ("DELETE /v2/auth/users/{id}", "id"): Recipe(_user, agency_may=False),
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
     ("DELETE /v2/auth/invitations/{id}", "id"): Recipe(_invitation, agency_may=False),
     ("DELETE /v2/auth/sessions/{id}", "id"): Recipe(_session, agency_may=False),
-    ("PUT /v2/banking/webhook-url", "organization_id"): Recipe(_organization, body={"webhook_url": _HOOK}),
-    ("GET /v2/banking/webhook-url", "organization_id"): Recipe(_webhook_url),
-    ("POST /v2/banking/webhook-url/secret", "organization_id"): Recipe(_webhook_url),
-    ("POST /v2/banking/webhook-url/test", "organization_id"): Recipe(_webhook_url),
-    ("GET /v2/banking/events", "organization_id"): Recipe(_webhook_url),
-    ("GET /v2/banking/events/{id}", "id"): Recipe(_event),
-    ("POST /v2/banking/events/{id}/resend", "id"): Recipe(_event),
-    ("GET /v2/ledger-rewe-read/connections", "organization_id"): Recipe(_organization),
+    ("GET /v2/ledger-rewe-read/connections", "organization_id"): Recipe(of_organization),
     ("POST /v2/auth/users/{id}/password-link", "id"): Recipe(_user, agency_may=False),
-    ("GET /v2/ledger-duo/connections", "organization_id"): Recipe(_organization),
+    ("GET /v2/ledger-duo/connections", "organization_id"): Recipe(of_organization),
     ("GET /v2/ledger-duo/belegbilder/{id}", "connectionId"): Recipe(_image),
     ("GET /v2/ledger-duo/belegbilder/{id}", "id"): Recipe(_image),
     ("GET /v2/ledger-duo/belegtypen", "connectionId"): Recipe(_books),
@@ -265,45 +222,45 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("POST /v2/ledger-rewe/imports/{id}/undo", "connectionId"): Recipe(_import, used_up=True),
     ("POST /v2/ledger-rewe/imports/{id}/undo", "id"): Recipe(_import, used_up=True),
     ("POST /v2/ledger-rewe/buchungen", "connectionId"): Recipe(_books, body=_BOOKINGS, again=_undo_last),
-    ("GET /v2/banking/connections", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/connections", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/connections/{id}", "id"): Recipe(_bank_connection),
     ("DELETE /v2/banking/connections/{id}", "id"): Recipe(_bank_connection, used_up=True),
     ("POST /v2/banking/connections/{id}/refresh", "id"): Recipe(_bank_connection, used_up=True),
     ("POST /v2/banking/connections/{id}/reconnect", "id"): Recipe(_bank_connection),
-    ("GET /v2/banking/accounts", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/accounts", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/accounts", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/accounts/{id}", "id"): Recipe(_bank_account, unknown="777"),
-    ("POST /v2/banking/statements", "organization_id"): Recipe(_organization, content=camt(Sheet([Booking(1)]))),
-    ("GET /v2/banking/imports", "organization_id"): Recipe(_organization),
+    ("POST /v2/banking/statements", "organization_id"): Recipe(of_organization, content=camt(Sheet([Booking(1)]))),
+    ("GET /v2/banking/imports", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/imports/{id}", "id"): Recipe(_statement_import),
     ("GET /v2/banking/transactions", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/transactions", "account_id"): Recipe(_of_bank_account, unknown="777"),
-    ("GET /v2/banking/transactions/changes", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/transactions/changes", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/transactions/changes", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/transactions/changes", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/transactions/{id}", "id"): Recipe(_transaction, unknown="777"),
     ("GET /v2/banking/transactions/{id}", "account_id"): Recipe(_transaction, unknown="777"),
     ("DELETE /v2/banking/order-files/{id}", "id"): Recipe(_order_file, unknown="777"),
-    ("GET /v2/banking/order-files", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/order-files", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/order-files", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/order-files/{id}", "id"): Recipe(_order_file, unknown="777"),
     ("GET /v2/banking/order-files/{id}/file", "id"): Recipe(_order_file, unknown="777"),
-    ("GET /v2/banking/payments", "organization_id"): Recipe(_organization),
+    ("GET /v2/banking/payments", "organization_id"): Recipe(of_organization),
     ("GET /v2/banking/payments", "connection_id"): Recipe(_of_bank_connection),
     ("GET /v2/banking/payments", "account_id"): Recipe(_of_bank_account, unknown="777"),
     ("GET /v2/banking/payments/{id}", "id"): Recipe(_payment, unknown="777"),
     ("GET /v2/banking/payments/{id}/history", "id"): Recipe(_payment, unknown="777"),
     ("GET /v2/banking/payments/{id}/order", "id"): Recipe(_file_payment, unknown="777"),
-    ("GET /v2/mobility/customers", "organization_id"): Recipe(_organization),
+    ("GET /v2/mobility/customers", "organization_id"): Recipe(of_organization),
     ("GET /v2/mobility/customers/{id}", "id"): Recipe(_mobility_customer),
     ("GET /v2/mobility/invoices", "customer_id"): Recipe(_invoices_of_customer),
-    ("GET /v2/mobility/invoices", "organization_id"): Recipe(_organization),
+    ("GET /v2/mobility/invoices", "organization_id"): Recipe(of_organization),
     ("GET /v2/mobility/invoices/{id}", "id"): Recipe(_mobility_invoice),
     ("GET /v2/mobility/invoices/{id}/pdf", "id"): Recipe(_mobility_invoice),
     ("GET /v2/mobility/invoices/{id}/xml", "id"): Recipe(_mobility_invoice),
-    ("GET /v2/mobility/seller", "organization_id"): Recipe(_organization),
+    ("GET /v2/mobility/seller", "organization_id"): Recipe(of_organization),
     ("POST /v2/banking/payments/{id}/cancel", "id"): Recipe(_payment, unknown="777"),
-    ("POST /v2/mobility/customers", "organization_id"): Recipe(_organization, body=CUSTOMER),
+    ("POST /v2/mobility/customers", "organization_id"): Recipe(of_organization, body=CUSTOMER),
     ("POST /v2/mobility/customers/{id}/invoice", "id"): Recipe(_open_ticket, again=_another_ticket),
     ("POST /v2/mobility/customers/{id}/tickets", "id"): Recipe(
         _mobility_customer, body={"tickets": [ticket()]}, again=_cancel_all

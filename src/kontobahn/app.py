@@ -46,7 +46,7 @@ from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
-from kontobahn.events import Events, event_log, webhook_url
+from kontobahn.events import Events, event_log, webhook_endpoints, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
@@ -83,7 +83,7 @@ def all_endpoints() -> list[Endpoint]:
         *(auth_sessions, auth_invitations, auth_users, auth_passwords),
         *(ledger_connections, duo, rewe, rewe_write, permissions),
         *(connection_routes, accounts, listing, feed, import_routes, payment_routes, order_file_routes, inbound),
-        *(webhook_url, event_log),
+        *(webhook_url, webhook_endpoints, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )
 

@@ -135,7 +135,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=4)],
         _about("deliveries a process may have on their way; a quarter of them is for receivers that fail or are slow"),
     ] = 256
-    webhook_concurrency_per_organization: Annotated[Count, _about("the same for one organisation")] = 8
+    webhook_concurrency_per_organization: Annotated[Count, _about("the same for one receiver of an organisation")] = 8
 
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")

@@ -25,6 +25,7 @@ from kontobahn.cli import (
     sandbox,
     serve,
     users,
+    webhooks,
 )
 from kontobahn.cli.common import JsonOption, say
 from kontobahn.cli.failures import ExitCode, ending
@@ -50,6 +51,7 @@ app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.add_typer(organizations.app, name="organizations")
 app.add_typer(users.app, name="users")
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(keys.app, name="keys")
 app.add_typer(credits.app, name="credits")
 app.add_typer(books.app, name="books")

@@ -8,7 +8,7 @@ from kontobahn.banking.connections import store
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
 from kontobahn.ledger import connections as ledger_connections
-from kontobahn.webhooks import endpoint
+from kontobahn.webhooks import receiver
 
 CONSENT_DAYS = 14
 Kind = Literal["bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped"]
@@ -37,9 +37,9 @@ def find(tx: Tx, organization_id: str) -> list[Attention]:
         if books.status in ("expired", "revoked", "error"):
             url = f"/dashboard/ledger/connections/{books.id}/reconnect"
             found.append(Attention("ledger_reconnect", books.bezeichnung or books.id, url))
-    receiver = endpoint.find(tx, organization_id)
-    if receiver.state in ("paused", "gone") and receiver.url:
-        found.append(Attention("receiver_stopped", receiver.url, "/dashboard/webhooks", receiver.stopped_at))
+    for item in receiver.listing(tx, organization_id):
+        if item.state in ("paused", "gone"):
+            found.append(Attention("receiver_stopped", item.url or "", "/dashboard/webhooks", item.stopped_at))
     return found
 
 

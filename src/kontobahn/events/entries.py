@@ -1,4 +1,4 @@
-"""Reads the event log: an entry by id, or many in the order of their numbers, each with how its delivery went."""
+"""Reads the event log: an entry by id, or many in the order of their numbers, each with how its delivery to one receiver went."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.db import Row, Tx
 from kontobahn.errors import Conflict
 from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.receiver import Receiver
 
 _CHUNK = 50
 DeliveryState = Literal["none", "pending", "delivered", "failed", "cancelled"]
@@ -40,21 +42,35 @@ class Filter(NamedTuple):
     # Instants; the second is exclusive.
     since: int | None = None
     until: int | None = None
+    # Whose deliveries; of a further endpoint, only events that were for it.
+    receiver_id: str = WEBHOOK_URL
 
 
 _COLUMNS = (
     "SELECT e.organization_id, e.sequence, e.id, e.subject, e.body, COALESCE(d.state, 'none'), d.due_at, d.settled_at"
     " FROM webhook_events e LEFT JOIN webhook_deliveries d"
-    " ON d.organization_id = e.organization_id AND d.sequence = e.sequence"
+    " ON d.organization_id = e.organization_id AND d.sequence = e.sequence AND d.receiver_id = ?"
 )
 
 
 def find(tx: Tx, principal: Principal, event_id: str) -> Entry:
-    """An event in the principal's scope."""
-    rows = tx.all(f"{_COLUMNS} WHERE e.{in_scope(len(principal.scope))} AND e.id = ?", *principal.scope, event_id)
+    """An event in the principal's scope, with its delivery to the contract's one URL."""
+    rows = tx.all(
+        f"{_COLUMNS} WHERE e.{in_scope(len(principal.scope))} AND e.id = ?", WEBHOOK_URL, *principal.scope, event_id
+    )
     if not rows:
         raise principal.missing("Event")
-    return _with_attempts(tx, rows)[0]
+    return _with_attempts(tx, rows, WEBHOOK_URL)[0]
+
+
+def find_of(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
+    """An event of a further endpoint's organisation, with its delivery there."""
+    rows = tx.all(
+        f"{_COLUMNS} WHERE e.organization_id = ? AND e.id = ?", receiver.id, receiver.organization_id, event_id
+    )
+    if not rows:
+        raise principal.missing("Event")
+    return _with_attempts(tx, rows, receiver.id)[0]
 
 
 def walk(
@@ -62,7 +78,9 @@ def walk(
 ) -> list[Entry]:
     """The events after the cursor in the order of their commits, or before it with the newest first."""
     conditions = ["e.organization_id = ?"]
-    params: list[Any] = [organization_id]
+    params: list[Any] = [wanted.receiver_id, organization_id]
+    if wanted.receiver_id != WEBHOOK_URL:
+        conditions.append("d.state IS NOT NULL")
     for condition, value in (
         ("e.sequence < ?" if newest_first else "e.sequence > ?", cursor),
         ("e.event = ?", wanted.event),
@@ -76,27 +94,37 @@ def walk(
             params.append(value)
     order = "DESC" if newest_first else "ASC"
     rows = tx.all(f"{_COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY e.sequence {order} LIMIT ?", *params, limit)
-    return _with_attempts(tx, rows)
+    return _with_attempts(tx, rows, wanted.receiver_id)
 
 
 def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
-    """Delivers an event once more, or a pending one now."""
+    """Delivers an event to the contract's one URL once more, or a pending one now."""
     entry = find(tx, principal, event_id)
     outbox.lock_event_log(tx, entry.organization_id)
-    receiver = endpoint.find(tx, entry.organization_id)
-    if receiver.state != "active":
+    found = endpoint.find(tx, entry.organization_id)
+    state = "none" if found is None else found.state
+    if state != "active":
         why = {
             "none": "There is no webhook URL",
             "paused": "The webhook URL is paused",
             "gone": "The webhook URL is gone",
         }
-        raise Conflict(f"{why[receiver.state]}: set it with PUT /v2/banking/webhook-url, then resend.")
-    outbox.deliver_later(tx, entry.organization_id, entry.sequence, entry.subject)
+        raise Conflict(f"{why[state]}: set it with PUT /v2/banking/webhook-url, then resend.")
+    outbox.deliver_later(tx, entry.organization_id, WEBHOOK_URL, entry.sequence, entry.subject)
     return find(tx, principal, event_id)
 
 
-def _with_attempts(tx: Tx, rows: list[Row]) -> list[Entry]:
-    """The rows of one organisation, each with its attempts."""
+def resend_to(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
+    """Delivers an event to a further endpoint once more, whatever its filter says."""
+    entry = find_of(tx, principal, receiver, event_id)
+    if receiver.state != "active":
+        raise Conflict(f"This webhook endpoint is {receiver.state}: resume it, then resend.")
+    outbox.deliver_later(tx, entry.organization_id, receiver.id, entry.sequence, entry.subject)
+    return find_of(tx, principal, receiver, event_id)
+
+
+def _with_attempts(tx: Tx, rows: list[Row], receiver_id: str) -> list[Entry]:
+    """The rows of one organisation, each with the attempts to deliver it to this receiver."""
     found = [Entry._make((*row, [])) for row in rows]
     attempts = {entry.sequence: entry.attempts for entry in found}
     sequences = list(attempts)
@@ -106,8 +134,8 @@ def _with_attempts(tx: Tx, rows: list[Row]) -> list[Entry]:
         chunk += chunk[-1:] * (_CHUNK - len(chunk))
         for sequence, *columns in tx.all(
             "SELECT sequence, number, at, milliseconds, status, reason FROM webhook_attempts WHERE organization_id = ?"
-            f" AND sequence IN ({', '.join('?' * _CHUNK)}) ORDER BY sequence, number",
-            found[0].organization_id, *chunk,
+            f" AND receiver_id = ? AND sequence IN ({', '.join('?' * _CHUNK)}) ORDER BY sequence, number",
+            found[0].organization_id, receiver_id, *chunk,
         ):  # fmt: skip
             attempts[sequence].append(Attempt(*columns))
     return found

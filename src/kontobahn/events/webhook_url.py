@@ -13,7 +13,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp
-from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.events import Events, entries
@@ -22,9 +22,10 @@ from kontobahn.ids import new_id
 from kontobahn.outbound import Refused
 from kontobahn.vault import Vault
 from kontobahn.webhooks import endpoint, outbox
-from kontobahn.webhooks.endpoint import Endpoint
+from kontobahn.webhooks.catalogue import TEST_EVENT
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.receiver import Receiver
 
-TEST_EVENT = "webhook_test"
 _ERRORS = (403, 404)
 Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"}, examples=["https://receiver.example/events"])]
 Secret = Annotated[
@@ -134,19 +135,22 @@ async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
 
 
 def _send_test_event(tx: Tx, principal: Principal, organization_id: str) -> EventAnswer:
-    if endpoint.find(tx, organization_id).state != "active":
+    found = endpoint.find(tx, organization_id)
+    if found is None or found.state != "active":
         raise Conflict("There is no webhook URL in use: set it with PUT /v2/banking/webhook-url.")
     # A subject of its own: a test must not wait behind one that failed.
     data = {"message": "This is a test of your webhook URL. Nothing has happened."}
-    event_id = outbox.emit(tx, organization_id, TEST_EVENT, f"test:{new_id()}", data)
+    event_id = outbox.emit(tx, organization_id, TEST_EVENT, f"test:{new_id()}", data, only=WEBHOOK_URL)
     return EventAnswer(data=event_view(entries.find(tx, principal, event_id)))
 
 
-def _webhook_url_view(endpoint: Endpoint, secret: str | None = None) -> WebhookUrl:
-    view = WebhookUrl(webhook_url=endpoint.url, updated_at=optional_datetime(endpoint.updated_at))
+def _webhook_url_view(found: Receiver | None, secret: str | None = None) -> WebhookUrl:
+    if found is None:
+        return WebhookUrl(webhook_url=None, updated_at=None)
+    view = WebhookUrl(webhook_url=found.url, updated_at=to_datetime(found.updated_at))
     if secret is not None:
         view.secret = secret
-    if endpoint.state in ("paused", "gone") and endpoint.stopped_at is not None:
-        view.status = endpoint.state
-        view.stopped_at = to_datetime(endpoint.stopped_at)
+    if found.state in ("paused", "gone") and found.stopped_at is not None:
+        view.status = found.state
+        view.stopped_at = to_datetime(found.stopped_at)
     return view

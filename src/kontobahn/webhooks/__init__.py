@@ -1,1 +1,1 @@
-"""Outgoing events: written in the transaction of the change (outbox), sent to one URL per organisation (endpoint, deliver)."""
+"""Outgoing events: written in the transaction of the change (outbox), sent to the receivers of an organisation (receiver, deliver)."""

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from kontobahn.clock import HOUR, MINUTE, SECOND
 from kontobahn.db import Tx
-from kontobahn.webhooks import endpoint, outbox
-from kontobahn.webhooks.endpoint import Sealed
+from kontobahn.webhooks import outbox, receiver
+from kontobahn.webhooks.outbox import IS_LANE, Lane
+from kontobahn.webhooks.receiver import ReceiverKey, Sealed
 
 # Choice 29: a first attempt, then one after each of these delays.
 RETRY_AFTER = (5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR)
@@ -30,6 +31,7 @@ class Claimed(NamedTuple):
     """A claimed event, with all that an attempt needs."""
 
     organization_id: str
+    receiver_id: str
     sequence: int
     subject: str
     # So far: attempts in all, and tries since it was last restarted.
@@ -43,8 +45,12 @@ class Claimed(NamedTuple):
     failing_since: int | None
 
     @property
-    def lane(self) -> tuple[str, str]:
-        return self.organization_id, self.subject
+    def lane(self) -> Lane:
+        return Lane(self.organization_id, self.receiver_id, self.subject)
+
+    @property
+    def receiver(self) -> ReceiverKey:
+        return ReceiverKey(self.organization_id, self.receiver_id)
 
 
 class Outcome(NamedTuple):
@@ -63,21 +69,21 @@ class Outcome(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """How many more events may be claimed: for receivers that answer, for those that fail or are slow, for one organisation."""
+    """How many more events may be claimed: for receivers that answer, for those that fail or are slow, for one of them."""
 
     quick: int
     failing_or_slow: int
-    per_organization: int
-    per_failing_organization: int
-    in_flight: Mapping[str, int]
+    per_receiver: int
+    per_failing_receiver: int
+    in_flight: Mapping[ReceiverKey, int]
     # Lanes that this process is still working on: if the clock jumped, their claims would seem to have expired.
-    lanes: Collection[tuple[str, str]]
-    slow: frozenset[str]
+    lanes: Collection[Lane]
+    slow: frozenset[ReceiverKey]
 
 
 class Stopped(NamedTuple):
-    organization_id: str
-    state: endpoint.State
+    receiver: ReceiverKey
+    state: receiver.State
 
 
 class Cycle(NamedTuple):
@@ -104,9 +110,10 @@ def run_cycle(
 
 def release(tx: Tx, owner: str) -> None:
     """Releases what this owner has claimed, with its tries as they were."""
-    lanes = tx.all("SELECT organization_id, subject FROM webhook_lanes WHERE owner = ?", owner)
-    tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
-    outbox.advance_lanes(tx, [(organization_id, subject) for organization_id, subject in lanes])
+    held = tx.all("SELECT organization_id, receiver_id, subject FROM webhook_lanes WHERE owner = ?", owner)
+    lanes = [Lane(*row) for row in held]
+    tx.many(f"UPDATE webhook_lanes SET head = head WHERE {IS_LANE}", lanes)
+    outbox.advance_lanes(tx, lanes)
 
 
 def release_all(tx: Tx) -> None:
@@ -119,10 +126,11 @@ def _settle(
     tx: Tx, engine: str, owner: str, outcomes: list[Outcome], pause_days: int
 ) -> tuple[list[Outcome], list[Stopped]]:
     held = {
-        (organization_id, subject): (head, attempts)
-        for organization_id, subject, head, attempts in tx.all(
-            "SELECT l.organization_id, l.subject, l.head, d.attempts FROM webhook_lanes l JOIN webhook_deliveries d"
-            " ON d.organization_id = l.organization_id AND d.sequence = l.head"
+        Lane(*lane): (head, attempts)
+        for head, attempts, *lane in tx.all(
+            "SELECT l.head, d.attempts, l.organization_id, l.receiver_id, l.subject"
+            " FROM webhook_lanes l JOIN webhook_deliveries d"
+            " ON d.organization_id = l.organization_id AND d.receiver_id = l.receiver_id AND d.sequence = l.head"
             f" WHERE l.owner = ?{_SKIP_LOCKED[engine]}",
             owner,
         )
@@ -139,18 +147,18 @@ def _settle(
     for item in ours:
         claimed, number = item.claimed, item.claimed.attempts + 1
         state, due_at = _verdict(item, tx.now)
-        key = (claimed.organization_id, claimed.sequence)
+        key = (claimed.organization_id, claimed.receiver_id, claimed.sequence)
         settled_at = None if state == "pending" else tx.now
         deliveries.append((state, number, claimed.tries + 1, due_at, settled_at, *key))
         attempts.append((*key, number, item.at, item.milliseconds, item.status, item.reason))
     tx.many(
         "UPDATE webhook_deliveries SET state = ?, attempts = ?, tries = ?, due_at = ?, settled_at = ?"
-        " WHERE organization_id = ? AND sequence = ?",
+        " WHERE organization_id = ? AND receiver_id = ? AND sequence = ?",
         deliveries,
     )
     tx.many(
-        "INSERT INTO webhook_attempts (organization_id, sequence, number, at, milliseconds, status, reason)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO webhook_attempts (organization_id, receiver_id, sequence, number, at, milliseconds, status, reason)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         attempts,
     )
     outbox.advance_lanes(tx, [item.claimed.lane for item in ours])
@@ -172,80 +180,86 @@ def _verdict(outcome: Outcome, now: int) -> tuple[str, int]:
 
 def _note_health(tx: Tx, outcomes: list[Outcome], pause_days: int) -> list[Stopped]:
     stopped = []
-    answered = {item.claimed.organization_id for item in outcomes if item.delivered}
-    was_failing = {item.claimed.organization_id for item in outcomes if item.claimed.failing_since is not None}
-    for organization_id in sorted(answered & was_failing):
-        endpoint.note_success(tx, organization_id)
-    failed = {(item.claimed.organization_id, item.claimed.url): item.status for item in outcomes if not item.delivered}
-    gone = {(item.claimed.organization_id, item.claimed.url) for item in outcomes if item.status == GONE}
-    for organization_id, url in sorted(failed):
-        if (organization_id, url) in gone:
-            if endpoint.note_gone(tx, organization_id, url):
-                stopped.append(Stopped(organization_id, "gone"))
-        elif organization_id not in answered and endpoint.note_failure(tx, organization_id, url, pause_days=pause_days):
-            stopped.append(Stopped(organization_id, "paused"))
+    answered = {item.claimed.receiver for item in outcomes if item.delivered}
+    was_failing = {item.claimed.receiver for item in outcomes if item.claimed.failing_since is not None}
+    for key in sorted(answered & was_failing):
+        receiver.note_success(tx, key)
+    failed = {(item.claimed.receiver, item.claimed.url) for item in outcomes if not item.delivered}
+    gone = {(item.claimed.receiver, item.claimed.url) for item in outcomes if item.status == GONE}
+    for key, url in sorted(failed):
+        if (key, url) in gone:
+            if receiver.note_gone(tx, key, url):
+                stopped.append(Stopped(key, "gone"))
+        elif key not in answered and receiver.note_failure(tx, key, url, pause_days=pause_days):
+            stopped.append(Stopped(key, "paused"))
     return stopped
 
 
-class _Receiver(NamedTuple):
-    """An endpoint with something due."""
+class _Due(NamedTuple):
+    """A receiver with something due."""
 
     organization_id: str
+    id: str
     url: str
     secret: bytes
     previous_secret: bytes | None
     previous_until: int | None
     failing_since: int | None
 
+    @property
+    def key(self) -> ReceiverKey:
+        return ReceiverKey(self.organization_id, self.id)
+
 
 def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> list[Claimed]:
     if capacity.quick <= 0 and capacity.failing_or_slow <= 0:
         return []
     rows = tx.all(
-        f"SELECT {', '.join(_Receiver._fields)} FROM webhook_endpoints e WHERE state = 'active' AND EXISTS"
-        " (SELECT 1 FROM webhook_lanes l WHERE l.organization_id = e.organization_id AND l.next_at <= ?)",
+        f"SELECT {', '.join(_Due._fields)} FROM webhook_receivers r WHERE state = 'active' AND EXISTS (SELECT 1"
+        " FROM webhook_lanes l WHERE l.organization_id = r.organization_id AND l.receiver_id = r.id AND l.next_at <= ?)",
         tx.now,
     )
     random.shuffle(rows)
-    quick: list[_Receiver] = []
-    failing_or_slow: list[_Receiver] = []
-    for receiver in map(_Receiver._make, rows):
-        is_quick = receiver.failing_since is None and receiver.organization_id not in capacity.slow
-        (quick if is_quick else failing_or_slow).append(receiver)
+    quick: list[_Due] = []
+    failing_or_slow: list[_Due] = []
+    for due in map(_Due._make, rows):
+        is_quick = due.failing_since is None and due.key not in capacity.slow
+        (quick if is_quick else failing_or_slow).append(due)
     claimed: list[Claimed] = []
     for receivers, places in ((quick, capacity.quick), (failing_or_slow, capacity.failing_or_slow)):
         left = places
-        for number, receiver in enumerate(receivers):
+        for number, due in enumerate(receivers):
             if left <= 0:
                 break
-            # An equal share of what is left, so that no organisation's backlog takes all of it.
+            # An equal share of what is left, so that no receiver's backlog takes all of it.
             share = max(1, left // (len(receivers) - number))
-            found = _due_events(tx, engine, receiver, min(share, left, _places_left(capacity, receiver)))
+            found = _due_events(tx, engine, due, min(share, left, _places_left(capacity, due)))
             taken = [item for item in found if item.lane not in capacity.lanes]
             claimed += taken
             left -= len(taken)
     tx.many(
-        "UPDATE webhook_lanes SET owner = ?, next_at = ? WHERE organization_id = ? AND subject = ?",
+        f"UPDATE webhook_lanes SET owner = ?, next_at = ? WHERE {IS_LANE}",
         [(owner, until, *item.lane) for item in claimed],
     )
     return claimed
 
 
-def _places_left(capacity: Capacity, receiver: _Receiver) -> int:
-    is_failing = receiver.failing_since is not None
-    places = capacity.per_failing_organization if is_failing else capacity.per_organization
-    return places - capacity.in_flight.get(receiver.organization_id, 0)
+def _places_left(capacity: Capacity, due: _Due) -> int:
+    places = capacity.per_failing_receiver if due.failing_since is not None else capacity.per_receiver
+    return places - capacity.in_flight.get(due.key, 0)
 
 
-def _due_events(tx: Tx, engine: str, receiver: _Receiver, limit: int) -> list[Claimed]:
+def _due_events(tx: Tx, engine: str, due: _Due, limit: int) -> list[Claimed]:
     if limit <= 0:
         return []
     found = tx.all(
-        "SELECT l.organization_id, l.head, l.subject, d.attempts, d.tries, e.id, e.event, e.body FROM webhook_lanes l"
-        " JOIN webhook_deliveries d ON d.organization_id = l.organization_id AND d.sequence = l.head"
+        "SELECT l.head, l.subject, d.attempts, d.tries, e.id, e.event, e.body FROM webhook_lanes l"
+        " JOIN webhook_deliveries d"
+        " ON d.organization_id = l.organization_id AND d.receiver_id = l.receiver_id AND d.sequence = l.head"
         " JOIN webhook_events e ON e.organization_id = l.organization_id AND e.sequence = l.head"
-        f" WHERE l.organization_id = ? AND l.next_at <= ? ORDER BY l.next_at LIMIT ?{_SKIP_LOCKED[engine]}",
-        receiver.organization_id, tx.now, limit,
+        " WHERE l.organization_id = ? AND l.receiver_id = ? AND l.next_at <= ?"
+        f" ORDER BY l.next_at LIMIT ?{_SKIP_LOCKED[engine]}",
+        *due.key, tx.now, limit,
     )  # fmt: skip
-    sealed = Sealed(receiver.secret, receiver.previous_secret, receiver.previous_until)
-    return [Claimed._make((*columns, receiver.url, sealed, receiver.failing_since)) for columns in found]
+    sealed = Sealed(due.secret, due.previous_secret, due.previous_until)
+    return [Claimed._make((*due.key, *columns, due.url, sealed, due.failing_since)) for columns in found]

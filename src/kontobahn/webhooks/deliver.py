@@ -24,8 +24,8 @@ from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
 from kontobahn.webhooks.claims import Capacity, Claimed, Outcome
-from kontobahn.webhooks.endpoint import Keys
-from kontobahn.webhooks.outbox import CHANNEL
+from kontobahn.webhooks.outbox import CHANNEL, Lane
+from kontobahn.webhooks.receiver import Keys, ReceiverKey
 from kontobahn.webhooks.signing import signed_headers
 
 # Another process may have written the event, or a retry may have become due.
@@ -33,7 +33,7 @@ POLL_SECONDS = 1.0
 # While attempts are running, outcomes are collected for this long and then recorded together.
 GATHER_SECONDS = 0.01
 SLOW_SECONDS = 2.0
-PER_FAILING_ORGANIZATION = 2
+PER_FAILING_RECEIVER = 2
 MAX_ANSWER_BYTES = 4096
 STOP_SECONDS = 5.0
 
@@ -54,10 +54,10 @@ class Deliverer:
         self._loop_task: asyncio.Task[None] | None = None
         self._attempts: set[asyncio.Task[None]] = set()
         self._ended: list[Outcome] = []
-        self._lanes: set[tuple[str, str]] = set()
-        self._in_flight: Counter[str] = Counter()
+        self._lanes: set[Lane] = set()
+        self._in_flight: Counter[ReceiverKey] = Counter()
         self._failing_or_slow_in_flight = 0
-        self._slow: set[str] = set()
+        self._slow: set[ReceiverKey] = set()
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -133,11 +133,13 @@ class Deliverer:
             raise
         oldest = self._clock.now() - claims.MARGIN_SECONDS * SECOND
         self._ended += [outcome for outcome in cycle.postponed if outcome.at > oldest]
-        for organization_id, state in cycle.stopped:
-            log.warning("webhook_url_stopped", organization_id=organization_id, state=state)
+        for receiver, state in cycle.stopped:
+            log.warning(
+                "webhook_url_stopped", organization_id=receiver.organization_id, receiver_id=receiver.id, state=state
+            )
         for claimed in cycle.claimed:
-            is_failing_or_slow = claimed.failing_since is not None or claimed.organization_id in self._slow
-            self._in_flight[claimed.organization_id] += 1
+            is_failing_or_slow = claimed.failing_since is not None or claimed.receiver in self._slow
+            self._in_flight[claimed.receiver] += 1
             self._lanes.add(claimed.lane)
             self._failing_or_slow_in_flight += is_failing_or_slow
             task = asyncio.create_task(self._attempt(claimed, is_failing_or_slow))
@@ -151,40 +153,40 @@ class Deliverer:
         return Capacity(
             quick=places - for_failing_or_slow - (self._in_flight.total() - self._failing_or_slow_in_flight),
             failing_or_slow=for_failing_or_slow - self._failing_or_slow_in_flight,
-            per_organization=self._settings.webhook_concurrency_per_organization,
-            per_failing_organization=min(PER_FAILING_ORGANIZATION, self._settings.webhook_concurrency_per_organization),
+            per_receiver=self._settings.webhook_concurrency_per_organization,
+            per_failing_receiver=min(PER_FAILING_RECEIVER, self._settings.webhook_concurrency_per_organization),
             in_flight=dict(self._in_flight),
             lanes=frozenset(self._lanes),
             slow=frozenset(self._slow),
         )
 
     async def _attempt(self, claimed: Claimed, is_failing_or_slow: bool) -> None:
-        organization_id = claimed.organization_id
+        receiver = claimed.receiver
         started, at = time.perf_counter(), self._clock.now()
         try:
             status, reason, retry_after = await self._send(claimed, at)
         finally:
             self._lanes.discard(claimed.lane)
-            self._in_flight[organization_id] -= 1
-            if not self._in_flight[organization_id]:
-                del self._in_flight[organization_id]
+            self._in_flight[receiver] -= 1
+            if not self._in_flight[receiver]:
+                del self._in_flight[receiver]
             self._failing_or_slow_in_flight -= is_failing_or_slow
         seconds = time.perf_counter() - started
-        (self._slow.add if seconds > SLOW_SECONDS else self._slow.discard)(organization_id)
+        (self._slow.add if seconds > SLOW_SECONDS else self._slow.discard)(receiver)
         outcome = Outcome(claimed, at, round(seconds * 1000), status, reason, retry_after)
         self._ended.append(outcome)
         self._woken.set()
         self._metrics.note_delivery("delivered" if outcome.delivered else "failed", seconds)
         log.info(
-            "webhook_attempt", organization_id=organization_id, event_id=claimed.id, event_name=claimed.event,
-            attempt=claimed.attempts + 1, status=status, reason=reason, milliseconds=outcome.milliseconds,
+            "webhook_attempt", organization_id=receiver.organization_id, receiver_id=receiver.id, event_id=claimed.id,
+            event_name=claimed.event, attempt=claimed.attempts + 1, status=status, reason=reason, milliseconds=outcome.milliseconds,
         )  # fmt: skip
 
     async def _send(self, claimed: Claimed, at: int) -> tuple[int | None, str | None, int | None]:
         """Returns the status, the reason if it failed, and how many seconds the receiver asks us to wait."""
         body = claimed.body.encode()
         try:
-            keys = self._keys.of(claimed.organization_id, claimed.sealed, at)
+            keys = self._keys.of(claimed.receiver, claimed.sealed, at)
             reply = await self._outbound.send(
                 "POST", claimed.url, body=body, headers=signed_headers(claimed.id, at // SECOND, body, keys),
                 seconds=self._settings.webhook_timeout_seconds, max_bytes=MAX_ANSWER_BYTES,

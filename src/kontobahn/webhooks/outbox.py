@@ -5,24 +5,46 @@ An event's body is made here, once: what is logged is what is signed and sent. N
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kontobahn.clock import DAY, to_datetime
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
+from kontobahn.webhooks.catalogue import EVENT_TYPES
 
 CHANNEL = "webhooks"
+# The id of the receiver that is the contract's one URL.
+WEBHOOK_URL = "url"
 ID_PREFIX = "evt_"
 
+
+class Lane(NamedTuple):
+    """A receiver and a subject with something to deliver."""
+
+    organization_id: str
+    receiver_id: str
+    subject: str
+
+
+IS_LANE = "organization_id = ? AND receiver_id = ? AND subject = ?"
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str, Any] | msgspec.Struct) -> str:
-    """Reports to the organisation's receiver what this transaction changed, and returns the event's id.
+def emit(
+    tx: Tx,
+    organization_id: str,
+    event: str,
+    subject: str,
+    data: dict[str, Any] | msgspec.Struct,
+    *,
+    only: str | None = None,
+) -> str:
+    """Reports to the organisation's receivers what this transaction changed, and returns the event's id.
 
     ``subject`` says what it is about, `payment:17` or `connection:5`: events of one subject arrive in the order they were emitted.
+    ``only`` names the one receiver of a test.
     """
     row = tx.one(
         "INSERT INTO webhook_logs (organization_id, last_sequence) VALUES (?, 1)"
@@ -40,14 +62,22 @@ def emit(tx: Tx, organization_id: str, event: str, subject: str, data: dict[str,
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         organization_id, sequence, event_id, event, subject, body, tx.now,
     )  # fmt: skip
-    # Events wait for a paused URL; one that is gone asked for no more.
-    if tx.one(
-        "SELECT 1 FROM webhook_endpoints WHERE organization_id = ? AND (state = 'active' OR state = 'paused')",
+    # Events wait for a paused receiver; one that is gone asked for no more.
+    for receiver_id, wanted in tx.all(
+        "SELECT id, events FROM webhook_receivers WHERE organization_id = ? AND (state = 'active' OR state = 'paused')"
+        " ORDER BY id",
         organization_id,
     ):
-        deliver_later(tx, organization_id, sequence, subject)
+        if receiver_id == only or (only is None and _wants(receiver_id, wanted, event)):
+            deliver_later(tx, organization_id, receiver_id, sequence, subject)
     tx.notify(CHANNEL)
     return event_id
+
+
+def _wants(receiver_id: str, wanted: str | None, event: str) -> bool:
+    if receiver_id == WEBHOOK_URL:
+        return EVENT_TYPES[event].to_webhook_url
+    return wanted is None or event in wanted.split()
 
 
 def lock_event_log(tx: Tx, organization_id: str) -> None:
@@ -59,63 +89,70 @@ def lock_event_log(tx: Tx, organization_id: str) -> None:
     )
 
 
-def deliver_later(tx: Tx, organization_id: str, sequence: int, subject: str) -> None:
-    """Puts an event into its subject's lane, due now. One that was delivered or given up starts again."""
+def deliver_later(tx: Tx, organization_id: str, receiver_id: str, sequence: int, subject: str) -> None:
+    """Puts an event into the lane of its receiver and subject, due now. One that was delivered or given up starts again."""
     tx.run(
-        "INSERT INTO webhook_deliveries (organization_id, sequence, subject, state, attempts, tries, due_at)"
-        " VALUES (?, ?, ?, 'pending', 0, 0, ?) ON CONFLICT (organization_id, sequence)"
+        "INSERT INTO webhook_deliveries (organization_id, sequence, receiver_id, subject, state, attempts, tries, due_at)"
+        " VALUES (?, ?, ?, ?, 'pending', 0, 0, ?) ON CONFLICT (organization_id, sequence, receiver_id)"
         " DO UPDATE SET state = 'pending', tries = 0, due_at = excluded.due_at, settled_at = NULL",
-        organization_id, sequence, subject, tx.now,
+        organization_id, sequence, receiver_id, subject, tx.now,
     )  # fmt: skip
     # An existing lane is locked until the commit even if nothing changes: its owner may be finding it empty right now.
     tx.run(
-        "INSERT INTO webhook_lanes (organization_id, subject, head, next_at) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (organization_id, subject) DO UPDATE SET"
+        "INSERT INTO webhook_lanes (organization_id, receiver_id, subject, head, next_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, receiver_id, subject) DO UPDATE SET"
         " head = CASE WHEN webhook_lanes.owner IS NULL AND excluded.head <= webhook_lanes.head"
         " THEN excluded.head ELSE webhook_lanes.head END,"
         " next_at = CASE WHEN webhook_lanes.owner IS NULL AND excluded.head <= webhook_lanes.head"
         " THEN excluded.next_at ELSE webhook_lanes.next_at END",
-        organization_id, subject, sequence, tx.now,
+        organization_id, receiver_id, subject, sequence, tx.now,
     )  # fmt: skip
     tx.notify(CHANNEL)
 
 
-def advance_lanes(tx: Tx, lanes: list[tuple[str, str]]) -> None:
+def advance_lanes(tx: Tx, lanes: list[Lane]) -> None:
     """After some of their events were settled: each lane waits for its earliest pending event, unclaimed, or is deleted.
 
     The caller holds the locks of these lanes; otherwise an event that is being emitted could be left in a deleted lane.
     """
     tx.many(
-        "DELETE FROM webhook_lanes WHERE organization_id = ? AND subject = ? AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
-        " WHERE d.organization_id = webhook_lanes.organization_id AND d.subject = webhook_lanes.subject AND d.state = 'pending')",
+        f"DELETE FROM webhook_lanes WHERE {IS_LANE} AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
+        " WHERE d.organization_id = webhook_lanes.organization_id AND d.receiver_id = webhook_lanes.receiver_id"
+        " AND d.subject = webhook_lanes.subject AND d.state = 'pending')",
         lanes,
     )
     earliest = (
         "FROM webhook_deliveries d WHERE d.organization_id = webhook_lanes.organization_id"
+        " AND d.receiver_id = webhook_lanes.receiver_id"
         " AND d.subject = webhook_lanes.subject AND d.state = 'pending' ORDER BY d.sequence LIMIT 1"
     )
     tx.many(
         f"UPDATE webhook_lanes SET head = (SELECT d.sequence {earliest}), next_at = (SELECT d.due_at {earliest}),"
-        " owner = NULL WHERE organization_id = ? AND subject = ?",
+        f" owner = NULL WHERE {IS_LANE}",
         lanes,
     )
 
 
-def cancel_pending(tx: Tx, organization_id: str) -> None:
-    """Sends no more of what is pending. It stays in the log, and can be resent."""
-    tx.run("DELETE FROM webhook_lanes WHERE organization_id = ?", organization_id)
+def cancel_pending(tx: Tx, organization_id: str, receiver_id: str) -> None:
+    """Sends a receiver no more of what is pending. It stays in the log, and can be resent."""
+    tx.run("DELETE FROM webhook_lanes WHERE organization_id = ? AND receiver_id = ?", organization_id, receiver_id)
     tx.run(
-        "UPDATE webhook_deliveries SET state = 'cancelled', settled_at = ? WHERE organization_id = ? AND state = 'pending'",
-        tx.now, organization_id,
+        "UPDATE webhook_deliveries SET state = 'cancelled', settled_at = ?"
+        " WHERE organization_id = ? AND receiver_id = ? AND state = 'pending'",
+        tx.now, organization_id, receiver_id,
     )  # fmt: skip
 
 
-def restart_pending(tx: Tx, organization_id: str) -> None:
-    """Makes what is pending due now, with all its tries left."""
-    tx.run("UPDATE webhook_lanes SET next_at = ? WHERE organization_id = ? AND owner IS NULL", tx.now, organization_id)
+def restart_pending(tx: Tx, organization_id: str, receiver_id: str) -> None:
+    """Makes what is pending for a receiver due now, with all its tries left."""
     tx.run(
-        "UPDATE webhook_deliveries SET tries = 0, due_at = ? WHERE organization_id = ? AND state = 'pending'",
-        tx.now, organization_id,
+        "UPDATE webhook_lanes SET next_at = ? WHERE organization_id = ? AND receiver_id = ? AND owner IS NULL",
+        tx.now, organization_id, receiver_id,
+    )  # fmt: skip
+    tx.run(
+        "UPDATE webhook_deliveries SET tries = 0, due_at = ?"
+        " WHERE organization_id = ? AND receiver_id = ? AND state = 'pending'",
+        tx.now, organization_id, receiver_id,
     )  # fmt: skip
     tx.notify(CHANNEL)
 
@@ -123,16 +160,23 @@ def restart_pending(tx: Tx, organization_id: str) -> None:
 def purge(tx: Tx, *, days: int, limit: int = 500) -> int:
     """Deletes the oldest events that have been kept long enough, delivered or not. Returns how many."""
     old = tx.all(
-        "SELECT e.organization_id, e.sequence, e.subject, d.state FROM webhook_events e LEFT JOIN webhook_deliveries d"
-        " ON d.organization_id = e.organization_id AND d.sequence = e.sequence"
-        " WHERE e.received_at <= ? ORDER BY e.received_at LIMIT ?",
+        "SELECT e.organization_id, e.sequence, e.subject, d.receiver_id, d.state"
+        " FROM (SELECT organization_id, sequence, subject FROM webhook_events WHERE received_at <= ?"
+        " ORDER BY received_at LIMIT ?) e LEFT JOIN webhook_deliveries d"
+        " ON d.organization_id = e.organization_id AND d.sequence = e.sequence",
         tx.now - days * DAY, limit,
     )  # fmt: skip
-    keys = [(organization_id, sequence) for organization_id, sequence, _, _ in old]
-    lanes = sorted({(organization_id, subject) for organization_id, _, subject, state in old if state == "pending"})
+    keys = sorted({(organization_id, sequence) for organization_id, sequence, *_ in old})
+    lanes = sorted(
+        {
+            Lane(organization_id, receiver_id, subject)
+            for organization_id, _, subject, receiver_id, state in old
+            if state == "pending"
+        }
+    )
     # The lanes first: an emit into one of them waits, and then finds it as the purge left it.
-    tx.many("UPDATE webhook_lanes SET head = head WHERE organization_id = ? AND subject = ?", lanes)
+    tx.many(f"UPDATE webhook_lanes SET head = head WHERE {IS_LANE}", lanes)
     for table in ("webhook_attempts", "webhook_deliveries", "webhook_events"):
         tx.many(f"DELETE FROM {table} WHERE organization_id = ? AND sequence = ?", keys)
     advance_lanes(tx, lanes)
-    return len(old)
+    return len(keys)

@@ -75,7 +75,7 @@ def test_secrets_are_kept_sealed_and_rotated_only_where_there_is_a_url(service: 
     assert service.post(f"{URL}/test", owner.key).status_code == 409
     secret = service.request("PUT", URL, owner.key, json={"webhook_url": HOOK}).json()["data"]["secret"]
     rotated = service.post(f"{URL}/secret", owner.key).json()["data"]["secret"]
-    (row,) = service.db.read_now(lambda tx: tx.all("SELECT secret, previous_secret FROM webhook_endpoints"))
+    (row,) = service.db.read_now(lambda tx: tx.all("SELECT secret, previous_secret FROM webhook_receivers"))
     for stored, plain in zip(row, (rotated, secret), strict=True):
         assert plain.encode() not in stored
         assert service.vault.open(stored, f"webhook_endpoints {owner.id}").decode() == plain

@@ -1,0 +1,276 @@
+"""Further endpoints for events over HTTP, beside the contract's one URL."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.access.scopes import Scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import delete, get, post, put
+from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Query, Text, Timestamp, Uuid, form
+from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict
+from kontobahn.events import Events, entries
+from kontobahn.events.entries import DeliveryState
+from kontobahn.events.event_log import MAX_EVENTS, EventAnswer, EventId, EventList, event_view
+from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, WebhookSecretAnswer
+from kontobahn.ids import new_id
+from kontobahn.outbound import Refused
+from kontobahn.vault import Vault
+from kontobahn.webhooks import further, outbox
+from kontobahn.webhooks.catalogue import TEST_EVENT, EventName
+from kontobahn.webhooks.further import Wanted
+from kontobahn.webhooks.receiver import Receiver
+
+_PATH = "/v2/banking/webhook-endpoints"
+_ERRORS = (403, 404)
+_WEBHOOKS: Scope = "webhooks"
+
+
+class NewWebhookEndpoint(Body):
+    url: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=2000,
+            description="A public https address.",
+            examples=["https://receiver.example/events"],
+        ),
+    ]
+    events: (
+        Annotated[
+            list[EventName],
+            Meta(
+                min_length=1, max_length=20, description="Only these; all when left out.", examples=[["payment_update"]]
+            ),
+        ]
+        | None
+    ) = None
+    description: Text | None = None
+
+
+class WebhookEndpoint(Answer):
+    id: Uuid
+    organization_id: Uuid
+    url: Uri
+    events: Annotated[list[EventName] | None, Meta(description="Null: all.", examples=[["payment_update"]])]
+    description: Annotated[str | None, Meta(examples=["Buchhaltung"])]
+    status: Annotated[Literal["active", "paused", "gone"], Meta(examples=["active"])]
+    stopped_at: Annotated[Timestamp | None, Meta(description="When it was paused or found gone.", examples=[None])]
+    failing_since: Annotated[Timestamp | None, Meta(description="Null while it answers.", examples=[None])]
+    created_at: Timestamp
+    updated_at: Timestamp
+    secret: Secret | UnsetType = UNSET
+
+
+class WebhookEndpointAnswer(Answer):
+    data: WebhookEndpoint
+
+
+class WebhookEndpointList(Answer):
+    data: list[WebhookEndpoint]
+
+
+class RemovedWebhookEndpoint(Answer):
+    id: Uuid
+    removed: bool
+
+
+class RemovedWebhookEndpointAnswer(Answer):
+    data: RemovedWebhookEndpoint
+
+
+class DeliveriesQuery(Query, kw_only=True):
+    event: EventName | None = None
+    delivery: Annotated[DeliveryState, Meta(description="How it stands.")] | None = None
+    sort: Annotated[
+        Literal["id", "newest"], Meta(description="`id`: in the order of their commits; `newest`: the latest first.")
+    ] = "newest"
+    cursor: (
+        Annotated[
+            str,
+            form("a `next_cursor`", r"^[0-9]{1,18}$", description="The `next_cursor` before.", examples=["42"]),
+        ]
+        | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = 100
+
+
+@post(_PATH, role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=(*_ERRORS, 409))
+async def create_webhook_endpoint(
+    call: Call, query: OrganizationQuery, body: NewWebhookEndpoint
+) -> WebhookEndpointAnswer:
+    """Make a further endpoint for events.
+
+    The contract's one URL stays as it is. Each endpoint has its own secret, which is in this answer and never shown again.
+    """
+    wanted = await _check(call, body)
+    organization_id = call.principal.organization(query.organization_id)
+    return await call.commit(_create, call.context.vault, organization_id, wanted, call.actor)
+
+
+def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Actor) -> WebhookEndpointAnswer:
+    made, secret = further.create(tx, vault, organization_id, wanted, actor)
+    view = _view(made)
+    view.secret = secret
+    return WebhookEndpointAnswer(data=view)
+
+
+@get(_PATH, scope=_WEBHOOKS, errors=_ERRORS)
+async def list_webhook_endpoints(call: Call, query: ListQuery) -> WebhookEndpointList:
+    """List the further endpoints for events."""
+    found = await call.read(further.listing, call.principal.organizations(query.organization_id))
+    return WebhookEndpointList(data=[_view(receiver) for receiver in found])
+
+
+@get(f"{_PATH}/{{id}}", scope=_WEBHOOKS, errors=_ERRORS)
+async def get_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+    """Read one further endpoint."""
+    return WebhookEndpointAnswer(data=_view(await call.read(further.find, call.principal, id)))
+
+
+@put(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
+async def change_webhook_endpoint(call: Call, id: Uuid, body: NewWebhookEndpoint) -> WebhookEndpointAnswer:
+    """Replace the URL, the events and the description of an endpoint.
+
+    Its secret, its log and whether it is paused stay. What is pending goes to the new URL.
+    """
+    return await call.commit(_change, call.principal, id, await _check(call, body), call.actor)
+
+
+def _change(tx: Tx, principal: Principal, endpoint_id: str, wanted: Wanted, actor: Actor) -> WebhookEndpointAnswer:
+    return WebhookEndpointAnswer(data=_view(further.change(tx, principal, endpoint_id, wanted, actor)))
+
+
+@delete(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
+async def delete_webhook_endpoint(call: Call, id: Uuid) -> RemovedWebhookEndpointAnswer:
+    """Delete an endpoint; nothing more is sent there."""
+    await call.context.db.write(further.delete, call.principal, id, call.actor)
+    return RemovedWebhookEndpointAnswer(data=RemovedWebhookEndpoint(id=id, removed=True))
+
+
+@post(f"{_PATH}/{{id}}/pause", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, statuses=(200,), errors=_ERRORS)
+async def pause_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+    """Send nothing to an endpoint until it is resumed. Its events wait."""
+    return await call.commit(_pause, call.principal, id, call.actor)
+
+
+def _pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> WebhookEndpointAnswer:
+    return WebhookEndpointAnswer(data=_view(further.pause(tx, principal, endpoint_id, actor)))
+
+
+@post(
+    f"{_PATH}/{{id}}/resume", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, statuses=(200,), errors=_ERRORS
+)
+async def resume_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+    """Send to an endpoint again that was paused or gone, what has been waiting first."""
+    return await call.commit(_resume, call.principal, id, call.actor)
+
+
+def _resume(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> WebhookEndpointAnswer:
+    return WebhookEndpointAnswer(data=_view(further.resume(tx, principal, endpoint_id, actor)))
+
+
+@post(f"{_PATH}/{{id}}/secret", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
+async def rotate_webhook_endpoint_secret(call: Call, id: Uuid) -> WebhookSecretAnswer:
+    """Make a new signing secret for an endpoint.
+
+    For a day deliveries are signed with the old secret too, so a receiver can change over without missing one.
+    """
+    hours = call.context.settings.webhook_secret_overlap_hours
+    return await call.commit(_rotate, call.context.vault, call.principal, id, hours, call.actor)
+
+
+def _rotate(
+    tx: Tx, vault: Vault, principal: Principal, endpoint_id: str, hours: int, actor: Actor
+) -> WebhookSecretAnswer:
+    rotated, secret = further.rotate_secret(tx, vault, principal, endpoint_id, overlap_hours=hours, actor=actor)
+    assert rotated.previous_until is not None
+    return WebhookSecretAnswer(
+        data=WebhookSecret(secret=secret, previous_valid_until=to_datetime(rotated.previous_until))
+    )
+
+
+@post(f"{_PATH}/{{id}}/test", scope=_WEBHOOKS, errors=(*_ERRORS, 409))
+async def send_test_event_to_endpoint(call: Call, id: Uuid) -> EventAnswer:
+    """Send a test event to one endpoint, whatever its filter.
+
+    Its name is `webhook_test`. Read how it went in the endpoint's deliveries.
+    """
+    return await call.commit(_send_test_event, call.principal, id)
+
+
+def _send_test_event(tx: Tx, principal: Principal, endpoint_id: str) -> EventAnswer:
+    found = further.find(tx, principal, endpoint_id)
+    if found.state != "active":
+        raise Conflict(f"This webhook endpoint is {found.state}: resume it first.")
+    # A subject of its own: a test must not wait behind one that failed.
+    data = {"message": "This is a test of your webhook endpoint. Nothing has happened."}
+    event_id = outbox.emit(tx, found.organization_id, TEST_EVENT, f"test:{new_id()}", data, only=found.id)
+    return EventAnswer(data=event_view(entries.find_of(tx, principal, found, event_id)))
+
+
+@get(f"{_PATH}/{{id}}/deliveries", scope=_WEBHOOKS, errors=_ERRORS)
+async def list_webhook_deliveries(call: Call, id: Uuid, query: DeliveriesQuery) -> EventList:
+    """Walk the events that were for an endpoint, each with how its delivery there went."""
+    return await call.read(_list_deliveries, call.principal, id, query)
+
+
+def _list_deliveries(tx: Tx, principal: Principal, endpoint_id: str, query: DeliveriesQuery) -> EventList:
+    receiver = further.find(tx, principal, endpoint_id)
+    found = entries.walk(
+        tx,
+        receiver.organization_id,
+        entries.Filter(event=query.event, state=query.delivery, receiver_id=receiver.id),
+        cursor=int(query.cursor) if query.cursor else None,
+        newest_first=query.sort == "newest",
+        limit=query.limit,
+    )
+    next_cursor = str(found[-1].sequence) if found else query.cursor or "0"
+    return EventList(data=[event_view(entry) for entry in found], next_cursor=next_cursor)
+
+
+@post(f"{_PATH}/{{id}}/deliveries/{{event_id}}/resend", scope=_WEBHOOKS, statuses=(202,), errors=(*_ERRORS, 409))
+async def resend_event_to_endpoint(call: Call, id: Uuid, event_id: EventId) -> EventAnswer:
+    """Deliver an event to an endpoint once more, under the same id.
+
+    Any event of the log can be sent, also one from before the endpoint was made.
+    """
+    return await call.commit(_resend, call.principal, id, event_id)
+
+
+def _resend(tx: Tx, principal: Principal, endpoint_id: str, event_id: str) -> EventAnswer:
+    outbox.lock_event_log(tx, further.find(tx, principal, endpoint_id).organization_id)
+    receiver = further.find(tx, principal, endpoint_id)
+    return EventAnswer(data=event_view(entries.resend_to(tx, principal, receiver, event_id)))
+
+
+async def _check(call: Call, body: NewWebhookEndpoint) -> Wanted:
+    try:
+        await call.context.part(Events).outbound.check(body.url)
+    except Refused as refusal:
+        raise BadRequest(f"The field `url` is refused. {refusal}", field="url") from None
+    return Wanted(body.url, None if body.events is None else tuple(body.events), body.description)
+
+
+def _view(receiver: Receiver) -> WebhookEndpoint:
+    assert receiver.url is not None
+    assert receiver.state != "none"
+    names = None if receiver.events is None else receiver.events.split()
+    return WebhookEndpoint(
+        id=receiver.id,
+        organization_id=receiver.organization_id,
+        url=receiver.url,
+        events=names,  # type: ignore[arg-type]
+        description=receiver.description,
+        status=receiver.state,
+        stopped_at=optional_datetime(receiver.stopped_at),
+        failing_since=optional_datetime(receiver.failing_since),
+        created_at=to_datetime(receiver.created_at),
+        updated_at=to_datetime(receiver.updated_at),
+    )

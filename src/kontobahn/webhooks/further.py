@@ -1,0 +1,113 @@
+"""Further endpoints of an organisation, beside the contract's one URL: each with a filter of events, a secret and a log of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, in_scope
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.ids import new_id
+from kontobahn.vault import Vault
+from kontobahn.webhooks import outbox, receiver
+from kontobahn.webhooks.catalogue import EventName
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.receiver import RECEIVERS, Receiver
+from kontobahn.webhooks.signing import new_secret
+
+MAX_ENDPOINTS = 20
+
+
+class Wanted(NamedTuple):
+    """What an endpoint is to be."""
+
+    url: str
+    # None: all events.
+    events: tuple[EventName, ...] | None = None
+    description: str | None = None
+
+    @property
+    def events_text(self) -> str | None:
+        return None if self.events is None else " ".join(dict.fromkeys(self.events))
+
+
+def create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Actor) -> tuple[Receiver, str]:
+    """Makes an endpoint. Returns its secret too, which is never shown again."""
+    outbox.lock_event_log(tx, organization_id)
+    if len(listing(tx, (organization_id,))) >= MAX_ENDPOINTS:
+        raise Conflict(f"There are {MAX_ENDPOINTS} webhook endpoints already. Delete one first.")
+    secret = new_secret()
+    made = Receiver(
+        organization_id=organization_id, id=new_id(), url=wanted.url, state="active", events=wanted.events_text,
+        description=wanted.description, previous_until=None, failing_since=None, stopped_at=None,
+        created_at=tx.now, updated_at=tx.now,
+    )  # fmt: skip
+    RECEIVERS.insert(tx, made, secret=receiver.seal(vault, organization_id, made.id, secret))
+    receiver.record(tx, made, actor, "webhook_endpoint.create", url=made.url, events=made.events)
+    return made, secret
+
+
+def listing(tx: Tx, organizations: tuple[str, ...]) -> list[Receiver]:
+    return RECEIVERS.all(
+        tx, f"{in_scope(len(organizations))} AND id <> ? ORDER BY created_at, id", *organizations, WEBHOOK_URL
+    )
+
+
+def find(tx: Tx, principal: Principal, endpoint_id: str) -> Receiver:
+    scope = principal.scope
+    found = RECEIVERS.one(tx, f"{in_scope(len(scope))} AND id = ? AND id <> ?", *scope, endpoint_id, WEBHOOK_URL)
+    if found is None:
+        raise principal.missing("Webhook endpoint")
+    return found
+
+
+def change(tx: Tx, principal: Principal, endpoint_id: str, wanted: Wanted, actor: Actor) -> Receiver:
+    """Replaces URL, filter and description. What is pending goes to the new URL; whether it is paused stays as it is."""
+    before = _lock(tx, principal, endpoint_id)
+    values = {"url": wanted.url, "events": wanted.events_text, "description": wanted.description}
+    if before.url != wanted.url and before.state == "active":
+        now = receiver.activate(tx, before, **values)
+    else:
+        now = RECEIVERS.update(tx, before, updated_at=tx.now, **values)
+    receiver.record(tx, now, actor, "webhook_endpoint.change", old=before.url, new=now.url, events=now.events)
+    return now
+
+
+def pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Receiver:
+    """Sends nothing until it is resumed; events wait. Pausing again changes nothing."""
+    before = _lock(tx, principal, endpoint_id)
+    if before.state != "active":
+        return before
+    receiver.record(tx, before, actor, "webhook_endpoint.pause")
+    return RECEIVERS.update(tx, before, state="paused", stopped_at=tx.now, updated_at=tx.now)
+
+
+def resume(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Receiver:
+    """Sends again, what has been waiting first. Resuming one that is active changes nothing."""
+    before = _lock(tx, principal, endpoint_id)
+    if before.state == "active":
+        return before
+    receiver.record(tx, before, actor, "webhook_endpoint.resume", was=before.state)
+    return receiver.activate(tx, before)
+
+
+def rotate_secret(
+    tx: Tx, vault: Vault, principal: Principal, endpoint_id: str, *, overlap_hours: int, actor: Actor
+) -> tuple[Receiver, str]:
+    found = _lock(tx, principal, endpoint_id)
+    return receiver.rotate_secret(tx, vault, found, overlap_hours=overlap_hours, actor=actor)
+
+
+def delete(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> None:
+    """Deletes it with its secret; nothing more is sent. What was recorded of its deliveries goes with the events."""
+    found = _lock(tx, principal, endpoint_id)
+    outbox.cancel_pending(tx, found.organization_id, found.id)
+    tx.run("DELETE FROM webhook_receivers WHERE organization_id = ? AND id = ?", found.organization_id, found.id)
+    receiver.record(tx, found, actor, "webhook_endpoint.delete", url=found.url)
+
+
+def _lock(tx: Tx, principal: Principal, endpoint_id: str) -> Receiver:
+    """The endpoint, as it is while nobody else can change it or emit to it."""
+    outbox.lock_event_log(tx, find(tx, principal, endpoint_id).organization_id)
+    return find(tx, principal, endpoint_id)

@@ -1,0 +1,169 @@
+"""A receiver of events: the contract's one URL (`endpoint.py`), or one of the further endpoints (`further.py`).
+
+Its row, its signing secrets, and whether it was stopped. Whether a URL may be connected to is decided by outbound.py; callers check
+there before they save one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from kontobahn.access import audit
+from kontobahn.access.audit import SYSTEM, Actor
+from kontobahn.clock import DAY, HOUR
+from kontobahn.db import Table, Tx
+from kontobahn.vault import Vault
+from kontobahn.webhooks import outbox
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.signing import key_of, new_secret
+
+State = Literal["active", "paused", "gone", "none"]
+
+
+class Receiver(NamedTuple):
+    organization_id: str
+    id: str
+    url: str | None
+    state: State
+    # Names separated by blanks; None for all.
+    events: str | None
+    description: str | None
+    # Until when the previous secret signs too.
+    previous_until: int | None
+    failing_since: int | None
+    # When it was paused or found gone.
+    stopped_at: int | None
+    created_at: int
+    updated_at: int
+
+
+RECEIVERS = Table("webhook_receivers", Receiver)
+
+
+class Sealed(NamedTuple):
+    """The secrets as they are stored."""
+
+    secret: bytes
+    previous: bytes | None
+    previous_until: int | None
+
+
+class ReceiverKey(NamedTuple):
+    """Which receiver; among those of all organisations."""
+
+    organization_id: str
+    id: str
+
+
+def find(tx: Tx, organization_id: str, receiver_id: str) -> Receiver | None:
+    return RECEIVERS.one(tx, "organization_id = ? AND id = ?", organization_id, receiver_id)
+
+
+def listing(tx: Tx, organization_id: str) -> list[Receiver]:
+    """All to which events are sent, or were: the contract's one URL first."""
+    condition = "organization_id = ? AND url IS NOT NULL ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END, created_at, id"
+    return RECEIVERS.all(tx, condition, organization_id, WEBHOOK_URL)
+
+
+def activate(tx: Tx, receiver: Receiver, **values: str | None) -> Receiver:
+    """Sends to it, now and what is pending, with all tries left."""
+    outbox.restart_pending(tx, receiver.organization_id, receiver.id)
+    return RECEIVERS.update(
+        tx, receiver, state="active", failing_since=None, stopped_at=None, updated_at=tx.now, **values
+    )
+
+
+def rotate_secret(
+    tx: Tx, vault: Vault, receiver: Receiver, *, overlap_hours: int, actor: Actor
+) -> tuple[Receiver, str]:
+    """Makes a new secret. The present one signs too for the overlap; the one before it no longer does."""
+    secret, until = new_secret(), tx.now + overlap_hours * HOUR
+    tx.run(
+        "UPDATE webhook_receivers SET previous_secret = secret, previous_until = ?, secret = ?"
+        " WHERE organization_id = ? AND id = ?",
+        until, seal(vault, receiver.organization_id, receiver.id, secret), receiver.organization_id, receiver.id,
+    )  # fmt: skip
+    record(tx, receiver, actor, "webhook_secret.rotate")
+    return receiver._replace(previous_until=until), secret
+
+
+# --- How it answers
+
+
+def note_success(tx: Tx, key: ReceiverKey) -> None:
+    tx.run(
+        "UPDATE webhook_receivers SET failing_since = NULL WHERE organization_id = ? AND id = ? AND failing_since IS NOT NULL",
+        *key,
+    )
+
+
+def note_failure(tx: Tx, key: ReceiverKey, url: str, *, pause_days: int) -> bool:
+    """Records since when the URL has failed, and returns whether it is paused now."""
+    # Choice 29: five days without a success pause the URL.
+    tx.run(
+        "UPDATE webhook_receivers SET failing_since = ?"
+        " WHERE organization_id = ? AND id = ? AND url = ? AND failing_since IS NULL",
+        tx.now, *key, url,
+    )  # fmt: skip
+    return _stop(tx, key, url, "paused", " AND failing_since <= ?", tx.now - pause_days * DAY)
+
+
+def note_gone(tx: Tx, key: ReceiverKey, url: str) -> bool:
+    """Records that the receiver answered 410: nothing more is sent there. Returns whether this stopped it."""
+    stopped = _stop(tx, key, url, "gone")
+    if stopped:
+        outbox.cancel_pending(tx, *key)
+    return stopped
+
+
+def _stop(tx: Tx, key: ReceiverKey, url: str, state: State, condition: str = "", *params: int) -> bool:
+    # Only this URL: another one may have been set since.
+    stopped = tx.run(
+        "UPDATE webhook_receivers SET state = ?, stopped_at = ?"
+        f" WHERE organization_id = ? AND id = ? AND url = ? AND state = 'active'{condition}",
+        state, tx.now, *key, url, *params,
+    )  # fmt: skip
+    found = find(tx, *key) if stopped else None
+    if found is not None:
+        record(tx, found, SYSTEM, f"{_kind(found)}.{state}", url=url)
+    return bool(stopped)
+
+
+# --- Secrets, and the audit log
+
+
+class Keys:
+    """Opens the signing secrets, and caches them because every attempt needs one."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._opened = lru_cache(maxsize=4096)(self._open)
+
+    def of(self, key: ReceiverKey, sealed: Sealed, now: int) -> list[bytes]:
+        keys = [self._opened(key, sealed.secret)]
+        if sealed.previous is not None and sealed.previous_until is not None and now < sealed.previous_until:
+            keys.append(self._opened(key, sealed.previous))
+        return keys
+
+    def _open(self, key: ReceiverKey, sealed: bytes) -> bytes:
+        return key_of(self._vault.open(sealed, _context(*key)).decode())
+
+
+def seal(vault: Vault, organization_id: str, receiver_id: str, secret: str) -> bytes:
+    return vault.seal(secret.encode(), _context(organization_id, receiver_id))
+
+
+def _context(organization_id: str, receiver_id: str) -> str:
+    # Secrets of the one URL were sealed before there were others.
+    whose = organization_id if receiver_id == WEBHOOK_URL else f"{organization_id} {receiver_id}"
+    return f"webhook_endpoints {whose}"
+
+
+def record(tx: Tx, receiver: Receiver, actor: Actor, action: str, **details: str | None) -> None:
+    subject = receiver.organization_id if receiver.id == WEBHOOK_URL else receiver.id
+    audit.record(tx, receiver.organization_id, actor, action, subject, **details)
+
+
+def _kind(receiver: Receiver) -> str:
+    return "webhook_url" if receiver.id == WEBHOOK_URL else "webhook_endpoint"
