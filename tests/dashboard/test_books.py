@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from typing import Any
 
@@ -141,8 +142,34 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert send(file(INVOICE)).status_code == 303
 
 
+def test_a_partner_is_added_and_changed_without_losing_anything(browser: Browser, books: Books) -> None:
+    form = {**hidden(browser.get("/dashboard/partners/new")), "number": "10999", "name": "Neu GmbH", "iban": "DE00"}
+    refused = browser.post("/dashboard/partners/new", form)
+    assert refused.status_code == 422
+    assert 'id="e-iban"' in refused.text
+    assert 'id="e-number"' in browser.post("/dashboard/partners/new", {**form, "number": "9"}).text
+    record = {
+        "personenkontoNummer": "10999", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
+        "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": "Neu GmbH", "kontaktpersonen": [{"nachname": "Muster"}],
+        "emailAdressen": [{"email": "a@neu.example", "typ": "INVOICE"}, {"email": "b@neu.example"}],
+    }  # fmt: skip
+    assert books.send("/v2/ledger-rewe/personenkonto", record).status_code == 201
+    page = browser.get(link(browser.get("/dashboard/partners?search=neu"), "/partners/109990000"))
+    assert 'value="a@neu.example"' in page.text
+    changed = {**hidden(page), "number": "10999", "name": "Neuer Name GmbH", "email": "c@neu.example"}
+    assert browser.post("/dashboard/partners/109990000", changed).status_code == 303
+    ((stored,),) = books.rows("SELECT record FROM books_persons WHERE konto = ?", "109990000")
+    kept = json.loads(stored)
+    assert kept["firmenname"] == "Neuer Name GmbH"
+    assert [item["email"] for item in kept["emailAdressen"]] == ["c@neu.example", "b@neu.example"]
+    assert kept["emailAdressen"][0]["typ"] == "INVOICE"
+    assert kept["kontaktpersonen"][0]["nachname"] == "Muster"
+    assert browser.get("/dashboard/partners/123450000").status_code == 404
+    assert "No partner" in browser.get("/dashboard/partners?search=%25").text
+
+
 def test_books_of_others_are_not_there(service: Service, browser: Browser) -> None:
     foreign = Books(service, service.organization("Fremde GmbH"))
-    for path in ("books", "open-items", "trial-balance", "cash-book", "batches"):
+    for path in ("books", "open-items", "trial-balance", "cash-book", "batches", "partners"):
         assert browser.get(f"/dashboard/{path}?connection={foreign.connection_id}").status_code == 404
         assert browser.get(f"/dashboard/{path}?client=1-1&year=1999-01-01").status_code == 200

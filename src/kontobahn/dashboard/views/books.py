@@ -87,3 +87,42 @@ def bookings_of_document(
             connection_id, client_id, konto, beleg, limit,
         )
     ]  # fmt: skip
+
+
+class Partner(NamedTuple):
+    konto: str
+    name: str
+    # The record as it was sent or read; empty if only a name is known.
+    record: str
+
+
+_PARTNERS = (
+    "SELECT k.konto, COALESCE(a.beschriftung, ''), COALESCE(p.record, '') FROM books_clients c JOIN ("
+    " SELECT mandant, konto FROM books_accounts UNION SELECT mandant, konto FROM books_persons"
+    ") k ON k.mandant = c.mandant LEFT JOIN books_accounts a ON a.mandant = k.mandant AND a.konto = k.konto"
+    " LEFT JOIN books_persons p ON p.mandant = k.mandant AND p.konto = k.konto"
+    " WHERE c.connection_id = ? AND c.client_id = ? AND LENGTH(k.konto) = 9"
+)
+
+
+def partners(tx: Tx, connection_id: str, client_id: str, search: str, after: str, limit: int) -> list[Partner]:
+    """Person accounts by number. Every word of the search must stand in the number or the name."""
+    words = [f"%{_escaped(word)}%" for word in search.lower().split()[:5]]
+    condition = " AND (k.konto LIKE ? ESCAPE '!' OR LOWER(COALESCE(a.beschriftung, '')) LIKE ? ESCAPE '!')" * len(words)
+    given = [word for word in words for _ in range(2)]
+    return [
+        Partner(*row)
+        for row in tx.all(
+            f"{_PARTNERS} AND k.konto > ?{condition} ORDER BY k.konto LIMIT ?",
+            connection_id, client_id, after, *given, limit,
+        )
+    ]  # fmt: skip
+
+
+def partner(tx: Tx, connection_id: str, client_id: str, konto: str) -> Partner | None:
+    row = tx.one(f"{_PARTNERS} AND k.konto = ?", connection_id, client_id, konto)
+    return Partner(*row) if row else None
+
+
+def _escaped(word: str) -> str:
+    return word.replace("!", "!!").replace("%", "!%").replace("_", "!_")

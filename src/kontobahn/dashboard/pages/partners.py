@@ -1,0 +1,192 @@
+"""Business partners: found by number or name, with address and bank account, and changed without losing what the form does not show."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.api.wire import BodyDecoder
+from kontobahn.dashboard import books
+from kontobahn.dashboard.books import ChosenBooks, plain
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.views import books as views
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _
+from kontobahn.errors import NotFound
+from kontobahn.json_text import encode
+from kontobahn.ledger import rewe
+from kontobahn.ledger.accounting import Zahlungsbedingung
+from kontobahn.ledger.konto import functional
+from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto, Telefon
+from kontobahn.ledger.rewe import JahrDropdownQuery
+
+PATH = f"{ROOT}/partners"
+_DECODER = BodyDecoder(Personenkonto)
+# Which field of the form shows a field of the record.
+_FIELDS = {
+    "personenkontoNummer": "number",
+    "firmenname": "name",
+    "ustId": "vat_id",
+    "adressen[0].adresszeile": "street",
+    "adressen[0].postleitzahl": "postal_code",
+    "adressen[0].ort": "city",
+    "emailAdressen[0].email": "email",
+    "telefonnummern[0].nummer": "phone",
+    "bankkonten[0].iban": "iban",
+}
+
+
+class PartnerFilter(Struct):
+    connection: str = ""
+    client: str = ""
+    year: str = ""
+    search: str = ""
+
+
+class PartnerForm(Struct):
+    number: Annotated[str, Meta(max_length=9)]
+    name: Annotated[str, Meta(max_length=50)]
+    street: Annotated[str, Meta(max_length=36)] = ""
+    postal_code: Annotated[str, Meta(max_length=10)] = ""
+    city: Annotated[str, Meta(max_length=30)] = ""
+    email: Annotated[str, Meta(max_length=60)] = ""
+    phone: Annotated[str, Meta(max_length=60)] = ""
+    iban: Annotated[str, Meta(max_length=42)] = ""
+    vat_id: Annotated[str, Meta(max_length=15)] = ""
+
+
+@page("/partners")
+async def partners(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    filters = visit.filters(PartnerFilter)
+    found = await visit.read(
+        views.partners,
+        chosen.connection.id,
+        chosen.client_id or "",
+        filters.wanted.search,
+        filters.after,
+        PAGE_SIZE + 1,
+    )
+    chips = [chip for chip in filters.chips({"search": _("Search")}) if chip.label == _("Search")]
+    return visit.show(
+        "partners.html", chosen=chosen, filters=filters, chips=chips, list=filters.first_page(found, lambda row: row.konto)
+    )  # fmt: skip
+
+
+@page("/partners/terms")
+async def payment_terms(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    query = JahrDropdownQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
+    answer = await visit.ask(rewe.list_zahlungsbedingungen, query=query)
+    return visit.show("payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]))
+
+
+@page("/partners/new")
+async def new_partner_page(visit: Visit) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        return visit.show("no_books.html")
+    return visit.show("partner.html", chosen=chosen, partner=None)
+
+
+@action("/partners/new")
+async def make_partner(visit: Visit) -> Response:
+    return await _save(visit, None)
+
+
+@page("/partners/{konto}")
+async def partner_page(visit: Visit, konto: str) -> Response:
+    chosen, found = await _find(visit, konto)
+    return visit.show("partner.html", chosen=chosen, partner=found, form=_form_of(chosen, found))
+
+
+@action("/partners/{konto}")
+async def change_partner(visit: Visit, konto: str) -> Response:
+    _, found = await _find(visit, konto)
+    return await _save(visit, found)
+
+
+async def _save(visit: Visit, found: views.Partner | None) -> Response:
+    chosen = await books.choose(visit)
+    if chosen is None:
+        raise NotFound("There is no such page.")
+    wanted = visit.form.read(PartnerForm)
+    if wanted is not None:
+        with visit.form.refusals(**_FIELDS):
+            body = _body(chosen, wanted, found)
+            await visit.ask(rewe.save_personenkonto, query=books.query_of(chosen), body=body)
+            return visit.redirect(chosen.url(PATH, search=wanted.number), _("The partner is saved."))
+    return visit.show("partner.html", chosen=chosen, partner=found)
+
+
+def _body(chosen: ChosenBooks, wanted: PartnerForm, found: views.Partner | None) -> Personenkonto:
+    """The record that was there with what the form shows changed; what it does not show stays."""
+    old = msgspec.json.decode(found.record, type=Personenkonto) if found and found.record else None
+    changed = {
+        "personenkontoNummer": wanted.number,
+        "kontaktTyp": old.kontaktTyp if old else "COMPANY",
+        "kontenrahmen": chosen.year.kontenrahmen,
+        "kontonummernLaenge": chosen.year.konto_laenge,
+        "geschaeftsjahrStartDatum": chosen.year.start,
+        "firmenname": wanted.name,
+        "ustId": wanted.vat_id or None,
+        "adressen": _first(old.adressen if old else [], _address(wanted)),
+        "emailAdressen": _first(old.emailAdressen if old else [], {"email": wanted.email} if wanted.email else None),
+        "telefonnummern": _first(old.telefonnummern if old else [], {"nummer": wanted.phone} if wanted.phone else None),
+        "bankkonten": _first(old.bankkonten if old else [], {"iban": wanted.iban} if wanted.iban else None),
+        "kontaktpersonen": old.kontaktpersonen if old else [],
+    }
+    return cast(Personenkonto, _DECODER.decode(encode(changed)))
+
+
+def _address(wanted: PartnerForm) -> dict[str, str] | None:
+    if not (wanted.street or wanted.postal_code or wanted.city):
+        return None
+    return {"adresszeile": wanted.street, "postleitzahl": wanted.postal_code, "ort": wanted.city}
+
+
+def _first(
+    old: list[Adresse] | list[Email] | list[Telefon] | list[Bankkonto], new: dict[str, str] | None
+) -> list[object]:
+    """The list with its first element changed, added or taken out."""
+    kept = cast(list[dict[str, object]], msgspec.to_builtins(old))
+    if new is None:
+        return list(kept[1:])
+    return [{**(kept[0] if kept else {}), **new}, *kept[1:]]
+
+
+def _form_of(chosen: ChosenBooks, found: views.Partner) -> Form:
+    number = functional(found.konto, chosen.year.konto_laenge)
+    if not found.record:
+        return Form({"number": [number], "name": [found.name]})
+    person = msgspec.json.decode(found.record, type=Personenkonto)
+    address = person.adressen[0] if person.adressen else None
+    shown = {
+        "number": number,
+        "name": person.firmenname or found.name,
+        "street": address.adresszeile if address else "",
+        "postal_code": address.postleitzahl if address else "",
+        "city": address.ort if address else "",
+        "email": person.emailAdressen[0].email if person.emailAdressen else "",
+        "phone": person.telefonnummern[0].nummer if person.telefonnummern else "",
+        "iban": person.bankkonten[0].iban if person.bankkonten else "",
+        "vat_id": person.ustId or "",
+    }
+    return Form({name: [value] for name, value in shown.items()})
+
+
+async def _find(visit: Visit, konto: str) -> tuple[ChosenBooks, views.Partner]:
+    chosen = await books.choose(visit)
+    found = await visit.read(views.partner, chosen.connection.id, chosen.client_id or "", konto) if chosen else None
+    if chosen is None or found is None:
+        raise visit.principal.missing("Partner")
+    return chosen, found
