@@ -138,16 +138,22 @@ def test_an_endpoint_is_paused_changed_rotated_and_deleted(
 
 
 def test_a_410_stops_the_endpoint_alone(start_delivering: Start, make_receiver: MakeReceiver) -> None:
-    one, gone = make_receiver(), make_receiver(lambda _: 410)
+    down = {"is": True}
+    one, gone = make_receiver(lambda _: 500 if down["is"] else 204), make_receiver(lambda _: 410)
     world = start_delivering(one, gone)
     customer = world.customer(one)
     endpoint = Endpoint(customer, gone.url)
     event_id = customer.emit()
-    customer.wait_for(event_id)
+    customer.wait_for(event_id, "pending", attempts=1)
     eventually(lambda: endpoint.get()["status"] == "gone")
+    assert endpoint.states() == [(event_id, "failed")]
+    # What is pending for the one URL is still sent there.
+    assert "status" not in customer.url()
+    down["is"] = False
+    world.advance(seconds=6)
+    customer.wait_for(event_id)
     customer.wait_for(customer.emit())
     assert endpoint.states() == [(event_id, "failed")]
-    assert "status" not in customer.url()
 
 
 @on_sqlite
