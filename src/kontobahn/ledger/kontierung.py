@@ -296,7 +296,8 @@ def legs(
     taxed = amount if plan.in_konto else -amount
     if plan.counter:
         tax = tax_on(taxed, plan.prozent)
-        both = [Leg(plan.konto, tax), Leg(plan.counter, -tax)] if tax else []
+        carrier = konto if plan.in_konto else gegenkonto
+        both = [Leg(plan.konto or carrier, tax), Leg(plan.counter, -tax)] if tax else []
         return [Leg(konto, amount), Leg(gegenkonto, -amount), *both]
     tax = tax_in(taxed, plan.prozent)
     if not tax:
@@ -307,7 +308,10 @@ def legs(
 
 
 class _Plan(NamedTuple):
-    """A split with the accounts of its tax; `counter` is the account of the output tax that an input tax comes with."""
+    """A split with the accounts of its tax.
+
+    `counter` is the account of the output tax that an input tax comes with; without `konto` that tax is cost of the account itself.
+    """
 
     prozent: int
     in_konto: bool
@@ -320,7 +324,8 @@ def _plan(skr: str, text: str) -> _Plan:
     parts = parts_of(text)
     accounts = TAX_ACCOUNTS[skr][Tax(parts.art, parts.prozent)]
     if parts.art in ON_TOP:
-        return _Plan(parts.prozent, parts.in_konto, full(accounts.vorsteuer), full(accounts.umsatzsteuer))
+        given = full(accounts.vorsteuer) if accounts.vorsteuer else ""
+        return _Plan(parts.prozent, parts.in_konto, given, full(accounts.umsatzsteuer))
     return _Plan(parts.prozent, parts.in_konto, full(accounts.umsatzsteuer or accounts.vorsteuer), "")
 
 

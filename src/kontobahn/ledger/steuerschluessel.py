@@ -16,8 +16,10 @@ EU_LIEFERUNG = "I"
 # Purchases whose tax the buyer owes: output and input tax at once, on top of the amount; together they are zero.
 EU_ERWERB = "E"
 LEISTUNGSEMPFAENGER = "R"
+# The same for a buyer who may not deduct it: output tax, and as much more cost on the account that carries it.
+OHNE_ABZUG = "N"
 STEUERFREI = "F"
-ON_TOP = frozenset({EU_ERWERB, LEISTUNGSEMPFAENGER})
+ON_TOP = frozenset({EU_ERWERB, LEISTUNGSEMPFAENGER, OHNE_ABZUG})
 
 AUFHEBUNG_DER_AUTOMATIK = "40"
 
@@ -52,6 +54,8 @@ def _accounts(
         Tax(EU_ERWERB, 7): TaxAccounts(erwerb[2], erwerb[3]),
         Tax(LEISTUNGSEMPFAENGER, 19): TaxAccounts(empfaenger[0], empfaenger[1]),
         Tax(LEISTUNGSEMPFAENGER, 7): TaxAccounts(empfaenger[2], empfaenger[3]),
+        Tax(OHNE_ABZUG, 19): TaxAccounts(umsatzsteuer=empfaenger[0]),
+        Tax(OHNE_ABZUG, 7): TaxAccounts(umsatzsteuer=empfaenger[2]),
     }
 
 
@@ -103,7 +107,7 @@ def rates_in(era: int) -> Rates | None:
     return _RATES[era][1]
 
 
-# Key → kind, and which of the rates. Keys of three digits are described for the usual rates only.
+# Key → kind, and which of the rates. Keys of three and four digits are described for the usual rates only.
 _KEYS = {
     "2": (UMSATZSTEUER, "ermaessigt"),
     "3": (UMSATZSTEUER, "voll"),
@@ -120,7 +124,9 @@ _KEYS = {
     "18": (EU_ERWERB, "ermaessigt"),
     "19": (EU_ERWERB, "voll"),
     "91": (LEISTUNGSEMPFAENGER, "ermaessigt"),
+    "92": (OHNE_ABZUG, "ermaessigt"),
     "94": (LEISTUNGSEMPFAENGER, "voll"),
+    "95": (OHNE_ABZUG, "voll"),
     "101": (UMSATZSTEUER, "voll"),
     "102": (UMSATZSTEUER, "ermaessigt"),
     "401": (VORSTEUER, "voll"),
@@ -131,8 +137,22 @@ _KEYS = {
     "512": (LEISTUNGSEMPFAENGER, "ermaessigt"),
     "521": (LEISTUNGSEMPFAENGER, "voll"),
     "522": (LEISTUNGSEMPFAENGER, "ermaessigt"),
+    "526": (LEISTUNGSEMPFAENGER, "voll"),
+    "527": (LEISTUNGSEMPFAENGER, "ermaessigt"),
+    "701": (EU_ERWERB, "voll"),
+    "702": (EU_ERWERB, "ermaessigt"),
+    "6501": (OHNE_ABZUG, "voll"),
+    "6506": (OHNE_ABZUG, "voll"),
+    "6507": (OHNE_ABZUG, "ermaessigt"),
+    "6511": (OHNE_ABZUG, "voll"),
+    "6512": (OHNE_ABZUG, "ermaessigt"),
+    "6521": (OHNE_ABZUG, "voll"),
+    "6522": (OHNE_ABZUG, "ermaessigt"),
+    "6526": (OHNE_ABZUG, "voll"),
+    "6527": (OHNE_ABZUG, "ermaessigt"),
 }
-_TAX_FREE = frozenset({"1", "11"})
+# Among them 490: the tax of the document is deliberately not deducted.
+_TAX_FREE = frozenset({"1", "11", "171", "231", "490"})
 # Sales taxed in another country of the Union, at that country's rate.
 ELSEWHERE = frozenset({"10", "240", "241", "250"})
 # The first of two digits says that the booking is a Generalumkehr, and of which keys.

@@ -40,6 +40,7 @@ LEDGER = """
     2026-02-02 H 4930 70001 11,90 ER-1 bu=29 gu=1
     2026-02-03 H 70002 3425 1000,00 ER-2
     2026-02-04 H 70002 4930 200,00 ER-3 bu=94
+    2026-02-04 H 70002 4930 100,00 ER-4 bu=95
     2026-02-05 S 10020 8125 300,00 RE-3
     2026-03-01 S 1200 10010 48,31 RE-1 skonto=1,19
     2026-03-02 S 70001 1200 14,67 ER-1 skonto=0,30
@@ -57,12 +58,13 @@ def test_figures_stand_by_key_and_by_automatic_account(books: Books) -> None:
         ("9", "VORSTEUER"): (19, 12.58, 0, 2.39, 2),
         ("34250000", "INNERGEMEINSCHAFTLICHER_ERWERB"): (19, 1000, 190, 190, 1),
         ("94", "LEISTUNGSEMPFAENGER"): (19, 200, 38, 38, 1),
+        ("95", "LEISTUNGSEMPFAENGER_OHNE_ABZUG"): (19, 100, 19, 0, 1),
         ("81250000", "STEUERFREI"): (0, 300, 0, 0, 1),
         (None, "SKONTO"): (19, -1.25, -0.19, -0.05, 2),
         ("777", "BRUTTO"): (0, 777, 0, 0, 1),
         ("84100000", "BRUTTO"): (0, 88, 0, 0, 1),
     }
-    assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (237.32, 230.34)
+    assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (256.32, 230.34)
     assert (found["direktUmsatzsteuer"], found["direktVorsteuer"]) == (0, 50)
     assert (found["bruttoGebucht"], found["bruttoAnzahl"]) == (865, 2)
     assert (found["vonDatum"], found["bisDatum"]) == ("2026-01-01", "2026-12-31")
@@ -93,7 +95,7 @@ def test_a_profit_and_loss_by_line_and_period(books: Books) -> None:
     assert by_name["Sonstiger neutraler Ertrag"]["perioden"] == [0, 0, 777]
     assert by_name["Nicht zugeordnet"]["kumuliert"] == -7
     assert found["nichtZugeordnet"] == [{"kontonummer": "44440000", "kontobeschriftung": "", "kumuliert": -7}]
-    assert by_name["Vorläufiges Ergebnis"]["kumuliert"] == found["ergebnis"] == -505.3
+    assert by_name["Vorläufiges Ergebnis"]["kumuliert"] == found["ergebnis"] == -624.3
     assert books.read(BWA, **YEAR, bisPeriode="1")["ergebnis"] == 50.03
 
 
@@ -121,7 +123,9 @@ def any_booking(chance: random.Random, books: Books) -> str:
     numbers = [konto for konto in books.client.rahmen.beschriftungen if konto[0] != "9"]
     taxes = {konto for item in TAX_ACCOUNTS[books.client.kontenrahmen].values() for konto in item}
     persons = ["10010", "10020", "70001", "70002"]
-    key = chance.choice(["", "", "", "2", "3", "8", "9", "13", "19", "29", "69", "94", "34", "40", "20", "777", "506"])
+    key = chance.choice(
+        ["", "", "", "2", "3", "8", "9", "13", "19", "29", "69", "94", "34", "40", "20", "777", "506", "6506"]
+    )
     other = chance.choice(persons + numbers if key else persons)
     konto = chance.choice([number for number in numbers if not key or number not in taxes])
     day = chance.choice(["2020-03-03", "2020-08-08", "2026-02-02", "2026-11-11"])

@@ -22,7 +22,28 @@ ACCOUNTS = {
     name: sorted({full(number) for number in rahmen.beschriftungen} | {DEBITOR, "100200000", KREDITOR, "700020000"})
     for name, rahmen in KONTENRAHMEN.items()
 }
-KEYS = ("", "1", "2", "3", "8", "9", "20", "22", "29", "40", "13", "19", "69", "94", "34", "506", "6506", "240", "777")
+KEYS = (
+    "",
+    "1",
+    "2",
+    "3",
+    "8",
+    "9",
+    "20",
+    "22",
+    "29",
+    "40",
+    "13",
+    "19",
+    "69",
+    "94",
+    "34",
+    "506",
+    "6506",
+    "95",
+    "240",
+    "777",
+)
 
 
 def decide(
@@ -59,6 +80,9 @@ def book(
         (BANK, "27000000", True, 11900, "13", {BANK: 11900, "27000000": -10000, "17780000": -1900}),
         (BANK, "81000000", True, 5000, "1", {BANK: 5000, "81000000": -5000}),
         (DEBITOR, "81250000", True, 5000, "11", {DEBITOR: 5000, "81250000": -5000}),
+        (DEBITOR, "81250000", True, 5000, "231", {DEBITOR: 5000, "81250000": -5000}),
+        (DEBITOR, "27000000", True, 5000, "171", {DEBITOR: 5000, "27000000": -5000}),
+        (BANK, BUERO, False, 5000, "490", {BANK: -5000, BUERO: 5000}),
         (DEBITOR, "81250000", True, 5000, "", {DEBITOR: 5000, "81250000": -5000}),
         (BANK, KASSE, True, 5000, "", {BANK: 5000, KASSE: -5000}),
         (DEBITOR, KREDITOR, True, 5000, "", {DEBITOR: 5000, KREDITOR: -5000}),
@@ -87,6 +111,8 @@ def test_net_and_tax_are_booked_apart(
         ("34250000", "", "17740000", "15740000", 1900), ("34200000", "", "17720000", "15720000", 700),
         (BUERO, "94", "17870000", "15770000", 1900), (BUERO, "91", "17850000", "15780000", 700),
         (BUERO, "506", "17870000", "15770000", 1900), (BUERO, "512", "17850000", "15780000", 700),
+        (BUERO, "526", "17870000", "15770000", 1900), (BUERO, "527", "17850000", "15780000", 700),
+        (BUERO, "701", "17740000", "15740000", 1900), (BUERO, "702", "17720000", "15720000", 700),
         ("31200000", "", "17870000", "15770000", 1900), ("31230000", "", "17870000", "15770000", 1900),
     ],
 )  # fmt: skip
@@ -96,6 +122,26 @@ def test_tax_that_the_buyer_owes_stands_on_both_sides_and_costs_nothing(
     invoice = {KREDITOR: -10000, gegenkonto: 10000, vorsteuer: tax, umsatzsteuer: -tax}
     assert book(KREDITOR, gegenkonto, 10000, bu, soll=False) == invoice
     assert book(KREDITOR, gegenkonto, 10000, bu) == {konto: -betrag for konto, betrag in invoice.items()}
+
+
+@pytest.mark.parametrize(
+    ("bu", "umsatzsteuer", "tax"),
+    [
+        *((bu, "17870000", 1900) for bu in ("95", "6501", "6506", "6511", "6521", "6526")),
+        *((bu, "17850000", 700) for bu in ("92", "6507", "6512", "6522", "6527")),
+    ],
+)
+def test_tax_that_the_buyer_owes_and_may_not_deduct_is_cost(bu: str, umsatzsteuer: str, tax: int) -> None:
+    text = decide(KREDITOR, BUERO, bu).text
+    for konto, gegenkonto, soll in ((KREDITOR, BUERO, False), (BUERO, KREDITOR, True)):
+        text = decide(konto, gegenkonto, bu).text
+        found = legs(SKR03, text, konto=konto, gegenkonto=gegenkonto, soll=soll, betrag=10000)
+        assert sorted(found) == sorted(
+            [Leg(KREDITOR, -10000), Leg(BUERO, 10000), Leg(BUERO, tax), Leg(umsatzsteuer, -tax)]
+        )
+    # 3x takes 9x back.
+    if len(bu) == 2:
+        assert decide(KREDITOR, BUERO, f"3{bu[1]}").text == text.replace("k", "g")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +169,9 @@ def test_in_the_second_half_of_2020_the_rates_were_lower(
 @pytest.mark.parametrize(
     ("konto", "gegenkonto", "bu", "day", "field"),
     [
-        (BANK, "27000000", "777", "2026-03-01", "BU-Schlüssel"), (BANK, "27000000", "6506", "2026-03-01", "BU-Schlüssel"),
+        (BANK, "27000000", "777", "2026-03-01", "BU-Schlüssel"), (BANK, BUERO, "501", "2026-03-01", "BU-Schlüssel"),
+        (BANK, BUERO, "6502", "2026-03-01", "BU-Schlüssel"), (BANK, BUERO, "9401", "2026-03-01", "BU-Schlüssel"),
+        (KREDITOR, BUERO, "95", "2020-08-01", "BU-Schlüssel"), (BANK, "27000000", "103", "2026-03-01", "BU-Schlüssel"),
         (DEBITOR, "80000000", "240", "2026-03-01", "BU-Schlüssel"), (DEBITOR, "80000000", "10", "2026-03-01", "BU-Schlüssel"),
         (BANK, "27000000", "39", "2026-03-01", "BU-Schlüssel"), (BANK, BUERO, "13", "2026-03-01", "BU-Schlüssel"),
         # What no account is known for: reverse charge in the months of lower rates, keys of a time before these rates.

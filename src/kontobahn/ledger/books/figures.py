@@ -21,6 +21,7 @@ from kontobahn.ledger.steuerschluessel import (
     EU_ERWERB,
     EU_LIEFERUNG,
     LEISTUNGSEMPFAENGER,
+    OHNE_ABZUG,
     ON_TOP,
     STEUERFREI,
     TAX_ACCOUNTS,
@@ -35,6 +36,7 @@ _NAMES: dict[str, Steuerart] = {
     EU_LIEFERUNG: "EU_LIEFERUNG",
     EU_ERWERB: "INNERGEMEINSCHAFTLICHER_ERWERB",
     LEISTUNGSEMPFAENGER: "LEISTUNGSEMPFAENGER",
+    OHNE_ABZUG: "LEISTUNGSEMPFAENGER_OHNE_ABZUG",
     STEUERFREI: "STEUERFREI",
     SKONTO: "SKONTO",
     GROSS: "BRUTTO",
@@ -47,7 +49,7 @@ _IN_KONTO = "SUBSTR(aufteilung, LENGTH(aufteilung), 1) = 'k'"
 _SIGN = f"(CASE WHEN (soll = 1) = ({_IN_KONTO}) THEN -1 ELSE 1 END)"
 _NET = f"(200 * {_AMOUNT} + 100 + {_RATE}) / (2 * (100 + {_RATE}))"
 _ON_TOP = f"(2 * {_AMOUNT} * {_RATE} + 100) / 200"
-_IS_ON_TOP = f"SUBSTR(aufteilung, 1, 1) IN ('{EU_ERWERB}', '{LEISTUNGSEMPFAENGER}')"
+_IS_ON_TOP = f"SUBSTR(aufteilung, 1, 1) IN ('{EU_ERWERB}', '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}')"
 _TAXED = (
     f"SELECT schluessel, carrier, aufteilung, SUM(sign * base), SUM(sign * tax), COUNT(*) FROM ("
     f" SELECT bu_schluessel AS schluessel, aufteilung, {_SIGN} AS sign,"
@@ -56,7 +58,7 @@ _TAXED = (
     f" CASE WHEN {_IS_ON_TOP} THEN {_ON_TOP} ELSE {_AMOUNT} - {_NET} END AS tax"
     f" FROM books_bookings WHERE {_SPAN}"
     f" AND SUBSTR(aufteilung, 1, 1) IN ('{UMSATZSTEUER}', '{VORSTEUER}', '{EU_LIEFERUNG}', '{EU_ERWERB}',"
-    f" '{LEISTUNGSEMPFAENGER}', '{STEUERFREI}')"
+    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')"
     f") taxed GROUP BY schluessel, carrier, aufteilung"
 )
 _SKONTO_RATE = "CAST(REPLACE(SUBSTR(aufteilung, 2, LENGTH(aufteilung) - 1), '!', '') AS INTEGER)"
@@ -111,7 +113,7 @@ class _Sums:
         key = without_reversal(schluessel)
         line = _Line(key, "" if key else carrier, parts.art, parts.prozent)
         if parts.art in ON_TOP:
-            self.add(line, -base, -tax, -tax, count)
+            self.add(line, -base, -tax, 0 if parts.art == OHNE_ABZUG else -tax, count)
         elif parts.art == VORSTEUER:
             self.add(line, -base, 0, -tax, count)
         else:
