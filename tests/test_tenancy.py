@@ -215,6 +215,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/ledger-rewe-read/zahlungsbedingungen", "connectionId"): Recipe(_year),
     ("POST /v2/ledger-duo/kassenbuch-advanced", "connectionId"): Recipe(_books, body=_CASH_ENTRY),
     ("POST /v2/ledger-rewe/personenkonto", "connectionId"): Recipe(_books, body=_PERSON),
+    ("GET /v2/ledger-rewe/exports", "connectionId"): Recipe(_year),
     ("GET /v2/ledger-rewe/imports", "connectionId"): Recipe(_books),
     ("GET /v2/ledger-rewe/imports/{id}", "connectionId"): Recipe(_import),
     ("GET /v2/ledger-rewe/imports/{id}", "id"): Recipe(_import),

@@ -50,7 +50,7 @@ from kontobahn.events import Events, event_log, webhook_endpoints, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
-from kontobahn.ledger import duo, permissions, rewe, rewe_write
+from kontobahn.ledger import duo, permissions, rewe, rewe_export, rewe_write
 from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.ledger.provider import Ledger
@@ -81,7 +81,7 @@ Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users, auth_passwords),
-        *(ledger_connections, duo, rewe, rewe_write, permissions),
+        *(ledger_connections, duo, rewe, rewe_write, rewe_export, permissions),
         *(connection_routes, accounts, listing, feed, import_routes, payment_routes, order_file_routes, inbound),
         *(webhook_url, webhook_endpoints, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
@@ -98,6 +98,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         SignIns(db, vault),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
         Tasks(db, settings),
+        rewe_export.Exports(),
         Ledger({"books": BooksProvider(db)}),
         Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
         Mobility({OwnTickets.name: OwnTickets()}),
@@ -122,8 +123,7 @@ class LoopbackClient:
 
 
 def sandbox_bank(context: Context) -> SandboxProvider:
-    banking = context.part(Banking)
-    provider = banking.providers[sandbox.NAME]
+    provider = context.part(Banking).providers[sandbox.NAME]
     assert isinstance(provider, SandboxProvider)
     return provider
 

@@ -75,7 +75,9 @@ def test_a_batch_is_imported_once_and_exported_unchanged(
         "export", "extf", "--connection", connection, "--year-start", "2024-01-01", "--to", str(tmp_path / "out"),
         data=tmp_path, **settings,
     )["files"]  # fmt: skip
-    assert len(written) == 1
+    assert [Path(name).name.partition("_1234_1_")[0] for name in written] == [
+        "EXTF_Buchungsstapel", "EXTF_Kontenbeschriftungen", "Protokoll",
+    ]  # fmt: skip
     with extf.open_extf(written[0]) as back:
         assert [item._replace(line=0) for item in back.buchungssaetze()] == list(bookings())
     findings = answer("doctor", "--books", data=tmp_path, **settings)
@@ -168,20 +170,20 @@ def test_master_data_comes_in_and_person_accounts_go_out(
     extf.write_kontenbeschriftungen(files[2], _header(extf.KONTENBESCHRIFTUNGEN), [label])
     taken = answer("import", "extf", *map(str, files), "--connection", connection, data=tmp_path, **settings)
     assert [item["taken"] for item in taken] == [1, 1, 1]
-    written = answer(
-        "export",
-        "extf",
-        "--connection",
-        connection,
-        "--year-start",
-        "2024-01-01",
-        "--to",
-        str(tmp_path),
-        data=tmp_path,
+    made = answer(
+        "export", "extf", "--connection", connection, "--year-start", "2024-01-01", "--to", str(tmp_path), data=tmp_path,
         **settings,
-    )["files"]
-    with extf.open_extf(written[0]) as back:
-        assert [item._replace(line=0) for item in back.personenkonten()] == [person]
+    )  # fmt: skip
+    assert (made["protocol"], made["protocol_count"]) == ([], 0)
+    for name, records in zip(made["files"], ([person], [label], [term]), strict=False):
+        with extf.open_extf(name) as back:
+            assert [item._replace(line=0) for item in back] == records
+    assert "The files hold everything" in Path(made["files"][-1]).read_text()
+    again = kontobahn(
+        "export", "extf", "--connection", connection, "--year-start", "2024-01-01", "--to", str(tmp_path), data=tmp_path,
+        expect=1, **settings,
+    )  # fmt: skip
+    assert "never overwrites" in again.stderr
     with serving(tmp_path, **settings) as server:
         query = {"connectionId": connection, "geschaeftsjahrStartDatum": "2024-01-01"}
         konten = server.get("/v2/ledger-rewe-read/konten", params=query).json()["data"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import zipfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -186,6 +187,11 @@ class ScriptedBooks:
             return made
 
         return effect
+
+    async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
+        await self._of_year("export", jahr)
+        with zipfile.ZipFile(target, "w") as archive:
+            archive.writestr("Protokoll.txt", "")
 
     async def imports(self, before: str | None, limit: int) -> list[Import]:
         await self._script.call("imports")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -16,7 +18,7 @@ from kontobahn.api.bodies import HeldBytes
 from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import StoredAnswer
-from kontobahn.api.wire import RawBody, Upload
+from kontobahn.api.wire import FileDownload, RawBody, Upload
 from kontobahn.errors import (
     BadRequest,
     KontobahnError,
@@ -44,6 +46,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 COMPRESS_FROM_BYTES = 1400
+# A file that is sent part by part: how much at once, and how long a caller may take for that.
+FILE_BLOCK_BYTES = 256 * 1024
+FILE_BLOCK_SECONDS = 60
 COMPRESS_IN_THREAD_FROM_BYTES = 64 * 1024
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
@@ -231,16 +236,38 @@ async def send_file(send: Send, answer: StoredAnswer, headers: list[Header], acc
     """Sends a file to save, as its own type or, if the caller accepts nothing else, as bytes. Whatever it contains, a browser
     must neither guess its type nor run it."""
     media_type = ANY_BYTES if accept is not None and accept.strip().lower() == ANY_BYTES else answer.media_type
+    size = len(answer.body) if answer.download is None else answer.download.file.seek(0, os.SEEK_END)
     headers += (
         (b"content-type", media_type.encode()),
         (b"content-disposition", f"attachment; filename*=UTF-8''{quote(answer.file_name)}".encode()),
         (b"content-security-policy", b"sandbox; default-src 'none'"),
-        (b"content-length", b"%d" % len(answer.body)),
+        (b"content-length", b"%d" % size),
         _NO_STORE,
         _NO_SNIFF,
     )
+    if answer.download is not None:
+        try:
+            await _send_parts(send, answer.status, answer.download, headers)
+        finally:
+            answer.download.close()
+        return
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _send_parts(send: Send, status: int, download: FileDownload, headers: list[Header]) -> None:
+    """Sends an open file. A caller who takes a part too slowly gets no more of it."""
+    download.file.seek(0)
+    block = await asyncio.to_thread(download.file.read, FILE_BLOCK_BYTES)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    while block:
+        following = await asyncio.to_thread(download.file.read, FILE_BLOCK_BYTES)
+        if not following:
+            # Before the last part: whoever has it may ask for the next file.
+            download.close()
+        async with asyncio.timeout(FILE_BLOCK_SECONDS):
+            await send({"type": "http.response.body", "body": block, "more_body": bool(following)})
+        block = following
 
 
 def takes_gzip(accept_encoding: bytes) -> bool:

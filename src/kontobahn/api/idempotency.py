@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from kontobahn.api.wire import FileDownload
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict, KeyReused
@@ -32,9 +33,11 @@ class Claim(NamedTuple):
 class StoredAnswer(NamedTuple):
     status: int
     body: bytes
-    # For a file; empty for JSON. Only reads answer with files, so these two are never stored.
+    # For a file; empty for JSON. Only reads answer with files, so these are never stored.
     media_type: str = ""
     file_name: str = ""
+    # Instead of the body, if it is not to be in memory whole.
+    download: FileDownload | None = None
 
 
 def make_claim(

@@ -37,7 +37,7 @@ from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.routing import Routes
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
-from kontobahn.api.wire import Download, Query, plain_words
+from kontobahn.api.wire import Download, FileDownload, Query, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
     BadRequest,
@@ -216,6 +216,8 @@ class Api:
             raise
         if call.stored_answer is not None:
             return StoredAnswer(call.status, call.stored_answer)
+        if isinstance(answer, FileDownload):
+            return StoredAnswer(call.status, b"", answer.media_type, answer.file_name, answer)
         if isinstance(answer, Download):
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
         stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))

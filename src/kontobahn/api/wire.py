@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
@@ -119,6 +119,23 @@ class Download(NamedTuple):
     content: bytes
     media_type: str
     file_name: str
+
+
+class FileDownload:
+    """The same from an open file, which is sent part by part. The server closes it, sent or not."""
+
+    __slots__ = ("_on_close", "file", "file_name", "media_type")
+
+    def __init__(self, file: BinaryIO, media_type: str, file_name: str, on_close: Callable[[], None]) -> None:
+        self.file = file
+        self.media_type = media_type
+        self.file_name = file_name
+        self._on_close = on_close
+
+    def close(self) -> None:
+        if not self.file.closed:
+            self.file.close()
+            self._on_close()
 
 
 class RawBody(NamedTuple):

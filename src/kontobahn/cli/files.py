@@ -17,6 +17,7 @@ from kontobahn.errors import Refusal
 from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
 from kontobahn.ledger.books import exporting, store
 from kontobahn.ledger.books.booked import LooksBooked
+from kontobahn.ledger.books.export_target import Folder, Note
 from kontobahn.ledger.books.importing import ImportRefused, Job, Report, client_of, import_file
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
@@ -128,6 +129,7 @@ def _show(outcome: dict[str, Any]) -> None:
 
 
 imports.command("statements")(import_statements)
+_NOTE = ("datei", "satz", "feld", "gefunden", "getan")
 
 
 @exports.command("extf")
@@ -135,11 +137,17 @@ def export_extf(
     connection: ConnectionOption,
     year_start: Annotated[str, typer.Option("--year-start", help="First day of the fiscal year, 2024-01-01.")],
     folder: Annotated[Path, typer.Option("--to", file_okay=False, help="Folder to write into.")] = Path(),
+    receipts: Annotated[
+        bool, typer.Option("--receipts/--no-receipts", help="With the receipts of cash entries.")
+    ] = True,
     client: ClientOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a fiscal year's bookings and the person accounts as DATEV-format files.
+    """Write a fiscal year's bookings, its receipts, person accounts, account labels and payment terms as DATEV-format files.
+
+    What the format has no room for is named in a protocol: printed, and in a file beside the others. Exit code 1 if a record
+    could not be written at all.
 
     Example: kontobahn export extf --connection 0193… --year-start 2024-01-01 --to ./export
     """
@@ -152,13 +160,17 @@ def export_extf(
 
     with installation(data) as here:
         chosen, jahr = here.db.read_now(find)
-        now = SystemClock().now()
-        written = [
-            *exporting.export_bookings(here.db, chosen, jahr, folder, now),
-            *exporting.export_persons(here.db, chosen, jahr, folder, now),
-        ]
-    say(
-        {"files": [str(path) for path in written]},
-        "\n".join(map(str, written)) or "There is nothing to write.",
-        as_json=as_json,
-    )
+        export = exporting.Export(here.db, chosen, jahr, Folder(folder), SystemClock().now())
+        written, notes = export.run(with_receipts=receipts)
+    files = [str(folder / name) for name in written]
+    if as_json:
+        protocol = [dict(zip(_NOTE, note, strict=True)) for note in notes.first]
+        say({"files": files, "protocol": protocol, "protocol_count": notes.count}, "", as_json=True)
+    else:
+        if notes.first:
+            say_table(Note._fields, notes.first, as_json=False, empty="")
+        print("\n".join(files))
+        if notes.count:
+            print(f"Notes: {notes.count}, all of them in {files[-1]}.")
+    if notes.left_out:
+        raise typer.Exit(1)

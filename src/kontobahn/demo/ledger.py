@@ -16,7 +16,7 @@ from kontobahn.db import Tx
 from kontobahn.ids import new_id
 from kontobahn.ledger import connections
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import cash, persons, posting, reading, setup, store
+from kontobahn.ledger.books import cash, persons, posting, setup, store, terms
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
@@ -105,7 +105,7 @@ def _master_data(tx: Tx, client: Client, starts: list[date]) -> None:
         persons.store(tx, client, _number(nummer), _person(nummer, name, position, starts[-1]))
     setup.add_folders(tx, client, (("EINGANGSRECHNUNG", "Reisekosten"), ("AUSGANGSRECHNUNG", "Onlineshop")))
     for term in _terms():
-        reading.save_zahlungsbedingung(tx, client, term)
+        terms.save(tx, client, term)
     tx.run("DELETE FROM books_cash_books WHERE mandant = ?", client.mandant)
     cash.create_cash_book(tx, client, CASH_BOOK, _number("1000"))
     cash.create_cash_book(tx, client, SECOND_CASH_BOOK, _number("1010"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
-from typing import NamedTuple, Protocol, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 from kontobahn.db import Tx
 from kontobahn.ledger import accounting, auswertung, kassenbuch
@@ -100,6 +100,9 @@ class ClientBooks(Protocol):
 
     async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
         """Reads what the file is; the effect, which takes the id that the import is to have, imports it."""
+
+    async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
+        """Writes a fiscal year as a zip of files; with receipts if they have at most so many bytes, 0 for none."""
 
     async def imports(self, before: str | None, limit: int) -> list[Import]:
         """What was brought in at once, the latest first."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kontobahn.formats import extf
-from kontobahn.ledger.books.importing import zahlungsbedingung
+from kontobahn.ledger.books import terms as payment_terms
 from kontobahn.ledger.faelligkeit import day_of_column, due
 from tests.harness import Service
 from tests.journeys.test_books_command_line import satz
@@ -148,7 +148,7 @@ def test_the_items_are_those_of_the_open_items(books: Books) -> None:
     ],
 )
 def test_terms_by_period(belegdatum: str, day: str) -> None:
-    found = due(date.fromisoformat(belegdatum), None, zahlungsbedingung(BY_PERIOD))
+    found = due(date.fromisoformat(belegdatum), None, payment_terms.as_answer(BY_PERIOD))
     assert found == (date.fromisoformat(day), "zahlungsbedingung")
 
 

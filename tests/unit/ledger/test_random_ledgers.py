@@ -5,11 +5,13 @@ RANDOM_LEDGERS=5000 takes so many on each engine; a failure names the seed and t
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
 import random
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
@@ -22,10 +24,12 @@ from kontobahn.access import organizations
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
+from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.books import answers, posting, reading, store, verify
+from kontobahn.ledger.books import answers, exporting, posting, reading, store, verify
+from kontobahn.ledger.books.importing import Job, import_file
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
@@ -343,6 +347,28 @@ def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
         table: sorted(tx.all(f"SELECT {columns} FROM {table} WHERE mandant = ?", client.mandant))
         for table, columns in tables.items()
     }
+
+
+def test_exported_and_imported_again_every_ledger_is_the_same(books: Books) -> None:
+    for seed in range(FIRST_SEED, FIRST_SEED + max(books.ledgers // 25, 1)):
+        ledger = any_ledger(seed)
+        client, fresh = (books.db.write_now(make, books.connection_id, ledger) for make in (post, create))
+        for start, _ in ledger.years:
+            jahr = books.db.read_now(store.year_of_start, client, date.fromisoformat(start))
+            target = io.BytesIO()
+            assert not exporting.export_zip(books.db, client, jahr, target, START, with_receipts=True).notes.count
+            with zipfile.ZipFile(target) as archive:
+                for name in archive.namelist():
+                    if "Buchungsstapel" in name:
+                        books.db.write_now(take_in, fresh, archive.read(name))
+        first, second = (books.db.read_now(read_models, item) for item in (client, fresh))
+        assert first == second, f"seed {seed}"
+
+
+def take_in(tx: Tx, client: Client, content: bytes) -> None:
+    with open_extf(io.BytesIO(content)) as file:
+        report = import_file(tx, client, file, Job("export", "test", another=True))
+    assert (report.refused_count, report.imported > 0) == (0, True)
 
 
 def test_a_database_made_for_a_language_answers_the_same(postgres: PostgresServer) -> None:

@@ -22,8 +22,9 @@ from kontobahn.formats.extf.format import (
 )
 from kontobahn.formats.extf.header import Header, make_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
-from kontobahn.formats.extf.personenkonten import Adresse, Bankverbindung, Personenkonto, display_name
+from kontobahn.formats.extf.personenkonten import Adresse, Bankverbindung, Personenkonto, display_name, renewed
 from kontobahn.formats.extf.reader import ExtfFile, Record, open_extf
+from kontobahn.formats.extf.values import decode_weitere, encode_weitere
 from kontobahn.formats.extf.writer import (
     file_name,
     write_buchungsstapel,
@@ -55,10 +56,13 @@ __all__ = [
     "RowWarning",
     "Zahlungsbedingung",
     "Zeitraum",
+    "decode_weitere",
     "display_name",
+    "encode_weitere",
     "file_name",
     "make_header",
     "open_extf",
+    "renewed",
     "write_buchungsstapel",
     "write_kontenbeschriftungen",
     "write_personenkonten",

@@ -87,7 +87,7 @@ class Category(NamedTuple):
         return tuple(number for number in range(1, len(self.titles) + 1) if number not in self.understood)
 
 
-_BANKS = range(41, 96, 11)
+_BANKS = (*range(41, 96, 11), *range(165, 220, 11))
 
 BUCHUNGSSTAPEL = Category(
     21, "Buchungsstapel", 13, 2, columns.BUCHUNGSSTAPEL, columns.BUCHUNGSSTAPEL_NUMERIC,

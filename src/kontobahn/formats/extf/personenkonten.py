@@ -9,6 +9,8 @@ from kontobahn.formats.extf.format import PERSONENKONTEN, InvalidValue, RowError
 from kontobahn.formats.extf.header import Header
 from kontobahn.formats.extf.values import (
     LEFT_OUT,
+    decode_weitere,
+    encode_weitere,
     is_digits,
     kontonummer_parser,
     quote,
@@ -31,7 +33,7 @@ class Adresse(NamedTuple):
 
 
 class Bankverbindung(NamedTuple):
-    """``nummer`` is its position in the file, 1 to 5, to which other columns refer; ``name`` is that of the bank."""
+    """``nummer`` is its position in the file, 1 to 10, to which other columns refer; ``name`` is that of the bank."""
 
     nummer: int
     iban: str
@@ -104,7 +106,7 @@ _BANKS = {
         name=_at(f"Bankbezeichnung {number}"), iban=_at(f"IBAN-Nr. {number}"), bic=_at(f"SWIFT-Code {number}"),
         haupt=_at(f"Kennz. Hauptbankverb. {number}"),
     )
-    for number in range(1, 6)
+    for number in range(1, 11)
 }  # fmt: skip
 _GEGENSTAND = _at("Unternehmensgegenstand")
 _NAMES = ("firmenname", "name", "vorname", "name_ohne_angabe", "kurzbezeichnung")
@@ -189,6 +191,19 @@ def _bankverbindungen(fields: list[str]) -> list[Bankverbindung]:
     return found
 
 
+def renewed(person: Personenkonto) -> Personenkonto:
+    """Returns a record that an earlier version has kept: some of its further columns have fields by now."""
+    weitere = decode_weitere(person.weitere)
+    known = [number for number in weitere if int(number) in PERSONENKONTEN.understood]
+    if not known:
+        return person
+    fields = [""] * len(PERSONENKONTEN.titles)
+    for number in known:
+        fields[int(number) - 1] = weitere.pop(number)
+    banks = (*person.bankverbindungen, *_bankverbindungen(fields))
+    return person._replace(bankverbindungen=banks, weitere=encode_weitere(weitere))
+
+
 def formatter(_header: Header) -> Callable[[Personenkonto], str]:
     """Returns a writer of rows."""
     new_row = row_maker(PERSONENKONTEN)
@@ -202,7 +217,7 @@ def formatter(_header: Header) -> Callable[[Personenkonto], str]:
             texts |= {column: getattr(adresse, name) for name, column in _ADRESSEN[adresse.rechnung].items()}
         for bank in person.bankverbindungen:
             if bank.nummer not in _BANKS:
-                raise InvalidValue(f"'{bank.nummer}' is not the number of a bank account from 1 to 5.", _BANKS[1].iban)
+                raise InvalidValue(f"'{bank.nummer}' is not the number of a bank account from 1 to 10.", _BANKS[1].iban)
             columns = _BANKS[bank.nummer]
             texts |= {columns.name: bank.name, columns.iban: bank.iban, columns.bic: bank.bic}
             texts[columns.haupt] = str(int(bank.haupt))

@@ -124,7 +124,7 @@ def row_maker(category: Category) -> Callable[[str], list[str]]:
 
     def make_row(weitere: str) -> list[str]:
         fields = empty.copy()
-        for number, value in _decode(weitere).items():
+        for number, value in decode_weitere(weitere).items():
             if number not in allowed:
                 raise InvalidValue(f"'{number}' is not the number of a further column.")
             index = int(number) - 1
@@ -135,8 +135,15 @@ def row_maker(category: Category) -> Callable[[str], list[str]]:
     return make_row
 
 
-def _decode(weitere: str) -> dict[str, str]:
+def decode_weitere(weitere: str) -> dict[str, str]:
+    """Further columns by number."""
     try:
         return msgspec.json.decode(weitere, type=dict[str, str]) if weitere else {}
     except msgspec.MsgspecError as error:
         raise InvalidValue(f"'{weitere[:40]}' is not a JSON object of texts.") from error
+
+
+def encode_weitere(columns: dict[str, str]) -> str:
+    """The same as the text that is kept: in the order of the columns, and empty if there are none."""
+    by_number = dict(sorted(columns.items(), key=lambda item: int(item[0])))
+    return msgspec.json.encode(by_number).decode() if by_number else ""

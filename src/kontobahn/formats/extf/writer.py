@@ -42,27 +42,42 @@ _BYTES_IN_MEMORY = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _R = TypeVar("_R", Buchungssatz, Personenkonto, Kontobeschriftung, Zahlungsbedingung)
 _Parser = Callable[[int, list[str]], _R | RowError]
+# What to write instead of a record that cannot be written, given the reason: others that can, or nothing.
+Mend = Callable[[_R, str], Iterable[_R]]
 # Of a file name, between EXTF_ and .csv.
 MAX_NAME = 51
 
 
-def write_buchungsstapel(target: Target, header: Header, records: Iterable[Buchungssatz]) -> int:
-    """Writes postings to a path or a binary stream and returns their number. Raises ExtfError for one that cannot be written."""
-    return _write(target, header, BUCHUNGSSTAPEL, records, buchungsstapel.formatter(header), buchungsstapel.parser)
+def write_buchungsstapel(
+    target: Target, header: Header, records: Iterable[Buchungssatz], mend: Mend[Buchungssatz] | None = None
+) -> int:
+    """Writes postings to a path or a binary stream and returns their number.
+
+    One that cannot be written is replaced by what `mend` says; without it, raises ExtfError. So do the functions below.
+    """
+    formatter = buchungsstapel.formatter(header)
+    return _write(target, header, BUCHUNGSSTAPEL, records, formatter, buchungsstapel.parser, mend)
 
 
-def write_personenkonten(target: Target, header: Header, records: Iterable[Personenkonto]) -> int:
-    return _write(target, header, PERSONENKONTEN, records, personenkonten.formatter(header), personenkonten.parser)
+def write_personenkonten(
+    target: Target, header: Header, records: Iterable[Personenkonto], mend: Mend[Personenkonto] | None = None
+) -> int:
+    formatter = personenkonten.formatter(header)
+    return _write(target, header, PERSONENKONTEN, records, formatter, personenkonten.parser, mend)
 
 
-def write_kontenbeschriftungen(target: Target, header: Header, records: Iterable[Kontobeschriftung]) -> int:
+def write_kontenbeschriftungen(
+    target: Target, header: Header, records: Iterable[Kontobeschriftung], mend: Mend[Kontobeschriftung] | None = None
+) -> int:
     formatter = kontenbeschriftungen.formatter(header)
-    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, kontenbeschriftungen.parser)
+    return _write(target, header, KONTENBESCHRIFTUNGEN, records, formatter, kontenbeschriftungen.parser, mend)
 
 
-def write_zahlungsbedingungen(target: Target, header: Header, records: Iterable[Zahlungsbedingung]) -> int:
+def write_zahlungsbedingungen(
+    target: Target, header: Header, records: Iterable[Zahlungsbedingung], mend: Mend[Zahlungsbedingung] | None = None
+) -> int:
     formatter = zahlungsbedingungen.formatter(header)
-    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, zahlungsbedingungen.parser)
+    return _write(target, header, ZAHLUNGSBEDINGUNGEN, records, formatter, zahlungsbedingungen.parser, mend)
 
 
 def file_name(header: Header, suffix: str = "") -> str:
@@ -82,6 +97,7 @@ def _write(
     records: Iterable[_R],
     write_row: Callable[[_R], str],
     parser: Callable[[Header, list[RowWarning]], _Parser[_R]],
+    mend: Mend[_R] | None,
 ) -> int:
     header_line = format_header(header, category)
     _check_header(header_line)
@@ -94,8 +110,14 @@ def _write(
         text.add([header_line, ";".join(category.titles)])
         remaining = iter(records)
         while batch := list(islice(remaining, _ROWS_AT_ONCE)):
-            text.add(_lines(category, count, batch, write_row, parse_row))
-            count += len(batch)
+            try:
+                lines = _lines(category, batch, write_row, parse_row)
+            except _Refused as refused:
+                if mend is None:
+                    raise ExtfError(f"Record {count + refused.index + 1} cannot be written: {refused}") from refused
+                lines = [line for record in batch for line in _mended(category, record, write_row, parse_row, mend)]
+            text.add(lines)
+            count += len(lines)
             warned.clear()
         if isinstance(target, str | os.PathLike):
             _save(text, Path(target))
@@ -126,9 +148,15 @@ def _save(text: _Text, path: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _lines(
-    category: Category, before: int, batch: list[_R], write_row: Callable[[_R], str], parse_row: _Parser[_R]
-) -> list[str]:
+class _Refused(Exception):
+    """A record of a batch that cannot be written."""
+
+    def __init__(self, reason: str, index: int) -> None:
+        super().__init__(reason)
+        self.index = index
+
+
+def _lines(category: Category, batch: list[_R], write_row: Callable[[_R], str], parse_row: _Parser[_R]) -> list[str]:
     lines: list[str] = []
     checked = 0
     try:
@@ -140,19 +168,32 @@ def _lines(
                 _check_same(category, record, back)
             checked += 1
     except InvalidValue as error:
-        number = before + (checked if len(lines) == len(batch) else len(lines)) + 1
         column = "" if error.column is None else f"{category.titles[error.column]}: "
-        raise ExtfError(f"Record {number} cannot be written: {column}{error}") from error
+        raise _Refused(f"{column}{error}", checked if len(lines) == len(batch) else len(lines)) from error
+    except UnicodeEncodeError as error:
+        index = next(number for number, line in enumerate(lines) if not _is_whole(line))
+        raise _Refused(f"A text holds half a character, U+{ord(error.object[error.start]):04X}.", index) from error
     return lines
+
+
+def _mended(
+    category: Category, record: _R, write_row: Callable[[_R], str], parse_row: _Parser[_R], mend: Mend[_R]
+) -> list[str]:
+    try:
+        return _lines(category, [record], write_row, parse_row)
+    except _Refused as refused:
+        others = mend(record, str(refused))
+        return [line for other in others for line in _mended(category, other, write_row, parse_row, mend)]
 
 
 def _is_clean(lines: list[str]) -> bool:
     tally = Tally()
-    try:
-        tally.feed("".join(lines).encode())
-    except UnicodeEncodeError as error:
-        raise ExtfError(f"A text holds half a character, U+{ord(error.object[error.start]):04X}.") from error
+    tally.feed("".join(lines).encode())
     return tally.is_clean and tally.line == 1
+
+
+def _is_whole(line: str) -> bool:
+    return all(not "\ud800" <= character <= "\udfff" for character in line)
 
 
 def _check_same(category: Category, record: _R, back: _R | RowError) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import date
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 from kontobahn.db import Database, Tx
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats import extf
 from kontobahn.formats.extf import ExtfError, ExtfFile, open_extf
 from kontobahn.ledger import accounting, kassenbuch
@@ -19,6 +19,7 @@ from kontobahn.ledger.books import (
     cash,
     cash_reading,
     due_reading,
+    exporting,
     figures,
     importing,
     imports,
@@ -176,6 +177,12 @@ class OpenBooks:
 
         return effect
 
+    async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
+        year, now = await self._read("buchungen", _exported_year, jahr, receipts_up_to)
+        await asyncio.to_thread(
+            exporting.export_zip, self._db, self._client, year, target, now, with_receipts=receipts_up_to > 0
+        )
+
     async def imports(self, before: str | None, limit: int) -> list[Import]:
         return await self._read("buchungen", imports.listing, before, limit)
 
@@ -227,6 +234,22 @@ def _require_of_file(tx: Tx, connection: ConnectionRef, asked_for: str | None, o
     client = importing.client_of(tx, connection, asked_for, opened)
     store.require(tx, client, area)
     return client
+
+
+def _exported_year(tx: Tx, client: Client, jahr: date, receipts_up_to: int) -> tuple[store.FiscalYear, int]:
+    """Returns the year and the time. Raises ProviderError if something that is exported may not be read."""
+    year = store.year_of_start(tx, client, jahr)
+    store.require(tx, client, "konten", "zahlungsbedingungen", "personenkonten")
+    size = receipts.size_between(tx, client, year.start, year.end) if receipts_up_to else 0
+    if size:
+        store.require(tx, client, "kassenbuch", "belege")
+    if size > receipts_up_to:
+        raise Conflict(
+            f"The receipts of the year have {size} bytes, and {receipts_up_to} are the most that a call answers. Leave them out"
+            " with belege=false, or export on the command line.",
+            field="belege",
+        )
+    return year, tx.now
 
 
 def _probe(tx: Tx, client: Client, area: Area) -> None:

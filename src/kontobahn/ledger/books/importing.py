@@ -11,8 +11,7 @@ from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
 from kontobahn.json_text import encode
-from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import batches, cash_days, persons, posting, reading, store
+from kontobahn.ledger.books import batches, cash_days, partner_rows, persons, posting, store, terms
 from kontobahn.ledger.books.batches import Content
 from kontobahn.ledger.books.booked import BookedRows, Lookalikes, LooksBooked
 from kontobahn.ledger.books.posting import Batch, Poster, Satz
@@ -21,11 +20,9 @@ from kontobahn.ledger.books.reimport import PartialRows
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
-from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Kontaktperson, Personenkonto, Telefon
 from kontobahn.ledger.provider import ConnectionRef
 
 REPORT_EVERY = 5_000
-_MONTHS = ("des laufenden Monats", "des Folgemonats", "des übernächsten Monats")
 
 _WAY_OUT = (
     "If they are other bookings, say so with --another (by call: another=true); with --partial (partial=true) the rest is imported"
@@ -235,92 +232,17 @@ def _import_persons(tx: Tx, client: Client, file: ExtfFile, records: Iterator[An
         else:
             # An array in the order of the fields, which must not change: it is stored, and read back by the export.
             row = encode(person).decode()
-            persons.store(tx, client, person.konto + zeros, _as_personenkonto(client, file, person), extf=row)
+            record = partner_rows.as_personenkonto(client, file.header.wj_beginn, person)
+            persons.store(tx, client, person.konto + zeros, record, row=row)
     return imported
-
-
-def _as_personenkonto(client: Client, file: ExtfFile, person: extf.Personenkonto) -> Personenkonto:
-    """The row of the file in the form of the API."""
-    kinds = {"1": "CONTACT_PERSON", "2": "COMPANY"}
-    name = person.name or person.name_ohne_angabe
-    phones = [Telefon(nummer=person.telefon)] if person.telefon else []
-    phones += [Telefon(nummer=person.fax, typ="FAX")] if person.fax else []
-    return Personenkonto(
-        personenkontoNummer=person.konto,
-        kontaktTyp=kinds.get(person.adressattyp, "COMPANY" if person.firmenname else "UNDEFINED"),  # type: ignore[arg-type]
-        kontenrahmen=client.kontenrahmen,  # type: ignore[arg-type]
-        kontonummernLaenge=client.konto_laenge,
-        geschaeftsjahrStartDatum=file.header.wj_beginn,
-        firmenname=person.firmenname or None,
-        ustId=person.ust_id or None,
-        emailAdressen=[Email(email=person.email)] if person.email else [],
-        telefonnummern=phones,
-        bankkonten=[
-            Bankkonto(iban=bank.iban, bic=bank.bic or None, name=bank.name or None, istHauptkonto=bank.haupt)
-            for bank in person.bankverbindungen
-            if bank.iban
-        ],
-        kontaktpersonen=[Kontaktperson(nachname=name, vorname=person.vorname or None, anrede=person.anrede or None)]
-        if name
-        else [],
-        adressen=[
-            Adresse(
-                adresszeile=adresse.strasse or f"Postfach {adresse.postfach}".strip(),
-                adresszeile2=adresse.adresszusatz or None,
-                postleitzahl=adresse.plz,
-                ort=adresse.ort,
-                laendercode=adresse.land or "DE",
-                typ="BILLING" if adresse.rechnung else "WORK",
-            )
-            for adresse in person.adressen
-        ],
-    )
 
 
 def _import_terms(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
     imported = 0
     for bedingung in records:
         imported += 1
-        reading.save_zahlungsbedingung(tx, client, zahlungsbedingung(bedingung))
+        terms.save(tx, client, terms.as_answer(bedingung), encode(bedingung).decode())
     return imported
-
-
-def zahlungsbedingung(bedingung: extf.Zahlungsbedingung) -> Zahlungsbedingung:
-    by_period = bedingung.faelligkeitstyp == extf.ALS_ZEITRAUM
-    return Zahlungsbedingung(
-        id=str(bedingung.nummer),
-        bezeichnung=bedingung.bezeichnung,
-        skontoFrist1=None if by_period or not bedingung.skonto1_prozent else bedingung.skonto1_tage,
-        skontoSatz1=bedingung.skonto1_prozent,
-        skontoFrist2=None if by_period or not bedingung.skonto2_prozent else bedingung.skonto2_tage,
-        skontoSatz2=bedingung.skonto2_prozent,
-        nettoFrist=None if by_period else bedingung.faellig_tage,
-        faelligkeitsart="ALS_ZEITRAUM" if by_period else "NACH_TAGE",
-        perioden=_perioden(bedingung.zeitraeume) if by_period else [],
-    )
-
-
-def _perioden(zeitraeume: tuple[extf.Zeitraum, ...]) -> list[Periode]:
-    first = 1
-    perioden = []
-    for zeitraum in zeitraeume:
-        perioden.append(
-            Periode(
-                rechnungsbereich=f"Rechnungen vom {first}. bis {zeitraum.rechnung_bis}.",
-                skontoFrist1=_deadline(zeitraum.skonto1_tag, zeitraum.skonto1_monat) or "kein Skonto",
-                skontoFrist2=_deadline(zeitraum.skonto2_tag, zeitraum.skonto2_monat),
-                nettoFrist=_deadline(zeitraum.faellig_tag, zeitraum.faellig_monat) or "sofort fällig",
-            )
-        )
-        first = zeitraum.rechnung_bis + 1
-    return perioden
-
-
-def _deadline(tag: int, monat: int) -> str | None:
-    if not tag:
-        return None
-    month = _MONTHS[monat] if monat < len(_MONTHS) else f"des {monat}. Monats danach"
-    return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
 
 
 _IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, Iterator[Any]], int]] = {

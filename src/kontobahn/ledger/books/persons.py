@@ -9,9 +9,11 @@ import msgspec
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
+from kontobahn.formats import extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Meldung
+from kontobahn.ledger.books import partner_rows
 from kontobahn.ledger.books.store import Client, label_accounts, years
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.konto import is_personenkonto, technical
@@ -87,39 +89,54 @@ def _refuse(field: str, reason: str) -> None:
     raise BadRequest(f"The field `{field}` {reason}.", field=field)
 
 
-def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, extf: str = "") -> bool:
+def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str = "") -> bool:
     """Writes the record and keeps the one it replaces as history. Returns whether it is new.
 
-    A record from a file keeps the row of the file too, so that an export returns every column of it.
+    A record from a file keeps the row of the file too, so that an export returns every column of it. A call replaces what it
+    can say; the columns that it cannot say, like the terms of payment, stay.
     """
     record = encode(person).decode()
-    old = tx.one("SELECT version, record FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto)
+    old = tx.one(
+        "SELECT version, record, extf FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto
+    )
     if old is None:
         tx.run(
             "INSERT INTO books_persons (mandant, konto, version, record, extf, created_at) VALUES (?, ?, 1, ?, ?, ?)",
-            client.mandant, konto, record, extf, tx.now,
+            client.mandant, konto, record, row, tx.now,
         )  # fmt: skip
     else:
+        kept = _decode_row(old[2])
+        if kept is not None and not row:
+            row = encode(partner_rows.as_row(msgspec.json.decode(record), kept)).decode()
         tx.run(
             "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
-            client.mandant, konto, *old, tx.now,
+            client.mandant, konto, *old[:2], tx.now,
         )  # fmt: skip
         tx.run(
             "UPDATE books_persons SET version = version + 1, record = ?, extf = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
-            record, extf, tx.now, client.mandant, konto,
+            record, row, tx.now, client.mandant, konto,
         )  # fmt: skip
-    label_accounts(tx, client, [(konto, name_of(person))])
+    label_accounts(tx, client, [(konto, name_of_record(msgspec.json.decode(record)))])
     return old is None
 
 
-def name_of(person: Personenkonto) -> str:
-    if person.firmenname:
-        return person.firmenname
-    first = person.kontaktpersonen[0] if person.kontaktpersonen else None
-    return " ".join(filter(None, (first.vorname, first.nachname))) if first else ""
+def _decode_row(text: str) -> extf.Personenkonto | None:
+    return extf.renewed(msgspec.json.decode(text, type=extf.Personenkonto)) if text else None
 
 
-def listing(tx: Tx, client: Client) -> list[tuple[str, dict[str, Any], str]]:
-    """Returns number, record, and the row of the file it came from, if any."""
-    rows = tx.all("SELECT konto, record, extf FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
-    return [(konto, msgspec.json.decode(record), extf) for konto, record, extf in rows]
+def name_of_record(record: dict[str, Any]) -> str:
+    if record.get("firmenname"):
+        return str(record["firmenname"])
+    first = (record.get("kontaktpersonen") or [{}])[0]
+    return " ".join(filter(None, (first.get("vorname"), first.get("nachname"))))
+
+
+def listing(
+    tx: Tx, client: Client, after: str, limit: int
+) -> list[tuple[str, dict[str, Any], extf.Personenkonto | None]]:
+    """Returns number, record, and the row of the file it came from, if any; in the order of the numbers."""
+    rows = tx.all(
+        "SELECT konto, record, extf FROM books_persons WHERE mandant = ? AND konto > ? ORDER BY konto LIMIT ?",
+        client.mandant, after, limit,
+    )  # fmt: skip
+    return [(konto, msgspec.json.decode(record), _decode_row(row)) for konto, record, row in rows]

@@ -10,7 +10,6 @@ import msgspec
 from kontobahn import money
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
-from kontobahn.json_text import encode
 from kontobahn.ledger import opos
 from kontobahn.ledger.accounting import Buchung, Buchungszeile, Kontozeile, Kostenstellen, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import answers
@@ -247,14 +246,6 @@ def zahlungsbedingungen(tx: Tx, client: Client, jahr: date) -> list[Zahlungsbedi
     year_of_start(tx, client, jahr)
     rows = tx.all("SELECT wire FROM books_payment_terms WHERE mandant = ? ORDER BY nummer", client.mandant)
     return [msgspec.json.decode(text, type=Zahlungsbedingung) for (text,) in rows]
-
-
-def save_zahlungsbedingung(tx: Tx, client: Client, bedingung: Zahlungsbedingung) -> None:
-    tx.run(
-        "INSERT INTO books_payment_terms (mandant, nummer, wire) VALUES (?, ?, ?)"
-        " ON CONFLICT (mandant, nummer) DO UPDATE SET wire = excluded.wire",
-        client.mandant, int(bedingung.id), encode(bedingung).decode(),
-    )  # fmt: skip
 
 
 def kassenbuecher(tx: Tx, client: Client) -> list[Kassenbuch]:

@@ -66,16 +66,29 @@ class Filing(NamedTuple):
 
 def filings(tx: Tx, client: Client, kassenname: str, first: int, last: int) -> dict[str, list[Filing]]:
     """Returns the receipts of entries with these numbers, by task, in the order in which they were sent."""
+    return _filings(tx, client, "kassenname = ? AND nummer BETWEEN ? AND ?", kassenname, first, last)
+
+
+def filings_between(tx: Tx, client: Client, first_day: str, last_day: str) -> dict[str, list[Filing]]:
+    """The same of all cash books, of entries of these days."""
+    return _filings(tx, client, "datum BETWEEN ? AND ?", first_day, last_day)
+
+
+def _filings(tx: Tx, client: Client, entries: str, *params: str | int) -> dict[str, list[Filing]]:
     found: dict[str, list[Filing]] = {}
     for row in tx.all(
         "SELECT f.task, r.id, f.dateiname, r.groesse, r.mime_typ, f.sha256 FROM books_receipt_filings f"
         " JOIN books_receipts r ON r.mandant = f.mandant AND r.sha256 = f.sha256 WHERE f.mandant = ? AND f.task IN"
-        " (SELECT task FROM books_cash_entries WHERE mandant = ? AND kassenname = ? AND nummer BETWEEN ? AND ?)"
-        " ORDER BY f.task, f.platz",
-        client.mandant, client.mandant, kassenname, first, last,
+        f" (SELECT task FROM books_cash_entries WHERE mandant = ? AND {entries}) ORDER BY f.task, f.platz",
+        client.mandant, client.mandant, *params,
     ):  # fmt: skip
         found.setdefault(row[0], []).append(Filing._make(row))
     return found
+
+
+def size_between(tx: Tx, client: Client, first_day: str, last_day: str) -> int:
+    found = filings_between(tx, client, first_day, last_day).values()
+    return sum({item.id: item.groesse for items in found for item in items}.values())
 
 
 def differences(tx: Tx, client: Client) -> list[str]:

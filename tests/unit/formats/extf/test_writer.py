@@ -193,8 +193,8 @@ def test_what_else_cannot_be_written_is_reported() -> None:
             write_zahlungsbedingungen(io.BytesIO(), header_2024(ZAHLUNGSBEDINGUNGEN), [bedingung])
     for person, reason in (
         (
-            PERSON._replace(bankverbindungen=(Bankverbindung(6, "x", "", "", haupt=False),)),
-            "'6' is not the number of a bank",
+            PERSON._replace(bankverbindungen=(Bankverbindung(11, "x", "", "", haupt=False),)),
+            "'11' is not the number of a bank",
         ),
         (PERSON._replace(konto="8400"), "Konto: '8400' is not a Personenkonto of 5 digits"),
     ):
