@@ -19,9 +19,11 @@ from kontobahn.ledger.opos import Posten
 Faelligkeitsquelle = Literal["zeile", "zahlungsbedingung", "belegdatum"]
 # Last day overdue of each class but the last.
 _LAST_DAYS = (0, 30, 60, 90)
+# The words of terms by period.
+MONTHS = ("des laufenden Monats", "des Folgemonats", "des übernächsten Monats")
+END_OF_MONTH = 31
 _RANGE = re.compile(r"Rechnungen vom (\d+)\. bis (\d+)\.")
-_DEADLINE = re.compile(r"(?:(\d+)\.|Monatsende) (des laufenden Monats|des Folgemonats|des übernächsten Monats)")
-_MONTHS = {"des laufenden Monats": 0, "des Folgemonats": 1, "des übernächsten Monats": 2}
+_DEADLINE = re.compile(rf"(?:(\d+)\.|Monatsende) (?:({'|'.join(MONTHS)})|des (\d+)\. Monats danach)")
 _CENT = Decimal("0.01")
 
 
@@ -143,16 +145,31 @@ def _skonti(posten: Posten, terms: Zahlungsbedingung) -> list[Skonto]:
 
 
 def _covers(rechnungsbereich: str, day: date) -> bool:
+    days = days_of(rechnungsbereich)
+    return days is not None and days[0] <= day.day <= days[1]
+
+
+def days_of(rechnungsbereich: str) -> tuple[int, int] | None:
+    """Returns the first and the last day of the month that `Rechnungen vom 1. bis 15.` names."""
     found = _RANGE.fullmatch(rechnungsbereich)
-    return found is not None and int(found[1]) <= day.day <= int(found[2])
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
-def _deadline(belegdatum: date, text: str) -> date | None:
-    """Returns the day of a sentence like `15. des Folgemonats`; a month without that day ends earlier."""
+def day_and_months(text: str) -> tuple[int, int] | None:
+    """Returns the day of the month in a sentence like `15. des Folgemonats`, and how many months later that is."""
     found = _DEADLINE.fullmatch(text)
     if found is None:
         return None
-    month = belegdatum.month - 1 + _MONTHS[found[2]]
+    day, month, later = found.groups()
+    return int(day or END_OF_MONTH), MONTHS.index(month) if month else int(later)
+
+
+def _deadline(belegdatum: date, text: str) -> date | None:
+    """Returns the day that a sentence names; a month without that day ends earlier."""
+    found = day_and_months(text)
+    if found is None:
+        return None
+    day, months = found
+    month = belegdatum.month - 1 + months
     year, month = belegdatum.year + month // 12, month % 12 + 1
-    last = monthrange(year, month)[1]
-    return date(year, month, min(int(found[1] or last), last))
+    return date(year, month, min(day, monthrange(year, month)[1]))

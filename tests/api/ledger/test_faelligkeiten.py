@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kontobahn.formats import extf
 from kontobahn.ledger.books import terms as payment_terms
@@ -150,6 +153,33 @@ def test_the_items_are_those_of_the_open_items(books: Books) -> None:
 def test_terms_by_period(belegdatum: str, day: str) -> None:
     found = due(date.fromisoformat(belegdatum), None, payment_terms.as_answer(BY_PERIOD))
     assert found == (date.fromisoformat(day), "zahlungsbedingung")
+
+
+@given(
+    st.lists(
+        st.tuples(*(st.integers(0, maximum) for maximum in (31, 31, 9, 31, 9, 31, 9))).map(extf.Zeitraum._make),
+        min_size=1,
+        max_size=3,
+    )
+)
+@settings(deadline=None, max_examples=200)
+def test_terms_by_period_are_written_as_they_were_read(zeitraeume: list[extf.Zeitraum]) -> None:
+    """Also those of before the rows of files were kept. Without a day a month says nothing."""
+    plain = [
+        item._replace(
+            **{f"{name}_monat": 0 for name in ("skonto1", "skonto2", "faellig") if not getattr(item, f"{name}_tag")}
+        )
+        for item in zeitraeume
+    ]
+    terms = BY_PERIOD._replace(zeitraeume=tuple(plain))
+    assert payment_terms.as_row(payment_terms.as_answer(terms)) == terms
+    for item in plain:
+        one = payment_terms.as_answer(BY_PERIOD._replace(zeitraeume=(item._replace(rechnung_bis=31),)))
+        months = date(2026, 1, 15).month - 1 + item.faellig_monat
+        day = due(date(2026, 1, 15), None, one).day
+        assert (day.month - 1, day.day) == (
+            (months, min(item.faellig_tag, monthrange(2026, months + 1)[1])) if item.faellig_tag else (0, 15)
+        )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 
 import msgspec
@@ -12,12 +11,10 @@ from kontobahn.formats import extf
 from kontobahn.json_text import encode
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
 from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.faelligkeit import END_OF_MONTH, MONTHS, day_and_months, days_of
 
-_MONTHS = ("des laufenden Monats", "des Folgemonats", "des übernächsten Monats")
 _HUNDREDTH = Decimal("0.01")
 _NO_DISCOUNT, _AT_ONCE = "kein Skonto", "sofort fällig"
-_RANGE = re.compile(r"Rechnungen vom [0-9]+\. bis ([0-9]+)\.")
-_DEADLINE = re.compile(rf"(?:Monatsende|([0-9]+)\.) (?:({'|'.join(_MONTHS)})|des ([0-9]+)\. Monats danach)")
 
 
 def save(tx: Tx, client: Client, bedingung: Zahlungsbedingung, row: str = "") -> None:
@@ -79,8 +76,8 @@ def _perioden(zeitraeume: tuple[extf.Zeitraum, ...]) -> list[Periode]:
 def _deadline(tag: int, monat: int) -> str | None:
     if not tag:
         return None
-    month = _MONTHS[monat] if monat < len(_MONTHS) else f"des {monat}. Monats danach"
-    return f"Monatsende {month}" if tag == 31 else f"{tag}. {month}"
+    month = MONTHS[monat] if monat < len(MONTHS) else f"des {monat}. Monats danach"
+    return f"Monatsende {month}" if tag == END_OF_MONTH else f"{tag}. {month}"
 
 
 # --- To a row: of terms that did not come from a file, or came before their rows were kept
@@ -107,20 +104,13 @@ def as_row(terms: Zahlungsbedingung) -> extf.Zahlungsbedingung | None:
 
 
 def _zeitraum(periode: Periode) -> extf.Zeitraum | None:
-    until = _RANGE.fullmatch(periode.rechnungsbereich)
+    invoices = days_of(periode.rechnungsbereich)
     days = [_day(text) for text in (periode.skontoFrist1, periode.skontoFrist2 or _NO_DISCOUNT, periode.nettoFrist)]
-    if until is None or None in days:
+    if invoices is None or None in days:
         return None
     first, second, netto = filter(None, days)
-    return extf.Zeitraum(int(until[1]), *first, *second, *netto)
+    return extf.Zeitraum(invoices[1], *first, *second, *netto)
 
 
 def _day(text: str) -> tuple[int, int] | None:
-    """Returns day and month of a sentence like `15. des Folgemonats`."""
-    if text in (_NO_DISCOUNT, _AT_ONCE):
-        return 0, 0
-    found = _DEADLINE.fullmatch(text)
-    if found is None:
-        return None
-    day, month, later = found.groups()
-    return int(day or 31), _MONTHS.index(month) if month else int(later)
+    return (0, 0) if text in (_NO_DISCOUNT, _AT_ONCE) else day_and_months(text)
