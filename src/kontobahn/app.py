@@ -307,7 +307,7 @@ class Application:
         from kontobahn.sandbox_bank.pages import SandboxPages
 
         routes = [
-            *system_routes(self.db, self.metrics, self._openapi, lambda: self.jobs_overdue),
+            *system_routes(self.db, self.metrics, self._openapi, lambda: self.jobs_overdue, documents.laid_aside),
             *docs_routes(self.endpoints, self.settings),
             *hosted_pages.routes(),
             *OrderPages(self.context).routes(),

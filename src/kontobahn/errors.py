@@ -17,7 +17,8 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── KeyReused          422 an idempotency key with another body
     │   └── TooManyRequests    429
     ├── Unavailable            503 transient; retry_after_seconds
-    │   └── DatabaseUnavailable
+    │   ├── DatabaseUnavailable    nothing was written
+    │   └── OutcomeUnknown         it may have been written
     └── SetupError                 the installation cannot work; one sentence says what to do
 """
 
@@ -124,6 +125,17 @@ class Unavailable(KontobahnError):
 class DatabaseUnavailable(Unavailable):
     def __init__(self, operator: str) -> None:
         super().__init__("The database cannot be reached at the moment. Nothing was written.", operator=operator)
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection was lost while the database committed."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__(
+            "The database did not answer. It is not known whether this was written: look before you send it again,"
+            " or send it again with the same Idempotency-Key.",
+            operator=operator,
+        )
 
 
 class SetupError(KontobahnError):

@@ -68,6 +68,10 @@ class Metrics:
         Info("kontobahn_build", "The version that runs.", registry=self._registry).info(
             {"version": __version__, "python": platform.python_version()}
         )
+        self._measure_installation()
+
+    def _measure_installation(self) -> None:
+        """What the database says; set by `note_installation`."""
         self._database_up = Gauge("kontobahn_database_up", "1 if the database answers.", registry=self._registry)
         self._job_lag = Gauge(
             "kontobahn_job_lag_seconds",
@@ -81,6 +85,12 @@ class Metrics:
         self._backlog_overdue = Gauge(
             "kontobahn_webhook_backlog_overdue_seconds",
             "How long the first waiting event has been due.",
+            registry=self._registry,
+        )
+
+        self._laid_aside = Gauge(
+            "kontobahn_documents_laid_aside",
+            "Invoices whose documents could not be made in three tries.",
             registry=self._registry,
         )
 
@@ -98,9 +108,10 @@ class Metrics:
         for job, seconds in seconds_by_job.items():
             self._overdue.labels(job).set(seconds)
 
-    def note_installation(self, job_lags: Mapping[str, float], backlog: Backlog) -> None:
+    def note_installation(self, job_lags: Mapping[str, float], backlog: Backlog, documents_laid_aside: int) -> None:
         """What the database says at the moment; the same in every process."""
         self._database_up.set(1)
+        self._laid_aside.set(documents_laid_aside)
         for job, seconds in job_lags.items():
             self._job_lag.labels(job).set(seconds)
         self._backlog.set(backlog.events)
@@ -110,7 +121,7 @@ class Metrics:
         """Nothing is said of what is not known: an old figure would look like a good one."""
         self._database_up.set(0)
         self._job_lag.clear()
-        for gauge in (self._backlog, self._backlog_overdue):
+        for gauge in (self._backlog, self._backlog_overdue, self._laid_aside):
             gauge.set(float("nan"))
 
     def render(self) -> bytes:

@@ -65,6 +65,7 @@ class Call:
         "claim",
         "context",
         "endpoint",
+        "headers",
         "ip",
         "price",
         "quelle",
@@ -84,6 +85,8 @@ class Call:
         self.status = endpoint.statuses[0]
         self.price = endpoint.cost
         self.charged = 0
+        # Headers of this answer, beside those that every answer has. A repeat under an idempotency key does not have them.
+        self.headers: dict[bytes, bytes] = {}
         self.claim: Claim | None = None
         self.stored_answer: bytes | None = None
         self._charge: Charge | None = None

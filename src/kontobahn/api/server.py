@@ -316,6 +316,8 @@ class Api:
                 (b"ratelimit-reset", b"%d" % hit.reset_seconds),
                 (b"ratelimit-policy", exchange.policy.encode()),
             ]
+        if exchange.call is not None:
+            headers += exchange.call.headers.items()
         if exchange.endpoint is not None and self._prices[exchange.endpoint.name]:
             headers.append((b"x-credits-charged", b"%d" % (exchange.call.charged if exchange.call else 0)))
         return headers

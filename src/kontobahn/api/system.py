@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sized
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,10 +19,14 @@ from kontobahn.webhooks import backlog
 # Prometheus asks every few seconds; it must hear of a database that hangs, not hang with it.
 METRICS_SECONDS = 2
 
+# Whoever asks wants to know now, not when the database answers.
+READY_SECONDS = 1.5
+
 
 def system_routes(
-    db: Database, metrics: Metrics, openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]]
-) -> list[Route]:
+    db: Database, metrics: Metrics, openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]],
+    laid_aside: Callable[[Tx], Sized],
+) -> list[Route]:  # fmt: skip
     async def healthz(request: Request) -> Response:
         """Answers while the process is alive."""
         return JSONResponse({"status": "ok", "version": __version__})
@@ -30,7 +34,12 @@ def system_routes(
     async def readyz(request: Request) -> Response:
         """Answers 200 if the process can serve: its database answers."""
         try:
-            await db.read(_touch)
+            async with asyncio.timeout(READY_SECONDS):
+                await db.read(_touch)
+        except TimeoutError:
+            return JSONResponse(
+                {"status": "unavailable", "error": "The database does not answer."}, 503, {"Retry-After": "5"}
+            )
         except Unavailable as error:
             headers = {"Retry-After": str(error.retry_after_seconds)}
             return JSONResponse({"status": "unavailable", "error": str(error)}, 503, headers)
@@ -40,7 +49,8 @@ def system_routes(
     async def metrics_page(request: Request) -> Response:
         try:
             async with asyncio.timeout(METRICS_SECONDS):
-                metrics.note_installation(await db.read(jobs.lags), await db.read(backlog.measure))
+                documents = len(await db.read(laid_aside))
+                metrics.note_installation(await db.read(jobs.lags), await db.read(backlog.measure), documents)
         except (Unavailable, TimeoutError):
             metrics.note_database_away()
         return Response(metrics.render(), media_type=metrics.content_type)

@@ -19,6 +19,7 @@ from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, Unavailable
 from kontobahn.ledger.books import verify
+from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import verify as invoice_verify
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
@@ -175,6 +176,11 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         yield Finding("credits", "failed", text, "Keep the database as it is and report this.")
     if not wrong:
         yield Finding("credits", "ok", "every account equals its statement")
+    for item in db.read_now(documents.laid_aside):
+        yield Finding(
+            "invoices", "failed", f"the documents of invoice {item.invoice_number} cannot be made: {item.error}",
+            f"Run: kontobahn invoices retry {item.invoice_id}",
+        )  # fmt: skip
     yield from _jobs(settings, db)
 
 

@@ -1,7 +1,8 @@
-"""`kontobahn import tickets`, `kontobahn seller` and `kontobahn customers`: the mobility area for operators."""
+"""`kontobahn import tickets`, `kontobahn seller`, `kontobahn customers` and `kontobahn invoices`: the mobility area for operators."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,9 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Refusal
 from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import NewCustomer
+from kontobahn.mobility.invoices import documents
+from kontobahn.mobility.invoices.documents import LaidAside
+from kontobahn.mobility.invoices.typesetting import Failed
 from kontobahn.mobility.providers.csv_file import CsvTickets
 from kontobahn.mobility.seller import Seller, SellerAnswer
 from kontobahn.mobility.tickets import merge
@@ -31,6 +35,7 @@ from kontobahn.mobility.tickets.merge import ImportRefused, ImportReport
 
 sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
 buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
+invoices = typer.Typer(no_args_is_help=True, help="Invoices for transport tickets.")
 Text = Annotated[str | None, typer.Option(show_default=False)]
 
 
@@ -198,3 +203,37 @@ def _overview(tx: Tx, organization_id: str) -> list[tuple[Any, ...]]:
         organization_id,
     )
     return [(customer_id, f"K{number}", *more, moment(made)) for customer_id, number, *more, made in rows]
+
+
+@invoices.command("retry")
+def retry_documents(
+    invoice: Annotated[
+        str | None, typer.Argument(help="Id or number of the invoice; all that were laid aside without it.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try again to make the documents of invoices that were laid aside after three tries (`kontobahn doctor` lists them).
+
+    The exit code is 1 if one could not be made.
+
+    Example: kontobahn invoices retry
+    """
+    with installation(data) as here:
+        found = here.db.write_now(documents.allow_again, invoice)
+        rows = asyncio.run(_make_documents(here, found))
+    say_table(("invoice_id", "number", "result"), rows, as_json=as_json, empty="No documents are laid aside.")
+    if any(result != "made" for _, _, result in rows):
+        raise typer.Exit(1)
+
+
+async def _make_documents(here: Installation, found: list[LaidAside]) -> list[tuple[str, str, str]]:
+    rows = []
+    for item in found:
+        try:
+            await documents.make(here.db, item.organization_id, item.invoice_id)
+            result = "made"
+        except Failed as error:
+            result = str(error)
+        rows.append((item.invoice_id, item.invoice_number, result))
+    return rows

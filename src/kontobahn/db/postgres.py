@@ -2,7 +2,7 @@
 
 Writes run at READ COMMITTED (units lock what they decide on, see Tx.lock) and are re-run on a deadlock or conflict;
 reads run on a REPEATABLE READ snapshot. A lost connection is reopened for the next unit, so the service recovers without
-a restart.
+a restart; a server that does not answer any more is noticed by `postgres_watch.py`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,31 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from kontobahn.clock import Clock
 from kontobahn.db.database import Row, Unit, notify_listeners
-from kontobahn.errors import DatabaseUnavailable
+from kontobahn.db.postgres_watch import Line, Watch
+from kontobahn.errors import DatabaseUnavailable, OutcomeUnknown
 
 MAX_ATTEMPTS = 10
-CONNECT_TIMEOUT_SECONDS = 5
+# How soon a machine or a network that is gone is noticed; an address in the setting database_url may say otherwise.
+_CONNECTION = {
+    "connect_timeout": 4,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "application_name": "kontobahn",
+}
 _BEGIN = {False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", True: "BEGIN ISOLATION LEVEL READ COMMITTED"}
 _SESSION = "SET statement_timeout = '120s'; SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '150s'"
 _CONFLICTS = (pg.SerializationFailure, pg.DeadlockDetected)
@@ -76,18 +87,24 @@ class PostgresSession:
     psycopg's cursors need two thirds more processor time, and all threads share one interpreter.
     """
 
-    __slots__ = ("_pgconn", "_prepared", "connection")
+    __slots__ = ("_line", "_pgconn", "_prepared", "busy_since", "connection")
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
+        self.busy_since: float | None = None
         self._pgconn = connection.pgconn
         self._prepared: dict[str, bytes] = {}
+        self._line = Line(connection)
 
     def command(self, sql: str) -> None:
         """One or several statements without parameters."""
-        self._check(self._pgconn.exec_(sql.encode()))
+        self.busy_since = time.monotonic()
+        result = self._pgconn.exec_(sql.encode())
+        self.busy_since = None
+        self._check(result)
 
     def execute(self, sql: str, params: tuple[Any, ...]) -> PGresult:
+        self.busy_since = time.monotonic()
         name = self._prepared.get(sql)
         if name is None:
             name = b"k%d" % len(self._prepared)
@@ -95,7 +112,23 @@ class PostgresSession:
             self._prepared[sql] = name
         values = [_dump(value) for value in params]
         formats = [Format.BINARY if type(value) is bytes else Format.TEXT for value in params]
-        return self._check(self._pgconn.exec_prepared(name, values, formats))  # type: ignore[arg-type]
+        result = self._pgconn.exec_prepared(name, values, formats)  # type: ignore[arg-type]
+        self.busy_since = None
+        return self._check(result)
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.busy_since = time.monotonic()
+        self.connection.cursor().executemany(to_psycopg(sql), rows)
+        self.busy_since = None
+
+    def cut(self) -> None:
+        """Ends the connection from another thread; whoever waits for an answer gets an error."""
+        self._line.cut()
+
+    def close(self) -> None:
+        self.busy_since = None
+        self._line.close()
+        self.connection.close()
 
     def _check(self, result: PGresult) -> PGresult:
         if result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
@@ -147,7 +180,7 @@ class PostgresTx:
         return self._session.execute(sql, params).command_tuples or 0
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._session.connection.cursor().executemany(to_psycopg(sql), rows)
+        self._session.execute_many(sql, rows)
 
     def lock(self, *names: str) -> None:
         digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
@@ -159,8 +192,13 @@ class PostgresEngine:
     name = "postgres"
 
     def __init__(self, url: str, clock: Clock, *, connections: int) -> None:
-        self._url = url
+        given = conninfo_to_dict(url)
+        self._connection_options: dict[str, Any] = {
+            **given,
+            **{name: value for name, value in _CONNECTION.items() if name not in given},
+        }
         self._clock = clock
+        self._sessions: dict[str, PostgresSession] = {}
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
@@ -170,12 +208,26 @@ class PostgresEngine:
         ]
         for thread in self._threads:
             thread.start()
+        self._watch = Watch(self._connect, lambda: list(self._sessions.values()), self._refuse_waiting)
 
     def submit(self, unit: Unit, *, write: bool) -> None:
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
-            return
-        self._units.put((unit, write))
+        elif self._watch.is_silent:
+            unit.promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
+        else:
+            self._units.put((unit, write))
+
+    def _refuse_waiting(self) -> None:
+        """Refuses the units that no thread has begun."""
+        with suppress(Empty):
+            while True:
+                work = self._units.get_nowait()
+                if work is None:
+                    # The end of a thread: back to its place, which is the last.
+                    self._units.put(None)
+                    return
+                work[0].promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
 
     def read_inline(self, unit: Unit) -> None:
         self.submit(unit, write=False)
@@ -188,6 +240,7 @@ class PostgresEngine:
             self._units.put(None)
         for thread in self._threads:
             thread.join()
+        self._watch.close()
 
     def _serve(self) -> None:
         session: PostgresSession | None = None
@@ -198,12 +251,15 @@ class PostgresEngine:
                 result = self._run(session, unit, write=write)
             except BaseException as error:
                 if session is not None and session.connection.info.transaction_status != TransactionStatus.IDLE:
-                    session.connection.close()
+                    session.close()
                 unit.promise.settle(None, translate_error(error))
             else:
                 unit.promise.settle(result, None)
         if session is not None:
-            session.connection.close()
+            session.close()
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        return psycopg.connect(**self._connection_options, autocommit=True)
 
     def _ready_session(self, session: PostgresSession | None, *, write: bool) -> PostgresSession:
         """Returns a connection with the transaction begun; a new one if the old one was lost while idle."""
@@ -212,12 +268,10 @@ class PostgresEngine:
                 session.command(_BEGIN[write])
                 return session
             except psycopg.OperationalError:
-                session.connection.close()
-        session = PostgresSession(
-            psycopg.connect(
-                self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS, application_name="kontobahn"
-            )
-        )
+                session.close()
+        if self._watch.is_silent:
+            raise DatabaseUnavailable("PostgreSQL does not answer")
+        session = self._sessions[threading.current_thread().name] = PostgresSession(self._connect())
         session.command(_SESSION)
         session.command(_BEGIN[write])
         return session
@@ -226,7 +280,7 @@ class PostgresEngine:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 result = unit.fn(PostgresTx(session, self._clock.now(), unit), *unit.args, **unit.kwargs)
-                session.command("COMMIT")
+                self._commit(session)
                 notify_listeners(self.listeners, unit)
                 return result
             except BaseException as error:
@@ -237,6 +291,16 @@ class PostgresEngine:
                 time.sleep(random.uniform(0, 0.002 * 2**attempt))
                 session.command(_BEGIN[write])
         raise AssertionError("the last attempt returns or raises")
+
+    @staticmethod
+    def _commit(session: PostgresSession) -> None:
+        try:
+            session.command("COMMIT")
+        except psycopg.OperationalError as error:
+            if session.connection.pgconn.status == ConnStatus.OK:
+                raise
+            # It was sent, and nobody will ever say what became of it.
+            raise OutcomeUnknown(f"PostgreSQL: the answer to COMMIT was lost: {error}") from error
 
 
 def translate_error(error: BaseException) -> BaseException:

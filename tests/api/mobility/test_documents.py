@@ -18,6 +18,7 @@ from kontobahn.mobility import customers
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices.issue import issue
 from kontobahn.mobility.invoices.store import load
+from kontobahn.mobility.invoices.typesetting import render
 from tests.harness import Service
 from tests.mobility_builder import Shop, broken_rules, ticket
 
@@ -95,7 +96,7 @@ def test_documents_are_made_later_when_the_process_died_before(service: Service)
         """Leaves the database as a process does that dies right after the transaction."""
 
         def unit(tx: Any) -> str:
-            return issue(tx, customers.find_for_operator(tx, customer_id), []).id
+            return issue(tx, customers.find_for_operator(tx, customer_id), []).invoice.id
 
         return service.db.write_now(unit)
 
@@ -120,7 +121,7 @@ def test_making_a_document_twice_at_once_gives_the_same_one(service: Service) ->
     service.run(both())
     assert shop.document(invoice, "pdf") == before
     row, facts = service.db.read_now(load, shop.owner.id, invoice["id"])
-    assert documents.render(facts, row.invoiced_at)[0].content == before, "the same facts give the same bytes"
+    assert render(facts, row.invoiced_at)[0].content == before, "the same facts give the same bytes"
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])

@@ -17,7 +17,7 @@ from pypdf import PdfReader
 
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.mobility.invoices import documents, letter
+from kontobahn.mobility.invoices import letter, typesetting
 from kontobahn.mobility.invoices.electronic import to_cii
 from kontobahn.mobility.invoices.facts import Facts
 from tests.mobility_builder import broken_rules
@@ -36,7 +36,7 @@ def amount(xml: str, name: str) -> int:
 @given(facts=random_invoices())
 @settings(max_examples=COUNT, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 def test_a_random_invoice_is_valid_and_its_sums_are_the_same_everywhere(facts: Facts) -> None:
-    pdf, xml = documents.render(facts, ISSUED_AT)
+    pdf, xml = typesetting.render(facts, ISSUED_AT)
     _, embedded = get_xml_from_pdf(pdf.content)
     profile = cii.profile_of(to_cii(facts))
     assert broken_rules(embedded, is_xrechnung=False) == set()

@@ -1,60 +1,83 @@
-"""The documents of an invoice: made once from its frozen facts, off the event loop, stored, and never changed.
+"""The documents of an invoice: made once from its frozen facts, in a process of their own, stored, and never changed.
 
 The invoice comes first: a process that dies before its documents are stored leaves a row in mobility_documents_due. Then the job
-or the first request for a document makes them. If two make them at once, those stored first stay.
+or the first request for a document makes them. Each try is counted before it begins; what failed three times is laid aside until
+somebody says to try again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.clock import SECOND
 from kontobahn.db import Database, Tx
-from kontobahn.errors import KontobahnError
-from kontobahn.formats import cii
-from kontobahn.mobility.invoices import pdf
-from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.errors import KontobahnError, NotFound, Unavailable
 from kontobahn.mobility.invoices.facts import Facts
 from kontobahn.mobility.invoices.store import load
+from kontobahn.mobility.invoices.typesetting import SECONDS, Document, Failed, Kind, Typesetter
 
-Kind = Literal["pdf", "xml"]
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
+MAX_TRIES = 3
+# Longer than a try can take; then its process has died.
+TRY_SECONDS = SECONDS + 60
+# How long a request waits for documents that another one is making.
+WAIT_SECONDS = 10
+LOOK_AGAIN_SECONDS = 0.25
 
 
-class Document(NamedTuple):
-    kind: Kind
-    file_name: str
-    content: bytes
+class LaidAside(NamedTuple):
+    """Documents that could not be made."""
+
+    organization_id: str
+    invoice_id: str
+    invoice_number: str
+    error: str
 
 
 @cache
-def _typesetter() -> ThreadPoolExecutor:
-    """One thread: typesetting then uses one core and leaves the others free. Typst works outside Python's lock."""
+def _thread() -> ThreadPoolExecutor:
+    """One thread: documents are made one after the other, by one process that uses one core."""
     return ThreadPoolExecutor(1, "typesetter")
 
 
-def render(facts: Facts, issued_at: int) -> list[Document]:
-    """Returns both documents. The same facts give the same bytes."""
-    invoice = to_cii(facts)
-    profile = cii.profile_of(invoice)
-    embedded, alone = cii.write(invoice, "en16931", profile)
-    name = facts.number.replace("/", "-")
-    return [
-        Document("pdf", f"{name}.pdf", pdf.make(facts, embedded, issued_at // SECOND)),
-        Document("xml", f"{name}-{profile}.xml", alone),
-    ]
+@cache
+def _typesetter() -> Typesetter:
+    return Typesetter()
 
 
-async def make(db: Database, organization_id: str, invoice_id: str) -> None:
-    row, facts = await db.read(load, organization_id, invoice_id)
-    made = await asyncio.get_running_loop().run_in_executor(_typesetter(), render, facts, row.invoiced_at)
-    await db.write(_store, organization_id, invoice_id, made)
+def _render(facts: Facts, issued_at: int) -> list[Document]:
+    return _typesetter().render(facts, issued_at)
+
+
+async def make(db: Database, organization_id: str, invoice_id: str) -> bool:
+    """Makes and stores the documents. Returns False if they are there, being made or laid aside. Raises Failed if they cannot be."""
+    until = await db.write(_begin, organization_id, invoice_id)
+    if until is None:
+        return False
+    try:
+        row, facts = await db.read(load, organization_id, invoice_id)
+        made = await asyncio.get_running_loop().run_in_executor(_thread(), _render, facts, row.invoiced_at)
+        await db.write(_store, organization_id, invoice_id, made)
+    except (KontobahnError, asyncio.CancelledError):
+        # Not the documents' fault: the try does not count.
+        with suppress(KontobahnError):
+            await db.write(_take_back, organization_id, invoice_id, until)
+        raise
+    except Exception as error:
+        tries = await db.write(_note_failure, organization_id, invoice_id, until, str(error) or type(error).__name__)
+        note = log.error if tries >= MAX_TRIES else log.warning
+        event = "documents_laid_aside" if tries >= MAX_TRIES else "documents_failed"
+        note(event, invoice_id=invoice_id, tries=tries, detail=str(error))
+        raise
+    return True
 
 
 async def try_make(db: Database, organization_id: str, invoice_id: str) -> None:
@@ -63,40 +86,120 @@ async def try_make(db: Database, organization_id: str, invoice_id: str) -> None:
         await make(db, organization_id, invoice_id)
     except KontobahnError as error:
         log.warning("documents_left_to_the_job", invoice_id=invoice_id, detail=error.operator or str(error))
+    except Failed:
+        pass  # logged, and counted
     except Exception as error:
         log.exception("documents_left_to_the_job", error, invoice_id=invoice_id)
 
 
 async def fetch(db: Database, organization_id: str, invoice_id: str, kind: Kind) -> Document:
-    """Returns the stored document, making it first if it is not there yet."""
-    found = await db.read(_find, organization_id, invoice_id, kind)
-    if found is None:
-        await make(db, organization_id, invoice_id)
-        found = await db.read(_find, organization_id, invoice_id, kind)
-    assert found is not None
+    """Returns the stored document, making it first if it is not there yet. Raises Unavailable if it cannot be made now."""
+    ends_at = time.monotonic() + WAIT_SECONDS
+    while (found := await db.read(_find, organization_id, invoice_id, kind)) is None:
+        try:
+            made = await make(db, organization_id, invoice_id)
+        except Failed:
+            made = False
+        if made:
+            continue
+        tries, is_under_way = await db.read(_state, organization_id, invoice_id)
+        if not is_under_way:
+            raise _not_made(tries)
+        if time.monotonic() > ends_at:
+            raise Unavailable("The documents of this invoice are being made at this moment.", retry_after_seconds=10)
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
     return found
+
+
+def _not_made(tries: int) -> Unavailable:
+    if tries < MAX_TRIES:
+        message = "The documents of this invoice could not be made this time. They are tried again within a minute."
+        return Unavailable(message, retry_after_seconds=60)
+    message = "The documents of this invoice could not be made and were laid aside. The invoice itself is valid; the operator can"
+    return Unavailable(f"{message} see why, and try again with `kontobahn invoices retry`.", retry_after_seconds=3600)
 
 
 async def make_due(db: Database) -> None:
     """The job: makes the documents that are still due. One that cannot be made does not hold up the others."""
-    failures = []
     for organization_id, invoice_id in await db.read(_due):
-        try:
+        with suppress(Failed):
             await make(db, organization_id, invoice_id)
-        except KontobahnError:
-            raise
-        except Exception as error:
-            log.exception("documents_failed", error, invoice_id=invoice_id)
-            failures.append(invoice_id)
-    if failures:
-        raise RuntimeError(f"the documents of these invoices cannot be made: {', '.join(failures)}")
+
+
+# --- Laid aside
+
+
+def laid_aside(tx: Tx) -> list[LaidAside]:
+    rows = tx.all(
+        "SELECT d.organization_id, d.invoice_id, i.invoice_number, COALESCE(d.last_error, 'the process ended in each try')"
+        " FROM mobility_documents_due d JOIN mobility_invoices i"
+        " ON i.organization_id = d.organization_id AND i.id = d.invoice_id"
+        " WHERE d.tries >= ? AND d.busy_until <= ? ORDER BY d.invoice_id",
+        MAX_TRIES, tx.now,
+    )  # fmt: skip
+    return [LaidAside(*row) for row in rows]
+
+
+def allow_again(tx: Tx, invoice_id: str | None) -> list[LaidAside]:
+    """Lets the documents of this invoice, or of all, be tried again. Returns those that were laid aside."""
+    found = [item for item in laid_aside(tx) if invoice_id in (None, item.invoice_id, item.invoice_number)]
+    if invoice_id is not None and not found:
+        raise NotFound(f"No documents of an invoice {invoice_id} are laid aside.")
+    for item in found:
+        tx.run(
+            "UPDATE mobility_documents_due SET tries = 0 WHERE organization_id = ? AND invoice_id = ? AND tries >= ?",
+            item.organization_id, item.invoice_id, MAX_TRIES,
+        )  # fmt: skip
+    return found
+
+
+# --- Rows
 
 
 def _due(tx: Tx) -> list[tuple[str, str]]:
     rows = tx.all(
-        "SELECT organization_id, invoice_id FROM mobility_documents_due ORDER BY invoice_id LIMIT ?", MAX_PER_RUN
-    )
+        "SELECT organization_id, invoice_id FROM mobility_documents_due WHERE tries < ? AND busy_until <= ?"
+        " ORDER BY tries, invoice_id LIMIT ?",
+        MAX_TRIES, tx.now, MAX_PER_RUN,
+    )  # fmt: skip
     return [(organization_id, invoice_id) for organization_id, invoice_id in rows]
+
+
+def _begin(tx: Tx, organization_id: str, invoice_id: str) -> int | None:
+    """Counts a try before it begins: one during which this process dies counts too. Returns until when it is ours."""
+    until = tx.now + TRY_SECONDS * SECOND
+    begun = tx.run(
+        "UPDATE mobility_documents_due SET tries = tries + 1, busy_until = ?"
+        " WHERE organization_id = ? AND invoice_id = ? AND tries < ? AND busy_until <= ?",
+        until, organization_id, invoice_id, MAX_TRIES, tx.now,
+    )  # fmt: skip
+    return until if begun else None
+
+
+def _take_back(tx: Tx, organization_id: str, invoice_id: str, until: int) -> None:
+    tx.run(
+        "UPDATE mobility_documents_due SET tries = tries - 1, busy_until = 0"
+        " WHERE organization_id = ? AND invoice_id = ? AND busy_until = ?",
+        organization_id, invoice_id, until,
+    )  # fmt: skip
+
+
+def _note_failure(tx: Tx, organization_id: str, invoice_id: str, until: int, error: str) -> int:
+    row = tx.one(
+        "UPDATE mobility_documents_due SET busy_until = 0, last_error = ?"
+        " WHERE organization_id = ? AND invoice_id = ? AND busy_until = ? RETURNING tries",
+        error[:500], organization_id, invoice_id, until,
+    )  # fmt: skip
+    return 0 if row is None else int(row[0])
+
+
+def _state(tx: Tx, organization_id: str, invoice_id: str) -> tuple[int, bool]:
+    """Returns how often it was tried, and whether a try is under way; no row means that they were stored just now."""
+    row = tx.one(
+        "SELECT tries, busy_until FROM mobility_documents_due WHERE organization_id = ? AND invoice_id = ?",
+        organization_id, invoice_id,
+    )  # fmt: skip
+    return (0, True) if row is None else (int(row[0]), row[1] > tx.now)
 
 
 def _store(tx: Tx, organization_id: str, invoice_id: str, made: list[Document]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
@@ -25,26 +25,35 @@ from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.tickets.merge import merge
 from kontobahn.mobility.tickets.ticket import Ticket, list_unbilled, lock, mark_billed
 
+# Choice 37: the rest stays for the next invoice.
+MAX_TICKETS = 5_000
 
-def issue(tx: Tx, customer: Customer, reports: Sequence[TicketReport]) -> InvoiceRow:
-    """Invoices every ticket not yet invoiced and credits every cancelled one that was. Raises Conflict if that is impossible."""
+
+class Issued(NamedTuple):
+    invoice: InvoiceRow
+    # How many tickets stay for the next invoice.
+    tickets_left: int
+
+
+def issue(tx: Tx, customer: Customer, reports: Sequence[TicketReport]) -> Issued:
+    """Invoices the tickets not yet invoiced and credits the cancelled ones that were. Raises Conflict if that is impossible."""
     # Choice 31: every ticket of the customer not yet invoiced, in one transaction; none is 409.
     organization_id = customer.organization_id
     lock(tx, organization_id, customer.id)
     customer = customers.reload(tx, customer)
     if reports:
         _add_reported(tx, customer, reports)
-    charged, credited = list_unbilled(tx, organization_id, customer.id)
-    if not charged and not credited:
+    unbilled = list_unbilled(tx, organization_id, customer.id, MAX_TICKETS)
+    if unbilled.last is None:
         raise Conflict("There is nothing to invoice: this customer has no ticket that is not invoiced yet.")
-    facts = _draft(tx, customer, charged, credited)
+    facts = _draft(tx, customer, unbilled.charged, unbilled.credited)
     refuse_incomplete(facts)
     facts = facts._replace(number=_take_number(tx, organization_id, facts))
     row = freeze(tx, organization_id, customer.id, new_id(), facts)
-    billed = mark_billed(tx, organization_id, customer.id, row.id)
+    billed = mark_billed(tx, organization_id, customer.id, unbilled.last, row.id)
     assert billed == len(facts.lines), "what was billed is what stands on the invoice"
     tx.run("INSERT INTO mobility_documents_due (organization_id, invoice_id) VALUES (?, ?)", organization_id, row.id)
-    return row
+    return Issued(row, unbilled.left)
 
 
 def _add_reported(tx: Tx, customer: Customer, reports: Sequence[TicketReport]) -> None:

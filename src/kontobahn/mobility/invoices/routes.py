@@ -19,10 +19,11 @@ from kontobahn.errors import SetupError
 from kontobahn.mobility import customers, examples
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices import documents
-from kontobahn.mobility.invoices.documents import MEDIA_TYPES, Kind
+from kontobahn.mobility.invoices.documents import MEDIA_TYPES
 from kontobahn.mobility.invoices.facts import Line
 from kontobahn.mobility.invoices.issue import issue
 from kontobahn.mobility.invoices.store import SUMMARIES, InvoiceRow, InvoiceSummary, load
+from kontobahn.mobility.invoices.typesetting import Kind
 from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketReport
 from kontobahn.mobility.tickets.ticket import Month, VatRate
 
@@ -95,11 +96,18 @@ async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
 
     It takes every ticket not yet invoiced and credits every cancelled one that was, in one transaction. Nothing of either: 409.
     Seller's data that are missing: 409 with their names in `missing`. `amount_in_cents` is the total including VAT, negative when
-    more is credited than charged; the document then is a correction.
+    more is credited than charged; the document then is a correction. An invoice takes at most 5,000 tickets, those of the earliest
+    months; the header `X-Tickets-Left` says how many stay for the next one.
     """
     customer = await call.read_inline(customers.find, call.principal, id)
     reports = await _ask_platform(call.context.part(Mobility), customer)
-    invoice = await call.commit(_issue, customer, reports, call.context.settings.base_url)
+
+    def unit(tx: Tx) -> MobilityInvoice:
+        issued = issue(tx, customer, reports)
+        call.headers[b"x-tickets-left"] = b"%d" % issued.tickets_left
+        return _view(issued.invoice, call.context.settings.base_url)
+
+    invoice = await call.commit(unit)
     await documents.try_make(call.context.db, invoice.organization_id, invoice.id)
     return invoice
 
@@ -111,10 +119,6 @@ async def _ask_platform(mobility: Mobility, customer: Customer) -> Sequence[Tick
     return await platform.tickets(
         PlatformCustomer(customer.organization_id, customer.id, customer.mobility_customer_id)
     )
-
-
-def _issue(tx: Tx, customer: Customer, reports: Sequence[TicketReport], base_url: str) -> MobilityInvoice:
-    return _view(issue(tx, customer, reports), base_url)
 
 
 @get("/v2/mobility/invoices", scope="mobility:read", errors=_ERRORS, example=[examples.INVOICE])

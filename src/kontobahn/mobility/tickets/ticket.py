@@ -122,27 +122,51 @@ def list_tickets(tx: Tx, organization_id: str, customer_id: str) -> list[Ticket]
     )
 
 
-def list_unbilled(tx: Tx, organization_id: str, customer_id: str) -> tuple[list[Ticket], list[Ticket]]:
-    """Returns the tickets to be charged, and those that were charged and are to be credited."""
+class Unbilled(NamedTuple):
+    """What the next invoice takes."""
+
+    # The tickets to be charged, and those that were charged and are to be credited.
+    charged: list[Ticket]
+    credited: list[Ticket]
+    # The last of them in the order in which they are taken, and how many stay for the invoice after it.
+    last: tuple[str, str] | None
+    left: int
+
+
+_UNBILLED = (
+    "organization_id = ? AND customer_id = ? AND (status = 'open' OR status = 'cancelled')"
+    " AND (status = 'open' OR invoice_id IS NOT NULL)"
+)
+
+
+def list_unbilled(tx: Tx, organization_id: str, customer_id: str, limit: int) -> Unbilled:
+    """Returns the tickets of an invoice: the earliest months first, at most `limit`."""
     tickets = TICKETS.all(
-        tx,
-        "organization_id = ? AND customer_id = ? AND (status = 'open' OR status = 'cancelled')"
-        " AND (status = 'open' OR invoice_id IS NOT NULL)",
-        organization_id, customer_id,
+        tx, f"{_UNBILLED} ORDER BY valid_from, id LIMIT ?", organization_id, customer_id, limit
     )  # fmt: skip
-    return [item for item in tickets if item.status == "open"], [item for item in tickets if item.status == "cancelled"]
+    counted = tx.one(f"SELECT COUNT(*) FROM mobility_tickets WHERE {_UNBILLED}", organization_id, customer_id)
+    assert counted is not None
+    return Unbilled(
+        [item for item in tickets if item.status == "open"],
+        [item for item in tickets if item.status == "cancelled"],
+        (tickets[-1].valid_from, tickets[-1].id) if tickets else None,
+        int(counted[0]) - len(tickets),
+    )
 
 
-def mark_billed(tx: Tx, organization_id: str, customer_id: str, invoice_id: str) -> int:
-    """Marks the tickets that `list_unbilled` returned, and returns their count."""
-    where = "WHERE organization_id = ? AND customer_id = ?"
+def mark_billed(
+    tx: Tx, organization_id: str, customer_id: str, last: tuple[str, str], invoice_id: str
+) -> int:  # fmt: skip
+    """Marks the tickets that `list_unbilled` returned, up to its last one, and returns their count."""
+    where = "WHERE organization_id = ? AND customer_id = ? AND (valid_from < ? OR (valid_from = ? AND id <= ?))"
+    taken = (organization_id, customer_id, last[0], *last)
     charged = tx.run(
         f"UPDATE mobility_tickets SET status = 'invoiced', invoice_id = ?, updated_at = ? {where} AND status = 'open'",
-        invoice_id, tx.now, organization_id, customer_id,
+        invoice_id, tx.now, *taken,
     )  # fmt: skip
     credited = tx.run(
         f"UPDATE mobility_tickets SET status = 'credited', credit_invoice_id = ?, updated_at = ? {where}"
         " AND status = 'cancelled' AND invoice_id IS NOT NULL",
-        invoice_id, tx.now, organization_id, customer_id,
+        invoice_id, tx.now, *taken,
     )  # fmt: skip
     return charged + credited
