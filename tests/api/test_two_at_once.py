@@ -1,0 +1,215 @@
+"""What two transactions decide at once about keys, users, invitations, calls, customers and tickets, on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kontobahn.access import audit, invitations, keys, users
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api import idempotency, tasks
+from kontobahn.api.idempotency import Claim
+from kontobahn.api.tasks import TaskRow
+from kontobahn.banking import numbers
+from kontobahn.cli import mobility as commands
+from kontobahn.clock import HOUR, SECOND
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict, TooManyRequests
+from kontobahn.mobility import customers, seller
+from kontobahn.mobility.customers import NewCustomer
+from kontobahn.mobility.invoices.issue import issue
+from kontobahn.mobility.provider import TicketReport
+from kontobahn.mobility.tickets import merge, routes
+from kontobahn.mobility.tickets.ticket import NewTicket
+from tests.harness import START, Organization, Service
+from tests.interleaving import Overlap, on_postgres, overlap
+from tests.mobility_builder import CUSTOMER, Shop, ticket
+
+pytestmark = on_postgres
+ACTOR = Actor("test")
+
+
+@pytest.fixture
+def mine(service: Service) -> Organization:
+    return service.organization()
+
+
+def principal(owner: Organization) -> Principal:
+    return Principal(owner.id, "owner", (owner.id,))
+
+
+def refused(outcome: Overlap, kind: type[Exception] = Conflict) -> bool:
+    """Whether the second waited for the first and was refused by what it then found."""
+    return outcome.waited and not isinstance(outcome.first, Exception) and isinstance(outcome.second, kind)
+
+
+# --- Access
+
+
+def test_a_key_that_is_being_revoked_gets_no_successor(service: Service, mine: Organization) -> None:
+    assert refused(
+        overlap(
+            service.db,
+            lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR),
+            lambda tx: keys.rotate(tx, service.vault, mine.id, mine.key_id, ACTOR, overlap_seconds=60),
+        )
+    )
+    assert len(service.db.read_now(keys.listing, mine.id)) == 1
+
+
+def test_a_key_is_rotated_once_and_its_end_told_once(service: Service, mine: Organization) -> None:
+    rotate = lambda tx: keys.rotate(tx, service.vault, mine.id, mine.key_id, ACTOR, overlap_seconds=60)  # noqa: E731
+    assert refused(overlap(service.db, rotate, rotate))
+    revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
+    assert overlap(service.db, revoke, revoke).waited
+    log = [entry.action for entry in service.db.read_now(audit.entries, mine.id)]
+    assert (log.count("api_key.rotate"), log.count("api_key.revoke")) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["demoted", "deleted"])
+def test_two_owners_do_not_remove_each_other(service: Service, mine: Organization, how: str) -> None:
+    one, other = (service.user(mine, f"{name}@muster.example").id for name in ("a", "b"))
+
+    def remove(user_id: str) -> Any:
+        if how == "demoted":
+            return lambda tx: users.change_role(tx, principal(mine), user_id, "member", ACTOR)
+        return lambda tx: users.delete(tx, principal(mine), user_id, ACTOR)
+
+    assert refused(overlap(service.db, remove(one), remove(other)))
+    assert [user.role for user in service.db.read_now(users.listing, mine.id)].count("owner") == 1
+
+
+def test_a_person_has_one_open_invitation_and_uses_it_once(service: Service, mine: Organization) -> None:
+    def invite(tx: Tx) -> invitations.NewInvitation:
+        return invitations.create(
+            tx, service.vault, principal(mine), email="max@muster.example", role="member", days=7, actor=ACTOR
+        )
+
+    invited = overlap(service.db, invite, invite)
+    assert refused(invited)
+    token, invitation_id = invited.first.secret, invited.first.invitation.id
+
+    def accept(tx: Tx) -> users.User:
+        return invitations.accept(tx, service.vault, token, name="Max", password_hash="x", actor=ACTOR)
+
+    def revoke(tx: Tx) -> invitations.Invitation:
+        return invitations.revoke(tx, principal(mine), invitation_id, ACTOR)
+
+    assert refused(overlap(service.db, accept, revoke))
+    assert [user.email for user in service.db.read_now(users.listing, mine.id)] == ["max@muster.example"]
+
+
+def test_an_invitation_that_is_being_revoked_makes_no_user(service: Service, mine: Organization) -> None:
+    new = service.db.write_now(
+        invitations.create,
+        service.vault,
+        principal(mine),
+        email="max@muster.example",
+        role="member",
+        days=7,
+        actor=ACTOR,
+    )
+    assert refused(
+        overlap(
+            service.db,
+            lambda tx: invitations.revoke(tx, principal(mine), new.invitation.id, ACTOR),
+            lambda tx: invitations.accept(tx, service.vault, new.secret, name="Max", password_hash="x", actor=ACTOR),
+        )
+    )
+    assert service.db.read_now(users.listing, mine.id) == []
+
+
+# --- Calls
+
+
+def test_an_expired_claim_is_taken_over_by_one(service: Service, mine: Organization) -> None:
+    def claim(owner: str) -> Claim:
+        return Claim(mine.id, "key", "fingerprint", owner, 24 * HOUR, 60 * SECOND)
+
+    def begin(owner: str) -> Any:
+        return lambda tx: idempotency.begin(tx, service.vault, claim(owner))
+
+    assert refused(overlap(service.db, begin("first"), begin("second")))
+    service.clock.advance(seconds=60)
+    assert refused(overlap(service.db, begin("third"), begin("fourth")))
+    with pytest.raises(Conflict):
+        service.db.write_now(idempotency.complete, service.vault, claim("fourth"), idempotency.StoredAnswer(200, b""))
+
+
+def test_no_more_tasks_run_at_once_than_may(service: Service, mine: Organization) -> None:
+    def begin(number: int) -> Any:
+        row = TaskRow(mine.id, str(number), "import", "", "", "test", "running", "", START, None, START + HOUR)
+        return lambda tx: tasks._begin(tx, row, lambda begun: begun)
+
+    for number in range(tasks.RUNNING_AT_ONCE - 1):
+        service.db.write_now(begin(number))
+    assert refused(overlap(service.db, begin(100), begin(101)), TooManyRequests)
+
+
+def test_new_organisations_get_different_numbers(service: Service, mine: Organization) -> None:
+    other = service.organization("Zweite GmbH")
+    outcome = overlap(service.db, *(lambda tx, id=item.id: numbers.take(tx, id, "account") for item in (mine, other)))
+    assert outcome.waited
+    assert outcome.second - outcome.first == numbers.SPAN
+
+
+# --- Mobility
+
+
+def new_customer(**more: Any) -> NewCustomer:
+    return msgspec.convert({**CUSTOMER, **more}, NewCustomer)
+
+
+def report(**more: Any) -> TicketReport:
+    return TicketReport(msgspec.convert(ticket(**more), NewTicket), line=1)
+
+
+def test_changes_of_the_seller_do_not_undo_each_other(service: Service) -> None:
+    shop = Shop(service)
+    outcome = overlap(
+        service.db,
+        lambda tx: commands._change(tx, shop.owner.id, {"website": "https://a.example"}),
+        lambda tx: commands._change(tx, shop.owner.id, {"bank_name": "Andere Bank"}),
+    )
+    assert outcome.waited
+    now = service.db.read_now(seller.load, shop.owner.id)
+    assert (now.website, now.bank_name) == ("https://a.example", "Andere Bank")
+
+
+def test_a_number_of_the_platform_belongs_to_one_customer(service: Service) -> None:
+    shop = Shop(service)
+    other = shop.customer()
+    wanted = new_customer(mobility_customer_id="M-1")
+    create = lambda tx: customers.create(tx, shop.owner.id, wanted)  # noqa: E731
+    update = lambda tx: customers._update(tx, principal(shop.owner), other, wanted)  # noqa: E731
+    assert refused(overlap(service.db, create, update))
+    assert refused(overlap(service.db, lambda tx: customers.create(tx, shop.owner.id, new_customer(mobility_customer_id="M-2")),
+                           lambda tx: customers.create(tx, shop.owner.id, new_customer(mobility_customer_id="M-2"))))  # fmt: skip
+
+
+def test_tickets_are_added_cancelled_and_invoiced_one_after_the_other(service: Service) -> None:
+    shop = Shop(service)
+    customer_id = shop.customer(ticket())
+    customer = service.db.read_now(customers.find_for_operator, customer_id)
+    [first] = shop.tickets(customer_id)
+
+    def bill(tx: Tx) -> Any:
+        return issue(tx, customer, [])
+
+    def add(tx: Tx) -> Any:
+        return merge.merge(tx, shop.owner.id, customer_id, [report(holder="PN-2")], repeats=True)
+
+    assert refused(overlap(service.db, bill, bill)), "nothing is invoiced twice"
+    cancelled = overlap(service.db, lambda tx: routes._cancel(tx, principal(shop.owner), first["id"]), bill)
+    assert cancelled.waited
+    assert cancelled.second.invoice.amount_in_cents == -6300, "what was cancelled meanwhile is credited"
+    added = overlap(service.db, add, add)
+    assert added.waited
+    assert (len(added.first.added), added.second.added, added.second.unchanged) == (1, [], 1)
+    [second] = [one for one in shop.tickets(customer_id) if one["status"] == "open"]
+    after = overlap(service.db, bill, lambda tx: routes._cancel(tx, principal(shop.owner), second["id"]))
+    assert after.waited
+    assert (after.second.status, after.second.invoice_id) == ("cancelled", after.first.invoice.id)
