@@ -1,0 +1,68 @@
+"""The books at a real browser: a file with its report, and a cash entry with a photo, with and without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, expect
+
+from tests.api.ledger.files import BAD, INVOICE, file
+from tests.browser.visitor import Visitor, visiting
+from tests.harness import PASSWORD, Service, running_service
+from tests.ledger_builder import Books
+
+EMAIL = "erika@muster.example"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+
+
+@pytest.fixture
+def muster(tmp_path: Path) -> Iterator[Service]:
+    with running_service(tmp_path / "data") as service:
+        organization = service.organization()
+        service.user(organization, EMAIL, "member")
+        Books(service, organization)
+        yield service
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+def erika(request: pytest.FixtureRequest, browser: Browser, muster: Service) -> Iterator[Visitor]:
+    with visiting(browser, muster.base_url, locale="en", java_script_enabled=request.param) as visitor:
+        visitor.sign_in(EMAIL, PASSWORD)
+        yield visitor
+
+
+def chosen(name: str, content: bytes, kind: str = "text/csv") -> FilePayload:
+    return {"name": name, "mimeType": kind, "buffer": content}
+
+
+def test_a_file_is_read_and_its_report_shown(erika: Visitor) -> None:
+    page = erika.open("/dashboard/batches")
+    page.set_input_files("[name=file]", chosen("kaputt.csv", file(INVOICE, BAD)))
+    page.click("button:has-text('Read the file')")
+    expect(page.locator(".notice.bad")).to_be_visible()
+    expect(page.locator(".badge.bad").first).to_have_text("refused")
+    page.set_input_files("[name=file]", chosen("stapel.csv", file(INVOICE)))
+    page.click("button:has-text('Read the file')")
+    expect(page.locator(".notice.good")).to_have_text("One record was taken over.")
+    expect(page.locator(".badge.good")).to_have_text("booked")
+    page.click("text=Undo")
+    page.click("button:has-text('Undo')")
+    expect(page.locator(".notice.good")).to_contain_text("The batch is undone")
+    erika.open("/dashboard/open-items")
+    expect(page.locator("main")).to_contain_text("No open items")
+
+
+def test_a_cash_entry_with_a_photo_of_the_receipt(erika: Visitor) -> None:
+    page = erika.open("/dashboard/cash-book/new")
+    page.fill("[name=day]", "2026-03-02")
+    page.select_option("[name=direction]", "in")
+    page.fill("[name=amount]", "12.50")
+    page.fill("[name=text]", "Verkauf")
+    page.fill("[name=account]", "8400")
+    page.set_input_files("[name=receipt]", chosen("quittung.png", PNG, "image/png"))
+    page.click("button:has-text('Write it down')")
+    expect(page.locator(".notice.good")).to_have_text("The entry is in the cash book.")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("quittung.png")
