@@ -44,8 +44,9 @@ rooms: setup-tests ## Draw docs/rooms.svg anew, from the imports
 words: setup-tests ## Bring the dashboard's message catalogues up to date with its pages
 	@.venv/bin/python scripts/words.py
 
-screenshots: setup-tests ## Take pictures of the dashboard's pages, into data/screenshots
-	@.venv/bin/python scripts/screenshots.py $(LANGUAGE)
+screenshots: setup-tests ## Take pictures of the dashboard's pages, into data/screenshots and docs/pictures
+	@.venv/bin/python scripts/screenshots.py de
+	@.venv/bin/python scripts/screenshots.py docs
 
 lock: setup ## Bring the lock files up to date with requirements*.in (UPGRADE=1: and to the newest versions)
 	@scripts/lock.sh $(if $(UPGRADE),--upgrade)

@@ -1,7 +1,7 @@
 """Takes pictures of the dashboard's pages: `make screenshots`. For looking at before a release, and for the README.
 
-Starts the demo in a temporary directory, signs in, and visits the pages of the menu and those named as arguments, at 390 and
-1280 pixels, light and dark.
+Starts the demo in a temporary directory, signs in, and visits the pages of the menu, or those named as arguments, at 390 and
+1280 pixels, light and dark. With `docs` it takes the few that stand in the documentation.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ from playwright.sync_api import Browser, Page, sync_playwright
 TARGET = Path("data/screenshots")
 WIDTHS = (390, 1280)
 THEMES = ("light", "dark")
+# Name, page, width, height, theme.
+PICTURES = (
+    ("overview", "/dashboard", 1280, 860, "light"),
+    ("open-items", "/dashboard/open-items", 1280, 860, "dark"),
+    ("trial-balance", "/dashboard/trial-balance", 1280, 860, "light"),
+    ("cash-book", "/dashboard/cash-book", 390, 860, "light"),
+)
+PICTURE_FOLDER = Path("docs/pictures")
 
 
 def main() -> None:
@@ -35,9 +43,12 @@ def main() -> None:
             facts = _facts(Path(folder) / "demo.json", served)
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-                for width in WIDTHS:
-                    for theme in THEMES:
-                        _visit(browser, facts, arguments, width, theme, language)
+                if arguments == ["docs"]:
+                    _take_pictures(browser, facts)
+                else:
+                    for width in WIDTHS:
+                        for theme in THEMES:
+                            _visit(browser, facts, arguments, width, theme, language)
                 browser.close()
         finally:
             served.terminate()
@@ -54,27 +65,46 @@ def _facts(path: Path, served: subprocess.Popen[bytes]) -> dict[str, Any]:
     raise SystemExit("The demo did not start.")
 
 
-def _visit(browser: Browser, facts: dict[str, Any], wanted: list[str], width: int, theme: str, language: str) -> None:
+def _take_pictures(browser: Browser, facts: dict[str, Any]) -> None:
+    PICTURE_FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, path, width, height, theme in PICTURES:
+        page = _open(browser, facts, width, height, theme, "en")
+        _sign_in(page, facts)
+        page.goto(path)
+        page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
+        page.context.close()
+
+
+def _open(browser: Browser, facts: dict[str, Any], width: int, height: int, theme: str, language: str) -> Page:
     context = browser.new_context(
         base_url=facts["base_url"],
-        viewport={"width": width, "height": 900},
+        viewport={"width": width, "height": height},
         color_scheme="dark" if theme == "dark" else "light",
         locale=language,
     )
-    page = context.new_page()
+    return context.new_page()
+
+
+def _sign_in(page: Page, facts: dict[str, Any]) -> None:
     page.goto("/dashboard/sign-in")
-    _take(page, "sign-in", width, theme)
     page.fill("[name=email]", facts["user"]["email"])
     page.fill("[name=password]", facts["user"]["password"])
     page.click("form[action$=sign-in] button")
     page.wait_for_url("**/dashboard")
+
+
+def _visit(browser: Browser, facts: dict[str, Any], wanted: list[str], width: int, theme: str, language: str) -> None:
+    page = _open(browser, facts, width, 900, theme, language)
+    page.goto("/dashboard/sign-in")
+    _take(page, "sign-in", width, theme)
+    _sign_in(page, facts)
     paths = wanted or page.eval_on_selector_all(
         ".contents a[href^='/dashboard']", "links => links.map(link => link.getAttribute('href'))"
     )
     for path in paths:
         page.goto(path)
         _take(page, path.strip("/").replace("/", "-"), width, theme)
-    context.close()
+    page.context.close()
 
 
 def _take(page: Page, name: str, width: int, theme: str) -> None:
