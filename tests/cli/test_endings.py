@@ -102,9 +102,11 @@ def test_a_bug_shows_where_it_is_only_to_those_who_ask(cli: CommandLine, monkeyp
 
 def _shell(command: str, data: Path) -> subprocess.CompletedProcess[str]:
     script = command.replace("kontobahn", f"{sys.executable} -m kontobahn")
+    # Output is buffered, as it is for people: then it fails only at the end.
+    variables = {name: value for name, value in environment({"data": data}).items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {script}"],
-        env=environment({"data": data}), capture_output=True, text=True, check=False,
+        env=variables, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 

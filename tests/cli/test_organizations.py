@@ -129,6 +129,26 @@ def _rows(tx: Tx, engine: str, organization_id: str) -> dict[str, int]:
     return {table: count for table, sql in tables.items() if (count := removal._count(tx, table, sql, organization_id))}
 
 
+def _numbers(tx: Tx, organization_id: str) -> dict[str, int]:
+    """The client and the account of an organisation, by the column that other tables name them in."""
+    mandant = tx.one("SELECT mandant FROM books_clients WHERE organization_id = ?", organization_id)
+    account = tx.one("SELECT id FROM banking_accounts WHERE organization_id = ?", organization_id)
+    assert mandant is not None
+    assert account is not None
+    return {"mandant": mandant[0], "account_id": account[0]}
+
+
+def _rows_of_numbers(tx: Tx, engine: str, numbers: dict[str, int]) -> dict[str, int]:
+    """How much there is under these numbers, whatever has become of the rows that gave them."""
+    found = {}
+    for table, column in tx.all(removal._COLUMNS[engine]):
+        if column in numbers and not table.startswith("sandbox_"):
+            row = tx.one(f"SELECT COUNT(*) FROM {table} WHERE {column} = ?", numbers[column])
+            if row and row[0]:
+                found[table] = row[0]
+    return found
+
+
 def _delete(service: Service, owner: Organization) -> dict[str, int]:
     found = service.db.read_now(organizations.get, owner.id)
     return service.db.write_now(removal.delete, service.db.engine.name, found)
@@ -141,7 +161,10 @@ def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service
         _world(service, owner)
     service.run(service.application.usage.flush())
     before = service.db.read_now(_rows, engine, stays.id)
+    numbers = service.db.read_now(_numbers, gone.id)
+    assert {"books_years", "banking_transactions"} <= service.db.read_now(_rows_of_numbers, engine, numbers).keys()
     removed = _delete(service, gone)
+    assert service.db.read_now(_rows_of_numbers, engine, numbers) == {}
     assert (removed["users"], removed["bank connections"], removed["tickets"]) == (1, 1, 1)
     assert service.db.read_now(_rows, engine, gone.id).keys() == set(removal.KEPT)
     assert service.db.read_now(_rows, engine, stays.id) == before
