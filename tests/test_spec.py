@@ -135,6 +135,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "form of a page (16 KiB)": pages.MAX_FORM_BYTES,
         "query (8 KiB)": wire.MAX_QUERY_BYTES,
         "levels of a body": json_rules.MAX_DEPTH,
+        "objects and arrays of a body": json_rules.MAX_CONTAINERS,
         "time for any body or file to arrive": bodies.WHOLE_BODY_SECONDS,
         "files of an organisation arriving at once": uploads.AT_ONCE,
         "large files of an organisation worked on at once": tasks.RUNNING_AT_ONCE,

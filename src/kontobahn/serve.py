@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kontobahn import log
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 # For the header of a request, and for a part of a body.
 BUFFER_BYTES = 64 * 1024
+LARGE_BLOCK_BYTES = 256 * 1024
+_M_MMAP_THRESHOLD = -3
 
 
 def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
@@ -56,6 +60,15 @@ def check_workers(settings: Settings, workers: int) -> None:
         )
 
 
+def return_large_blocks() -> None:
+    """Tells the C library to give blocks of a megabyte's size back when they are freed: a large body must not stay in memory.
+
+    By itself it begins to keep them after the first.
+    """
+    with suppress(OSError, AttributeError):  # not glibc
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+
+
 def http1_settings(settings: Settings) -> Any:
     from granian.http import HTTP1Settings
 
@@ -69,6 +82,7 @@ class EmbeddedServer:
         from granian.constants import HTTPModes, Interfaces
         from granian.server.embed import Server
 
+        return_large_blocks()
         connections = allow_files(application.settings.connections)
         self._watch = application.watch_connections(connections, port)
         self._server: Any = Server(

@@ -42,7 +42,11 @@ class Pool:
         future = self._executor.submit(fn, *args, **kwargs)
         # When the work is over, not when its caller stops waiting: a caller that gave up has not given back the thread.
         future.add_done_callback(self._leave)
-        return await asyncio.wrap_future(future)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            # A failure refers to this frame, and this frame to the failure: together they would keep a large body alive.
+            del future
 
     def close(self) -> None:
         """Lets what is running end; what is waiting is cancelled."""

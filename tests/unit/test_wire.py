@@ -64,6 +64,7 @@ def test_money_is_exact_from_the_wire_and_back() -> None:
         (b'{"betrag": 1, "zeilen": [], "felder": {"a\\u0000": 1}}', "contains a NUL", "felder.(a key)"),
         (b'{"betrag": 1, "zeilen": [], "felder": ' + b'{"a":' * 500 + b'"\\u0000"' + b"}" * 501, "nested too", None),
         (b'{"betrag": 1, "zeilen": [], "felder": ' + b'{"a":' * 99 + b'"\\u0000"' + b"}" * 100, "NUL", ("felder" + ".a" * 99)[:200]),
+        (b'{"betrag": 1, "zeilen": [], "felder": {"a": [%s1]}}' % (b"[]," * 50_000), "50000 objects and arrays", None),
         (b'{"betrag": 1, "betrag": 2, "zeilen": []}', "`betrag` is given twice", "betrag"),
         (b'{"betrag": 1, "zeilen": [], "zeilen" : []}', "`zeilen` is given twice", "zeilen"),
         (b'{"betrag": 1, "zeilen": [], "felder": {"x": {"a": "b:c", "\\u0061": 2}}}', "`a` is given twice", "a"),

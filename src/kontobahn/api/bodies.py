@@ -146,5 +146,12 @@ def too_large(limit: int) -> TooLarge:
 async def read_body(
     receive: Receive, headers: Mapping[bytes, bytes], limit: int, pace: Pace, held: HeldBytes | None = None
 ) -> bytes:
-    chunks = [chunk async for chunk in body_chunks(receive, headers, limit, pace, held)]
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    first, rest = b"", bytearray()
+    async for chunk in body_chunks(receive, headers, limit, pace, held):
+        if not first:
+            first = chunk
+        else:
+            # One block that grows and goes back to the system whole, not hundreds of small ones that leave holes.
+            rest = rest or bytearray(first)
+            rest += chunk
+    return bytes(rest) if rest else first

@@ -14,6 +14,8 @@ import msgspec
 from kontobahn.errors import BadRequest, TooLarge
 
 MAX_DEPTH = 100
+# Objects and arrays of a body, many more than any call takes: each costs the garbage collector time that all calls wait for.
+MAX_CONTAINERS = 50_000
 _PATH_LENGTH = 200
 _LONG_TEXT = 1024
 _BACKSLASH = ord("\\")
@@ -35,6 +37,12 @@ def refuse_what_nobody_means(body: bytes) -> None:
     repeated = _find_repeated(body)
     if repeated is not None:
         raise BadRequest(f"The field `{repeated}` is given twice in one object.", field=repeated)
+
+
+def refuse_too_many(body: bytes) -> None:
+    """Raises BadRequest for a body with more objects and arrays than anybody sends."""
+    if body.count(b"[") + body.count(b"{") > MAX_CONTAINERS:
+        raise BadRequest(f"The request body has more than {MAX_CONTAINERS} objects and arrays.")
 
 
 def without_long_texts(body: bytes, limit: int) -> bytes:

@@ -144,6 +144,8 @@ class Api:
                     error=str(error),
                     detail=error.operator,
                 )
+            # Its frames hold the request's body, some of them in circles that only the garbage collector would find.
+            error.__traceback__ = error.__context__ = None
         except Exception as error:
             log.exception(
                 "call_crashed", error, request_id=exchange.request_id, path=exchange.scope["path"][:MAX_PATH_LENGTH]

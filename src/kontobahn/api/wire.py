@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from msgspec import inspect as shape
 
 from kontobahn import money
-from kontobahn.api.json_rules import refuse_what_nobody_means, without_long_texts
+from kontobahn.api.json_rules import refuse_too_many, refuse_what_nobody_means, without_long_texts
 from kontobahn.errors import BadRequest
 
 T = TypeVar("T")
@@ -236,6 +236,8 @@ class BodyDecoder:
             plain = body
             if len(body) > MAX_PLAIN_BYTES:
                 plain = without_long_texts(body, MAX_PLAIN_BYTES)
+            refuse_too_many(plain)
+            if plain is not body:
                 # What is wrong with it is found here, where a message cannot contain megabytes.
                 self._decoder.decode(plain)
             decoded = self._decoder.decode(body)
