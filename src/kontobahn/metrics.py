@@ -56,12 +56,6 @@ class Metrics:
             buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30),
             registry=self._registry,
         )
-        self._overdue = Gauge(
-            "kontobahn_job_overdue_seconds",
-            "How long ago a job should have run; 0 unless it is overdue by three intervals.",
-            ["job"],
-            registry=self._registry,
-        )
         self._credits = Counter("kontobahn_credits_charged", "Credits charged.", registry=self._registry)
         # CPU, memory, open files and start time, as every exporter names them.
         ProcessCollector(registry=self._registry)
@@ -79,6 +73,12 @@ class Metrics:
             ["name"],  # `job` is Prometheus' own label
             registry=self._registry,
         )
+        self._overdue = Gauge(
+            "kontobahn_job_overdue_seconds",
+            "How long ago a job should have run; 0 unless it is overdue by three intervals.",
+            ["name"],
+            registry=self._registry,
+        )
         self._backlog = Gauge(
             "kontobahn_webhook_backlog", "Events that wait for their delivery.", registry=self._registry
         )
@@ -87,7 +87,6 @@ class Metrics:
             "How long the first waiting event has been due.",
             registry=self._registry,
         )
-
         self._laid_aside = Gauge(
             "kontobahn_documents_laid_aside",
             "Invoices whose documents could not be made in three tries.",
