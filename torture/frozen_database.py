@@ -6,6 +6,7 @@ python -m torture.frozen_database --seconds 20
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 
 import httpx
 
@@ -30,13 +32,19 @@ def signal_all(server: PostgresServer, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def timed(running: Target, path: str, **options: str) -> tuple[int, float]:
+def timed(running: Target, path: str, **headers: str) -> tuple[int, float]:
+    """Makes a call, a write if it has an idempotency key; by the plainest client, which costs the least time of its own."""
+    body = json.dumps(CUSTOMER) if headers else None
+    connection = HTTPConnection("127.0.0.1", running.port, timeout=120)
     started = time.monotonic()
-    answer = httpx.request(
-        "POST" if options else "GET", f"http://127.0.0.1:{running.port}{path}",
-        headers={"x-api-key": running.key, **options}, json=CUSTOMER if options else None, timeout=120, trust_env=False,
-    )  # fmt: skip
-    return answer.status_code, time.monotonic() - started
+    try:
+        given = {"x-api-key": running.key, "content-type": "application/json", **headers}
+        connection.request("POST" if headers else "GET", path, body, given)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, time.monotonic() - started
+    finally:
+        connection.close()
 
 
 def write_until(running: Target, ended: threading.Event, caller: int) -> list[tuple[str, int, float]]:
@@ -81,7 +89,8 @@ def main() -> int:
         ).json()  # fmt: skip
         ours = sum(item["name"] == CUSTOMER["name"] for item in listed)
         longest, slowest = max(seconds for _, _, seconds in calls), max(seconds for _, seconds in ready)
-        holds = ours == len(calls) and set(again) <= {201} and longest < MAX_CALL_SECONDS
+        # 409: the key is held until its call is known to have died; nothing was written under it.
+        holds = ours == len(calls) - again[409] and set(again) <= {201, 409} and longest < MAX_CALL_SECONDS
         holds = holds and slowest < MAX_READY_SECONDS and {status for status, _ in ready} == {503}
         print(
             f"{'holds' if holds else 'FAILS'}  frozen for {options.seconds:.0f} s: {len(calls)} writes"
