@@ -23,8 +23,8 @@ def _name(size: int) -> bytes:
 
 def _attacks(connection: str) -> dict[str, Callable[[Target], list[int]]]:
     entry = {
-        "waehrung": "EUR", "kassenname": "Kasse", "betrag": 1, "transaktionsdatum": "2026-03-02T10:00:00+01:00",
-        "belegzeilen": [{"belegtext": "x", "gegenkonto": "4910", "betrag": 1}],
+        "waehrung": "EUR", "kassenname": "Hauptkasse", "betrag": 1, "transaktionsdatum": "2026-03-02T10:00:00+01:00",
+        "belegzeilen": [{"belegtext": "x", "gegenkonto": "8400", "betrag": 1}],
         "belegbilder": [{"content": base64.b64encode(b"%PDF-" + bytes(19_999_995)).decode(), "dateiname": "a.pdf"}],
     }  # fmt: skip
     cash_book = CASH_BOOK.format(connection=connection)
