@@ -48,7 +48,7 @@ def timed(running: Target, path: str, **headers: str) -> tuple[int, float]:
 
 
 def write_until(running: Target, ended: threading.Event, caller: int) -> list[tuple[str, int, float]]:
-    done = []
+    done: list[tuple[str, int, float]] = []
     while not ended.is_set():
         key = f"{caller}-{len(done)}"
         done.append((key, *timed(running, "/v2/mobility/customers", **{"idempotency-key": key})))
