@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import re
+import zipfile
 from typing import Any
 
 import httpx
@@ -140,6 +142,15 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert undone.status_code == 303, undone.text
     assert "To the batch that it undoes" in browser.get(undone.headers["location"]).text
     assert send(file(INVOICE)).status_code == 303
+
+
+def test_a_year_is_taken_out_as_files(browser: Browser) -> None:
+    taken = browser.get(link(browser.get("/dashboard/books"), "/books/export"))
+    assert taken.headers["content-disposition"].startswith("attachment")
+    with zipfile.ZipFile(io.BytesIO(taken.content)) as archive:
+        assert any(b"RE-1" in archive.read(name) for name in archive.namelist())
+    # Its place is free again.
+    assert browser.get(link(browser.get("/dashboard/books"), "/books/export")).status_code == 200
 
 
 def test_a_partner_is_added_and_changed_without_losing_anything(browser: Browser, books: Books) -> None:

@@ -17,9 +17,10 @@ from kontobahn.access.principal import Principal, Role
 from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
-from kontobahn.api.exchange import ClientAddress, Exchange
+from kontobahn.api.exchange import ClientAddress, Exchange, send_file
+from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.uploads import NoFile, Uploads
-from kontobahn.api.wire import Upload
+from kontobahn.api.wire import FileDownload, Upload
 from kontobahn.clock import berlin_date
 from kontobahn.dashboard import csv_file, rendering, security
 from kontobahn.dashboard.csv_file import Cell
@@ -207,6 +208,10 @@ class Visit:
         }
         return Response(content, 200, headers, media_type=media_type)
 
+    def stream(self, download: FileDownload) -> Response:
+        """A large file to save, sent part by part from the disk."""
+        return _FileResponse(download)
+
     def framed(self, content: bytes, media_type: str, file_name: str) -> Response:
         """A PDF or a picture to look at in a frame of ours; everything else becomes a download."""
         if media_type not in security.FRAMED_TYPES:
@@ -214,3 +219,17 @@ class Visit:
         disposition = f"inline; filename*=UTF-8''{quote(file_name, safe='')}"
         headers = {**security.HEADERS, **security.IN_FRAME, "Content-Disposition": disposition}
         return Response(content, 200, headers, media_type=media_type)
+
+
+class _FileResponse(Response):
+    """Sends a file in the way of the API's calls, which also closes it."""
+
+    def __init__(self, download: FileDownload) -> None:
+        super().__init__(b"", 200)
+        self._download = download
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        kept = [(name, value) for name, value in self.raw_headers if name in (b"x-request-id", b"set-cookie")]
+        found = self._download
+        answer = StoredAnswer(200, b"", found.media_type, found.file_name, found)
+        await send_file(send, answer, kept, None)
