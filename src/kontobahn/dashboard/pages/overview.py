@@ -12,6 +12,7 @@ from starlette.responses import Response
 from kontobahn import credits, log
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
+from kontobahn.clock import MINUTE
 from kontobahn.dashboard import charts, figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.views import use as views
@@ -32,6 +33,9 @@ USE_DAYS = 14
 EVENTS = 6
 # Another program's books may answer slowly, and the overview must not wait for them.
 BOOKS_SECONDS = 2.0
+# The page looks again every few seconds; large books are not summed up again each time.
+AGED_LIFE = MINUTE
+MAX_AGED = 1_000
 MAX_BOOKS = 5
 
 
@@ -82,7 +86,24 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
     )
 
 
+_aged_lately: dict[tuple[str, date], tuple[int, AgedBooks]] = {}
+
+
 async def _aged(visit: Visit, books: LedgerConnection) -> AgedBooks:
+    """The open items by age, at most a minute old."""
+    key = books.id, visit.today
+    until, known = _aged_lately.get(key, (0, None))
+    if known is not None and until > visit.now:
+        return known
+    found = await _age(visit, books)
+    if len(_aged_lately) >= MAX_AGED:
+        _aged_lately.clear()
+    if found.debitoren is not None:
+        _aged_lately[key] = visit.now + AGED_LIFE, found
+    return found
+
+
+async def _age(visit: Visit, books: LedgerConnection) -> AgedBooks:
     name = books.bezeichnung or books.id
     try:
         async with asyncio.timeout(BOOKS_SECONDS):
