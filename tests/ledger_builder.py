@@ -28,6 +28,8 @@ from tests.harness import Organization, Service
 
 KASSENBUCH = "/v2/ledger-duo/kassenbuch-advanced"
 PERSONENKONTO = "/v2/ledger-rewe/personenkonto"
+# Texts that no line of a DATEV-format file can hold.
+NOT_ONE_LINE = ("a\nb", "a\r", "a\n", "\t", "a\x7f", "a\x85b", "a\u2028b")
 
 
 class Books:

@@ -224,6 +224,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("POST /v2/ledger-rewe/imports/{id}/undo", "id"): Recipe(_import, used_up=True),
     ("POST /v2/ledger-rewe/buchungen", "connectionId"): Recipe(_books, body=_BOOKINGS, again=_undo_last),
     ("GET /v2/banking/connections", "organization_id"): Recipe(of_organization),
+    ("POST /v2/banking/connect", "organization_id"): Recipe(of_organization, body={}),
     ("GET /v2/banking/connections/{id}", "id"): Recipe(_bank_connection),
     ("DELETE /v2/banking/connections/{id}", "id"): Recipe(_bank_connection, used_up=True),
     ("POST /v2/banking/connections/{id}/refresh", "id"): Recipe(_bank_connection, used_up=True),

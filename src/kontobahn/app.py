@@ -346,8 +346,8 @@ class Application:
 
 
 def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: Actor) -> None:
-    for row in flows.remove_of_user(tx, organization_id, user_id):
-        audit.record(tx, organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
+    for row in flows.remove_of_user(tx, user_id):
+        audit.record(tx, row.organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
 
 
 def open_outbound_client(settings: Settings) -> OutboundClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -80,3 +80,8 @@ def berlin_datetime(instant: int) -> datetime:
 def start_of_day(day: date) -> int:
     """The instant at which a Berlin calendar day begins."""
     return from_datetime(datetime(day.year, day.month, day.day, tzinfo=_berlin()))
+
+
+def end_of_day(day: date) -> int:
+    """The instant at which a Berlin calendar day is over. The calendar's last one has no next day, and never ends here."""
+    return start_of_day(day + timedelta(days=1) if day < date.max else day)

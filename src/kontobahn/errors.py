@@ -124,7 +124,12 @@ class Unavailable(KontobahnError):
 
 class DatabaseUnavailable(Unavailable):
     def __init__(self, operator: str) -> None:
-        super().__init__("The database cannot be reached at the moment. Nothing was written.", operator=operator)
+        # A call may have written something before, and a connection may be lost while it commits: more is not known.
+        super().__init__(
+            "The database cannot be reached at the moment.",
+            operator=operator,
+            message="Repeat the call. A write that carries an Idempotency-Key happens once, however often it is repeated.",
+        )
 
 
 class OutcomeUnknown(Unavailable):

@@ -113,19 +113,21 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
     """Serves until told to stop, then finishes running calls."""
 
     async def main() -> None:
+        told_to_stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
         await application.startup()
         server = EmbeddedServer(application, host, port)
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            application.about_to_stop()
-            server.stop()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop)
         serving = asyncio.create_task(server.serve())
+        # A server can be stopped once it has started.
         await wait_until_accepting(host, port, serving)
-        ready()
+        if not told_to_stop.is_set():
+            ready()
+        stopping = asyncio.create_task(told_to_stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        application.about_to_stop()
+        server.stop()
         await serving
         await application.shutdown()
 
@@ -135,7 +137,7 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
 async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]) -> None:
     for _ in range(2000):
         if serving.done():
-            await serving
+            return await serving
         try:
             _, writer = await asyncio.open_connection(host if host not in ("0.0.0.0", "::") else "localhost", port)
         except OSError:

@@ -104,12 +104,43 @@ def test_nobody_is_invited_twice_and_no_address_used_twice(service: Service, min
     assert service.post("/v2/auth/invitations", mine.key, json={"email": ERIKA}).status_code == 409
     assert service.post("/v2/auth/invitations", mine.key, json={"email": "a@b.de"}).status_code == 201
     assert service.post("/v2/auth/invitations", mine.key, json={"email": "A@b.de"}).status_code == 409
-    # Whether an address is known elsewhere is not told to whoever invites, only to who holds the invitation.
+    # Whoever invites is not told whether an address is known elsewhere, nor is who holds the invitation told where it is known.
     invited = service.post("/v2/auth/invitations", other.key, json={"email": ERIKA})
     assert invited.status_code == 201
     body = {"token": invited.json()["data"]["token"], "name": "X", "password": PASSWORD}
-    assert service.post("/v2/auth/invitations/accept", json=body).status_code == 409
+    refused = service.post("/v2/auth/invitations/accept", json=body)
+    assert refused.status_code == 409
+    assert not any(word in refused.json()["error"] for word in ("user", "already", "exist", ERIKA, mine.id))
     assert service.get("/v2/auth/invitations", other.key).json()["data"][0]["status"] == "pending"
+
+
+def test_an_invitation_ends_with_the_rights_of_who_sent_it(service: Service, mine: Organization) -> None:
+    service.user(mine, ERIKA)
+    senders = [service.user(mine, f"{name}@muster.example", role="admin") for name in ("max", "mia", "kai")]
+    tokens = {}
+    for sender in senders:
+        body = {"email": f"guest-of-{sender.email}"}
+        sent = service.post("/v2/auth/invitations", service.session(sender.email), json=body).json()["data"]
+        tokens[sender.email] = sent["token"]
+    erika = service.session(ERIKA)
+    owner_wanted = service.post("/v2/auth/invitations", erika, json={"email": "boss@muster.example", "role": "owner"})
+    removed, demoted, _ = senders
+    assert service.request("DELETE", f"/v2/auth/users/{removed.id}", erika).status_code == 200
+    assert service.request("PUT", f"/v2/auth/users/{demoted.id}", erika, json={"role": "member"}).status_code == 200
+    statuses = {item["email"]: item["status"] for item in service.get("/v2/auth/invitations", erika).json()["data"]}
+    assert list(statuses.values()) == ["revoked", "revoked", "pending", "pending"]
+    for sender, status in zip(senders, (409, 409, 201), strict=True):
+        body = {"token": tokens[sender.email], "name": "X", "password": PASSWORD}
+        assert service.post("/v2/auth/invitations/accept", json=body).status_code == status
+    # An owner who becomes an admin could invite no owner any more, but anybody else.
+    others = service.post("/v2/auth/invitations", erika, json={"email": "staff@muster.example"}).json()["data"]
+    service.user(mine, "second@muster.example")
+    erikas_id = service.get("/v2/auth/users", erika).json()["data"][0]["id"]
+    second = service.session("second@muster.example")
+    assert service.request("PUT", f"/v2/auth/users/{erikas_id}", second, json={"role": "admin"}).status_code == 200
+    states = {item["id"]: item["status"] for item in service.get("/v2/auth/invitations", second).json()["data"]}
+    assert (states[owner_wanted.json()["data"]["id"]], states[others["id"]]) == ("revoked", "pending")
+    assert actions(service, mine).count("invitation.revoke") == 3
 
 
 def test_an_unknown_invitation_is_404_and_a_short_password_400(service: Service) -> None:

@@ -144,7 +144,7 @@ def test_a_key_is_forgotten_after_a_day(service: Service) -> None:
 
 def test_a_claim_left_by_a_dead_process_is_free_again_and_its_late_effect_undone(service: Service) -> None:
     mine = service.organization()
-    dead = idempotency.Claim(mine.id, "order-1", "f", "dead process", 10**12, 60_000_000)
+    dead = idempotency.Claim(mine.id, "order-1", "f", mine.id, "dead process", 10**12, 60_000_000)
     assert service.db.write_now(idempotency.begin, service.vault, dead) is None
     assert invite(service, mine).status_code == 422  # its fingerprint was another one
     service.db.write_now(idempotency.abandon, dead)

@@ -127,7 +127,7 @@ def test_an_invitation_that_is_being_revoked_makes_no_user(service: Service, min
 
 def test_an_expired_claim_is_taken_over_by_one(service: Service, mine: Organization) -> None:
     def claim(owner: str) -> Claim:
-        return Claim(mine.id, "key", "fingerprint", owner, 24 * HOUR, 60 * SECOND)
+        return Claim(mine.id, "key", "fingerprint", mine.id, owner, 24 * HOUR, 60 * SECOND)
 
     def begin(owner: str) -> Any:
         return lambda tx: idempotency.begin(tx, service.vault, claim(owner))

@@ -66,7 +66,7 @@ def test_a_batch_is_imported_once_and_exported_unchanged(
     file = tmp_path / "EXTF_in.csv"
     extf.write_buchungsstapel(file, HEADER, bookings())
     taken = answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
-    assert [(item["taken"], item["refused"], item["error"]) for item in taken] == [(5, [], None)]
+    assert [(item["imported"], item["refused"], item["error"]) for item in taken] == [(5, [], None)]
     again = kontobahn(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
     )
@@ -104,7 +104,7 @@ def test_every_refused_row_is_named_and_nothing_imported(
         "import", "extf", str(file), "--connection", connection, "--json", data=tmp_path, expect=1, **settings
     )
     outcome = json.loads(refused.stdout)[0]
-    assert (outcome["taken"], "nothing was imported" in outcome["error"]) == (0, True)
+    assert (outcome["imported"], "nothing was imported" in outcome["error"]) == (0, True)
     rows = [(row["zeile"], row["spalte"]) for row in outcome["refused"]]
     assert rows == [
         (4, "Umsatz (ohne Soll/Haben-Kz)"),
@@ -125,7 +125,7 @@ def test_every_refused_row_is_named_and_nothing_imported(
         expect=1,
         **settings,
     )
-    assert json.loads(partly.stdout)[0]["taken"] == 3
+    assert json.loads(partly.stdout)[0]["imported"] == 3
     shown = kontobahn("doctor", "--books", data=tmp_path, **settings)
     assert "every read model equals its bookings" in shown.stdout
 
@@ -169,7 +169,7 @@ def test_master_data_comes_in_and_person_accounts_go_out(
     extf.write_zahlungsbedingungen(files[1], _header(extf.ZAHLUNGSBEDINGUNGEN), [term])
     extf.write_kontenbeschriftungen(files[2], _header(extf.KONTENBESCHRIFTUNGEN), [label])
     taken = answer("import", "extf", *map(str, files), "--connection", connection, data=tmp_path, **settings)
-    assert [item["taken"] for item in taken] == [1, 1, 1]
+    assert [item["imported"] for item in taken] == [1, 1, 1]
     made = answer(
         "export", "extf", "--connection", connection, "--year-start", "2024-01-01", "--to", str(tmp_path), data=tmp_path,
         **settings,

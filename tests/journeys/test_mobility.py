@@ -47,17 +47,17 @@ def test_from_an_empty_installation_to_a_paid_invoice(tmp_path: Path, settings: 
     file = tmp_path / "tickets.csv"
     file.write_text(HEADER + ROWS, "utf-8")
     take = ("import", "tickets", str(file), "--customer", made["id"])
-    assert run(*take) == {"file": str(file), "taken": 2, "unchanged": 0, "refused": [], "error": None}
+    assert run(*take) == {"file": str(file), "imported": 2, "unchanged": 0, "refused": [], "error": None}
     assert run(*take)["unchanged"] == 2, "the same file twice bills nothing twice"
     assert run("customers", "list")[0]["open_tickets"] == 2
 
     bad = HEADER + ROWS + "A;PN-3;2026-03;-1;7\nDeutschlandticket Job;PN-1;2026-03;5800;7\nB;PN-4;2026-03;1000;7\n"
     file.write_text(bad, "utf-8")
     whole = json.loads(kontobahn(*take, "--json", data=tmp_path, expect=1, **settings).stdout)
-    assert (whole["taken"], whole["error"]) == (0, "2 rows were refused; nothing was imported.")
+    assert (whole["imported"], whole["error"]) == (0, "2 rows were refused; nothing was imported.")
     assert [(row["line"], row["column"]) for row in whole["refused"]] == [(4, "price_in_cents"), (5, "valid_from")]
     partly = json.loads(kontobahn(*take, "--partial", "--json", data=tmp_path, expect=1, **settings).stdout)
-    assert (partly["taken"], partly["unchanged"], len(partly["refused"]), partly["error"]) == (1, 2, 2, None)
+    assert (partly["imported"], partly["unchanged"], len(partly["refused"]), partly["error"]) == (1, 2, 2, None)
     file.write_text("produkt\n", "utf-8")
     wrong = json.loads(kontobahn(*take, "--json", data=tmp_path, expect=1, **settings).stdout)
     assert "lacks these columns" in wrong["error"]

@@ -29,7 +29,7 @@ def test_a_batch_is_listed_undone_and_imported_again(tmp_path: Path, connection:
         (taken["batch"], 5, "command line", undone["batch"], None),
     ]
     [again] = answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
-    assert (again["taken"], again["error"]) == (5, None)
+    assert (again["imported"], again["error"]) == (5, None)
     findings = answer("doctor", "--books", data=tmp_path, **settings)
     assert [item["state"] for item in findings if item["area"] == "books"] == ["ok"]
     missing = kontobahn("books", "undo", "0193b2a0-0000-7000-8000-00000000abcd", data=tmp_path, expect=1, **settings)
@@ -49,10 +49,10 @@ def test_rows_that_look_booked_are_named_and_taken_when_they_are_meant(
     assert "1 row looks booked already" in refused.stdout
     assert "line 4 like booking 1 from erste.csv" in refused.stdout
     [partly] = json.loads(kontobahn(*command, "--partial", "--json", data=tmp_path, expect=1, **settings).stdout)
-    assert (partly["taken"], partly["refused_count"]) == (1, 1)
+    assert (partly["imported"], partly["refused_count"]) == (1, 1)
     extf.write_buchungsstapel(more, HEADER, [twin])
     [meant] = answer(*command, "--another", data=tmp_path, **settings)
-    assert meant["taken"] == 1
+    assert meant["imported"] == 1
 
 
 def test_warnings_are_printed_and_told_to_scripts(tmp_path: Path, connection: str, settings: dict[str, Any]) -> None:

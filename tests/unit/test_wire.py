@@ -39,7 +39,7 @@ DECODER = BodyDecoder(Entry)
 
 
 def test_money_is_exact_from_the_wire_and_back() -> None:
-    entry = DECODER.decode(b'{"betrag": 0.3, "zeilen": [{"betrag": 0.1}, {"betrag": "0.20", "skonto": 1e1}]}')
+    entry = DECODER.decode(b'{"betrag": 0.3, "zeilen": [{"betrag": 0.1}, {"betrag": 0.20, "skonto": 1e1}]}')
     assert isinstance(entry, Entry)
     assert sum(line.betrag for line in entry.zeilen) == entry.betrag
     assert encode(entry.zeilen) == b'[{"betrag":0.10,"skonto":null},{"betrag":0.20,"skonto":10.00}]'
@@ -51,6 +51,8 @@ def test_money_is_exact_from_the_wire_and_back() -> None:
         (b'{"betrag": 1.001, "zeilen": []}', "The field `betrag` must have at most two decimals.", "betrag"),
         (b'{"betrag": 1, "zeilen": [{"betrag": 1}, {"betrag": 1e400}]}', "must lie between", "zeilen[1].betrag"),
         (b'{"betrag": "NaN", "zeilen": []}', "`betrag` must be a finite number", "betrag"),
+        (b'{"betrag": 1, "zeilen": [{"betrag": 1}, {"betrag": "1"}]}', "must be a number, not a string", "zeilen[1].betrag"),
+        (b'{"betrag": 1, "zeilen": [{"betrag": 1, "skonto": "1"}]}', "must be a number, not a string", "zeilen[0].skonto"),
         (b'{"betrag": 1, "zeilen": [{"betrag": 1, "skonto": 0.005}]}', "`zeilen[0].skonto`", "zeilen[0].skonto"),
         (b'{"betrag": 1, "zeilen": [{}]}', "`zeilen[0].betrag` is required", "zeilen[0].betrag"),
         (b'{"betrag": 1, "zeilen": [{"betrag": 1, "scnto": 1}]}', "Did you mean `skonto`?", "zeilen[0].scnto"),

@@ -99,10 +99,16 @@ def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, a
     organization_id = find_pending(tx, vault, token).organization_id
     tx.lock("invitations", organization_id)
     invitation = find_pending(tx, vault, token)
-    user = users.create(
-        tx, organization_id,
-        email=invitation.email, name=name, role=invitation.role, password_hash=password_hash, actor=actor,
-    )  # fmt: skip
+    try:
+        user = users.create(
+            tx, organization_id,
+            email=invitation.email, name=name, role=invitation.role, password_hash=password_hash, actor=actor,
+        )  # fmt: skip
+    except Conflict:
+        # It is not said who else has this address: that may be another organisation.
+        raise Conflict(
+            "This invitation cannot be accepted. Ask whoever sent it for one to another e-mail address."
+        ) from None
     _INVITATIONS.update(tx, invitation, status="accepted", settled_at=tx.now)
     audit.record(tx, organization_id, actor, "invitation.accept", invitation.id, user_id=user.id)
     return user

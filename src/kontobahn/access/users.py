@@ -119,6 +119,7 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
         # Who may do more signs in again: a token from before must not rise with its user.
         tx.run("DELETE FROM sessions WHERE organization_id = ? AND user_id = ?", user.organization_id, user.id)
     audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
+    _end_invitations(tx, user, role, actor)
     return _USERS.update(tx, user, role=role)
 
 
@@ -129,11 +130,28 @@ def delete(tx: Tx, principal: Principal, user_id: str, actor: Actor, removals: t
     if user.role == "owner" and not principal.may("owner"):
         raise Forbidden("Only an owner may delete an owner.")
     _keep_an_owner(tx, user)
+    _end_invitations(tx, user, None, actor)
     for removal in removals:
         removal(tx, principal.organization_id, user_id, actor)
     tx.run("DELETE FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, user_id)
     audit.record(tx, principal.organization_id, actor, "user.delete", user_id, email=user.email)
     return user
+
+
+def _end_invitations(tx: Tx, user: User, role: Role | None, actor: Actor) -> None:
+    """Revokes the open invitations that this user could not make any more: as one of this role, or as nobody."""
+    if role == "owner":
+        return
+    tx.lock("invitations", user.organization_id)
+    # An admin may invite anybody but owners.
+    which = " AND role = 'owner'" if role == "admin" else ""
+    ended = tx.all(
+        "UPDATE invitations SET status = 'revoked', settled_at = ?"
+        f" WHERE organization_id = ? AND invited_by = ? AND status = 'pending'{which} RETURNING id",
+        tx.now, user.organization_id, user.id,
+    )  # fmt: skip
+    for (invitation_id,) in ended:
+        audit.record(tx, user.organization_id, actor, "invitation.revoke", invitation_id, with_user=user.id)
 
 
 def _keep_an_owner(tx: Tx, user: User) -> None:

@@ -22,7 +22,7 @@ from kontobahn.api.idempotency import Claim, StoredAnswer
 from kontobahn.clock import Clock
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Tx
-from kontobahn.errors import KontobahnError
+from kontobahn.errors import DatabaseUnavailable, KontobahnError, OutcomeUnknown
 from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 from kontobahn.threads import Pool
@@ -149,9 +149,13 @@ class Call:
 
     async def leave_key_open(self) -> None:
         """Stores no answer under the idempotency key, because it is not final: a repeat runs the handler again."""
-        if self.claim is not None:
-            await self.context.db.write(idempotency.release, self.claim)
-            self.claim = None
+        if self.claim is None:
+            return
+        claim, self.claim = self.claim, None
+        try:
+            await self.context.db.write(idempotency.release, claim)
+        except (DatabaseUnavailable, OutcomeUnknown) as error:
+            log.warning("idempotency_key_left_to_expire", request_id=self.request_id, detail=error.operator)
 
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:

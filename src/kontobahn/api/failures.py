@@ -108,6 +108,6 @@ FAILURES = {
     503: Failure(
         "Unavailable",
         "Something the service depends on is down; the same call may succeed after `Retry-After` seconds.",
-        {"error": "The database cannot be reached at the moment. Nothing was written."},
+        {"error": "The database cannot be reached at the moment."},
     ),
 }

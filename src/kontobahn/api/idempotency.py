@@ -24,6 +24,8 @@ class Claim(NamedTuple):
     scope: str
     key: str
     fingerprint: str
+    # The organisations that the caller may act for, separated by blanks.
+    organizations: str
     owner: str
     keep_microseconds: int
     # A claim whose process died can be taken over after this: as long as credits are held for a call.
@@ -41,15 +43,18 @@ class StoredAnswer(NamedTuple):
 
 
 def make_claim(
-    *, scope: str, raw_key: str, method: str, target: bytes, body: bytes, owner: str, money: bool, settings: Settings
-) -> Claim:
+    *, scope: str, raw_key: str, method: str, target: bytes, body: bytes, organizations: tuple[str, ...], owner: str,
+    money: bool, settings: Settings,
+) -> Claim:  # fmt: skip
     # Choice 6: 24 hours, 30 days for payments and invoices.
     key = _unquoted(raw_key)
     digest = hashlib.sha256()
     for part in (method.encode(), target, body):
         digest.update(len(part).to_bytes(8, "big") + part)
     keep = settings.idempotency_money_days * DAY if money else settings.idempotency_hours * HOUR
-    return Claim(scope, key, digest.hexdigest(), owner, keep, settings.call_hold_seconds * SECOND)
+    return Claim(
+        scope, key, digest.hexdigest(), " ".join(organizations), owner, keep, settings.call_hold_seconds * SECOND
+    )
 
 
 def _unquoted(raw: str) -> str:
@@ -68,32 +73,37 @@ def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
     """Claims the key. Returns the stored answer if the call was made before."""
     lease_until = tx.now + claim.lease_microseconds
     inserted = tx.run(
-        "INSERT INTO idempotency_keys (scope, idempotency_key, fingerprint, state, owner, lease_until, expires_at)"
-        " VALUES (?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING",
-        claim.scope, claim.key, claim.fingerprint, claim.owner, lease_until, tx.now + claim.keep_microseconds,
+        "INSERT INTO idempotency_keys"
+        " (scope, idempotency_key, fingerprint, organizations, state, owner, lease_until, expires_at)"
+        " VALUES (?, ?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING",
+        claim.scope, claim.key, claim.fingerprint, claim.organizations, claim.owner, lease_until,
+        tx.now + claim.keep_microseconds,
     )  # fmt: skip
     if inserted:
         return None
     tx.lock("idempotency", claim.scope, claim.key)
     row = tx.one(
-        "SELECT fingerprint, state, lease_until, expires_at, status, answer FROM idempotency_keys"
+        "SELECT fingerprint, organizations, state, lease_until, expires_at, status, answer FROM idempotency_keys"
         " WHERE scope = ? AND idempotency_key = ?",
         claim.scope, claim.key,
     )  # fmt: skip
     if row is None:
         raise Conflict("A call with this idempotency key has just failed. Send it again.")
-    fingerprint, state, leased, expires_at, status, answer = row
+    fingerprint, organizations, state, leased, expires_at, status, answer = row
     if expires_at > tx.now:
         if fingerprint != claim.fingerprint:
             raise KeyReused("This idempotency key was used for another request: another path, query or body.")
+        if not set(organizations.split()) <= set(claim.organizations.split()):
+            # Choice 33: the answer may be about a client that this key may not act for.
+            raise KeyReused("This idempotency key was used with an API key that may act for further organisations.")
         if state == "done":
             return StoredAnswer(status, vault.open(answer, _context(claim)))
         if leased > tx.now:
             raise Conflict("The first call with this idempotency key is still running.")
     tx.run(
-        "UPDATE idempotency_keys SET fingerprint = ?, state = 'running', owner = ?, lease_until = ?, expires_at = ?,"
-        " status = NULL, answer = NULL WHERE scope = ? AND idempotency_key = ?",
-        claim.fingerprint, claim.owner, lease_until, tx.now + claim.keep_microseconds, claim.scope, claim.key,
+        "UPDATE idempotency_keys SET fingerprint = ?, organizations = ?, state = 'running', owner = ?, lease_until = ?,"
+        " expires_at = ?, status = NULL, answer = NULL WHERE scope = ? AND idempotency_key = ?",
+        claim.fingerprint, claim.organizations, claim.owner, lease_until, tx.now + claim.keep_microseconds, claim.scope, claim.key,
     )  # fmt: skip
     return None
 

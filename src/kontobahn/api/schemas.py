@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kontobahn import money
+from kontobahn.api.wire import AT_THE_END
 
 Schema = dict[str, Any]
 # Name, schema, and whether it is required.
@@ -117,6 +118,8 @@ def _correct(schema: Schema, *, asked: bool) -> None:
         kinds = {type(value) for value in schema["enum"]}
         if len(kinds) == 1:
             schema["type"] = {str: "string", int: "integer"}[kinds.pop()]
+    if "pattern" in schema:
+        schema["pattern"] = schema["pattern"].removesuffix(AT_THE_END)
     is_text = schema.get("type") == "string"
     if asked and is_text and not schema.keys() & {"pattern", "format", "enum", "contentEncoding"}:
         schema["pattern"] = NO_NUL

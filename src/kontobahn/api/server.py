@@ -44,6 +44,7 @@ from kontobahn.errors import (
     KontobahnError,
     MethodNotAllowed,
     NotFound,
+    Refusal,
     TooManyRequests,
     Unauthorized,
     Unavailable,
@@ -234,8 +235,11 @@ class Api:
             if isinstance(error, KontobahnError) and error.status in _STORED_REFUSALS and error.is_final:
                 stored = StoredAnswer(error.status, error_body(error, call.request_id))
                 await context.db.write(idempotency.complete, context.vault, call.claim, stored)
-            else:
+            elif isinstance(error, Refusal):
                 await context.db.write(idempotency.abandon, call.claim)
+            else:
+                # Something may have been written: the key stays bound to this request.
+                await context.db.write(idempotency.release, call.claim)
         except KontobahnError as failure:
             # Its lease will expire.
             log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(failure))
@@ -299,6 +303,7 @@ class Api:
             method=endpoint.method,
             target=scope["path"].encode() + b"?" + scope.get("query_string", b""),
             body=exchange.body,
+            organizations=exchange.principal.scope if exchange.principal else (),
             owner=new_request_id(),
             money=endpoint.moves_money,
             settings=self._settings,

@@ -20,6 +20,7 @@ from msgspec import inspect as shape
 
 from kontobahn import money
 from kontobahn.api.json_rules import refuse_too_many, refuse_what_nobody_means, without_long_texts
+from kontobahn.api.numbers_only import decoder_of_numbers
 from kontobahn.errors import BadRequest
 
 T = TypeVar("T")
@@ -28,10 +29,16 @@ T = TypeVar("T")
 _FORMS: dict[str, str] = {}
 
 
+# What has no place on one line of text, for patterns: control characters, line and paragraph separators, and what XML forbids.
+CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
+# For Python, `$` also matches before a line feed at the very end; in JSON Schema it does not.
+AT_THE_END = r"(?!\n)"
+
+
 def form(words: str, pattern: str, **rules: Any) -> Meta:
     """A pattern whose mismatch is refused with “must be <words>”."""
     _FORMS[pattern] = words
-    return Meta(pattern=pattern, **rules)
+    return Meta(pattern=pattern + AT_THE_END if pattern.endswith("$") else pattern, **rules)
 
 
 def words_of(pattern: str) -> str | None:
@@ -203,7 +210,9 @@ class QueryDecoder:
                 raise BadRequest(f"The query parameter `{known}` is given twice.", field=known)
             if "\0" in value:
                 raise BadRequest(f"The query parameter `{known}` contains a NUL character.", field=known)
-            values[known] = value
+            # Choice 43: an empty parameter counts as absent.
+            if value:
+                values[known] = value
         return self._convert(values)
 
     def _convert(self, values: dict[str, str]) -> Query:
@@ -222,6 +231,7 @@ class BodyDecoder:
     def __init__(self, struct: type[Body]) -> None:
         self._struct = struct
         self._decoder = msgspec.json.Decoder(struct)
+        self._numbers = decoder_of_numbers(struct)
         # If no field is required, no body need be sent.
         self.is_optional = not any(field.required for field in msgspec.structs.fields(struct))
 
@@ -242,6 +252,7 @@ class BodyDecoder:
                 self._decoder.decode(plain)
             decoded = self._decoder.decode(body)
             refuse_what_nobody_means(plain)
+            self._refuse_text_as_number(plain)
         except msgspec.ValidationError as error:
             _refuse(error, self._struct, "field")
         except UnicodeDecodeError as error:
@@ -251,6 +262,16 @@ class BodyDecoder:
         except RecursionError:
             raise BadRequest("The request body is nested too deeply.") from None
         return decoded
+
+    def _refuse_text_as_number(self, body: bytes) -> None:
+        if self._numbers is None:
+            return
+        try:
+            self._numbers.decode(body)
+        except msgspec.ValidationError as error:
+            message, _, path = str(error).partition(" - at ")
+            if message.endswith("got `str`"):
+                _refuse(msgspec.ValidationError(f"Expected `decimal`, got `str` - at {path}"), self._struct, "field")
 
 
 def check_date_range(from_date: date | None, to_date: date | None) -> None:
@@ -313,7 +334,8 @@ def plain_words(message: str) -> str:
         return f"must be {_json_name(wrong_type[1])}, not {_json_name(wrong_type[2])}"
     pattern = _PATTERN.match(message)
     if pattern:
-        return f"must be {_FORMS.get(ast.literal_eval(pattern[1]), 'of the form ' + pattern[1])}"
+        written = ast.literal_eval(pattern[1]).removesuffix(AT_THE_END)
+        return f"must be {_FORMS.get(written, 'of the form ' + written)}"
     message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
     enum_value = message.removeprefix("Invalid enum value ")
     if enum_value != message:

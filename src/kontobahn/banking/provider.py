@@ -66,6 +66,10 @@ class ConnectRequest(NamedTuple):
 class ConnectStart(NamedTuple):
     connect_url: str
     expires_at: int
+    # The bank, if the request names it and the provider knows it already.
+    provider_name: str = ""
+    country_code: str = ""
+    logo_url: str = ""
 
 
 class BankConnectionFacts(NamedTuple):

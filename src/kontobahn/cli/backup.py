@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -132,20 +132,28 @@ def _copy_sqlite(settings: Settings, target: Path) -> None:
 
 def _place_sqlite(settings: Settings, source: Path, *, force: bool) -> None:
     target = settings.sqlite_path
+    if target.exists() and not force:
+        raise SetupError(f"There is a database in {settings.data_dir} already; --force replaces it.")
+    _check_sqlite(source)
+    os.chmod(source, 0o600)
     if target.exists():
-        if not force:
-            raise SetupError(f"There is a database in {settings.data_dir} already; --force replaces it.")
         _refuse_if_in_use(target)
         for suffix in ("-wal", "-shm"):
             target.with_name(target.name + suffix).unlink(missing_ok=True)
-    check = sqlite3.connect(source)
+    source.replace(target)
+
+
+def _check_sqlite(source: Path) -> None:
+    """Raises SetupError unless it is a whole database of ours: an empty file is a database to SQLite, and a good one."""
+    check = sqlite3.connect(f"{source.absolute().as_uri()}?immutable=1", uri=True)
     try:
         if check.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise SetupError("The database in the archive is damaged.")
+        check.execute("SELECT COUNT(*) FROM schema_migrations").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise SetupError(f"The database in the archive is damaged: {error}.") from None
     finally:
         check.close()
-    os.chmod(source, 0o600)
-    source.replace(target)
 
 
 def _refuse_if_in_use(path: Path) -> None:
@@ -160,7 +168,7 @@ def _refuse_if_in_use(path: Path) -> None:
 
 
 def _dump_postgres(settings: Settings, target: Path) -> None:
-    _run_tool("pg_dump", ["--format=custom", "--no-owner", f"--file={target}", settings.database_url])
+    _run_tool("pg_dump", settings, ["--format=custom", "--no-owner", f"--file={target}"])
 
 
 def _restore_postgres(settings: Settings, source: Path, *, force: bool) -> None:
@@ -174,24 +182,21 @@ def _restore_postgres(settings: Settings, source: Path, *, force: bool) -> None:
     if row and row[0] is not None and not force:
         raise SetupError("The PostgreSQL database is not empty; --force replaces what is in it.")
     options = ["--clean", "--if-exists"] if force else []
-    _run_tool(
-        "pg_restore",
-        [
-            *options,
-            "--no-owner",
-            "--exit-on-error",
-            "--single-transaction",
-            f"--dbname={settings.database_url}",
-            str(source),
-        ],
-    )
+    _run_tool("pg_restore", settings, [*options, "--no-owner", "--exit-on-error", "--single-transaction", str(source)])
 
 
-def _run_tool(name: str, arguments: list[str]) -> None:
+def _run_tool(name: str, settings: Settings, arguments: list[str]) -> None:
+    """Runs one of PostgreSQL's programs. The password goes into its environment: command lines are for everybody to read."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    connection: dict[str, Any] = dict(conninfo_to_dict(settings.database_url))
+    password = connection.pop("password", None)
+    environment = os.environ | ({"PGPASSWORD": password} if password is not None else {})
     tool = shutil.which(name) or _newest_debian_tool(name)
     if tool is None:
         raise SetupError(f"{name} is missing: install PostgreSQL's client programs (on Debian: postgresql-client).")
-    done = subprocess.run([tool, *arguments], capture_output=True, text=True, check=False)
+    command = [tool, f"--dbname={make_conninfo(**connection)}", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SetupError(
             f"{name} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}"
@@ -225,6 +230,9 @@ def _unpack(file: Path, folder: Path) -> Manifest:
         raise SetupError(f"{file} does not exist, or is not a backup.") from None
     except (tarfile.TarError, EOFError, OSError, msgspec.DecodeError) as error:
         raise SetupError(f"{file} is not a whole backup: {error}") from None
+    database = _POSTGRES if manifest.engine == "postgres" else _SQLITE
+    if manifest.engine not in ("postgres", "sqlite") or database not in manifest.sha256:
+        raise SetupError(f"{file} is not a whole backup: it holds no database.")
     for name, expected in manifest.sha256.items():
         if not (folder / name).exists() or _sha256(folder / name) != expected:
             raise SetupError(f"{file} is damaged: the checksum of {name} is wrong.")

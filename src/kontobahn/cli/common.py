@@ -35,9 +35,15 @@ OrganizationOption = Annotated[
     str | None,
     typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed if there is only one."),
 ]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DURATION = re.compile(r"^(\d+)([smhd])$")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_DURATION_DAYS = 36_525
+
+
+def harmless(value: object) -> object:
+    """A cell of a CSV file that a spreadsheet shows as it is: a text that it would take for a formula begins with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 class Installation:

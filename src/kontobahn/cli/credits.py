@@ -14,6 +14,7 @@ from kontobahn.cli.common import (
     DataOption,
     JsonOption,
     OrganizationOption,
+    harmless,
     installation,
     moment,
     parse_expiry,
@@ -79,7 +80,7 @@ def statement(
     if as_csv:
         writer = csv.writer(sys.stdout)
         writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerows([harmless(value) for value in row] for row in rows)
         return
     if as_json:
         say_table(columns, rows, as_json=True, empty="")

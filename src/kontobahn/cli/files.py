@@ -69,7 +69,7 @@ def _import_one(
     here: Installation, file: Path, connection_id: str, client_id: str | None, *, partial: bool, another: bool
 ) -> dict[str, Any]:
     outcome: dict[str, Any] = {
-        "file": str(file), "batch": None, "kategorie": None, "client_id": None, "taken": 0, "known": 0, "refused": [],
+        "file": str(file), "batch": None, "kategorie": None, "client_id": None, "imported": 0, "known": 0, "refused": [],
         "refused_count": 0, "warnings": [], "warning_count": 0, "error": None,
     }  # fmt: skip
     try:
@@ -95,7 +95,7 @@ def _import_one(
         "batch": None if outcome["error"] else report.batch,
         "kategorie": report.category,
         "client_id": report.client_id,
-        "taken": report.imported,
+        "imported": report.imported,
         "known": report.known,
         "refused_count": report.refused_count,
         "warning_count": report.warning_count,
@@ -122,7 +122,7 @@ def _show(outcome: dict[str, Any]) -> None:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
         known = f" {outcome['known']} were imported before and left out." if outcome["known"] else ""
-        imported = f"{outcome['taken']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
+        imported = f"{outcome['imported']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
         refused = f" {outcome['refused_count']} rows were refused." if outcome["refused_count"] else ""
         warned = f" Warnings: {outcome['warning_count']}." if outcome["warning_count"] else ""
         print(f"{outcome['file']}: {imported}{known}{refused}{warned}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kontobahn.access import audit, keys
+from kontobahn.access import audit, keys, users
 from kontobahn.access.keys import ApiKey, NewKey
 from kontobahn.access.principal import ROLES, Limits
 from kontobahn.access.scopes import SCOPES
@@ -26,11 +26,17 @@ from kontobahn.cli.common import (
     say_table,
 )  # fmt: skip
 from kontobahn.clock import SystemClock
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound
 from kontobahn.money import MAX_AMOUNT, amount_text, to_minor
 
 app = typer.Typer(no_args_is_help=True, help="API keys: create, list, rotate, revoke.")
 _EUROS = re.compile(r"^([0-9]{1,12})(?:[.,]([0-9]{1,2}))?$")
 MAX_MINOR = to_minor(MAX_AMOUNT)
+UserOption = Annotated[
+    str | None,
+    typer.Option("--user", metavar="EMAIL", help="Whose key it is: bank connections made with it belong to this user."),
+]
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY_ID", help="Id of the key, from `kontobahn keys list`.")]
 
 
@@ -61,6 +67,7 @@ def create(
         list[str] | None,
         typer.Option("--client", metavar="ID", help="Agency key: an organisation it may act for. May be repeated."),
     ] = None,
+    user: UserOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,8 +85,16 @@ def create(
         new = here.db.write_now(
             keys.create, here.vault, owner.id, name, audit.COMMAND_LINE,
             role=role, scopes=scopes, limits=limits, expires_at=expires_at, clients=tuple(client or ()),
+            created_by=here.db.read_now(_user_id, owner.id, user) if user else None,
         )  # fmt: skip
     _show_once(new, as_json=as_json)
+
+
+def _user_id(tx: Tx, organization_id: str, email: str) -> str:
+    for user in users.listing(tx, organization_id):
+        if user.email == users.normal_email(email):
+            return user.id
+    raise NotFound(f"The organisation has no user {email}. `kontobahn users list` shows those it has.")
 
 
 @app.command("list")

@@ -67,7 +67,7 @@ def import_tickets(
 
 
 def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) -> dict[str, Any]:
-    outcome: dict[str, Any] = {"file": str(file), "taken": 0, "unchanged": 0, "refused": [], "error": None}
+    outcome: dict[str, Any] = {"file": str(file), "imported": 0, "unchanged": 0, "refused": [], "error": None}
     customer = here.db.read_now(customers.find_for_operator, customer_id)
     try:
         content = CsvTickets(file).content()
@@ -84,7 +84,8 @@ def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) 
     except Refusal as error:
         return {**outcome, "error": str(error)}
     rows = [{"line": row.line, "column": row.column, "reason": row.reason} for row in report.refused]
-    return {**outcome, "taken": report.taken, "unchanged": report.unchanged, "refused": rows}
+    imported = 0 if outcome["error"] else report.taken
+    return {**outcome, "imported": imported, "unchanged": report.unchanged, "refused": rows}
 
 
 def _print_outcome(outcome: dict[str, Any]) -> None:
@@ -94,7 +95,7 @@ def _print_outcome(outcome: dict[str, Any]) -> None:
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
-        print(f"{outcome['file']}: {outcome['taken']} tickets taken, {outcome['unchanged']} were there already.")
+        print(f"{outcome['file']}: {outcome['imported']} tickets imported, {outcome['unchanged']} were there already.")
 
 
 @sellers.command("set")

@@ -39,6 +39,7 @@ async def ask_once(visit: Visit, endpoint: Endpoint, **arguments: Any) -> dict[s
         method=endpoint.method,
         target=visit.path.encode(),
         body=encode(arguments),
+        organizations=visit.principal.scope,
         owner=new_request_id(),
         money=endpoint.moves_money,
         settings=visit.context.settings,

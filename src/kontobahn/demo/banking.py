@@ -19,7 +19,7 @@ from kontobahn.banking.payments.apply import apply_start
 from kontobahn.banking.payments.routes import create_payment
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.wire import NewPayment
-from kontobahn.banking.provider import Banking, ConnectionFinished, PaymentStart
+from kontobahn.banking.provider import Banking, ConnectionFinished, ConnectStart, PaymentStart
 from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
@@ -80,7 +80,7 @@ def _connect(tx: Tx, context: Context, principal: Principal, code: str, position
         created_at=tx.now,
         expires_at=tx.now + HOUR,
     )
-    flows.start(tx, flow, code)
+    flows.start(tx, flow, code, ConnectStart("", flow.expires_at, chosen.name, chosen.country_code))
     bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token)
     _apply_deliveries(tx, context)
     finished = flows.find(tx, adapter.NAME, token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -15,7 +15,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, OrganizationQuery, Timestamp, check_date_range, form
-from kontobahn.clock import optional_datetime, start_of_day, to_datetime
+from kontobahn.clock import end_of_day, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.events import Events, entries
@@ -132,7 +132,7 @@ def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> EventList:
         state=query.delivery,
         since=start_of_day(query.from_date) if query.from_date else None,
         # A day in Berlin may have 23 or 25 hours: what counts is where the next one begins.
-        until=start_of_day(query.to_date + timedelta(days=1)) if query.to_date else None,
+        until=end_of_day(query.to_date) if query.to_date else None,
     )
     found = entries.walk(
         tx,

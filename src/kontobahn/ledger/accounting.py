@@ -7,18 +7,39 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
 from kontobahn.api.call import Platform
-from kontobahn.api.wire import Answer, Timestamp, form
+from kontobahn.api.wire import CONTROL, Answer, Timestamp, form
+from kontobahn.errors import BadRequest
 
 SollHaben = Literal["SOLL", "HABEN"]
 Faelligkeitsart = Literal["NACH_TAGE", "ALS_ZEITRAUM"]
 Kontonummer = Annotated[str, form("an account number of 4 to 9 digits", r"^[0-9]{4,9}$", examples=["84000000"])]
+# What one line of a DATEV-format file can hold: a text without line breaks and other control characters, and an amount with
+# up to ten digits before the comma. Whatever is booked must be able to leave the books again.
+_ONE_LINE = f"^[^{CONTROL}]*$"
+MAX_BOOKED = Decimal("9999999999.99")
 # The balance in the answer to a write, until the charge is confirmed in the transaction of the effect.
 NOT_YET_KNOWN = Platform(neuesGuthaben=0)
+
+
+def one_line(max_length: int, **rules: Any) -> Meta:
+    """A text that a line of an export can hold."""
+    return form("a text on one line, without control characters", _ONE_LINE, max_length=max_length, **rules)
+
+
+def booked_amount(**rules: Any) -> Meta:
+    """An amount that a line of an export can hold; `check_booked` refuses others."""
+    return Meta(extra_json_schema={"minimum": -float(MAX_BOOKED), "maximum": float(MAX_BOOKED)}, **rules)
+
+
+def check_booked(path: str, amount: Decimal) -> None:
+    """Raises BadRequest, naming the field, if no line of an export can hold this amount."""
+    if abs(amount) > MAX_BOOKED:
+        raise BadRequest(f"The field `{path}` must lie between -{MAX_BOOKED} and {MAX_BOOKED}.", field=path)
 
 
 class Geschaeftsjahr(NamedTuple):

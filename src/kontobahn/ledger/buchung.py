@@ -15,40 +15,47 @@ from kontobahn import money
 from kontobahn.api.call import Platform
 from kontobahn.api.wire import Answer, Body, Uuid, form
 from kontobahn.errors import BadRequest
-from kontobahn.ledger.accounting import NOT_YET_KNOWN, Kontonummer, Meldung, SollHaben
+from kontobahn.ledger.accounting import (
+    NOT_YET_KNOWN,
+    Kontonummer,
+    Meldung,
+    SollHaben,
+    booked_amount,
+    check_booked,
+    one_line,
+)
 from kontobahn.ledger.imports import Protokollzeile
 
 MAX_BOOKINGS = 5_000
 EUR = "EUR"
-_PLAIN = r"^[^\x00-\x1f\x7f]*$"
-
-
-def _text(length: int, **rules: str) -> Meta:
-    return form("a text without control characters", _PLAIN, max_length=length, **rules)
 
 
 class NeueKostenstellen(Body):
-    kost1: Annotated[str, _text(36)] | None = None
-    kost2: Annotated[str, _text(36)] | None = None
+    kost1: Annotated[str, one_line(36)] | None = None
+    kost2: Annotated[str, one_line(36)] | None = None
 
 
 class NeueBuchung(Body, kw_only=True):
-    umsatz: Annotated[Decimal, Meta(description="Gross, above 0, in `waehrung`.", examples=[119])]
+    umsatz: Annotated[Decimal, booked_amount(description="Gross, above 0, in `waehrung`.", examples=[119])]
     sollHabenKennzeichen: Annotated[SollHaben, Meta(description="The side of `konto`.")]
     konto: Kontonummer
     gegenkonto: Kontonummer
     buSchluessel: Annotated[str, form("a tax key of up to 4 digits", r"^[0-9]{0,4}$", examples=["9"])] | None = None
     belegdatum: date
-    belegfeld1: Annotated[str, _text(36, description="The document number, which open items go by.")] | None = None
-    belegfeld2: Annotated[str, _text(12)] | None = None
-    buchungstext: Annotated[str, _text(60)] | None = None
-    skonto: Annotated[Decimal, Meta(description="Discount that was taken; with one person account only.")] | None = None
+    belegfeld1: Annotated[str, one_line(36, description="The document number, which open items go by.")] | None = None
+    belegfeld2: Annotated[str, one_line(12)] | None = None
+    buchungstext: Annotated[str, one_line(60)] | None = None
+    skonto: (
+        Annotated[Decimal, booked_amount(description="Discount that was taken; with one person account only.")] | None
+    ) = None
     kostenstellen: NeueKostenstellen | None = None
     waehrung: Annotated[str, form("a currency like EUR", r"^[A-Z]{3}$", examples=["EUR"])] = EUR
     kurs: Annotated[str, form("a rate like 1.0825", r"^[0-9]{1,5}([.,][0-9]{1,6})?$", examples=["1.0825"])] | None = (
         None
     )
-    basisUmsatz: Annotated[Decimal, Meta(description="In EUR; needed where `waehrung` is another.")] | None = None
+    basisUmsatz: Annotated[Decimal, booked_amount(description="In EUR; needed where `waehrung` is another.")] | None = (
+        None
+    )
     faelligkeit: date | None = None
     generalumkehr: Annotated[bool, Meta(description="Takes turnover back from the other side.")] = False
 
@@ -75,6 +82,8 @@ class GebuchteBuchungen(Answer, kw_only=True):
 def check(body: NeueBuchungen) -> None:
     """Raises BadRequest that names the invalid field."""
     for number, buchung in enumerate(body.buchungen):
+        for name in ("umsatz", "skonto", "basisUmsatz"):
+            check_booked(f"buchungen[{number}].{name}", getattr(buchung, name) or Decimal(0))
         for name, reason in _problems(buchung):
             path = f"buchungen[{number}].{name}"
             raise BadRequest(f"The field `{path}` {reason}.", field=path)
@@ -88,6 +97,8 @@ def _problems(buchung: NeueBuchung) -> list[tuple[str, str]]:
         found.append(("skonto", "must not be negative"))
     if buchung.basisUmsatz is not None and buchung.basisUmsatz <= 0:
         found.append(("basisUmsatz", "must be above 0"))
+    if buchung.kurs is not None and not buchung.kurs.strip("0.,"):
+        found.append(("kurs", "must be above 0"))
     if buchung.waehrung != EUR and buchung.basisUmsatz is None:
         found.append(("basisUmsatz", f"is required: a booking in {buchung.waehrung} needs its amount in EUR"))
     return found

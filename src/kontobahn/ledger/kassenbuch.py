@@ -20,7 +20,15 @@ from kontobahn import money
 from kontobahn.api.call import Platform
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest, TooLarge
-from kontobahn.ledger.accounting import NOT_YET_KNOWN, Kontonummer, Meldung
+from kontobahn.ledger.accounting import (
+    NOT_YET_KNOWN,
+    Kontonummer,
+    Meldung,
+    booked_amount,
+    check_booked,
+    one_line,
+)
+from kontobahn.ledger.steuerschluessel import is_reversal
 
 # Choice 7: a receipt image may have 20 MB decoded.
 MAX_IMAGE_BYTES = 20_000_000
@@ -42,9 +50,9 @@ _MAGIC = (
 )
 MEDIA_TYPES = tuple(sorted({mime_typ for _, mime_typ, _ in _MAGIC}))
 
-Kurztext = Annotated[str, Meta(min_length=1, max_length=60)]
+Kurztext = Annotated[str, one_line(60, min_length=1)]
 Kassenname = Annotated[str, Meta(min_length=1, max_length=100)]
-Kost = Annotated[str, Meta(min_length=1, max_length=36)]
+Kost = Annotated[str, one_line(36, min_length=1)]
 # Choice 7 and 13: sizes of a cash book entry.
 MAX_LINES, MAX_IMAGES = 5_000, 50
 
@@ -57,7 +65,7 @@ class Steuersatz(Body):
 class NeueBelegzeile(Body, kw_only=True):
     belegtext: Kurztext
     gegenkonto: Kontonummer
-    betrag: Annotated[Decimal, Meta(description="Positive: income; negative: expense.", examples=[-11.9])]
+    betrag: Annotated[Decimal, booked_amount(description="Positive: income; negative: expense.", examples=[-11.9])]
     belegNummer: (
         Annotated[str, form("up to 36 of the characters A-Z a-z 0-9 $ & % * + - /", r"^[a-zA-Z0-9$&%+*/-]{1,36}$")]
         | None
@@ -157,7 +165,7 @@ class KassenbuchSelection(NamedTuple):
 
 class Storno(Body, kw_only=True):
     kassenname: Kassenname
-    grund: Annotated[str, Meta(min_length=1, max_length=60, examples=["Betrag falsch erfasst"])]
+    grund: Annotated[Kurztext, Meta(examples=["Betrag falsch erfasst"])]
 
 
 Ordnertyp = Literal["EINGANGSRECHNUNG", "AUSGANGSRECHNUNG"]
@@ -230,12 +238,18 @@ def check(body: NeuerKassenbucheintrag) -> CashEntry:
 
 
 def _line(number: int, zeile: NeueBelegzeile) -> CashLine:
+    path = f"belegzeilen[{number}].betrag"
+    check_booked(path, zeile.betrag)
     betrag = money.to_minor(zeile.betrag)
     if betrag == 0:
-        raise BadRequest(
-            f"The field `belegzeilen[{number}].betrag` must not be 0.", field=f"belegzeilen[{number}].betrag"
-        )
+        raise BadRequest(f"The field `{path}` must not be 0.", field=path)
     steuersatz = zeile.steuersatz
+    if steuersatz and is_reversal(steuersatz.buSchluessel or ""):
+        path = f"belegzeilen[{number}].steuersatz.buSchluessel"
+        raise BadRequest(
+            f"The field `{path}` is the key of a Generalumkehr: an entry of a cash book is reversed by its Storno.",
+            field=path,
+        )
     return CashLine(
         belegtext=zeile.belegtext,
         gegenkonto=zeile.gegenkonto,

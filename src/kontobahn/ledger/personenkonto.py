@@ -11,21 +11,22 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from kontobahn.api.call import Platform
-from kontobahn.api.wire import Answer, Body, Timestamp, form
+from kontobahn.api.wire import CONTROL, Answer, Body, Timestamp, form
 from kontobahn.errors import BadRequest
-from kontobahn.ledger.accounting import NOT_YET_KNOWN, Meldung
+from kontobahn.ledger.accounting import NOT_YET_KNOWN, Meldung, one_line
 
+_NO_BLANK = f"[^@ {CONTROL}]"
 Land = Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$", examples=["DE"])]
 EmailTyp = Literal["BUSINESS", "PRIVATE", "OFFICE", "INVOICE", "PAYMENT", "OTHER"]
 TelefonTyp = Literal["BUSINESS", "MOBILE", "OFFICE", "FAX", "PRIVATE", "OTHER"]
 AdressTyp = Literal["BILLING", "DELIVERY", "PRIVATE", "WORK", "PICKUP"]
-MaxSixty = Annotated[str, Meta(min_length=1, max_length=60)]
+MaxSixty = Annotated[str, one_line(60, min_length=1)]
 
 
 class Email(Body):
     email: Annotated[
         str,
-        form("an e-mail address", r"^[^@\x00-\x20]+@[^@\x00-\x20]+$", max_length=60, examples=["info@muster.example"]),
+        form("an e-mail address", f"^{_NO_BLANK}+@{_NO_BLANK}+$", max_length=60, examples=["info@muster.example"]),
     ]
     typ: EmailTyp = "BUSINESS"
 
@@ -38,23 +39,23 @@ class Telefon(Body):
 class Bankkonto(Body, kw_only=True):
     iban: Annotated[str, Meta(min_length=15, max_length=42, examples=["DE02120300000000202051"])]
     bic: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$", examples=["BYLADEM1001"])] | None = None
-    name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None
+    name: Annotated[str, one_line(70, min_length=1)] | None = None
     istHauptkonto: bool = False
 
 
 class Kontaktperson(Body, kw_only=True):
-    nachname: Annotated[str, Meta(min_length=1, max_length=30)]
-    vorname: Annotated[str, Meta(min_length=1, max_length=30)] | None = None
-    anrede: Annotated[str, Meta(min_length=1, max_length=30)] | None = None
+    nachname: Annotated[str, one_line(30, min_length=1)]
+    vorname: Annotated[str, one_line(30, min_length=1)] | None = None
+    anrede: Annotated[str, one_line(30, min_length=1)] | None = None
     emailAdressen: list[Email] = field(default_factory=list)
     telefonnummern: list[Telefon] = field(default_factory=list)
 
 
 class Adresse(Body, kw_only=True):
-    adresszeile: Annotated[str, Meta(min_length=1, max_length=36)]
-    adresszeile2: Annotated[str, Meta(min_length=1, max_length=36)] | None = None
-    postleitzahl: Annotated[str, Meta(min_length=1, max_length=10)]
-    ort: Annotated[str, Meta(min_length=1, max_length=30)]
+    adresszeile: Annotated[str, one_line(36, min_length=1)]
+    adresszeile2: Annotated[str, one_line(36, min_length=1)] | None = None
+    postleitzahl: Annotated[str, one_line(10, min_length=1)]
+    ort: Annotated[str, one_line(30, min_length=1)]
     laendercode: Land = "DE"
     typ: AdressTyp = "BILLING"
 
@@ -69,7 +70,7 @@ class Personenkonto(Body, kw_only=True):
     kontenrahmen: Literal["SKR03", "SKR04", "SKR14", "SKR42", "SKR51"]
     kontonummernLaenge: Annotated[int, Meta(ge=4, le=8)]
     geschaeftsjahrStartDatum: date
-    firmenname: Annotated[str, Meta(min_length=1, max_length=50)] | None = None
+    firmenname: Annotated[str, one_line(50, min_length=1)] | None = None
     ustId: Annotated[str, form("a VAT id", r"^[A-Z]{2}[0-9A-Za-z+*]{2,13}$", examples=["DE136695976"])] | None = None
     emailAdressen: Annotated[list[Email], Meta(max_length=20)] = field(default_factory=list)
     telefonnummern: Annotated[list[Telefon], Meta(max_length=20)] = field(default_factory=list)

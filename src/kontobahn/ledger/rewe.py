@@ -4,6 +4,7 @@ accounts, VAT figures, profit and loss.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import date
 from typing import Annotated
 
@@ -51,7 +52,8 @@ async def save_personenkonto(call: Call, query: ClientQuery, body: Personenkonto
     The number within connection and client says which: not there, it is created (201); there, the whole record is replaced (200)
     and the old one kept.
     """
-    personenkonto.check(body)
+    # In a thread: the first check of an IBAN loads the register of banks.
+    await asyncio.to_thread(personenkonto.check, body)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("personenkonten") as books, call.charge():
         effect = await books.save_personenkonto(body, Author(call.request_id, call.quelle))

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import in_scope
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.tasks import TASKS, TaskRow, Tasks
@@ -166,13 +168,18 @@ async def undo_import(call: Call, query: ClientQuery, id: Uuid) -> ImportAntwort
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("buchungen") as books:
         effect = await books.undo_import(id.lower(), _author(call))
-        return await call.commit(_undo, call, effect)
+        return await call.commit(_undo, call.principal, call.actor, query.connection_id, id.lower(), effect)
 
 
-def _undo(tx: Tx, call: Call, effect: Effect[ImportMitProtokoll | None]) -> ImportAntwort:
+def _undo(
+    tx: Tx, principal: Principal, actor: Actor, connection_id: str, import_id: str, effect: Effect[ImportMitProtokoll | None]
+) -> ImportAntwort:  # fmt: skip
     made = effect(tx)
     if made is None:
-        raise call.principal.missing("Import")
+        raise principal.missing("Import")
+    connection = connections.find(tx, principal, connection_id)
+    subject = f"{connection.id}/{made.clientId}"
+    audit.record(tx, connection.organization_id, actor, "books.undo", subject, batch=import_id, by=made.id)
     return ImportAntwort(data=made)
 
 

@@ -159,10 +159,15 @@ ELSEWHERE = frozenset({"10", "240", "241", "250"})
 _REVERSALS = {"2": "", "3": "9", "6": "1", "7": "5", "8": "4"}
 
 
+def is_reversal(schluessel: str) -> bool:
+    key = schluessel.lstrip("0")
+    return len(key) == 2 and key[0] in _REVERSALS
+
+
 def without_reversal(schluessel: str) -> str:
     """The key that a booking reverses: 29 takes back 9, 69 takes back 19, 34 takes back 94, 20 a booking without a key."""
     key = schluessel.lstrip("0")
-    if len(key) == 2 and key[0] in _REVERSALS:
+    if is_reversal(key):
         return (_REVERSALS[key[0]] + key[1]).lstrip("0")
     return key
 

@@ -6,14 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.api.wire import form
+from kontobahn.api.wire import CONTROL, form
 from kontobahn.errors import BadRequest
 
-_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
 _BLANK = r" \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-# `$` alone would accept a line feed at the end.
-START = r"^(?!.*\n)"
-one_line = form("one line of text that does not begin with a blank", rf"{START}[^{_BLANK}{_CONTROL}][^{_CONTROL}]*$")
+one_line = form("one line of text that does not begin with a blank", rf"^[^{_BLANK}{CONTROL}][^{CONTROL}]*$")
 Line70 = Annotated[str, one_line, Meta(max_length=70, examples=["Musterbetrieb GmbH"])]
 Line100 = Annotated[str, one_line, Meta(max_length=100, examples=["Deutschlandticket Job"])]
 Line200 = Annotated[str, one_line, Meta(max_length=200, examples=["Umsatzsteuerfrei nach § 4 UStG"])]
@@ -21,23 +18,21 @@ Reference = Annotated[str, one_line, Meta(max_length=64, examples=["PN-10423"])]
 PostalCode = Annotated[str, one_line, Meta(max_length=12, examples=["10115"])]
 City = Annotated[str, one_line, Meta(max_length=70, examples=["Berlin"])]
 Street = Annotated[str, one_line, Meta(max_length=70, examples=["Musterstraße 1"])]
-Country = Annotated[str, form("a country code like DE", rf"{START}[A-Z]{{2}}$", examples=["DE"])]
+Country = Annotated[str, form("a country code like DE", r"^[A-Z]{2}$", examples=["DE"])]
 Email = Annotated[
     str,
     form(
         "an e-mail address",
-        rf"{START}[^@{_BLANK}{_CONTROL}]{{2,64}}@([^@.{_BLANK}{_CONTROL}]+\.)+[^@.{_BLANK}{_CONTROL}]{{2,}}$",
+        rf"^[^@{_BLANK}{CONTROL}]{{2,64}}@([^@.{_BLANK}{CONTROL}]+\.)+[^@.{_BLANK}{CONTROL}]{{2,}}$",
         max_length=120,
         examples=["rechnung@musterbetrieb.example"],
     ),
 ]
 Phone = Annotated[
-    str, form("a phone number with at least three digits", rf"{START}[+0-9][0-9 ()/-]*([0-9][ ()/-]*){{3}}$", max_length=40,
+    str, form("a phone number with at least three digits", r"^[+0-9][0-9 ()/-]*([0-9][ ()/-]*){3}$", max_length=40,
               examples=["+49 30 1234567"])
 ]  # fmt: skip
-VatId = Annotated[
-    str, form("a VAT id like DE123456789", rf"{START}[A-Z]{{2}}[A-Z0-9]{{2,12}}$", examples=["DE123456789"])
-]
+VatId = Annotated[str, form("a VAT id like DE123456789", r"^[A-Z]{2}[A-Z0-9]{2,12}$", examples=["DE123456789"])]
 
 # Prefixes of VAT ids that are not a country code: Greece and Northern Ireland.
 _OTHER_PREFIXES = ("EL", "XI")

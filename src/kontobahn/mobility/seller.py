@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Annotated, Any, Literal
 
@@ -18,7 +19,6 @@ from kontobahn.errors import BadRequest
 from kontobahn.json_text import encode
 from kontobahn.mobility import examples
 from kontobahn.mobility.fields import (
-    START,
     City,
     Country,
     Email,
@@ -45,9 +45,9 @@ class Seller(Body):
     city: City | None = None
     country_code: Country = "DE"
     vat_id: VatId | None = None
-    tax_number: (
-        Annotated[str, form("a tax number", rf"{START}[0-9][0-9 /]{{5,18}}[0-9]$", examples=["37/123/45678"])] | None
-    ) = None
+    tax_number: Annotated[str, form("a tax number", r"^[0-9][0-9 /]{5,18}[0-9]$", examples=["37/123/45678"])] | None = (
+        None
+    )
     iban: Annotated[str, one_line, Meta(max_length=42, examples=["DE02120300000000202051"])] | None = None
     bic: Annotated[str, one_line, Meta(max_length=14, examples=["BYLADEM1001"])] | None = None
     bank_name: Line70 | None = None
@@ -63,7 +63,7 @@ class Seller(Body):
         str,
         form(
             "up to 20 letters, digits and . / _ - with {year} in place of the year",
-            rf"{START}([A-Za-z0-9./_-]|\{{year\}}){{0,20}}$",
+            r"^([A-Za-z0-9./_-]|\{year\}){0,20}$",
             examples=["RE-{year}-"],
         ),
     ] = "RE-{year}-"
@@ -106,7 +106,10 @@ async def save_seller(call: Call, query: OrganizationQuery, body: Seller) -> Sel
 
     A field that is left out is gone, not kept. Invoices that were issued stay as they are.
     """
-    return await call.commit(save, call.principal.organization(query.organization_id), check(body), call.actor)
+    organization_id = call.principal.organization(query.organization_id)
+    # In a thread: the first check loads registers of countries and banks.
+    checked = await asyncio.to_thread(check, body)
+    return await call.commit(save, organization_id, checked, call.actor)
 
 
 def check(seller: Seller) -> Seller:

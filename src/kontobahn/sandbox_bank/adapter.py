@@ -21,6 +21,7 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import DAY, Clock
 from kontobahn.db import Database, Tx
 from kontobahn.sandbox_bank import bank, deliveries, flows, payments, store
+from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.deliveries import DeliverySender, WebhookClient
 from kontobahn.sandbox_bank.payments import SandboxPayment
 from kontobahn.sandbox_bank.plans import choose
@@ -47,7 +48,11 @@ class SandboxProvider:
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         token = secrets.token_urlsafe(32)
         expires_at = await self._db.write(flows.begin, token, request)
-        return ConnectStart(f"{self._base_url}/sandbox/connect/{token}", expires_at)
+        url = f"{self._base_url}/sandbox/connect/{token}"
+        chosen = BANKS.get(request.provider_code or "")
+        if chosen is None:
+            return ConnectStart(url, expires_at)
+        return ConnectStart(url, expires_at, chosen.name, chosen.country_code, self._base_url + chosen.logo_path)
 
     async def fetch(self, provider_ref: str) -> Snapshot:
         return await self._db.read(bank.snapshot, provider_ref, self._base_url)

@@ -13,7 +13,8 @@ KEY_BYTES = 32
 
 
 def new_secret() -> str:
-    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    """Its bytes are letters and digits: some receivers, n8n's Crypto node among them, can use a key only if it is a text."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_urlsafe(KEY_BYTES).encode()).decode()
 
 
 def key_of(secret: str) -> bytes:

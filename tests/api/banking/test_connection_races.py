@@ -9,7 +9,7 @@ from kontobahn.banking.connections import flows, refresh, status
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.importer import StatementImporter
-from kontobahn.banking.provider import ConnectionFailed, ProviderRefused, Snapshot
+from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, Snapshot
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, NotFound
@@ -105,12 +105,15 @@ def test_whatever_comes_beside_a_removal_leaves_the_connection_removed(
 def test_a_reconnect_or_a_refresh_beside_a_removal_finds_nothing(
     service: Service, bank: Bank, owner: Organization
 ) -> None:
-    for unit in (refresh._claim_manual, lambda tx, row: flows.start_reconnect(tx, _flow(row), row.id)):
+    for unit in (refresh._claim_manual, lambda tx, row: flows.start_reconnect(tx, _flow(row), row.id, AT_BANK)):
         row = bank.connected(owner)
         outcome = overlap(service.db, remove(row), lambda tx, row=row, unit=unit: unit(tx, row))  # type: ignore[misc]
         assert outcome.waited
         assert isinstance(outcome.second, NotFound)
     assert service.db.read_now(lambda tx: tx.all("SELECT 1 FROM banking_connect_flows")) == []
+
+
+AT_BANK = ConnectStart("https://bank.example/connect", START + HOUR)
 
 
 def _flow(row: ConnectionRow) -> FlowRow:
@@ -125,7 +128,7 @@ def test_the_access_that_is_ended_is_the_one_the_connection_has_by_then(
 ) -> None:
     row = bank.connected(owner, ref="old")
     flow = _flow(row)
-    service.db.write_now(flows.start_reconnect, flow, row.id)
+    service.db.write_now(flows.start_reconnect, flow, row.id, AT_BANK)
     outcome = overlap(service.db, finish(bank, "new", flow.pending_token), remove(row))
     assert outcome.waited
     assert outcome.second.provider_ref == "new"
@@ -176,7 +179,7 @@ def test_the_connections_of_a_deleted_user_include_one_that_is_just_being_finish
 ) -> None:
     user = service.user(owner, "erika@muster.example")
     token = begin(service, owner, email=user.email)["pending_token"]
-    outcome = overlap(service.db, finish(bank, "bank-1", token), lambda tx: flows.remove_of_user(tx, owner.id, user.id))
+    outcome = overlap(service.db, finish(bank, "bank-1", token), lambda tx: flows.remove_of_user(tx, user.id))
     assert outcome.waited
     assert [row.id for row in outcome.second] == [outcome.first.id]
     assert listed(service, owner) == []

@@ -110,7 +110,7 @@ def test_a_flow_that_fails_leaves_its_placeholder_to_the_clean_up(
 
 @pytest.mark.parametrize(
     ("error_class", "expected"),
-    [("InvalidCredentials", "inactive"), ("AispConsentRevoked", "inactive"), ("ProviderError", "active"),
+    [("InvalidCredentials", "inactive"), ("AispConsentRevoked", "disabled"), ("ProviderError", "active"),
      ("ProviderDisabled", "disabled")],
 )  # fmt: skip
 def test_what_an_error_means_for_the_connection(

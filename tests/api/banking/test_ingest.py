@@ -196,7 +196,7 @@ def _walk(service: Service, owner: Organization, cursor: int, seen: list[int]) -
 _bookings = st.lists(st.tuples(st.integers(1, 28), st.integers(-3, 3).filter(bool), st.sampled_from("ab")), max_size=12)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_bookings, st.lists(st.tuples(st.integers(0, 27), st.integers(1, 28)), max_size=6))
 def test_windows_reported_in_any_order_give_the_same_result(
     service: Service, bookings: list[tuple[int, int, str]], windows: list[tuple[int, int]]

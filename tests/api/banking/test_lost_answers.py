@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kontobahn.access import keys
 from kontobahn.banking.payments.poll import poll_due_payments
 from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown
 from kontobahn.clock import HOUR
+from kontobahn.errors import DatabaseUnavailable
 from tests.api.banking.test_payments import PAYMENTS, bank, owner, pay, status
 from tests.bank_builder import Bank, account_id, order
-from tests.harness import START, Organization, Service
+from tests.harness import ACTOR, START, Organization, Service
 
 __all__ = ["bank", "owner"]
 
@@ -73,3 +81,90 @@ def test_a_repeat_looks_again_for_what_the_bank_did_not_answer(
     assert pay(service, owner, headers=key).json() == found.json()
     assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment", "find_payment"]
     assert service.balance(owner).reserved == 3
+
+
+@contextmanager
+def failing(service: Service, *names: str) -> Iterator[None]:
+    """The database cannot be reached from these units of work on: they have no effect."""
+    write, context = service.db.write, service.application.context
+
+    async def unreliable(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        if fn.__name__ in names:
+            raise DatabaseUnavailable("the network is down")
+        return await write(fn, *args, **kwargs)
+
+    context.db.write = unreliable  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        context.db.write = write  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("names", [("apply_start",), ("apply_start", "release", "complete", "abandon")])
+def test_a_database_that_fails_behind_the_order_leaves_one_payment_under_its_key(
+    service: Service, bank: Bank, owner: Organization, names: tuple[str, ...]
+) -> None:
+    key = {"idempotency-key": "rent-march"}
+    with failing(service, *names):
+        made = pay(service, owner, headers=key)
+    # It was written and the bank was asked: a caller who is told of a failure would pay again.
+    assert made.status_code == 201, made.text
+    assert made.json()["data"]["status"] == "initiated"
+    service.clock.advance(seconds=service.settings.call_hold_seconds)
+    other = service.post(PAYMENTS, owner.key, json=order(account_id(service, owner), amount=1), headers=key)
+    assert other.status_code == 422
+    bank.provider.found = PaymentStart("found", "https://bank.example/pay/2", START + HOUR, PaymentReport("initiated"))
+    again = pay(service, owner, headers=key).json()["data"]
+    assert (again["id"], again["payment_url"]) == (made.json()["data"]["id"], "https://bank.example/pay/2")
+    assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment"]
+    assert service.balance(owner).reserved == 3
+
+
+def test_a_key_whose_claim_is_gone_still_answers_for_its_payment_only(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    key = {"idempotency-key": "rent-march"}
+    made = pay(service, owner, headers=key).json()["data"]
+    service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys"))
+    account = account_id(service, owner)
+    for changed in ({"amount": 1}, {"description": "Rechnung 4712"}):
+        assert service.post(PAYMENTS, owner.key, json=order(account, **changed), headers=key).status_code == 422
+    assert pay(service, owner, headers=key).json()["data"]["id"] == made["id"]
+    # As it was written before the fingerprint was kept: what it pays decides.
+    service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys"))
+    service.db.write_now(lambda tx: tx.run("UPDATE banking_payments SET idempotency_fingerprint = NULL"))
+    assert service.post(PAYMENTS, owner.key, json=order(account, amount=1), headers=key).status_code == 422
+    assert pay(service, owner, headers=key).json()["data"]["id"] == made["id"]
+    assert len(service.get(PAYMENTS, owner.key).json()["data"]) == 1
+
+
+def test_a_503_promises_nothing_and_keeps_the_key_for_its_call(service: Service, owner: Organization) -> None:
+    key, path = {"idempotency-key": "k"}, "/v2/auth/invitations"
+    with failing(service, "_commit"):
+        refused = service.post(path, owner.key, json={"email": "a@muster.example"}, headers=key)
+    assert refused.status_code == 503
+    assert "written" not in refused.text
+    assert "Idempotency-Key" in refused.json()["message"]
+    assert service.post(path, owner.key, json={"email": "b@muster.example"}, headers=key).status_code == 422
+    assert service.post(path, owner.key, json={"email": "a@muster.example"}, headers=key).status_code == 201
+
+
+def test_a_payment_for_a_client_is_not_shown_to_a_sibling_key_without_that_client(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    agency, other = service.agency(owner), service.organization("Andere")
+    sibling = service.db.write_now(keys.create, service.vault, agency.id, "b", ACTOR, clients=(other.id,)).secret
+    narrow = service.db.write_now(keys.create, service.vault, agency.id, "c", ACTOR).secret
+    body, headers = order(account_id(service, owner)), {"idempotency-key": "k"}
+    made = service.post(PAYMENTS, agency.key, json=body, headers=headers)
+    assert made.status_code == 201, made.text
+    for claims in ("kept", "gone"):
+        if claims == "gone":
+            service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys"))
+        for key in (sibling, narrow):
+            refused = service.post(PAYMENTS, key, json=body, headers=headers)
+            assert refused.status_code == 422, refused.text
+            assert "creditor_iban" not in refused.text
+    assert (
+        service.post(PAYMENTS, agency.key, json=body, headers=headers).json()["data"]["id"] == made.json()["data"]["id"]
+    )

@@ -231,7 +231,7 @@ _bookings = st.lists(
 
 
 @FORMATS
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=_bookings, data=st.data())
 def test_pieces_in_any_order_make_the_whole(
     service: Service, make: Make, rows: list[tuple[int, int, str]], data: st.DataObject

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import httpx
 import pytest
 
+from kontobahn.access import audit
+from kontobahn.ledger.books import store
+from kontobahn.ledger.books.exporting import export_zip
 from tests.api.ledger.files import IMPORTS, count, differences, file, imported, undone
-from tests.harness import Service
-from tests.ledger_builder import Books, refusal
+from tests.harness import START, Service
+from tests.ledger_builder import KASSENBUCH, NOT_ONE_LINE, Books, entry, line, refusal
 from tests.unit.formats.extf.files import satz
 
 BUCHUNGEN = "/v2/ledger-rewe/buchungen"
@@ -77,29 +82,64 @@ def test_one_wrong_booking_and_none_is_booked(books: Books) -> None:
         refusal(send(books, buchung(), buchung(gegenkonto="10010", konto="10010")), 400)
 
 
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"umsatz": 0}, "umsatz"),
-        ({"umsatz": -1}, "umsatz"),
-        ({"umsatz": 1.005}, "umsatz"),
-        ({"konto": "123"}, "konto"),
-        ({"gegenkonto": "012345678"}, "gegenkonto"),
-        ({"skonto": -1}, "skonto"),
-        ({"waehrung": "USD"}, "basisUmsatz"),
-        ({"basisUmsatz": 0}, "basisUmsatz"),
-        ({"buchungstext": "a\nb"}, "buchungstext"),
-        ({"buchungstext": "x" * 61}, "buchungstext"),
-        ({"belegfeld1": "x" * 37}, "belegfeld1"),
-        ({"belegdatum": "2026-02-30"}, "belegdatum"),
-        ({"soll": True}, "soll"),
-    ],
-)
-def test_a_field_that_cannot_be_is_named(books: Books, changed: dict[str, Any], field: str) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"umsatz": 0}, "umsatz"),
+    ({"umsatz": -1}, "umsatz"),
+    ({"umsatz": 1.005}, "umsatz"),
+    ({"konto": "123"}, "konto"),
+    ({"gegenkonto": "012345678"}, "gegenkonto"),
+    ({"skonto": -1}, "skonto"),
+    ({"waehrung": "USD"}, "basisUmsatz"),
+    ({"basisUmsatz": 0}, "basisUmsatz"),
+    *(({"buchungstext": text}, "buchungstext") for text in NOT_ONE_LINE),
+    ({"belegfeld1": "RE-1\n"}, "belegfeld1"),
+    ({"belegfeld2": "a\rb"}, "belegfeld2"),
+    ({"kostenstellen": {"kost1": "K\n"}}, "kostenstellen.kost1"),
+    ({"umsatz": 10_000_000_000}, "umsatz"),
+    ({"umsatz": "119.00"}, "umsatz"),
+    ({"basisUmsatz": 10_000_000_000}, "basisUmsatz"),
+    ({"skonto": 10_000_000_000}, "skonto"),
+    ({"waehrung": "USD", "kurs": "0.00", "basisUmsatz": 1}, "kurs"),
+    ({"buchungstext": "x" * 61}, "buchungstext"),
+    ({"belegfeld1": "x" * 37}, "belegfeld1"),
+    ({"belegdatum": "2026-02-30"}, "belegdatum"),
+    ({"soll": True}, "soll"),
+]
+
+
+def test_a_field_that_cannot_be_is_named(books: Books) -> None:
     with books.unchanged():
-        body = refusal(send(books, buchung(), buchung(**changed)), 400)
-        # A position is named where it is our rule and not one of the form.
-        assert body["field"].endswith(f"].{field}")
+        for changed, field in WRONG:
+            body = refusal(send(books, buchung(), buchung(**changed)), 400)
+            # A position is named where it is our rule and not one of the form.
+            assert body["field"].endswith(f"].{field}"), (changed, body)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_whatever_is_taken_can_leave_the_books_again(books: Books) -> None:
+    """The edges of what calls accept, written as a DATEV-format file and read back."""
+    texts = (' "x";', "'", "€ Łódź 🙂", "Ã¼", "x" * 60, " ", "=1+1", "\ufeffx", "a\u00a0b")
+    booked(
+        books,
+        *(buchung(buchungstext=text, belegfeld1=text[:36], kostenstellen={"kost1": text[:36]}) for text in texts),
+        buchung(umsatz=9_999_999_999.99, gegenkonto="8200"),
+        *(
+            buchung(gegenkonto="8200", buSchluessel=key, belegfeld1=key)
+            for key in ("29", "0029", "34", "9999", "0", "69")
+        ),
+        buchung(waehrung="USD", kurs="99999.999999", basisUmsatz=9_999_999_999.99, faelligkeit="2026-12-31"),
+    )
+    assert books.send(KASSENBUCH, entry(line(9_999_999_999.99, belegtext=' "=;'))).status_code == 201
+    jahr = books.service.db.read_now(store.year_of_date, books.client, "2026-01-01")
+    assert jahr is not None
+    target = io.BytesIO()
+    exported = export_zip(books.service.db, books.client, jahr, target, START, with_receipts=False)
+    assert exported.notes.count == 0, "nothing had to be changed or left out"
+    with zipfile.ZipFile(target) as archive:
+        (name,) = [name for name in archive.namelist() if "Buchungsstapel" in name]
+        content = archive.read(name)
+    other = Books(books.service, books.service.organization())
+    assert other.import_extf(content).imported == len(texts) + 9
 
 
 def test_a_day_without_a_fiscal_year_is_refused_until_there_is_one(books: Books) -> None:
@@ -130,6 +170,9 @@ def test_bookings_by_call_are_listed_and_undone(books: Books) -> None:
     assert (listed["id"], listed["art"], listed["uebernommen"]) == (made["importe"][0], "BUCHUNGEN", 1)
     undone(books, listed["id"])
     assert books.read("/v2/ledger-rewe-read/opos")["konten"] == []
+    *_, entry_of_log = books.service.db.read_now(audit.entries, books.owner.id)
+    assert (entry_of_log.action, entry_of_log.actor) == ("books.undo", f"key:{books.owner.key_id}")
+    assert listed["id"] in entry_of_log.details
     assert booked(books, buchung())["ids"] == ["3"]
 
 
@@ -146,3 +189,9 @@ def test_an_unknown_tax_key_is_booked_gross_and_told(books: Books) -> None:
     assert [item["typ"] for item in made["ledgerAntwort"]["meldungen"]] == ["WARNUNG", "INFO"]
     assert made["ledgerAntwort"]["meldungen"][0]["nachricht"].startswith("Buchung 2: ")
     assert books.read(f"{IMPORTS}/{made['importe'][0]}")["protokoll"] == [warning]
+
+
+def test_a_cash_book_that_becomes_negative_is_told_in_german(books: Books) -> None:
+    made = booked(books, buchung(konto="1000", gegenkonto="1200", sollHabenKennzeichen="HABEN", umsatz=5))
+    told = [item["nachricht"] for item in made["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
+    assert told == ["Die Kasse „Hauptkasse“ ist am 2026-01-15 negativ: -5.00 EUR."]

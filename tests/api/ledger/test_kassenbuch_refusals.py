@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Service
-from tests.ledger_builder import KASSENBUCH, Books, entry, line, refusal
+from tests.ledger_builder import KASSENBUCH, NOT_ONE_LINE, Books, entry, line, refusal
 
 MALFORMED: list[tuple[dict[str, Any], str]] = [
     # The sum, to the cent.
@@ -19,6 +19,8 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     (entry(line(10), betrag="zehn"), "betrag"),
     (entry(line(10), betrag=None), "betrag"),
     (entry(line(10), betrag=True), "betrag"),
+    (entry(line(10), betrag="10.00"), "betrag"),
+    ({**entry(line(1)), "belegzeilen": [{**line(1), "betrag": "1"}]}, "belegzeilen[0].betrag"),
     (entry(line(10), betrag=1e15), "betrag"),
     # The lines.
     (entry(betrag=0), "belegzeilen"),
@@ -28,6 +30,14 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     (entry(line(1), {**line(2), "belegText": "x"}), "belegzeilen[1].belegText"),
     (entry(line(1), line(2, belegtext="")), "belegzeilen[1].belegtext"),
     (entry(line(1, belegtext="x" * 61)), "belegzeilen[0].belegtext"),
+    # What no line of an export can hold; a line break at the very end is one too.
+    *((entry(line(1), line(1, belegtext=text)), "belegzeilen[1].belegtext") for text in NOT_ONE_LINE),
+    (entry(line(1, kostenstelle2="K\n1")), "belegzeilen[0].kostenstelle2"),
+    (entry(line(1, belegNummer="RE1\n")), "belegzeilen[0].belegNummer"),
+    (entry(line(1, "8400\n")), "belegzeilen[0].gegenkonto"),
+    (entry(line(10_000_000_000)), "belegzeilen[0].betrag"),
+    (entry(line(1), line(-10_000_000_000)), "belegzeilen[1].betrag"),
+    (entry(line(1, steuersatz={"buSchluessel": "29"})), "belegzeilen[0].steuersatz.buSchluessel"),
     (entry(line(1, belegNummer="RE 1")), "belegzeilen[0].belegNummer"),
     (entry(line(1, belegNummer="R" * 37)), "belegzeilen[0].belegNummer"),
     (entry(line(1, kostenstelle1="K" * 37)), "belegzeilen[0].kostenstelle1"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Service
-from tests.ledger_builder import PERSONENKONTO, Books, refusal
+from tests.ledger_builder import NOT_ONE_LINE, PERSONENKONTO, Books, refusal
 
 NOW, LATER = "2026-03-02T09:00:00Z", "2026-03-02T10:00:00Z"
 IBAN, OTHER_IBAN = "DE02120300000000202051", "DE02500105170137075030"
@@ -255,6 +255,14 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     ({"firmenname": None}, "firmenname"),
     ({"firmenname": "", "kontaktpersonen": [{"nachname": "Muster"}]}, "firmenname"),
     ({"firmenname": "x" * 51}, "firmenname"),
+    # What no line of an export can hold.
+    *(({"firmenname": text}, "firmenname") for text in NOT_ONE_LINE),
+    ({"telefonnummern": [{"nummer": "030\n1"}]}, "telefonnummern[0].nummer"),
+    ({"emailAdressen": [{"email": "a@b.example\n"}]}, "emailAdressen[0].email"),
+    ({"emailAdressen": [{"email": "a\x7f@b.example"}]}, "emailAdressen[0].email"),
+    ({"kontaktpersonen": [{"nachname": "Muster\n"}]}, "kontaktpersonen[0].nachname"),
+    ({"adressen": [{**FULL["adressen"][0], "ort": "Berlin\rMitte"}]}, "adressen[0].ort"),
+    ({"bankkonten": [{**FULL["bankkonten"][0], "name": "Haus\nbank"}]}, "bankkonten[0].name"),
     ({"ustId": "136695976"}, "ustId"),
     (_bank(iban="DE03120300000000202051"), "bankkonten[0].iban"),
     (_bank(iban="DE02120300000000202015"), "bankkonten[0].iban"),

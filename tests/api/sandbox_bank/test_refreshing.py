@@ -79,7 +79,7 @@ def test_back_dated_and_repeated_bookings_arrive_with_higher_ids(visitor: Visito
 @one_engine
 @pytest.mark.parametrize(
     ("user", "error_class", "status"),
-    [("flaky", "ProviderError", "active"), ("revoked", "AispConsentRevoked", "inactive"),
+    [("flaky", "ProviderError", "active"), ("revoked", "AispConsentRevoked", "disabled"),
      ("disabled", "ProviderDisabled", "disabled")],
 )  # fmt: skip
 def test_a_refresh_that_fails(

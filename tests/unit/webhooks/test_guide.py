@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import re
 import subprocess
@@ -18,7 +20,7 @@ BODY = '{"event":"payment_update","data":{"name":"Bäckerei „Süß“"}}'
 
 
 def example(language: str) -> str:
-    match = re.search(rf"^```{language}\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    match = re.search(rf"^ *```{language}\n(.*?)^ *```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert match is not None
     return match[1]
 
@@ -46,6 +48,52 @@ def test_the_python_program_tells_ours_from_others() -> None:
     exec(example("python"), namespace)
     for expected, secret, headers, body in requests():
         assert namespace["verify"](secret, headers, body.encode()) == expected, headers
+
+
+def run_in_node(tmp_path: Path, program: str) -> Any:
+    file = tmp_path / "program.cjs"
+    file.write_text(program)
+    try:
+        done = subprocess.run(["node", str(file)], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("node is not installed")
+    return json.loads(done.stdout)
+
+
+def test_the_code_node_takes_ours_and_refuses_others(tmp_path: Path) -> None:
+    """As n8n runs it: the body of an async function, with `$input`, `this.helpers` and `require`."""
+    code, cases = example("n8n"), requests()
+    given = json.dumps([[code.replace("whsec_…", secret), headers, body] for _, secret, headers, body in cases])
+    outcomes = run_in_node(
+        tmp_path,
+        f"""
+const AsyncFunction = (async () => {{}}).constructor;
+const run = async ([code, headers, body]) => {{
+  const helpers = {{ getBinaryDataBuffer: async () => Buffer.from(body) }};
+  const $input = {{ first: () => ({{ json: {{ headers }} }}) }};
+  try {{ return (await new AsyncFunction("$input", "require", code).call({{ helpers }}, $input, require))[0].json; }}
+  catch (error) {{ return error.message; }}
+}};
+Promise.all({given}.map(run)).then((all) => console.log(JSON.stringify(all)));
+""",
+    )
+    refused = "This request is not Kontobahn's."
+    assert outcomes == [json.loads(body) if ours else refused for ours, _, _, body in cases]
+
+
+def test_the_crypto_node_makes_the_same_signature() -> None:
+    """It is given its secret as a text, and signs what its expression comes to."""
+    for ours, secret, headers, body in requests():
+        text = base64.b64decode(secret.removeprefix("whsec_")).decode("ascii")
+        assert text.isprintable()
+        signed = example("crypto-node").strip()
+        for name in ("webhook-id", "webhook-timestamp"):
+            signed = signed.replace(f"{{{{ $('Webhook').item.json.headers['{name}'] }}}}", headers[name])
+        signed = signed.replace("{{ $json.data }}", body)
+        assert "{{" not in signed
+        expected = base64.b64encode(hmac.digest(text.encode(), signed.encode(), "sha256")).decode()
+        fresh = headers["webhook-timestamp"].isdigit() and abs(time.time() - int(headers["webhook-timestamp"])) < 300
+        assert (f"v1,{expected}" in headers["webhook-signature"].split(" ") and fresh) == ours
 
 
 def test_the_javascript_program_tells_ours_from_others(tmp_path: Path) -> None:

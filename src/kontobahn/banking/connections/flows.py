@@ -8,15 +8,17 @@ from __future__ import annotations
 import secrets
 from typing import NamedTuple
 
+from kontobahn.access import users
 from kontobahn.access.principal import Principal
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import emit_refresh_complete
 from kontobahn.banking.connections import status, store
 from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, ConnectionRow
-from kontobahn.banking.provider import Api, ConnectionFailed, Snapshot, TransactionFacts
+from kontobahn.banking.provider import Api, ConnectionFailed, ConnectStart, Snapshot, TransactionFacts
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.clock import DAY, MINUTE
 from kontobahn.db import Table, Tx
+from kontobahn.errors import BadRequest
 
 PLACEHOLDER_LIFETIME = 15 * MINUTE
 # How long we wait for the outcome of a flow.
@@ -44,40 +46,49 @@ def new_token() -> str:
     return TOKEN_PREFIX + secrets.token_urlsafe(24)
 
 
-def find_owner(tx: Tx, principal: Principal, email: str | None) -> str | None:
-    """Returns whose bank access it will be: the user with this address, else the caller, else whoever made the key."""
-    organization_id = principal.organization_id
+def find_owner(tx: Tx, principal: Principal, organization_id: str, email: str | None) -> str | None:
+    """Returns whose bank access it will be: the user with this address, or the caller's. Raises BadRequest if nobody has the address."""
     if email is not None:
-        row = tx.one(
-            "SELECT id FROM users WHERE organization_id = ? AND email = ?", organization_id, email.strip().lower()
-        )
-        if row is not None:
-            return str(row[0])
-    if principal.user_id is not None:
+        return _user_with_address(tx, principal, organization_id, email)
+    # Choice 39: what a key connects belongs to its user; for an agency that is the agency's.
+    known = users.listing(tx, principal.organization_id)
+    if any(user.id == principal.user_id for user in known):
         return principal.user_id
-    row = tx.one(
-        "SELECT u.id FROM api_keys k JOIN users u ON u.organization_id = k.organization_id AND u.id = k.created_by"
-        " WHERE k.organization_id = ? AND k.id = ?",
-        organization_id, principal.key_id,
-    )  # fmt: skip
-    return None if row is None else str(row[0])
+    # A key that has no user, in an organisation of one person: there is nobody else it could be.
+    return known[0].id if len(known) == 1 else None
 
 
-def start(tx: Tx, flow: FlowRow, provider_code: str) -> None:
+def _user_with_address(tx: Tx, principal: Principal, organization_id: str, email: str) -> str:
+    for candidate in (organization_id, principal.organization_id):
+        for user in users.listing(tx, candidate):
+            if user.email == users.normal_email(email):
+                return user.id
+    raise BadRequest("The field `email` is the address of no user of the organisation.", field="email")
+
+
+def start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> FlowRow:
     """Writes a flow with its placeholder."""
-    FLOWS.insert(tx, flow)
+    flow = _begun(tx, flow, started)
     store.create_placeholder(
         tx, flow.organization_id, flow.pending_token, provider=flow.provider, api=flow.api,
-        owner_user_id=flow.owner_user_id, provider_code=provider_code, expires_at=flow.expires_at,
+        owner_user_id=flow.owner_user_id, provider_code=provider_code, started=started, expires_at=flow.expires_at,
     )  # fmt: skip
+    return flow
 
 
-def start_reconnect(tx: Tx, flow: FlowRow, connection_id: str) -> None:
+def start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectStart) -> FlowRow:
     """Writes a flow that renews a connection; the connection keeps its id."""
     store.lock(tx, flow.organization_id, connection_id)
     row = store.get(tx, flow.organization_id, connection_id)
-    FLOWS.insert(tx, flow)
     status.move(tx, row, "reconnect_started", refresh_type="manual", refresh_started_at=tx.now)
+    return _begun(tx, flow, started)
+
+
+def _begun(tx: Tx, flow: FlowRow, started: ConnectStart) -> FlowRow:
+    # The provider's page may live longer; what is finished on it after our time still counts.
+    flow = flow._replace(created_at=tx.now, expires_at=min(started.expires_at, tx.now + PLACEHOLDER_LIFETIME))
+    FLOWS.insert(tx, flow)
+    return flow
 
 
 def find(tx: Tx, provider: str, pending_token: str | None) -> FlowRow | None:
@@ -109,9 +120,9 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
         if flow is None:
             return None
         row = _replace_placeholder(tx, flow, snapshot)
-        refresh_type = "manual"
+        refresh_type, is_new = "manual", True
     else:
-        refresh_type = row.refresh_type or "automatic"
+        refresh_type, is_new = row.refresh_type or "automatic", row.status != "active"
         if row.owner_user_id is None and flow is not None:
             row = store.change(tx, row, owner_user_id=flow.owner_user_id)
         row = status.move(
@@ -120,8 +131,12 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
         )  # fmt: skip
     if flow is not None and flow.connection_id is None:
         FLOWS.update(tx, flow, connection_id=row.id)
-    ingest_snapshot(tx, row, snapshot)
-    emit_refresh_complete(tx, row, refresh_type, accounts.of_connection(tx, row.organization_id, row.id))
+    before = accounts.of_connection(tx, row.organization_id, row.id)
+    counts = ingest_snapshot(tx, row, snapshot)
+    after = accounts.of_connection(tx, row.organization_id, row.id)
+    # Choice 43: only if something new was stored. That the connection works again is new as well.
+    if is_new or any(counts) or accounts.differ(before, after):
+        emit_refresh_complete(tx, row, refresh_type, after)
     return row
 
 
@@ -131,9 +146,7 @@ def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> Connectio
         f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", flow.organization_id, flow.pending_token
     )
     owner = flow.owner_user_id
-    if owner is not None and not tx.one(
-        "SELECT 1 FROM users WHERE organization_id = ? AND id = ?", flow.organization_id, owner
-    ):
+    if owner is not None and not tx.one("SELECT 1 FROM users WHERE id = ?", owner):
         owner = None
     return store.create(
         tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection
@@ -191,23 +204,35 @@ def apply_gone(tx: Tx, provider: str, provider_ref: str) -> bool:
 
 
 def remove_unfinished(tx: Tx) -> int:
-    """Removes placeholders whose flow was not finished in time, and flows whose outcome is no longer awaited."""
+    """Removes placeholders whose flow was not finished in time, and flows whose outcome is no longer awaited.
+
+    A connection whose reconnect was not finished is what it was before.
+    """
     removed = tx.run(
         f"DELETE FROM {CONNECTIONS.name} WHERE status = 'pending_connect' AND created_at <= ?",
         tx.now - PLACEHOLDER_LIFETIME,
     )
+    for organization_id, connection_id in tx.all(
+        f"SELECT organization_id, id FROM {CONNECTIONS.name} WHERE status = 'pending' AND refresh_started_at <= ?",
+        tx.now - PLACEHOLDER_LIFETIME,
+    ):
+        row = store.look_up_locked(tx, organization_id, connection_id)
+        if row is not None and row.status == "pending" and _is_abandoned(row, tx.now):
+            status.move(tx, row, "reconnect_abandoned", refresh_type="", refresh_started_at=None)
     tx.run(f"DELETE FROM {FLOWS.name} WHERE created_at <= ?", tx.now - FLOW_LIFETIME)
     return removed
 
 
-def remove_of_user(tx: Tx, organization_id: str, user_id: str) -> list[ConnectionRow]:
-    """Removes a user's connections and flows: a connection belongs to the person who signed in at the bank."""
+def _is_abandoned(row: ConnectionRow, now: int) -> bool:
+    return row.refresh_started_at is None or row.refresh_started_at <= now - PLACEHOLDER_LIFETIME
+
+
+def remove_of_user(tx: Tx, user_id: str) -> list[ConnectionRow]:
+    """Removes a user's connections and flows, also those of an agency's clients: a connection belongs to its person."""
     # The flows first: one that is being finished becomes a connection, which must be among those removed.
-    for flow in FLOWS.all(
-        tx, "organization_id = ? AND owner_user_id = ? ORDER BY pending_token", organization_id, user_id
-    ):
-        store.lock(tx, organization_id, flow.pending_token)
-    tx.run(f"DELETE FROM {FLOWS.name} WHERE organization_id = ? AND owner_user_id = ?", organization_id, user_id)
-    owned = sorted(row.id for row in store.listing(tx, (organization_id,)) if row.owner_user_id == user_id)
-    removed = [status.remove(tx, organization_id, connection_id) for connection_id in owned]
+    for flow in FLOWS.all(tx, "owner_user_id = ? ORDER BY organization_id, pending_token", user_id):
+        store.lock(tx, flow.organization_id, flow.pending_token)
+    tx.run(f"DELETE FROM {FLOWS.name} WHERE owner_user_id = ?", user_id)
+    owned = CONNECTIONS.all(tx, "owner_user_id = ? ORDER BY organization_id, id", user_id)
+    removed = [status.remove(tx, row.organization_id, row.id) for row in owned]
     return [row for row in removed if row is not None]

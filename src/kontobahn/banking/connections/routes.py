@@ -11,7 +11,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
-from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid
+from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
 from kontobahn.banking.connections import flows, refresh, status, store
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
@@ -25,7 +25,7 @@ from kontobahn.json_text import encode
 Scope = Literal["accounts", "holder_info", "transactions"]
 
 
-class ApiQuery(Query):
+class ConnectQuery(OrganizationQuery):
     api: Annotated[Api, Meta(description="`partner`: regulated banks; `openbanking`: the others.")] = "partner"
 
 
@@ -39,7 +39,9 @@ class Connect(Body):
     email: (
         Annotated[
             str,
-            Meta(min_length=3, max_length=254, description="The user whose bank access it is; by default the key's."),
+            Meta(
+                min_length=3, max_length=254, description="The user whose bank access it is; by default the key's user."
+            ),
         ]
         | None
     ) = None
@@ -115,14 +117,17 @@ async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
 
 
 @post("/v2/banking/connect", scope="banking:write", errors=(403, 404, 409))
-async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAnswer:
+async def start_connect(call: Call, query: ConnectQuery, body: Connect) -> ConnectAnswer:
     """Start a connect flow.
 
     Send the person to `connect_url` to choose the bank and sign in. Until that is done the connection is a placeholder with
-    status `pending_connect`, removed after 15 minutes; then it becomes `active`, and `refresh_complete` lists its accounts.
+    status `pending_connect`, removed after 15 minutes; then it becomes `active`, and `refresh_complete` lists its accounts. It
+    belongs to the user with this `email`, by default to the user of the API key.
     """
     check_return_to(body.return_to)
     check_custom_fields(body.custom_fields)
+    organization_id = call.principal.organization(query.organization_id)
+    owner = await call.read_inline(flows.find_owner, call.principal, organization_id, body.email)
     banking = call.context.part(Banking)
     name = banking.connect_provider
     if not name:
@@ -131,11 +136,11 @@ async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAn
     request = ConnectRequest(token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to)
     started = await _start_at_provider(banking.provider(name), request)
     flow = FlowRow(
-        organization_id=call.principal.organization_id,
+        organization_id=organization_id,
         pending_token=token,
         provider=name,
         api=query.api,
-        owner_user_id=await call.read_inline(flows.find_owner, call.principal, body.email),
+        owner_user_id=owner,
         connection_id=None,
         return_to=body.return_to,
         custom_fields=None if body.custom_fields is None else encode(body.custom_fields).decode(),
@@ -146,8 +151,7 @@ async def start_connect(call: Call, query: ApiQuery, body: Connect) -> ConnectAn
 
 
 def _start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> ConnectAnswer:
-    flows.start(tx, flow, provider_code)
-    return _connect_answer(flow, started)
+    return _connect_answer(flows.start(tx, flow, provider_code, started), started)
 
 
 @post("/v2/banking/connections/{id}/reconnect", scope="banking:write", errors=(403, 404, 409))
@@ -168,7 +172,8 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
         pending_token=token,
         provider=row.provider,
         api=row.api,
-        owner_user_id=row.owner_user_id or await call.read_inline(flows.find_owner, call.principal, None),
+        owner_user_id=row.owner_user_id
+        or await call.read_inline(flows.find_owner, call.principal, row.organization_id, None),
         connection_id=row.id,
         return_to=body.return_to,
         custom_fields=None,
@@ -179,8 +184,7 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
 
 
 def _start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectStart) -> ConnectAnswer:
-    flows.start_reconnect(tx, flow, connection_id)
-    return _connect_answer(flow, started)
+    return _connect_answer(flows.start_reconnect(tx, flow, connection_id, started), started)
 
 
 async def _start_at_provider(provider: BankProvider, request: ConnectRequest) -> ConnectStart:
@@ -195,7 +199,7 @@ async def _start_at_provider(provider: BankProvider, request: ConnectRequest) ->
 def _connect_answer(flow: FlowRow, started: ConnectStart) -> ConnectAnswer:
     return ConnectAnswer(
         connect_url=started.connect_url,
-        expires_at=to_datetime(started.expires_at),
+        expires_at=to_datetime(flow.expires_at),
         owner_user_id=flow.owner_user_id,
         pending_token=flow.pending_token,
     )
@@ -206,7 +210,8 @@ def _connect_answer(flow: FlowRow, started: ConnectStart) -> ConnectAnswer:
 async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
     """Ask the bank for new data now.
 
-    `refresh_complete` or `connection_error` reports the result. Not before `next_refresh_possible_at`.
+    `refresh_complete` reports new data, `connection_error` a failure. If there is nothing new, the connection only moves its
+    `next_refresh_possible_at`, before which no refresh is possible.
     """
     row = await call.read_inline(store.find, call.principal, id)
     return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row)))

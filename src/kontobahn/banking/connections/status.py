@@ -10,7 +10,7 @@ from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow, Conn
 from kontobahn.db import Tx
 
 Trigger = Literal[
-    "finished", "needs_person", "transient_error", "switched_off", "reconnect_started", "consent_expired"
+    "finished", "needs_person", "transient_error", "switched_off", "reconnect_started", "reconnect_abandoned", "consent_expired",
 ]  # fmt: skip
 
 # Choice 25: the transitions of a connection, as data. What is not here keeps its status.
@@ -22,6 +22,7 @@ TRANSITIONS: dict[tuple[ConnectionStatus, Trigger], ConnectionStatus] = {
     ("inactive", "reconnect_started"): "pending",
     ("active", "reconnect_started"): "active",
     ("disabled", "reconnect_started"): "disabled",
+    ("pending", "reconnect_abandoned"): "inactive",
     ("pending", "needs_person"): "inactive",
     ("pending", "transient_error"): "inactive",
     ("pending", "switched_off"): "disabled",
@@ -36,12 +37,12 @@ _TRIGGERS: dict[str, Trigger] = {
     "InvalidCredentials": "needs_person",
     "InvalidInteractiveCredentials": "needs_person",
     "AispConsentExpired": "needs_person",
-    "AispConsentRevoked": "needs_person",
     "ProviderAccessNotGranted": "needs_person",
     "InteractiveTimeout": "needs_person",
     "ProviderDisabled": "switched_off",
     "ProviderInactive": "switched_off",
     "ConnectionDisabled": "switched_off",
+    "AispConsentRevoked": "switched_off",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking import numbers
 from kontobahn.banking.emitted import EVENTS
-from kontobahn.banking.provider import Api, BankConnectionFacts
+from kontobahn.banking.provider import Api, BankConnectionFacts, ConnectStart
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.webhooks.outbox import emit
@@ -15,6 +15,10 @@ from kontobahn.webhooks.outbox import emit
 ConnectionStatus = Literal["active", "inactive", "disabled", "pending", "pending_connect"]
 # A placeholder's id is the pending token of its connect flow.
 TOKEN_PREFIX = "pending_"
+
+
+# ISO 3166-1 leaves it to its users: the country of a bank that the person has yet to choose.
+UNKNOWN_COUNTRY = "ZZ"
 
 
 class ConnectionRow(NamedTuple):
@@ -111,12 +115,13 @@ def create(
 
 def create_placeholder(
     tx: Tx, organization_id: str, pending_token: str, *, provider: str, api: Api, owner_user_id: str | None,
-    provider_code: str, expires_at: int,
+    provider_code: str, started: ConnectStart, expires_at: int,
 ) -> None:  # fmt: skip
     """Writes the connection that is shown while its person is at the bank."""
     row = ConnectionRow(
         organization_id=organization_id, id=pending_token, provider=provider, provider_ref="", api=api,
-        provider_code=provider_code, provider_name="", country_code="", logo_url="", display_name=None, templates="",
+        provider_code=provider_code, provider_name=started.provider_name,
+        country_code=started.country_code or UNKNOWN_COUNTRY, logo_url=started.logo_url, display_name=None, templates="",
         status="pending_connect", owner_user_id=owner_user_id, automatic_refresh=0, next_refresh_possible_at=tx.now,
         consent_expires_at=expires_at, error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
         last_automatic_at=None, created_at=tx.now, updated_at=tx.now,

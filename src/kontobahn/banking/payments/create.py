@@ -39,7 +39,7 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import DAY, SECOND
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Unavailable
+from kontobahn.errors import BadRequest, DatabaseUnavailable, KeyReused, OutcomeUnknown, Unavailable
 from kontobahn.formats.pain import sepa
 from kontobahn.json_text import encode
 from kontobahn.money import to_minor
@@ -97,7 +97,7 @@ def create_pending(
     price: int, cause: Cause, claim: Claim | None,
 ) -> tuple[PaymentRow, bool]:  # fmt: skip
     """Writes the payment with its reservation. Returns False with it if an earlier call with the same key wrote it."""
-    earlier = None if claim is None else _find_by_claim(tx, principal, claim)
+    earlier = None if claim is None else _find_by_claim(tx, principal, order, claim)
     if earlier is not None:
         return earlier, False
     account, connection = _find_source(tx, principal, order.body.account_id, api)
@@ -120,6 +120,7 @@ def create_pending(
         customer_ip_address=order.customer_ip_address, payment_url=None, expires_at=None,
         payer_organization_id=payer, hold_id=hold.id if hold else None,
         debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
+        idempotency_fingerprint=claim.fingerprint if claim else None,
         next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, order_file_id=None,
         first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
@@ -130,12 +131,29 @@ def create_pending(
     return row, True
 
 
-def _find_by_claim(tx: Tx, principal: Principal, claim: Claim) -> PaymentRow | None:
-    """Returns the payment of this idempotency key, if its first call wrote it and died before it could answer."""
-    return PAYMENTS.one(
+def _find_by_claim(tx: Tx, principal: Principal, order: CheckedOrder, claim: Claim) -> PaymentRow | None:
+    """Returns the payment of this idempotency key, if its first call wrote it and died before it could answer.
+
+    Raises KeyReused if that was another payment.
+    """
+    earlier = PAYMENTS.one(
         tx,
         "payer_organization_id = ? AND idempotency_key = ? AND created_at > ? ORDER BY id DESC LIMIT 1",
         principal.organization_id, claim.key, tx.now - claim.keep_microseconds,
+    )  # fmt: skip
+    if earlier is not None and not _is_same(earlier, order, claim, principal):
+        raise KeyReused("This idempotency key was used for another payment.")
+    return earlier
+
+
+def _is_same(earlier: PaymentRow, order: CheckedOrder, claim: Claim, principal: Principal) -> bool:
+    if earlier.organization_id not in principal.scope:
+        return False
+    if earlier.idempotency_fingerprint is not None:
+        return earlier.idempotency_fingerprint == claim.fingerprint
+    # Written before the fingerprint was kept.
+    return (earlier.account_id, earlier.amount_minor, earlier.creditor_iban) == (
+        int(order.body.account_id), order.amount_minor, order.creditor_iban,
     )  # fmt: skip
 
 
@@ -169,7 +187,18 @@ def _check_fits_file(provider: BankProvider, order: PaymentOrder) -> None:
 
 
 async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:
-    """Hands the order to the provider and applies its answer."""
+    """Hands the order to the provider and applies its answer.
+
+    The payment is written already. If the database fails now, it is returned as it was written: polling finds out the rest.
+    """
+    try:
+        return await _send(context, row)
+    except (DatabaseUnavailable, OutcomeUnknown) as error:
+        log.warning("payment_creation_not_recorded", payment_id=row.id, detail=error.operator)
+        return row
+
+
+async def _send(context: Context, row: PaymentRow) -> PaymentRow:
     provider = context.part(Banking).provider(row.provider)
     order = await context.db.read(as_order, row)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -49,7 +50,8 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
     Send the payer to `payment_url` to authorise it. The credits are reserved now, charged when the payment is `settled` and
     released when it is `failed` or `rejected`. Send an `Idempotency-Key`: repeated with it, the payment is made once.
     """
-    order = create.check(body, call.ip, berlin_date(call.context.clock.now()))
+    # In a thread: the first check of an IBAN loads the register of banks.
+    order = await asyncio.to_thread(create.check, body, call.ip, berlin_date(call.context.clock.now()))
     providers = call.context.part(Banking).providers
     row, is_new = await call.context.db.write(
         create.create_pending, call.principal, order, query.api, providers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +10,7 @@ from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking.emitted import EVENTS
 from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
 from kontobahn.banking.provider import PaymentStatus, Template
-from kontobahn.clock import start_of_day, to_datetime
+from kontobahn.clock import end_of_day, start_of_day, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import NotFound
 from kontobahn.money import amount_text
@@ -49,6 +48,7 @@ class PaymentRow(NamedTuple):
     hold_id: str | None
     debit_settles: int
     idempotency_key: str | None
+    idempotency_fingerprint: str | None
     next_poll_at: int | None
     polls: int
     order_taken_at: int | None
@@ -103,7 +103,7 @@ def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentR
     if query.from_date is not None:
         only("created_at >= ?", start_of_day(query.from_date))
     if query.to_date is not None:
-        only("created_at < ?", start_of_day(query.to_date + timedelta(days=1)))
+        only("created_at < ?", end_of_day(query.to_date))
     if query.from_id is not None:
         only("id > ?", int(query.from_id))
     order = "id" if query.sort == "id" else "created_at DESC, id DESC"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from kontobahn.api.numbers_only import OR_TEXT
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
 from kontobahn.banking.fields import ConnectionId, FromId, NumericId
 from kontobahn.banking.provider import Api, PaymentStatus, Template
@@ -57,6 +58,7 @@ class PaymentsQuery(ListQuery):
 # What is published is what `sepa.check_amount` takes; as a text too, because some platforms have no exact numbers.
 Amount = Annotated[
     Decimal,
+    OR_TEXT,
     Meta(
         description="Euros, exact to the cent; a number or a string.",
         examples=["119.00"],

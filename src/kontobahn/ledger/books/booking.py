@@ -21,6 +21,7 @@ from kontobahn.ledger.books.tasks import SUCCESS, save_task
 from kontobahn.ledger.buchung import BuchungenErgebnis, GebuchteBuchungen, NeueBuchung, cents
 from kontobahn.ledger.kontierung import KontierungError
 from kontobahn.ledger.provider import Author
+from kontobahn.ledger.steuerschluessel import is_reversal
 
 _FIELDS = {"BU-Schlüssel": "buSchluessel", "Gegenkonto": "gegenkonto", "Konto": "konto", "Skonto": "skonto"}
 _WAY_OUT = "If they are other bookings, say so with another=true."
@@ -92,9 +93,9 @@ def _book_year(
     if lookalikes.count:
         raise LooksBooked(lookalikes, _WAY_OUT)
     poster.finish()
-    for warning in cash_days.warnings(tx, client, poster.moved_cash_books):
-        findings.protocol.add(warning)
-        findings.meldungen.append(f"{warning.found} {warning.done}")
+    for negative in cash_days.negative(tx, client, poster.moved_cash_books):
+        findings.protocol.add(cash_days.warning(negative))
+        findings.meldungen.append(cash_days.meldung(negative))
     return batch.id
 
 
@@ -130,7 +131,8 @@ def _as_satz(tx: Tx, client: Client, number: int, buchung: NeueBuchung) -> Satz:
         skonto=cents(buchung.skonto) or 0,
         kost1=(kost.kost1 if kost else None) or "",
         kost2=(kost.kost2 if kost else None) or "",
-        generalumkehr=buchung.generalumkehr,
+        # As in a file: the keys 2x, 3x, 6x, 7x and 8x say it as well.
+        generalumkehr=buchung.generalumkehr or is_reversal(buchung.buSchluessel or ""),
         weitere=encode({_FAELLIGKEIT: f"{buchung.faelligkeit:%d%m%Y}"}).decode() if buchung.faelligkeit else "",
     )
 

@@ -269,8 +269,8 @@ def _book(
         tx, before, last_nummer=cash_book.last_nummer, last_hash=cash_book.last_hash, saldo=cash_book.saldo
     )
     # An entry may take from another cash book by naming its account.
-    for name, day, saldo in cash_days.negative(tx, client, poster.moved_cash_books - {entry.kassenname}):
-        warnings.append(f"Die Kasse „{name}“ ist am {day} negativ: {money.from_minor(saldo)} EUR.")
+    others = poster.moved_cash_books - {entry.kassenname}
+    warnings += map(cash_days.meldung, cash_days.negative(tx, client, others))
     return cash_book, warnings
 
 

@@ -90,14 +90,18 @@ def negative(tx: Tx, client: Client, kassennamen: set[str]) -> list[Negative]:
     return found
 
 
-def warnings(tx: Tx, client: Client, kassennamen: set[str]) -> list[RowWarning]:
-    """Returns what to tell whoever booked on the accounts of these cash books."""
-    return [
-        RowWarning(
-            0,
-            "",
-            f"The cash book “{name}” is negative on {day}: {money.from_minor(saldo)} EUR.",
-            "It was booked nevertheless.",
-        )
-        for name, day, saldo in negative(tx, client, kassennamen)
-    ]
+def warning(found: Negative) -> RowWarning:
+    """A negative cash book in the words of a protocol."""
+    name, day, saldo = found
+    return RowWarning(
+        0,
+        "",
+        f"The cash book “{name}” is negative on {day}: {money.from_minor(saldo)} EUR.",
+        "It was booked nevertheless.",
+    )
+
+
+def meldung(found: Negative) -> str:
+    """A negative cash book in the words of the contract's messages, which are German."""
+    name, day, saldo = found
+    return f"Die Kasse „{name}“ ist am {day} negativ: {money.from_minor(saldo)} EUR."

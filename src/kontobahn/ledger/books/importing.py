@@ -153,8 +153,8 @@ class _Bookings:
         if self._job.partial or not has_refused:
             self._partial_rows.finish(has_refused=has_refused)
         imported = self._poster.finish()
-        for warning in cash_days.warnings(self._tx, self._client, self._poster.moved_cash_books):
-            self._protocol.add(warning)
+        for negative in cash_days.negative(self._tx, self._client, self._poster.moved_cash_books):
+            self._protocol.add(cash_days.warning(negative))
         return imported, self._partial_rows.known
 
     def _read(self) -> None:

@@ -51,7 +51,7 @@ def undo_batch(tx: Tx, client: Client, batch_id: str, author: str) -> BatchRow |
     BATCHES.update(tx, found, undone_by=batch.id)
     poster.finish()
     effect.remove()
-    protocol = Protocol(cash_days.warnings(tx, client, poster.moved_cash_books))
+    protocol = Protocol(map(cash_days.warning, cash_days.negative(tx, client, poster.moved_cash_books)))
     batches.describe(tx, client, batch.id, 0, protocol)
     tx.run("DELETE FROM books_partial_rows WHERE mandant = ? AND batch = ?", client.mandant, found.id)
     return batches.find(tx, client, batch.id)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
-from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid
+from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid, check_date_range
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import SetupError
@@ -124,6 +124,7 @@ async def _ask_platform(mobility: Mobility, customer: Customer) -> Sequence[Tick
 @get("/v2/mobility/invoices", scope="mobility:read", errors=_ERRORS, example=[examples.INVOICE])
 async def list_invoices(call: Call, query: InvoicesQuery) -> list[MobilityInvoice]:
     """List the collective invoices, by customer and by day, the earliest first."""
+    check_date_range(query.from_date, query.to_date)
     return await call.read(_list, call.principal, query, call.context.settings.base_url)
 
 
