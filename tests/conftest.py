@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from kontobahn.clock import SystemClock
@@ -18,6 +19,9 @@ from tests.emptied_database import EmptiedDatabase
 from tests.harness import Service, ServiceFactory, running_service
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 
+# A busy machine is slow, which says nothing about the code.
+hypothesis.settings.register_profile("without deadlines", deadline=None)
+hypothesis.settings.load_profile("without deadlines")
 ENGINES = ("sqlite", "postgres")
 
 

@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +16,8 @@ import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.waiting import take_time
 
 
 class Delivered(NamedTuple):
@@ -108,7 +109,7 @@ class Receiver:
             self.deliveries.append(delivered)
         if isinstance(answer, int):
             answer = Answer(answer)
-        time.sleep(answer.seconds)
+        take_time(answer.seconds)
         handler.send_response(answer.status)
         for name, value in answer.headers.items():
             handler.send_header(name, value)
@@ -131,13 +132,6 @@ def receiving(script: Script | None = None, tls: ssl.SSLContext | None = None) -
         yield receiver
     finally:
         receiver.stop()
-
-
-def eventually(condition: Callable[[], Any], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.01)
 
 
 class Authority:

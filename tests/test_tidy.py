@@ -47,6 +47,11 @@ OFFENCES = [
     ("no_registry_and_no_place_of_one_machine", ".ci/run", "cd ~ || cd /ro" + "ot\n"),
     ("links_lead_somewhere", "docs/a.md", "[b](b.md)\n"),
     ("links_lead_somewhere", "docs/a.md", "# A\n\n[b](#b)\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "import time\n\ntime.sleep(1)\n"),
+    ("tests_wait_for_facts", "tests/unit/test_a.py", "from time import sleep\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "async def f():\n    await asyncio.sleep(0.1)\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "until = time.monotonic() + 5\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "@settings(deadline=200)\ndef f(): ...\n"),
     ("migrations_are_numbered_without_gaps", _STEPS + "0002_a.sql", ""),
     ("migrations_are_numbered_without_gaps", _STEPS + "0001_a.sqlite.sql", ""),
 ]
@@ -96,6 +101,8 @@ INNOCENT = [
     ),
     ("british_spelling", "docs/a.md", "```\norganization\n```\n\nSend `Authorization: Bearer`.\n"),
     ("no_registry_and_no_place_of_one_machine", "docs/a.md", "In /var/lib/kontobahn, homework/home/work and $HOME.\n"),
+    ("tests_wait_for_facts", "tests/waiting.py", "time.sleep(1)\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "await asyncio.sleep(0)\ntook = time.monotonic() - began\n"),
     ("links_lead_somewhere", "docs/a.md", "# A b: c\n\n[b](#a-b-c) [c](https://muster.example/x) `[d](d.md)`\n"),
 ]
 

@@ -288,3 +288,38 @@ def migrations_are_numbered_without_gaps(root: Path) -> list[str]:
         if numbers != expected:
             found.append(f"the steps for {engine} are {', '.join(numbers)}")
     return found
+
+
+# The one module of the tests that pauses.
+_WAITING = "tests/waiting.py"
+
+
+@rule
+def tests_wait_for_facts(root: Path) -> list[str]:
+    """No sleeps, no instants until which something must have happened, no deadlines of hypothesis."""
+    return [
+        f"{name}:{node.lineno} {reason}: wait for the fact, by {_WAITING}"
+        for name, _, tree in modules(root, "tests")
+        if name != _WAITING
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call | ast.BinOp | ast.keyword | ast.ImportFrom) and (reason := _waits_for_time(node))
+    ]
+
+
+def _waits_for_time(node: ast.AST) -> str:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name("time"), attr="sleep")):
+            return "time.sleep"
+        case ast.ImportFrom(module="time" | "asyncio", names=names) if any(name.name == "sleep" for name in names):
+            return "an import of sleep"
+        case ast.Call(func=ast.Attribute(value=ast.Name("asyncio"), attr="sleep"), args=[ast.Constant(value=0)]):
+            return ""
+        case ast.Call(func=ast.Attribute(value=ast.Name("asyncio"), attr="sleep")):
+            return "asyncio.sleep"
+        case ast.BinOp(
+            left=ast.Call(func=ast.Attribute(value=ast.Name("time"), attr="monotonic" | "time")), op=ast.Add()
+        ):
+            return "a deadline"
+        case ast.keyword(arg="deadline", value=value) if not (isinstance(value, ast.Constant) and value.value is None):
+            return "a deadline"
+    return ""

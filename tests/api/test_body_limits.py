@@ -25,6 +25,7 @@ from kontobahn.app import all_endpoints
 from kontobahn.settings import Settings
 from tests.harness import Organization, Service, ServiceFactory
 from tests.spec_pages import on_sqlite
+from tests.waiting import eventually
 
 KIB, MIB = 1024, 1024 * 1024
 TAKING = [endpoint for endpoint in all_endpoints() if endpoint.method in ("POST", "PUT")]
@@ -207,14 +208,6 @@ def held(service: Service) -> int:
     return service.application.api._bodies.held
 
 
-def wait_for(condition: Any) -> None:
-    for _ in range(4000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("it never came to that")
-
-
 @on_sqlite
 def test_bodies_that_are_held_open_have_a_bound_together_and_for_each_organisation(
     start_service: ServiceFactory,
@@ -222,17 +215,17 @@ def test_bodies_that_are_held_open_have_a_bound_together_and_for_each_organisati
     service = start_service(body_memory_bytes=4_000_000)
     one, other, third = (service.organization(name) for name in ("Eine", "Andere", "Dritte"))
     open_bodies = [begin_body(service, one, 1_000_000, 999_000), begin_body(service, one, 1_000_000, 999_000)]
-    wait_for(lambda: held(service) == 1_998_000)
+    eventually(lambda: held(service) == 1_998_000)
     with closing(begin_body(service, one, 10_000, 0)) as raw:
         assert status_of(raw) == 429, "the organisation has its half"
     open_bodies += [begin_body(service, other, 1_000_000, 999_000), begin_body(service, other, 1_000_000, 999_000)]
-    wait_for(lambda: held(service) == 3_996_000)
+    eventually(lambda: held(service) == 3_996_000)
     busy = service.post(path_of(CASH_BOOK), third.key, content=b" " * 5_000)
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
     assert service.get("/v2/auth/users", third.key).status_code == 200
     for raw in open_bodies:
         raw.close()
-    wait_for(lambda: held(service) == 0)
+    eventually(lambda: held(service) == 0)
     assert service.post(path_of(CASH_BOOK), third.key, content=b" " * 5_000).status_code == 415
     assert held(service) == 0
     assert service.application.api._bodies._by_sender == {}

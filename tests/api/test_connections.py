@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from kontobahn.sockets import Bounds, ConnectionWatch
 from tests.harness import Service, ServiceFactory
 from tests.spec_pages import on_sqlite
+from tests.waiting import eventually
 
 pytestmark = on_sqlite
 HEAD = "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
@@ -46,12 +46,14 @@ def open_ones(connections: list[socket.socket]) -> list[socket.socket]:
 
 
 def wait_until_open(connections: list[socket.socket], at_most: int) -> list[socket.socket]:
-    for _ in range(4000):
-        still = open_ones(connections)
-        if len(still) <= at_most:
-            return still
-        time.sleep(0.01)
-    raise AssertionError("too many connections are still open")
+    left: list[socket.socket] = []
+
+    def are_few() -> bool:
+        left[:] = open_ones(connections)
+        return len(left) <= at_most
+
+    eventually(are_few, "too many connections are still open")
+    return left
 
 
 def test_an_address_has_a_bound_and_the_oldest_idle_connection_goes_first(start_service: ServiceFactory) -> None:
@@ -87,16 +89,14 @@ def test_one_address_has_so_many_requests_at_once(start_service: ServiceFactory)
     service = start_service(connections_per_address=3)
     with ExitStack() as stack:
         held = [connect(stack, service, HEAD.format(path="/v2/auth/sessions") + "\r\n") for _ in range(3)]
-        while len(service.application.running._peers) < 3:
-            time.sleep(0.005)
+        eventually(lambda: len(service.application.running._peers) == 3)
         refused = answer_of(connect(stack, service, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"))
         assert refused.startswith(b"HTTP/1.1 429")
         assert b"retry-after: 1\r\n" in refused
         other = connect(stack, service, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "127.0.0.2")
         assert answer_of(other).startswith(b"HTTP/1.1 200")
         assert len(open_ones(held)) == 3, "connections with a request are not ended"
-    while service.application.running._networks:
-        time.sleep(0.005)
+    eventually(lambda: not service.application.running._networks)
 
 
 @pytest.mark.parametrize(

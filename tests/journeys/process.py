@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.waiting import eventually
 
 
 def environment(settings: dict[str, Any]) -> dict[str, str]:
@@ -70,6 +71,12 @@ class ServerProcess:
     def get(self, path: str, key: str | None = None, **options: Any) -> httpx.Response:
         return self.http.get(path, headers={"x-api-key": key or self.key}, **options)
 
+    def connections(self) -> int:
+        """How many connections of callers the server has open."""
+        established, port = "01", f"{self.port:04X}"
+        rows = (row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:])
+        return sum(row[1].endswith(f":{port}") and row[3] == established for row in rows)
+
     def resident_bytes(self) -> int:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -91,25 +98,24 @@ class ServerProcess:
         return path.stat().st_mtime_ns if path.exists() else 0
 
     def _wait_for_facts(self, before: int) -> dict[str, Any]:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if self._stamp() != before:
-                facts: dict[str, Any] = json.loads((self.data / "demo.json").read_text())
-                if facts["base_url"]:
-                    return facts
+        def facts() -> dict[str, Any] | None:
             assert self.process.poll() is None, self.log
-            time.sleep(0.02)
-        raise AssertionError(self.log)
+            if self._stamp() == before:
+                return None
+            found: dict[str, Any] = json.loads((self.data / "demo.json").read_text())
+            return found if found["base_url"] else None
+
+        return eventually(facts) or {}
 
     def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+        def answers() -> bool:
+            assert self.process.poll() is None, self.log
             try:
-                self.http.get("/healthz")
-                return
+                return bool(self.http.get("/healthz"))
             except httpx.TransportError:
-                time.sleep(0.02)
-        raise AssertionError(self.log)
+                return False
+
+        eventually(answers)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pytest
 
 from tests.journeys.process import answer, kontobahn, serving
 from tests.services import PostgresServer, RedisServer
+from tests.waiting import PAUSE_SECONDS, eventually, take_time_async
 
 CONNECTIONS = "/v2/ledger-rewe-read/connections"
 PRICED: dict[str, Any] = {
@@ -25,13 +26,22 @@ PRICED: dict[str, Any] = {
 OWNER = "Demo Handels GmbH"
 
 
-async def _hammer(base_url: str, key: str, calls: int, path: str = CONNECTIONS) -> list[int]:
+def not_200(response: httpx.Response) -> httpx.Response | None:
+    return None if response.status_code == 200 else response
+
+
+async def _hammer(
+    base_url: str, key: str, calls: int, path: str = CONNECTIONS, answers: list[int] | None = None
+) -> list[int]:
+    """Makes the calls at once and returns their statuses, 0 for none; `answers` fills as they come."""
     async with aiohttp.ClientSession(base_url, headers={"x-api-key": key}) as http:
 
         async def call() -> int:
             try:
                 async with http.get(path) as response:
                     await response.read()
+                    if answers is not None:
+                        answers.append(response.status)
                     return response.status
             except aiohttp.ClientError:
                 return 0
@@ -49,24 +59,24 @@ def test_a_process_killed_in_the_middle_loses_and_invents_no_credit(tmp_path: Pa
         with serving(tmp_path, **settings) as server:
 
             async def kill_soon(pid: int = server.process.pid, url: str = server.facts["base_url"]) -> list[int]:
-                calls = asyncio.create_task(_hammer(url, server.key, 400))
-                await asyncio.sleep(0.25)
+                answers: list[int] = []
+                calls = asyncio.create_task(_hammer(url, server.key, 400, answers=answers))
+                # In the middle: some are answered, most are not.
+                while len(answers) < 20:
+                    await take_time_async(PAUSE_SECONDS)
                 server.process.kill()
                 return await calls
 
             answered += asyncio.run(kill_soon()).count(200)
             server.process.wait(10)
-    time.sleep(1)
     with serving(tmp_path, **settings) as server:
-        deadline = time.monotonic() + 60
-        lines = []
-        while time.monotonic() < deadline:
-            lines = answer("credits", "statement", "-o", OWNER, data=tmp_path)
-            if lines[-1]["reserved_after"] == before[-1]["reserved_after"]:
-                break
-            time.sleep(0.3)
-        still = lines[-1]["reserved_after"]
-        assert still == before[-1]["reserved_after"], "the job gives back what the killed processes had reserved"
+        lines: list[dict[str, Any]] = []
+
+        def all_given_back() -> bool:
+            lines[:] = answer("credits", "statement", "-o", OWNER, data=tmp_path)
+            return bool(lines[-1]["reserved_after"] == before[-1]["reserved_after"])
+
+        eventually(all_given_back, "the job gives back what the killed processes had reserved")
         confirmed = sum(line["kind"] == "confirm" for line in lines[len(before) :])
         # Whoever got an answer was charged; at most the answers on their way at the kill are charged beyond that.
         assert confirmed >= answered
@@ -88,7 +98,8 @@ def test_a_stop_finishes_what_runs(tmp_path: Path) -> None:
                         return response.status
 
                 running = [asyncio.create_task(sign_in()) for _ in range(12)]
-                await asyncio.sleep(0.15)
+                # One is done, so the others are being worked on.
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 server.process.send_signal(signal.SIGTERM)
                 return await asyncio.gather(*running)
 
@@ -127,8 +138,9 @@ def test_a_lost_database_is_503_and_comes_back_without_a_restart(tmp_path: Path)
         with serving(tmp_path, database_url=url, **PRICED) as server:
             assert server.get(CONNECTIONS).status_code == 200
             database.stop()
-            time.sleep(0.8)
-            refused = server.get(CONNECTIONS)
+            # The caller is remembered for less than a second.
+            refused = eventually(lambda: not_200(server.get(CONNECTIONS)))
+            assert refused is not None
             assert refused.status_code == 503
             assert refused.headers["retry-after"]
             assert refused.json()["request_id"]
@@ -178,8 +190,7 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
             keys = answer("keys", "list", "-o", "Zweite Muster UG", data=tmp_path, **settings)
             assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {200}
             kontobahn("keys", "revoke", keys[0]["key_id"], data=tmp_path, **settings)
-            time.sleep(1)
-            assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {401}
+            eventually(lambda: set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {401})
             server.stop()
 
 

@@ -53,6 +53,7 @@ from kontobahn.ledger.personenkonto import (
     PersonenkontoErgebnis,
 )
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
+from tests.waiting import take_time_async
 
 CLIENT_ID = "29098-55003"
 YEARS = [
@@ -81,7 +82,7 @@ class Script:
         self.waiting = 0
 
     async def call(self, name: str) -> None:
-        await asyncio.sleep(self.seconds)
+        await take_time_async(self.seconds)
         if self.gate is not None:
             self.waiting += 1
             await self.gate.wait()

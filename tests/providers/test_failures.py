@@ -15,6 +15,7 @@ from kontobahn.ledger.errors import AREAS, ProviderError
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, entry, line
 from tests.providers.scripted import Script, ScriptedProvider
+from tests.waiting import eventually
 
 PERMISSIONS = "/v2/ledger-rewe-read/permissions"
 YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
@@ -228,18 +229,11 @@ def open_the_gate(remote: Remote) -> None:
     remote.service.run(let_go())
 
 
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_calls_that_wait_for_a_provider_keep_nobody_else_waiting(remote: Remote) -> None:
     close_the_gate(remote)
     with ThreadPoolExecutor(20) as pool:
         waiting = [pool.submit(remote.ask) for _ in range(20)]
-        wait_until(lambda: remote.script.waiting == 20)
+        eventually(lambda: remote.script.waiting == 20)
         started = time.monotonic()
         answer = remote.service.get("/v2/ledger-rewe-read/connections", remote.owner.key)
         assert answer.status_code == 200
@@ -256,7 +250,7 @@ def test_credits_are_set_aside_while_the_provider_is_asked(remote: Remote) -> No
     close_gate_for_reading(remote)
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(remote.ask)
-        wait_until(lambda: remote.service.balance(remote.owner).reserved == 5)
+        eventually(lambda: remote.service.balance(remote.owner).reserved == 5)
         assert remote.service.balance(remote.owner).available == 95
         open_the_gate(remote)
         assert call.result().status_code == 200
@@ -283,7 +277,7 @@ def test_an_answer_later_than_the_reservation_lives_is_503_and_free(
     close_gate_for_reading(remote)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(remote.ask, call)
-        wait_until(lambda: remote.script.waiting == 1)
+        eventually(lambda: remote.script.waiting == 1)
         remote.service.clock.advance(seconds=remote.service.settings.call_hold_seconds)
         assert remote.service.db.write_now(credits.expire_stale_holds) == 1
         open_the_gate(remote)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from tests.harness import START
 from tests.services import PostgresServer
+from tests.waiting import take_time
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_lock_makes_decisions_on_what_was_read_safe(db: Database) -> None:
         tx.lock("counter", "a")
         row = tx.one("SELECT value FROM counter WHERE name = 'a'")
         assert row is not None
-        time.sleep(0.002)
+        take_time(0.002)
         tx.run("UPDATE counter SET value = ? WHERE name = 'a'", row[0] + 1)
 
     async def main() -> None:
@@ -144,7 +144,7 @@ def test_deadlocked_units_are_run_again(db: Database) -> None:
     def touch(tx: Tx, first: str, second: str) -> None:
         for name in (first, second):
             tx.run("UPDATE counter SET value = value + 1 WHERE name = ?", name)
-            time.sleep(0.02)
+            take_time(0.02)
 
     async def main() -> None:
         await asyncio.gather(*(db.write(touch, *(("a", "b") if number % 2 else ("b", "a"))) for number in range(4)))

@@ -12,6 +12,7 @@ from kontobahn.app import scheduled_jobs
 from kontobahn.cli import doctor
 from kontobahn.jobs import LEASE_SECONDS, Job, JobRunner
 from tests.harness import Service
+from tests.waiting import take_time_async
 
 METRIC = 'kontobahn_job_overdue_seconds{name="lapse grants"}'
 
@@ -22,7 +23,7 @@ def test_a_job_runs_once_for_all_processes(service: Service) -> None:
     async def main() -> None:
         async def work() -> None:
             runs.append("run")
-            await asyncio.sleep(0.05)
+            await take_time_async(0.05)
 
         runners = [JobRunner(service.db, [Job("work", 60, work)]) for _ in range(5)]
         await asyncio.gather(*(runner.run_due() for runner in runners))

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import redis
 
 from tests.services import PostgresServer, RedisServer, ThrowAwayServer, find_program, is_alive
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,6 @@ def query(url: str, statement: str) -> object:
 
 def owner_of(pid: int) -> int:
     return Path(f"/proc/{pid}").stat().st_uid
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_no_server_runs_as_root(postgres: PostgresServer, redis_server: RedisServer) -> None:
@@ -131,8 +124,8 @@ def test_a_server_ends_when_its_starter_is_killed(kind: type[ThrowAwayServer]) -
     starter.wait()
     starter.stdout.close()
 
-    wait_until(lambda: not is_alive(int(pid)))
-    wait_until(lambda: not Path(directory).exists())
+    eventually(lambda: not is_alive(int(pid)))
+    eventually(lambda: not Path(directory).exists())
 
 
 def test_a_missing_program_is_named() -> None:

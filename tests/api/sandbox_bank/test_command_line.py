@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from typer.testing import CliRunner
 from kontobahn.cli.entry import app
 from kontobahn.errors import KontobahnError
 from tests.journeys.process import ServerProcess, kontobahn, serving
+from tests.waiting import eventually
 
 
 def sandbox(data: Path, *arguments: str) -> Any:
@@ -25,13 +24,6 @@ def sandbox(data: Path, *arguments: str) -> Any:
         return " ".join(done.stderr.replace("│", " ").split())
     assert done.exit_code == 0, (done.output, done.exception)
     return msgspec.json.decode(done.stdout)
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
 
 
 def data_of(server: ServerProcess, path: str, **query: Any) -> Any:
@@ -70,23 +62,23 @@ def test_commands_at_the_bank_reach_the_running_service(tmp_path: Path) -> None:
 
         iban = account["extra"]["iban"]
         kontobahn("sandbox", "book", "--account", iban, "--amount", "-12.50", "--text", "Porto", "--pending", data=data)
-        wait_for(lambda: data_of(server, f"accounts/{account['id']}")["extra"]["transactions_count"]["pending"] == 1)
+        eventually(lambda: data_of(server, f"accounts/{account['id']}")["extra"]["transactions_count"]["pending"] == 1)
         assert sandbox(data, "post-pending", connection) == {"posted": 1}
-        wait_for(lambda: data_of(server, f"accounts/{account['id']}")["extra"]["transactions_count"]["pending"] == 0)
+        eventually(lambda: data_of(server, f"accounts/{account['id']}")["extra"]["transactions_count"]["pending"] == 0)
 
         by_status = {row["status"]: row for row in data_of(server, "payments")}
         sandbox(data, "payment", by_status["executed"]["id"], "settled")
-        wait_for(lambda: data_of(server, f"payments/{by_status['executed']['id']}")["status"] == "settled")
+        eventually(lambda: data_of(server, f"payments/{by_status['executed']['id']}")["status"] == "settled")
         assert sandbox(data, "clock", "+6d")["ahead_seconds"] == 6 * 86_400
-        wait_for(lambda: data_of(server, f"payments/{by_status['authorized']['id']}")["status"] == "settled")
+        eventually(lambda: data_of(server, f"payments/{by_status['authorized']['id']}")["status"] == "settled")
         assert sandbox(data, "deliver", "--again", "3")["waiting"] == 0
 
         sandbox(data, "fail", connection, "--error-class", "ProviderError")
-        wait_for(lambda: data_of(server, f"connections/{connection}")["error_class"] == "ProviderError")
+        eventually(lambda: data_of(server, f"connections/{connection}")["error_class"] == "ProviderError")
         sandbox(data, "expire-consent", iban)
-        wait_for(lambda: data_of(server, f"connections/{connection}")["status"] == "inactive")
+        eventually(lambda: data_of(server, f"connections/{connection}")["status"] == "inactive")
         sandbox(data, "destroy", connection)
-        wait_for(lambda: len(data_of(server, "connections")) == 1)
+        eventually(lambda: len(data_of(server, "connections")) == 1)
         sandbox(data, "refresh")
 
         for arguments, complaint in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -14,6 +12,7 @@ from kontobahn.db import Tx
 from kontobahn.sandbox_bank import bank, deliveries
 from tests.harness import START, Organization, Service, ServiceFactory
 from tests.sandbox_visitor import Visitor, events
+from tests.waiting import eventually
 
 BODY = b'{"data":{"connection_ref":"con_x","pending_token":null,"stage":"destroy"},"meta":{}}'
 one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -175,18 +174,11 @@ def test_the_sender_is_woken_by_changes_here_and_looks_for_those_made_elsewhere(
     visitor.connect(owner)
     payment = visitor.order(owner, "Sandbox at once")
     visitor.authorise(payment)
-    _wait(lambda: visitor.payment(owner, payment)["status"] == "settled")
+    eventually(lambda: visitor.payment(owner, payment)["status"] == "settled")
     row = visitor.connection()
     # From a thread of its own: nobody waits for the news but the sender.
     service.db.write_now(bank.expire_consent, row)
-    _wait(lambda: visitor.shown(owner, payment["connection_id"])["status"] == "inactive")
-
-
-def _wait(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
+    eventually(lambda: visitor.shown(owner, payment["connection_id"])["status"] == "inactive")
 
 
 @one_engine

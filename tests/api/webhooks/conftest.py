@@ -11,7 +11,8 @@ import pytest
 
 from kontobahn.webhooks import outbox
 from tests.harness import Organization, Service, ServiceFactory
-from tests.receiver import Receiver, Script, eventually, receiving
+from tests.receiver import Receiver, Script, receiving
+from tests.waiting import eventually
 
 
 class Delivering:

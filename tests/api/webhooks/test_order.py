@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from kontobahn.webhooks import claims
 from kontobahn.webhooks.claims import Capacity
 from tests.api.webhooks.conftest import Customer, Delivering
-from tests.receiver import Answer, Delivered, Receiver, eventually
+from tests.receiver import Answer, Delivered, Receiver
+from tests.waiting import eventually, stays, take_time
 
 Start = Callable[..., Delivering]
 MakeReceiver = Callable[..., Receiver]
@@ -67,11 +69,10 @@ def test_order_holds_when_anything_may_fail(start_delivering: Start, make_receiv
 
     def all_taken() -> bool:
         world.advance(minutes=40)
-        time.sleep(0.03)
         states = [entry["delivery"]["state"] for customer in customers for entry in _log(customer)]
         return states == ["delivered"] * len(everything)
 
-    eventually(all_taken, 30)
+    eventually(all_taken)
     for delivered in receiver.deliveries:
         if delivered.id not in taken:
             taken.append(delivered.id)
@@ -81,6 +82,10 @@ def test_order_holds_when_anything_may_fail(start_delivering: Start, make_receiv
     last = {event_id: position for position, event_id in enumerate(receiver.ids())}
     for ids in emitted.values():
         assert [last[event_id] for event_id in ids] == sorted(last[event_id] for event_id in ids)
+
+
+def _have_arrived(ids: list[str], receiver: Receiver) -> bool:
+    return set(ids) <= set(receiver.ids())
 
 
 def _log(customer: Customer) -> Any:
@@ -107,12 +112,12 @@ def test_a_silent_receiver_delays_nobody_else(start_delivering: Start, make_rece
         eventually(lambda: len(dead.deliveries) >= 4)
         # In the first two seconds four of six places are taken; from then on, one or two of the failing_or_slow.
         for moment in (0, 2.2):
-            time.sleep(moment)
+            take_time(moment)
             began = time.monotonic()
             ids = [healthy.emit(f"payment:{number}") for number in range(20)]
-            while not set(ids) <= set(well.ids()) and time.monotonic() - began < 5:
-                time.sleep(0.01)
-            assert time.monotonic() - began < 1.5
+            eventually(partial(_have_arrived, ids, well))
+            # Behind sixty silent deliveries of two seconds each, in six places, they would come after twenty.
+            assert time.monotonic() - began < 15
     finally:
         end.set()
 
@@ -129,7 +134,7 @@ def test_an_organisation_has_no_more_on_its_way_than_it_may(
             with lock:
                 running += 1
                 most = max(most, running)
-            time.sleep(0.03)
+            take_time(0.03)
             with lock:
                 running -= 1
             super().answer(handler, delivered)
@@ -153,8 +158,8 @@ def test_two_deliverers_deliver_each_event_once_and_in_order(
     start_delivering(receiver)
     customers = [one.customer(receiver, f"Kunde {number}") for number in range(5)]
     emitted = [customers[number % 5].emit(f"payment:{number % 7}", n=number) for number in range(200)]
-    eventually(lambda: len(receiver.deliveries) >= 200, 20)
-    time.sleep(0.3)
+    eventually(lambda: len(receiver.deliveries) >= 200)
+    stays(lambda: len(receiver.deliveries) == 200)
     assert sorted(receiver.ids()) == sorted(emitted)
     for customer in customers:
         for subject in range(7):

@@ -19,7 +19,8 @@ from standardwebhooks import Webhook
 from tests.api.webhooks.conftest import Delivering
 from tests.harness import ServiceFactory
 from tests.journeys.process import ServerProcess, environment, serving
-from tests.receiver import Answer, Receiver, eventually
+from tests.receiver import Answer, Receiver
+from tests.waiting import eventually, stays
 
 MakeReceiver = Callable[..., Receiver]
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
@@ -28,7 +29,9 @@ UNLIMITED: dict[str, Any] = {"limit_api_requests": 1_000_000}
 
 def test_a_killed_process_loses_no_event(tmp_path: Path, make_receiver: MakeReceiver) -> None:
     """Whatever was acknowledged is delivered, however often the process is killed in the middle."""
-    receiver = make_receiver(lambda _: Answer(204, seconds=0.02))
+    # So slow at first that every kill comes in the middle.
+    pace = [5.0]
+    receiver = make_receiver(lambda _: Answer(204, seconds=pace[0]))
     settings = {**UNLIMITED, "webhook_allow": receiver.allow, "log_level": "warning"}
     acknowledged: list[str] = []
     for number in range(3):
@@ -43,14 +46,11 @@ def test_a_killed_process_loses_no_event(tmp_path: Path, make_receiver: MakeRece
             server.process.kill()
             server.process.wait(10)
     assert set(acknowledged) - set(receiver.ids()), "killed too late to mean anything"
+    pace[0] = 0
     with serving(tmp_path, **settings) as server:
-        eventually(lambda: set(acknowledged) <= set(receiver.ids()), 20)
-        page = server.get("/v2/banking/events", params={"limit": 1000, "delivery": "pending"}).json()
-        deadline = time.monotonic() + 10
-        while page["data"] and time.monotonic() < deadline:
-            time.sleep(0.05)
-            page = server.get("/v2/banking/events", params={"limit": 1000, "delivery": "pending"}).json()
-        assert page["data"] == []
+        eventually(lambda: set(acknowledged) <= set(receiver.ids()))
+        pending = {"limit": 1000, "delivery": "pending"}
+        eventually(lambda: server.get("/v2/banking/events", params=pending).json()["data"] == [])
         log = server.get("/v2/banking/events", params={"limit": 1000}).json()["data"]
         assert set(acknowledged) <= {entry["id"] for entry in log}
         server.stop()
@@ -63,13 +63,12 @@ def test_a_jobs_process_delivers_for_those_that_only_serve(tmp_path: Path, make_
         headers = {"x-api-key": server.key}
         server.http.put("/v2/banking/webhook-url", headers=headers, json={"webhook_url": receiver.url})
         event = server.http.post("/v2/banking/webhook-url/test", headers=headers).json()["data"]["id"]
-        time.sleep(1.2)
-        assert receiver.ids() == [], "nobody delivers yet"
+        stays(lambda: receiver.ids() == [], "nobody delivers yet")
         jobs = subprocess.Popen(
             [sys.executable, "-m", "kontobahn", "jobs", "--data", str(tmp_path)], env=environment(settings)
         )
         try:
-            eventually(lambda: receiver.ids() == [event], 15)
+            eventually(lambda: receiver.ids() == [event])
             jobs.send_signal(signal.SIGTERM)
             assert jobs.wait(15) == 0
         finally:
@@ -82,12 +81,13 @@ def test_whoever_waits_for_an_event_does_not_delay_a_stop(tmp_path: Path) -> Non
     with serving(tmp_path) as server, ThreadPoolExecutor(1) as thread:
         # The demo has events of its own; wait for what comes after them.
         last = server.get("/v2/banking/events").json()["next_cursor"]
-        waiting = thread.submit(server.get, "/v2/banking/events", params={"wait": 25, "cursor": last})
-        time.sleep(0.5)
         began = time.monotonic()
+        waiting = thread.submit(server.get, "/v2/banking/events", params={"wait": 25, "cursor": last})
+        # The second call needs a connection of its own once the first one waits.
+        eventually(lambda: server.http.get("/healthz").status_code == 200 and server.connections() >= 2)
         server.stop()
-        assert time.monotonic() - began < 10
         assert waiting.result().json() == {"data": [], "next_cursor": last}
+        assert time.monotonic() - began < 25, "it did not wait to its end"
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from kontobahn.access import audit
 from kontobahn.webhooks import further
 from tests.api.webhooks.conftest import Customer, Delivering
 from tests.harness import Service
-from tests.receiver import Receiver, eventually
+from tests.receiver import Receiver
 from tests.spec_pages import on_sqlite
+from tests.waiting import eventually
 
 Start = Callable[..., Delivering]
 MakeReceiver = Callable[..., Receiver]

@@ -258,7 +258,7 @@ def may_cut(facts: list[Fact], mark: int) -> bool:
     return len(set(balances)) == len(balances)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(cut_up())
 def test_pieces_in_any_order_make_the_whole(case: tuple[int, list[Fact], list[tuple[int, int]]]) -> None:
     opens, facts, waiting = case
@@ -277,7 +277,7 @@ def test_pieces_in_any_order_make_the_whole(case: tuple[int, list[Fact], list[tu
     assert (chain[0].known.opens_minor, chain[-1].known.closes_minor) == (opens, closes)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(cut_up(), st.data())
 def test_one_wrong_figure_is_noticed(case: tuple[int, list[Fact], list[tuple[int, int]]], data: st.DataObject) -> None:
     """A piece with another amount, whose balances were changed so that it adds up, contradicts the whole.

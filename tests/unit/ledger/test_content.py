@@ -48,7 +48,7 @@ def _quoted(row: str) -> str:
     return ";".join(f'"{field}"' if index in (6, 7, 13) and field else field for index, field in enumerate(fields))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     order=st.permutations(range(len(ROWS))),
     end=st.sampled_from(["\r\n", "\n"]),
@@ -63,7 +63,7 @@ def test_the_same_rows_are_known_however_they_are_written(
     assert content(written(rows, {6: made_at, 17: '"Anderer Name"'}, end=end, encoding=encoding)) == KNOWN
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_one_changed_figure_makes_another_content(data: Any) -> None:
     row = data.draw(st.integers(0, len(ROWS) - 1))

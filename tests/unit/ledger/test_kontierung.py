@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kontobahn.ledger.automatikkonten import automatic_taxes, suspect_accounts
@@ -266,7 +266,6 @@ def test_a_discount_of_nobody_or_of_two_is_left_out_and_told(konto: str, gegenko
 
 
 @given(st.integers(-(10**13), 10**13), st.sampled_from((0, 5, 7, 16, 19)))
-@settings(deadline=None)
 def test_net_is_rounded_half_up_and_tax_is_the_rest(gross: int, prozent: int) -> None:
     exact = Decimal(gross) * 100 / (100 + prozent)
     net = int(exact.quantize(Decimal(1), ROUND_HALF_UP))
@@ -281,7 +280,6 @@ def test_net_is_rounded_half_up_and_tax_is_the_rest(gross: int, prozent: int) ->
     day=st.sampled_from(("2006-01-01", "2019-05-05", "2020-08-08", "2026-02-02")),
     invoice=st.sampled_from(("", "", "U19", "V7", "U16", "V5", "R19", "F0", "*")), is_first=st.booleans(),
 )  # fmt: skip
-@settings(deadline=None)
 def test_the_legs_of_any_booking_come_to_nothing(
     skr: str, first: int, second: int, soll: bool, betrag: int, bu: str, skonto: int, day: str, invoice: str, is_first: bool
 ) -> None:  # fmt: skip

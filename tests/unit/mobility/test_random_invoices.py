@@ -34,7 +34,7 @@ def amount(xml: str, name: str) -> int:
 
 
 @given(facts=random_invoices())
-@settings(max_examples=COUNT, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(max_examples=COUNT, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 def test_a_random_invoice_is_valid_and_its_sums_are_the_same_everywhere(facts: Facts) -> None:
     pdf, xml = typesetting.render(facts, ISSUED_AT)
     _, embedded = get_xml_from_pdf(pdf.content)

@@ -21,7 +21,7 @@ def rounded(value: Fraction) -> int:
 
 
 @given(prices=st.lists(st.integers(-99_999_999, 99_999_999), min_size=1, max_size=40), rate=st.sampled_from(RATES))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_sum_holds(prices: list[int], rate: int) -> None:
     gross, found = sum(prices), split_vat(prices, rate)
     assert found.vat == rounded(Fraction(gross * rate, 100 + rate)), "the tax in the sum of the prices, rounded once"
@@ -35,7 +35,7 @@ def test_every_sum_holds(prices: list[int], rate: int) -> None:
 
 
 @given(prices=st.lists(st.integers(0, 99_999), min_size=1, max_size=20), rate=st.sampled_from(RATES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_credit_reverses_what_the_invoice_charged(prices: list[int], rate: int) -> None:
     charged, credited = split_vat(prices, rate), split_vat([-price for price in prices], rate)
     assert (credited.net, credited.vat, credited.rounding) == (-charged.net, -charged.vat, -charged.rounding)

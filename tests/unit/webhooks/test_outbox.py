@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from kontobahn.db import Tx
 from kontobahn.events.entries import Entry, Filter, walk
 from kontobahn.webhooks import endpoint, outbox
 from tests.harness import ACTOR, Organization, Service
+from tests.waiting import take_time
 
 
 def emit(service: Service, owner: Organization, subject: str = "payment:1", **data: Any) -> str:
@@ -72,10 +72,10 @@ def test_a_reader_walking_the_log_misses_none_however_many_write(service: Servic
     def write(number: int) -> None:
         def unit(tx: Tx, event: int) -> None:
             if event % 2:
-                time.sleep(0.002)  # before the number is taken
+                take_time(0.002)  # before the number is taken
             outbox.emit(tx, owner.id, "payment_update", f"payment:{number}", {"n": event})
             if not event % 3:
-                time.sleep(0.003)  # and after it: whoever got the next number must not commit before
+                take_time(0.003)  # and after it: whoever got the next number must not commit before
 
         for event in range(each):
             service.db.write_now(unit, event)

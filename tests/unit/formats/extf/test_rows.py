@@ -199,7 +199,7 @@ DAMAGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(DAMAGES, st.sampled_from([GOOD, QUOTED]), st.sampled_from(["\r\n", "\n"]))
 def test_a_damaged_row_is_judged_the_same_alone_and_among_others(
     damages: list[tuple[int, int, str]], good: str, end: str
@@ -210,7 +210,7 @@ def test_a_damaged_row_is_judged_the_same_alone_and_among_others(
     assert [found[1:] for found in among] == alone
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 4_000), st.binary(max_size=6), st.sampled_from(["cp1252", "utf-8-sig", "utf-16"]))
 def test_no_damage_to_the_bytes_brings_the_reader_down(at: int, damage: bytes, encoding: str) -> None:
     data = text_of(satz(changed={14: '"Müller"'}), GOOD).encode(encoding)

@@ -44,7 +44,7 @@ def same(found: list[Entry], expected: list[Entry]) -> None:
     assert found == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     bookings,
     st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "iso-8859-1", "cp850"]),
@@ -55,14 +55,14 @@ def test_mt940_in_any_code_page_says_the_same(found: list[Booking], encoding: st
     same(entries(mt940(sheet, encoding=encoding, newline=newline)), entries(mt940(sheet)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(bookings)
 def test_mt940_in_seven_bits_says_the_same(found: list[Booking]) -> None:
     data = mt940(Sheet(found)).decode()
     same(entries(data.translate(SEVEN_BIT).encode("ascii")), entries(data.encode()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(bookings, st.sampled_from(["UTF-8", "ISO-8859-1", "windows-1252"]), st.sampled_from([b"\n", b"\r\n"]))
 def test_camt_in_any_encoding_says_the_same(found: list[Booking], encoding: str, newline: bytes) -> None:
     sheet = Sheet(found)
@@ -73,7 +73,7 @@ def test_camt_in_any_encoding_says_the_same(found: list[Booking], encoding: str,
 def test_a_changed_figure_is_noticed(write: object) -> None:
     make, pattern = (mt940, AMOUNTS["mt940"]) if write is mt940 else (camt, AMOUNTS["camt"])
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=120)
     @given(bookings, st.data())
     def check(found: list[Booking], data: st.DataObject) -> None:
         content = make(Sheet(found))
