@@ -17,7 +17,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── KeyReused          422 an idempotency key with another body
     │   └── TooManyRequests    429
     ├── Unavailable            503 transient; retry_after_seconds
-    │   ├── DatabaseUnavailable    nothing was written
+    │   ├── DatabaseUnavailable
     │   └── OutcomeUnknown         it may have been written
     └── SetupError                 the installation cannot work; one sentence says what to do
 """
