@@ -42,3 +42,16 @@ def test_a_key_made_here_works_within_its_scopes(visitor: Visitor, demo: ServerP
     _confirm(visitor, demo)
     assert page.input_value("#key-secret") != secret
     assert call("/v2/banking/connections") == 401
+
+
+def test_an_event_is_sent_again_from_its_page(visitor: Visitor, demo: ServerProcess) -> None:
+    page = visitor.open("/dashboard/webhooks")
+    page.fill("[name=webhook_url]", "https://127.0.0.1/inside")
+    page.get_by_role("button", name="Save").click()
+    _confirm(visitor, demo)
+    assert page.locator("#e-webhook_url").count() == 1  # refused, beside the field, and nothing is stored
+    visitor.open("/dashboard/webhooks").locator("td a code").first.click()
+    assert "payment" in page.inner_text("h1") or "refresh" in page.inner_text("h1")
+    assert '"received_at"' in page.inner_text("pre")
+    page.get_by_role("button", name="Send again").click()
+    assert "PUT /v2/banking/webhook-url" in page.inner_text("main") or "webhook" in page.inner_text("main").lower()

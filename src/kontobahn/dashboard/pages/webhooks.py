@@ -1,0 +1,261 @@
+"""Where events are sent: the one URL, further endpoints, every event with its deliveries, attempts and payload, and sending again."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.api.wire import OrganizationQuery, Text
+from kontobahn.clock import start_of_day
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+from kontobahn.events import entries, event_log, webhook_endpoints, webhook_url
+from kontobahn.events.entries import DeliveryState, Entry, Filter
+from kontobahn.events.webhook_endpoints import NewWebhookEndpoint, WebhookEndpoint
+from kontobahn.events.webhook_url import NewWebhookUrl
+from kontobahn.webhooks.catalogue import EVENT_TYPES, EventName
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+
+PATH = f"{ROOT}/webhooks"
+STATES: dict[DeliveryState, tuple[str, str]] = {
+    "none": (N_("not sent"), "plain"),
+    "pending": (N_("waiting"), "warn"),
+    "delivered": (N_("delivered"), "good"),
+    "failed": (N_("failed"), "bad"),
+    "cancelled": (N_("given up"), "plain"),
+}
+ENDPOINT_STATES = {"active": (N_("in use"), "good"), "paused": (N_("paused"), "warn"), "gone": (N_("gone"), "bad")}
+Url = Annotated[str, Meta(min_length=1, max_length=2000)]
+
+
+class UrlForm(Struct):
+    webhook_url: Url | None = None
+
+
+class EndpointForm(Struct):
+    url: Url
+    events: list[EventName] = []
+    description: Text | None = None
+
+
+class EventFilters(Struct):
+    event: str = ""
+    delivery: str = ""
+    subject: str = ""
+    from_date: date | None = None
+    to_date: date | None = None
+
+
+class Shown(NamedTuple):
+    """An event as a row of the list."""
+
+    entry: Entry
+    name: str
+
+
+@page("/webhooks", poll=5)
+async def webhooks(visit: Visit) -> Response:
+    filters = visit.filters(EventFilters)
+    found = await visit.read(_wanted, visit.principal.organization_id, filters, WEBHOOK_URL)
+    url: Any = await visit.ask(webhook_url.get_webhook_url, query=OrganizationQuery())
+    further: Any = await visit.ask(webhook_endpoints.list_webhook_endpoints, query=OrganizationQuery())
+    return visit.show(
+        "webhooks.html",
+        url=url.data,
+        stopped=None if url.data.status is UNSET else url.data,
+        endpoints=further.data,
+        **_list(filters, found),
+    )
+
+
+def _list(filters: Filters[EventFilters], found: list[Entry]) -> dict[str, Any]:
+    """What a list of events needs."""
+    rows = [Shown(entry, msgspec.json.decode(entry.body, type=_Name).event) for entry in found]
+    labels = {"event": _("Event"), "delivery": _("Delivery"), "subject": _("About"), "from_date": _("From"),
+              "to_date": _("Until")}  # fmt: skip
+    states = {state: (_(text), kind) for state, (text, kind) in STATES.items()}
+    return {
+        "filters": filters,
+        "list": filters.first_page(rows, lambda row: row.entry.sequence),
+        "chips": filters.chips(labels, lambda name, text: states[text][0] if text in states else text),
+        "states": states,
+        "endpoint_states": {state: (_(text), kind) for state, (text, kind) in ENDPOINT_STATES.items()},
+        "names": [(name, name) for name in EVENT_TYPES],
+    }
+
+
+class _Name(Struct):
+    event: str
+
+
+def _wanted(tx: Tx, organization_id: str, filters: Filters[EventFilters], receiver_id: str) -> list[Entry]:
+    wanted = filters.wanted
+    cursor = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
+    state = next((known for known in STATES if known == wanted.delivery), None)
+    found = Filter(
+        event=wanted.event or None,
+        subject=wanted.subject or None,
+        state=state,
+        since=start_of_day(wanted.from_date) if wanted.from_date else None,
+        until=start_of_day(wanted.to_date + timedelta(days=1)) if wanted.to_date else None,
+        receiver_id=receiver_id,
+    )
+    return entries.walk(tx, organization_id, found, cursor=cursor, newest_first=True, limit=PAGE_SIZE + 1)
+
+
+@action("/webhooks/url", role="admin", confirm=True)
+async def save_url(visit: Visit) -> Response:
+    wanted = visit.form.read(UrlForm)
+    if wanted is not None:
+        with visit.form.refusals():
+            body = NewWebhookUrl(webhook_url=wanted.webhook_url)
+            answer: Any = await visit.ask(webhook_url.set_webhook_url, query=OrganizationQuery(), body=body)
+            if answer.data.secret is not UNSET:
+                return visit.show("webhook_secret.html", secret=answer.data.secret, until=None, back=PATH)
+            if wanted.webhook_url is None:
+                return visit.redirect(PATH, _("Events are no longer sent to a URL."))
+            return visit.redirect(PATH, _("Events are sent there from now on."))
+    response: Response = await webhooks.handler(visit)
+    return response
+
+
+@action("/webhooks/url/secret", role="admin", confirm=True)
+async def rotate_secret(visit: Visit) -> Response:
+    answer: Any = await visit.ask(webhook_url.rotate_webhook_secret, query=OrganizationQuery())
+    until = answer.data.previous_valid_until
+    return visit.show("webhook_secret.html", secret=answer.data.secret, until=until, back=PATH)
+
+
+@action("/webhooks/url/test")
+async def send_test(visit: Visit) -> Response:
+    sent: Any = await visit.ask(webhook_url.send_test_event, query=OrganizationQuery())
+    return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The test event is on its way."))
+
+
+@page("/webhooks/events/{id}", poll=5)
+async def event_page(visit: Visit, id: str) -> Response:
+    entry = await visit.read(entries.find, visit.principal, id)
+    return visit.show(
+        "webhook_event.html",
+        entry=entry,
+        name=msgspec.json.decode(entry.body, type=_Name).event,
+        payload=msgspec.json.format(entry.body),
+        state=(_(STATES[entry.state][0]), STATES[entry.state][1]),
+    )
+
+
+@action("/webhooks/events/{id}/resend")
+async def resend(visit: Visit, id: str) -> Response:
+    sent: Any = await visit.ask(event_log.resend_event, id=id)
+    return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The event is sent again."))
+
+
+# --- Further endpoints
+
+
+@page("/webhooks/new", role="admin")
+async def new_endpoint(visit: Visit) -> Response:
+    return visit.show("webhook_endpoint_form.html", endpoint=None, names=list(EVENT_TYPES))
+
+
+@action("/webhooks/new", role="admin", confirm=True)
+async def create_endpoint(visit: Visit) -> Response:
+    wanted = visit.form.read(EndpointForm)
+    if wanted is not None:
+        with visit.form.refusals():
+            answer: Any = await visit.ask(
+                webhook_endpoints.create_webhook_endpoint, query=OrganizationQuery(), body=_body(wanted)
+            )
+            back = f"{PATH}/endpoints/{answer.data.id}"
+            return visit.show("webhook_secret.html", secret=answer.data.secret, until=None, back=back)
+    response: Response = await new_endpoint.handler(visit)
+    return response
+
+
+def _body(wanted: EndpointForm) -> NewWebhookEndpoint:
+    return NewWebhookEndpoint(url=wanted.url, events=wanted.events or None, description=wanted.description)
+
+
+async def _endpoint(visit: Visit, endpoint_id: str) -> WebhookEndpoint:
+    answer: Any = await visit.ask(webhook_endpoints.get_webhook_endpoint, id=endpoint_id)
+    found: WebhookEndpoint = answer.data
+    return found
+
+
+@page("/webhooks/endpoints/{id}", poll=5)
+async def endpoint_page(visit: Visit, id: str) -> Response:
+    endpoint = await _endpoint(visit, id)
+    filters = visit.filters(EventFilters)
+    found = await visit.read(_wanted, endpoint.organization_id, filters, endpoint.id)
+    return visit.show("webhook_endpoint.html", endpoint=endpoint, **_list(filters, found))
+
+
+@page("/webhooks/endpoints/{id}/edit", role="admin")
+async def edit_endpoint(visit: Visit, id: str) -> Response:
+    return visit.show("webhook_endpoint_form.html", endpoint=await _endpoint(visit, id), names=list(EVENT_TYPES))
+
+
+@action("/webhooks/endpoints/{id}/edit", role="admin", confirm=True)
+async def change_endpoint(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(EndpointForm)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.ask(webhook_endpoints.change_webhook_endpoint, id=id, body=_body(wanted))
+            return visit.redirect(f"{PATH}/endpoints/{id}", _("Saved."))
+    response: Response = await edit_endpoint.handler(visit, id)
+    return response
+
+
+@action("/webhooks/endpoints/{id}/pause", role="admin")
+async def pause_endpoint(visit: Visit, id: str) -> Response:
+    await visit.ask(webhook_endpoints.pause_webhook_endpoint, id=id)
+    return visit.redirect(f"{PATH}/endpoints/{id}", _("Nothing is sent there until you resume it."))
+
+
+@action("/webhooks/endpoints/{id}/resume", role="admin")
+async def resume_endpoint(visit: Visit, id: str) -> Response:
+    await visit.ask(webhook_endpoints.resume_webhook_endpoint, id=id)
+    return visit.redirect(f"{PATH}/endpoints/{id}", _("Events are sent there from now on."))
+
+
+@action("/webhooks/endpoints/{id}/secret", role="admin", confirm=True)
+async def rotate_endpoint_secret(visit: Visit, id: str) -> Response:
+    answer: Any = await visit.ask(webhook_endpoints.rotate_webhook_endpoint_secret, id=id)
+    until, back = answer.data.previous_valid_until, f"{PATH}/endpoints/{id}"
+    return visit.show("webhook_secret.html", secret=answer.data.secret, until=until, back=back)
+
+
+@action("/webhooks/endpoints/{id}/test")
+async def test_endpoint(visit: Visit, id: str) -> Response:
+    await visit.ask(webhook_endpoints.send_test_event_to_endpoint, id=id)
+    return visit.redirect(f"{PATH}/endpoints/{id}", _("The test event is on its way."))
+
+
+@action("/webhooks/endpoints/{id}/events/{event}/resend")
+async def resend_to_endpoint(visit: Visit, id: str, event: str) -> Response:
+    await visit.ask(webhook_endpoints.resend_event_to_endpoint, id=id, event_id=event)
+    return visit.redirect(f"{PATH}/endpoints/{id}", _("The event is sent again."))
+
+
+@page("/webhooks/endpoints/{id}/delete", role="admin")
+async def ask_to_delete_endpoint(visit: Visit, id: str) -> Response:
+    endpoint = await _endpoint(visit, id)
+    return visit.ask_first(
+        title=_("Remove this endpoint?"),
+        text=_("Nothing more is sent to %(url)s, and what waits for it is given up.", url=endpoint.url),
+        button=_("Remove the endpoint"),
+        back=f"{PATH}/endpoints/{endpoint.id}",
+    )
+
+
+@action("/webhooks/endpoints/{id}/delete", role="admin", confirm=True)
+async def delete_endpoint(visit: Visit, id: str) -> Response:
+    await visit.ask(webhook_endpoints.delete_webhook_endpoint, id=id)
+    return visit.redirect(PATH, _("The endpoint is removed."))
