@@ -11,6 +11,9 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.browser.visitor import Visitor, session_token, visiting
 from tests.journeys.process import ServerProcess, serving
 
+# A receiver of events where nobody listens.
+NOBODY = "127.0.0.1:9"
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -29,7 +32,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """The demo, as `make run` serves it."""
-    with serving(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000) as server:
+    with serving(tmp_path_factory.mktemp("demo"), limit_auth_requests=100_000, webhook_allow=NOBODY) as server:
         yield server
 
 

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from kontobahn.dashboard import rendering
 from kontobahn.dashboard.menu import MENU
+from tests.browser.conftest import NOBODY
 from tests.browser.visitor import COOKIE, visiting
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess
@@ -29,10 +30,13 @@ def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
     customer = f"{demo.facts['base_url']}/v2/mobility/customers/{demo.facts['mobility']['customer_id']}"
     ticket = {"product": "Deutschlandticket", "holder_reference": "P-0815", "valid_from": "2026-03",
               "price_in_cents": 5800, "vat_rate": 7}  # fmt: skip
+    headers = {"x-api-key": demo.facts["api_key"]}
     for path, body in (("invoice", None), ("tickets", {"tickets": [ticket]})):
-        headers = {"x-api-key": demo.facts["api_key"]}
         made = httpx.post(f"{customer}/{path}", json=body, headers=headers, timeout=60)
         assert made.status_code == 201, made.text
+    endpoint = {"url": f"http://{NOBODY}/events", "description": "Buchhaltung"}
+    made = httpx.post(f"{demo.facts['base_url']}/v2/banking/webhook-endpoints", json=endpoint, headers=headers)
+    assert made.status_code == 201, made.text
     with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
         return walk(client)
 
