@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,7 +22,7 @@ from kontobahn.json_text import encode
 from kontobahn.ledger import rewe
 from kontobahn.ledger.accounting import Zahlungsbedingung
 from kontobahn.ledger.konto import functional
-from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto, Telefon
+from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.rewe import JahrDropdownQuery
 
 PATH = f"{ROOT}/partners"
@@ -130,22 +130,28 @@ async def _save(visit: Visit, found: views.Partner | None) -> Response:
 
 def _body(chosen: ChosenBooks, wanted: PartnerForm, found: views.Partner | None) -> Personenkonto:
     """The record that was there with what the form shows changed; what it does not show stays."""
-    old = msgspec.json.decode(found.record, type=Personenkonto) if found and found.record else None
+    old = _record(found)
     changed = {
+        **old,
         "personenkontoNummer": wanted.number,
-        "kontaktTyp": old.kontaktTyp if old else "COMPANY",
+        "kontaktTyp": old.get("kontaktTyp", "COMPANY"),
         "kontenrahmen": chosen.year.kontenrahmen,
         "kontonummernLaenge": chosen.year.konto_laenge,
         "geschaeftsjahrStartDatum": chosen.year.start,
         "firmenname": wanted.name,
         "ustId": wanted.vat_id or None,
-        "adressen": _first(old.adressen if old else [], _address(wanted)),
-        "emailAdressen": _first(old.emailAdressen if old else [], {"email": wanted.email} if wanted.email else None),
-        "telefonnummern": _first(old.telefonnummern if old else [], {"nummer": wanted.phone} if wanted.phone else None),
-        "bankkonten": _first(old.bankkonten if old else [], {"iban": wanted.iban} if wanted.iban else None),
-        "kontaktpersonen": old.kontaktpersonen if old else [],
+        "adressen": _first(old, "adressen", _address(wanted)),
+        "emailAdressen": _first(old, "emailAdressen", {"email": wanted.email} if wanted.email else None),
+        "telefonnummern": _first(old, "telefonnummern", {"nummer": wanted.phone} if wanted.phone else None),
+        "bankkonten": _first(old, "bankkonten", {"iban": wanted.iban} if wanted.iban else None),
     }
     return cast(Personenkonto, _DECODER.decode(encode(changed)))
+
+
+def _record(found: views.Partner | None) -> dict[str, Any]:
+    """As it is kept. It was checked when it was written, and is shown even if today's rules are others."""
+    kept: dict[str, Any] = msgspec.json.decode(found.record) if found and found.record else {}
+    return kept
 
 
 def _address(wanted: PartnerForm) -> dict[str, str] | None:
@@ -154,32 +160,31 @@ def _address(wanted: PartnerForm) -> dict[str, str] | None:
     return {"adresszeile": wanted.street, "postleitzahl": wanted.postal_code, "ort": wanted.city}
 
 
-def _first(
-    old: list[Adresse] | list[Email] | list[Telefon] | list[Bankkonto], new: dict[str, str] | None
-) -> list[object]:
-    """The list with its first element changed, added or taken out."""
-    kept = cast(list[dict[str, object]], msgspec.to_builtins(old))
+def _first(old: dict[str, Any], name: str, new: dict[str, str] | None) -> list[dict[str, Any]]:
+    """The list of this name with its first element changed, added or taken out."""
+    kept: list[dict[str, Any]] = old.get(name) or []
     if new is None:
-        return list(kept[1:])
+        return kept[1:]
     return [{**(kept[0] if kept else {}), **new}, *kept[1:]]
 
 
 def _form_of(chosen: ChosenBooks, found: views.Partner) -> Form:
-    number = functional(found.konto, chosen.year.konto_laenge)
-    if not found.record:
-        return Form({"number": [number], "name": [found.name]})
-    person = msgspec.json.decode(found.record, type=Personenkonto)
-    address = person.adressen[0] if person.adressen else None
+    record = _record(found)
+
+    def first(name: str, field: str) -> str:
+        kept = record.get(name) or [{}]
+        return str(kept[0].get(field) or "")
+
     shown = {
-        "number": number,
-        "name": person.firmenname or found.name,
-        "street": address.adresszeile if address else "",
-        "postal_code": address.postleitzahl if address else "",
-        "city": address.ort if address else "",
-        "email": person.emailAdressen[0].email if person.emailAdressen else "",
-        "phone": person.telefonnummern[0].nummer if person.telefonnummern else "",
-        "iban": person.bankkonten[0].iban if person.bankkonten else "",
-        "vat_id": person.ustId or "",
+        "number": functional(found.konto, chosen.year.konto_laenge),
+        "name": str(record.get("firmenname") or found.name),
+        "street": first("adressen", "adresszeile"),
+        "postal_code": first("adressen", "postleitzahl"),
+        "city": first("adressen", "ort"),
+        "email": first("emailAdressen", "email"),
+        "phone": first("telefonnummern", "nummer"),
+        "iban": first("bankkonten", "iban"),
+        "vat_id": str(record.get("ustId") or ""),
     }
     return Form({name: [value] for name, value in shown.items()})
 
