@@ -97,21 +97,22 @@ def test_a_stop_finishes_what_runs(tmp_path: Path) -> None:
                         await response.read()
                         return response.status
 
-                running = [asyncio.create_task(sign_in()) for _ in range(12)]
+                # As many as one address may have at work at once.
+                running = [asyncio.create_task(sign_in()) for _ in range(4)]
                 # One is done, so the others are being worked on.
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 server.process.send_signal(signal.SIGTERM)
                 return await asyncio.gather(*running)
 
-        assert asyncio.run(sign_in_and_stop()) == [201] * 12
+        assert asyncio.run(sign_in_and_stop()) == [201] * 4
         assert server.process.wait(20) == 0
 
 
 def test_a_full_disk_is_503_and_passes_without_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path, **PRICED) as server:
         assert server.get(CONNECTIONS).status_code == 200
-        log = tmp_path / "kontobahn.sqlite3-wal"
-        limit = max(log.stat().st_size, (tmp_path / "kontobahn.sqlite3").stat().st_size)
+        # Far below the size of the database and its log: wherever the next write goes, there is no room.
+        limit = 64 * 1024
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         refused = None
         for _ in range(500):
