@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 from lxml import etree
 
+from kontobahn.access import keys
+from kontobahn.banking.payments import order_files
+from kontobahn.banking.payments.order_files import OrderFileRow
 from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.provider import Banking
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
 from kontobahn.formats.pain.pain001 import NAMESPACE
 from tests.bank_builder import Bank, account_id, order
 from tests.file_bank import PAYMENTS, FileBank
 from tests.harness import Service
+from tests.interleaving import on_postgres, overlap
 from tests.sandbox_visitor import words
 from tests.statement_builder import Booking, pain002
 from tests.unit.formats.statements.test_pain001 import find, texts, walk
@@ -190,3 +197,18 @@ def test_a_repeat_with_the_same_key_is_the_same_file(service: Service, bank: Fil
     first, again = (service.post(FILES, bank.key, json=body, headers=key).json() for _ in range(2))
     assert first == again
     assert len(service.get(FILES, bank.key).json()["data"]) == 1
+
+
+@on_postgres
+def test_two_files_made_at_once_share_no_order(service: Service, bank: FileBank) -> None:
+    bank.pay()
+    principal = service.db.read_now(keys.authenticate, service.vault.token_hash(bank.key))
+    banking = service.application.api._dependencies.context.part(Banking)
+    wanted = order_files.Selection(account_id=int(bank.account_id()), payment_ids=None, include_taken=True)
+
+    def create(tx: Tx) -> OrderFileRow:
+        return order_files.create(tx, principal, wanted, banking, 30)
+
+    both = overlap(service.db, create, create)
+    assert both.first.payments == 1
+    assert isinstance(both.second, Conflict)
