@@ -10,10 +10,12 @@ from playwright.sync_api import Browser
 
 from kontobahn.dashboard import rendering
 from kontobahn.dashboard.menu import MENU
+from tests.bank_builder import order
 from tests.browser.conftest import NOBODY
 from tests.browser.visitor import COOKIE, visiting
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess
+from tests.statement_builder import IBAN, Booking, Sheet, camt
 
 # For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
@@ -37,6 +39,7 @@ def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
     endpoint = {"url": f"http://{NOBODY}/events", "description": "Buchhaltung"}
     made = httpx.post(f"{demo.facts['base_url']}/v2/banking/webhook-endpoints", json=endpoint, headers=headers)
     assert made.status_code == 201, made.text
+    keep_an_account_by_files(demo)
     with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
         return walk(client)
 
@@ -46,8 +49,26 @@ def test_every_page_is_reached_by_links(addresses: dict[str, str]) -> None:
     assert wanted - set(addresses) - UNLINKED == set()
 
 
-# Asked for by a script while somebody types, shown in a frame, or a receipt, which no entry of the demo has.
-UNLINKED = {"/dashboard/invoices/{id}/view", "/dashboard/cash-book/receipts/{id}"}
+# Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, or a receipt, which no entry
+# of the demo has.
+UNLINKED = {
+    "/dashboard/invoices/{id}/view",
+    "/dashboard/cash-book/receipts/{id}",
+    "/dashboard/payments/check-iban",
+    "/dashboard/payments/return",
+    "/dashboard/connections/return",
+}
+
+
+def keep_an_account_by_files(demo: ServerProcess) -> None:
+    """What the demo does not have: a file that was read, and payments that are uploaded as files."""
+    headers = {"x-api-key": demo.key}
+    demo.http.post("/v2/banking/statements", headers=headers, content=camt(Sheet([Booking(1)]))).raise_for_status()
+    accounts = demo.get("/v2/banking/accounts").json()["data"]
+    [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == IBAN]
+    made = [demo.http.post("/v2/banking/payments", headers=headers, json=order(account_id)) for _ in range(2)]
+    body = {"payment_ids": [made[0].json()["data"]["id"]]}
+    demo.http.post("/v2/banking/order-files", headers=headers, json=body).raise_for_status()
 
 
 def test_every_line_of_the_menu_has_its_own_key() -> None:

@@ -42,6 +42,7 @@ SECOND_FACTOR = f"{ROOT}/profile/second-factor"
 WITHOUT_FACTOR = (SECOND_FACTOR, f"{ROOT}/sign-out")
 # The field of the page that asks for a confirmation, beside those of the form it interrupts.
 PASSWORD_FIELD = "_password"
+COMPRESS_TO_BYTES = 1_000_000
 _TOUCH_AFTER = MINUTE
 _A_YEAR = "public, max-age=31536000, immutable"
 
@@ -230,7 +231,10 @@ def _answer_unchanged(request: Request, response: Response) -> None:
 
 def compress(request: Request, response: Response) -> None:
     body = bytes(response.body)
-    if len(body) < COMPRESS_FROM_BYTES or not takes_gzip(request.headers.get("accept-encoding", "").encode()):
+    # A large file would hold up everybody else on the event loop.
+    if not COMPRESS_FROM_BYTES <= len(body) <= COMPRESS_TO_BYTES or not takes_gzip(
+        request.headers.get("accept-encoding", "").encode()
+    ):
         return
     response.body = gzip.compress(body, 5)
     response.headers["Content-Encoding"] = "gzip"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -17,7 +17,7 @@ from kontobahn.banking import accounts
 from kontobahn.banking.fields import NumericId
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.links import Link, url_of
-from kontobahn.banking.payments.order_files import MAX_PAYMENTS, OrderFileRow, Selection
+from kontobahn.banking.payments.order_files import MAX_PAYMENTS, OrderFileRow, OrderFileStatus, Selection
 from kontobahn.banking.provider import Banking
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
@@ -41,7 +41,7 @@ class PaymentOrderFile(Answer):
     organization_id: Uuid
     account_id: str
     message_id: str
-    status: Literal["open", "void", "discarded"]
+    status: OrderFileStatus
     payment_ids: list[str]
     amount: Decimal
     currency_code: str
@@ -136,9 +136,7 @@ def file_name(file: OrderFileRow) -> str:
 
 def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
     rows = order_files.payments_of(tx, file)
-    status: Literal["open", "void", "discarded"] = "void" if order_files.is_void(rows) else "open"
-    if file.discarded_at is not None:
-        status = "discarded"
+    status = order_files.status_of(file, rows)
     is_of_use = status == "open" and file.expires_at > context.clock.now()
     link = Link("file", file.organization_id, file.id, file.expires_at)
     return PaymentOrderFile(

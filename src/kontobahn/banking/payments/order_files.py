@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
 from kontobahn.banking import accounts, numbers
@@ -25,6 +25,9 @@ MESSAGE_PREFIX = "KBF"
 MAX_PAYMENTS = 1000
 _AWAITING = tuple(sorted(AWAITING_PAYER))
 _IS_AWAITING = f"status IN ({', '.join('?' * len(_AWAITING))})"
+
+
+OrderFileStatus = Literal["open", "void", "discarded"]
 
 
 class OrderFileRow(NamedTuple):
@@ -156,6 +159,13 @@ def payments_of(tx: Tx, file: OrderFileRow) -> list[PaymentRow]:
         " WHERE organization_id = ? AND order_file_id = ?) ORDER BY id",
         file.organization_id, file.organization_id, file.id,
     )  # fmt: skip
+
+
+def status_of(file: OrderFileRow, rows: list[PaymentRow]) -> OrderFileStatus:
+    """Whether a file with these payments is still to be uploaded."""
+    if file.discarded_at is not None:
+        return "discarded"
+    return "void" if is_void(rows) else "open"
 
 
 def is_void(rows: Iterable[PaymentRow]) -> bool:

@@ -5,6 +5,10 @@
   const $ = (selector, within = document) => within.querySelector(selector);
   const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 
+  // Live parts as they came, before scripts and hands change them.
+  const came = {};
+  for (const part of $$("[data-live]")) came[part.id] = part.innerHTML;
+
   // --- Copying
 
   for (const button of $$("[data-copy]")) {
@@ -132,9 +136,7 @@
     if (!answer || answer.status === 304) return;
     if (answer.redirected) { location.reload(); return; }
     if (!answer.ok) return;
-    const first = !tag;
     tag = answer.headers.get("ETag") || "";
-    if (first) return;
     show(new DOMParser().parseFromString(await answer.text(), "text/html"));
   }
 
@@ -144,7 +146,8 @@
     let changes = 0;
     for (const part of $$("[data-live]")) {
       const now = fresh.getElementById(part.id);
-      if (now && now.innerHTML !== part.innerHTML && !(busy && part.contains(busy))) {
+      if (now && now.innerHTML !== came[part.id] && !(busy && part.contains(busy))) {
+        came[part.id] = now.innerHTML;
         part.replaceWith(document.adoptNode(now));
         changes += 1;
       }

@@ -10,6 +10,9 @@ from typing import NamedTuple
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.db import Tx
 
+# So many movements of an account are added up for a line of its balance.
+MAX_MOVEMENTS = 20_000
+
 
 class Steps(NamedTuple):
     """The first steps of an organisation, each a fact in the database."""
@@ -61,16 +64,21 @@ def days_left(available: int, use: list[DayUse]) -> int | None:
 
 
 def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[tuple[date, int]]:
-    """An account's balance at the end of each day, counted back from what the bank says now."""
+    """An account's balance at the end of each day, counted back from what the bank says now.
+
+    Of an account with very many movements, only the latest of these days.
+    """
     first = today - timedelta(days=days - 1)
-    moved = {
-        day: int(amount)
-        for day, amount in tx.all(
-            "SELECT made_on, SUM(amount_minor) FROM banking_transactions"
-            " WHERE account_id = ? AND made_on > ? AND status = 'posted' GROUP BY made_on",
-            account.id, first.isoformat(),
-        )
-    }  # fmt: skip
+    rows = tx.all(
+        "SELECT made_on, SUM(CASE WHEN status = 'posted' THEN amount_minor ELSE 0 END), COUNT(*) FROM"
+        " (SELECT made_on, amount_minor, status FROM banking_transactions WHERE account_id = ? AND made_on > ?"
+        " ORDER BY made_on DESC, id DESC LIMIT ?) AS latest GROUP BY made_on ORDER BY made_on",
+        account.id, first.isoformat(), MAX_MOVEMENTS,
+    )  # fmt: skip
+    moved = {day: int(amount) for day, amount, _ in rows}
+    if sum(count for _, _, count in rows) == MAX_MOVEMENTS:
+        # The day where it was cut off may have more; what is known is the balance at its end.
+        days = max(1, (today - date.fromisoformat(rows[0][0])).days + 1)
     later_first = [today - timedelta(days=number) for number in range(days)]
     changes = [-moved.get(day.isoformat(), 0) for day in later_first[:-1]]
     return list(zip(later_first, accumulate(changes, initial=account.balance_minor), strict=True))[::-1]

@@ -1,0 +1,130 @@
+"""Words for what banks report: whom a transaction is with, how a connection stands, what the state of a payment means."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.provider import FILES, PaymentStatus
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.clock import DAY
+from kontobahn.dashboard import figures
+from kontobahn.dashboard.attention import CONSENT_DAYS
+from kontobahn.dashboard.words import N_, _, ngettext
+
+Kind = Literal["good", "warn", "bad", "plain"]
+
+
+class Shown(NamedTuple):
+    """A badge with a sentence beside it."""
+
+    badge: str
+    kind: Kind
+    sentence: str
+
+
+# --- Transactions
+
+
+def other_side(transaction: Transaction) -> str:
+    """Who paid or was paid, as far as it is known."""
+    extra, parsed = transaction.extra, transaction.description_parsed
+    named = (
+        (parsed.abwe, extra.payee, extra.payer) if transaction.amount < 0 else (parsed.abwa, extra.payer, extra.payee)
+    )
+    return next(filter(None, named), "")
+
+
+def other_iban(transaction: Transaction) -> str:
+    extra = transaction.extra
+    named = (extra.payee_information, extra.payer_information)
+    return next(filter(None, named if transaction.amount < 0 else reversed(named)), "")
+
+
+def purpose(transaction: Transaction) -> str:
+    """What it is about, without the tags of the bank."""
+    return transaction.description_parsed.svwz or transaction.description or transaction.extra.additional or ""
+
+
+# --- Connections
+
+_ERRORS = {
+    "InvalidCredentials": N_("The bank does not accept the user name or the password."),
+    "InvalidInteractiveCredentials": N_("The TAN was wrong."),
+    "AispConsentExpired": N_("The consent has ended."),
+    "AispConsentRevoked": N_("The consent was withdrawn at the bank."),
+    "ProviderAccessNotGranted": N_("The bank did not grant access."),
+    "InteractiveTimeout": N_("Nobody confirmed at the bank in time."),
+    "ApprovalDeclined": N_("It was declined in the bank's app."),
+    "ApprovalExpired": N_("It was not confirmed in the bank's app in time."),
+    "ProviderError": N_("The bank has a technical problem. Please try again later."),
+    "ProviderDisabled": N_("The bank has switched off this access."),
+    "ProviderInactive": N_("The bank does not answer at the moment."),
+    "ConnectionDisabled": N_("The bank has switched off this connection."),
+    "Cancelled": N_("You cancelled it."),
+}
+
+
+def bank_name(row: ConnectionRow) -> str:
+    return row.display_name or row.provider_name or row.provider_code or _("A bank that is not chosen yet")
+
+
+def error_words(error_class: str | None, message: str | None = None) -> str:
+    """What an error at the bank means; in the bank's words if we have none."""
+    if error_class in _ERRORS:
+        return _(_ERRORS[error_class])
+    return message or (_("The bank reports: %(error)s.", error=error_class) if error_class else "")
+
+
+def connection_state(row: ConnectionRow, now: int) -> Shown:
+    if row.provider == FILES:
+        return Shown(_("statement files"), "plain", _("Statement files are read into it. There is nothing to renew."))
+    error = error_words(row.error_class, row.error_message)
+    if row.status == "pending_connect":
+        return Shown(_("not finished"), "warn", error or _("Somebody is connecting it at the bank at the moment."))
+    if row.status == "pending":
+        return Shown(_("being renewed"), "warn", _("Somebody is renewing it at the bank at the moment."))
+    if row.status == "disabled":
+        return Shown(_("switched off"), "bad", error or _("The bank has switched off this connection."))
+    if row.status == "inactive":
+        return Shown(
+            _("sign in again"), "bad", (error + " " if error else "") + _("Sign in at the bank again to renew it.")
+        )
+    if row.refresh_started_at is not None:
+        return Shown(_("works"), "good", _("The bank is being asked for new data at the moment."))
+    if error:
+        return Shown(_("works"), "warn", error)
+    return Shown(_("works"), "good", _("New data comes by itself, about four times a day."))
+
+
+def consent(row: ConnectionRow, now: int) -> Shown | None:
+    """How long the bank still lets us look; None if nothing ends."""
+    if row.provider == FILES or row.status == "pending_connect":
+        return None
+    left = row.consent_expires_at - now
+    day = figures.day(row.consent_expires_at)
+    if left <= 0:
+        return Shown(_("ended"), "bad", _("ended on %(day)s", day=day))
+    count = left // DAY
+    days = ngettext("one more day", "%(num)s more days", count) if count else _("ends today")
+    return Shown(days, "warn" if left < CONSENT_DAYS * DAY else "good", _("until %(day)s", day=day))
+
+
+# --- Payments
+
+PAYMENT_STATES: dict[PaymentStatus, tuple[str, Kind, str]] = {
+    "initiated": (N_("to be authorised"), "warn", N_("The bank waits until you authorise it.")),
+    "initiated_info_required": (N_("to be confirmed"), "warn", N_("The bank wants something confirmed first.")),
+    "authorizing": (N_("being authorised"), "warn", N_("The bank waits for your confirmation.")),
+    "authorized": (N_("authorised"), "plain", N_("You have authorised it. The bank has not begun yet.")),
+    "processing": (N_("in progress"), "plain", N_("The bank is carrying it out.")),
+    "executed": (N_("sent"), "plain", N_("The bank has sent the money.")),
+    "settled": (N_("paid"), "good", N_("The payment is complete.")),
+    "failed": (N_("failed"), "bad", N_("Nothing was paid.")),
+    "rejected": (N_("rejected"), "bad", N_("The bank has rejected it. Nothing was paid.")),
+}
+
+
+def payment_state(status: PaymentStatus) -> Shown:
+    badge, kind, sentence = PAYMENT_STATES[status]
+    return Shown(_(badge), kind, _(sentence))

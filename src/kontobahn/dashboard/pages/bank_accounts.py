@@ -1,0 +1,112 @@
+"""Bank accounts: balances, the bank, the last booking; and one account with its balance over time."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.access.principal import Principal
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.provider import FILES
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.dashboard import bank_words, charts, figures
+from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.views import banking as views
+from kontobahn.dashboard.views import use
+from kontobahn.dashboard.views.banking import AccountLine, Wanted, numeric
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+
+LATEST = 10
+NATURES = {
+    "account": N_("Account"),
+    "bonus": N_("Bonus account"),
+    "card": N_("Card"),
+    "checking": N_("Current account"),
+    "credit": N_("Credit account"),
+    "credit_card": N_("Credit card"),
+    "debit_card": N_("Debit card"),
+    "ewallet": N_("E-wallet"),
+    "insurance": N_("Insurance"),
+    "investment": N_("Securities account"),
+    "loan": N_("Loan"),
+    "mortgage": N_("Mortgage"),
+    "savings": N_("Savings account"),
+}
+
+
+DEFAULT_DAYS = 90
+SPANS = {30: N_("30 days"), 90: N_("90 days"), 365: N_("One year")}
+
+
+class Span(Struct):
+    days: int = DEFAULT_DAYS
+
+
+class Facts(NamedTuple):
+    line: AccountLine
+    balances: list[tuple[date, int]]
+    latest: list[Transaction]
+    can_pay: bool
+
+
+@page("/accounts", poll=15)
+async def bank_accounts(visit: Visit) -> Response:
+    lines = await visit.read(views.account_lines, visit.principal.organization_id)
+    totals: dict[str, int] = {}
+    for line in lines:
+        account = line.account
+        totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance_minor
+    return visit.show("bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now)
+
+
+@page("/accounts/{id}", poll=15)
+async def bank_account(visit: Visit, id: str) -> Response:
+    spans = visit.filters(Span)
+    days = spans.wanted.days if spans.wanted.days in SPANS else DEFAULT_DAYS
+    facts = await visit.read(_facts, visit.principal, id, visit.today, days)
+    account = facts.line.account
+    return visit.show(
+        "bank_account.html",
+        facts=facts,
+        account=account,
+        nature=_(NATURES.get(account.nature, account.nature)),
+        spans=[(_(text), spans.url(days=number), number == days) for number, text in SPANS.items()],
+        chart=_chart(account, facts.balances),
+        chart_rows=_changes(account, facts.balances),
+        is_kept_by_files=facts.line.connection is not None and facts.line.connection.provider == FILES,
+        bank_words=bank_words,
+    )
+
+
+def _facts(tx: Tx, principal: Principal, account_id: str, today: date, days: int) -> Facts:
+    account = accounts.find(tx, principal, numeric(account_id))
+    line = views.account_line(tx, account)
+    return Facts(
+        line=line,
+        balances=use.balance_by_day(tx, account, today, days),
+        latest=views.transactions(tx, [account.id], Wanted(), LATEST).rows,
+        can_pay=line.connection is not None and accounts.can_pay(account, line.connection.templates),
+    )
+
+
+def _chart(account: AccountRow, days: list[tuple[date, int]]) -> Any:
+    points = [charts.Point(figures.short_day(day), cents, _money(account, cents)) for day, cents in days]
+    title = _("Balance by day: from %(first)s on %(since)s to %(last)s on %(until)s", first=points[0].words,
+              since=points[0].label, last=points[-1].words, until=points[-1].label)  # fmt: skip
+    return charts.line(points, title, width=720, height=150, axis=True)
+
+
+def _changes(account: AccountRow, days: list[tuple[date, int]]) -> list[tuple[str, str]]:
+    """The days on which the balance changed, the latest first."""
+    changed = [(day, cents) for number, (day, cents) in enumerate(days) if number == 0 or days[number - 1][1] != cents]
+    return [(figures.day(day), _money(account, cents)) for day, cents in reversed(changed)]
+
+
+def _money(account: AccountRow, cents: int) -> str:
+    return figures.money(cents, account.currency_code)

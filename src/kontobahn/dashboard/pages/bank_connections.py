@@ -1,0 +1,150 @@
+"""Bank connections: how they stand, for how long the consent lasts, connecting and renewing at the bank, refreshing, deleting."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from kontobahn.access.principal import Principal
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import routes, store
+from kontobahn.banking.connections.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect
+from kontobahn.banking.connections.store import TOKEN_PREFIX, ConnectionRow
+from kontobahn.banking.provider import FILES, Banking
+from kontobahn.dashboard import bank_words, figures
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.views import banking as views
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _, ngettext
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound
+
+PATH = f"{ROOT}/connections"
+MAX_ID_LENGTH = 64
+
+
+class Facts(NamedTuple):
+    connection: ConnectionRow
+    accounts: list[AccountRow]
+
+
+@page("/connections", poll=5)
+async def bank_connections(visit: Visit) -> Response:
+    lines = await visit.read(views.connection_lines, visit.principal.organization_id)
+    return visit.show("bank_connections.html", lines=lines, bank_words=bank_words, now=visit.now, files=FILES)
+
+
+@page("/connections/new")
+async def connect_page(visit: Visit) -> Response:
+    return visit.show("bank_connect.html", can_connect=bool(visit.context.part(Banking).connect_provider))
+
+
+@action("/connections/new")
+async def connect(visit: Visit) -> Response:
+    with visit.form.refusals():
+        body = Connect(return_to=f"{visit.context.settings.base_url}{PATH}/return")
+        started: ConnectAnswer = await visit.ask(routes.start_connect, query=ConnectQuery(), body=body)
+        return visit.leave(started.connect_url)
+    response: Response = await connect_page.handler(visit)
+    return response
+
+
+@page("/connections/return")
+async def returned(visit: Visit) -> Response:
+    """Where the bank's pages lead back to, with what came of it in the address."""
+    token = visit.query.get("pending_token", [""])[-1][:MAX_ID_LENGTH]
+    error = visit.query.get("error_class", [""])[-1][:100]
+    row = None
+    if token.startswith(TOKEN_PREFIX):
+        try:
+            row = await visit.read(store.find, visit.principal, token)
+        except NotFound:
+            row = None
+    where = PATH if row is None else f"{PATH}/{row.id}"
+    if error:
+        return visit.redirect(where, _("Not connected: %(why)s", why=bank_words.error_words(error)), "bad")
+    if row is None:
+        return visit.redirect(PATH)
+    if row.status == "active":
+        return visit.redirect(where, _("%(bank)s is connected.", bank=bank_words.bank_name(row)))
+    return visit.redirect(where)
+
+
+@page("/connections/{id}", poll=5)
+async def bank_connection(visit: Visit, id: str) -> Response:
+    facts = await visit.read(_facts, visit.principal, id)
+    row = facts.connection
+    if row.id != id:
+        # A connect flow that has become a connection.
+        return visit.redirect(f"{PATH}/{row.id}")
+    return visit.show(
+        "bank_connection.html",
+        facts=facts,
+        row=row,
+        state=bank_words.connection_state(row, visit.now),
+        consent=bank_words.consent(row, visit.now),
+        bank_words=bank_words,
+        files=FILES,
+        may_refresh=row.status == "active" and row.provider != FILES and row.next_refresh_possible_at <= visit.now,
+    )
+
+
+def _facts(tx: Tx, principal: Principal, connection_id: str) -> Facts:
+    row = _find(tx, principal, connection_id)
+    return Facts(row, accounts.of_connection(tx, row.organization_id, row.id))
+
+
+def _find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRow:
+    if len(connection_id) > MAX_ID_LENGTH:
+        raise NotFound("Connection not found.")
+    return store.find(tx, principal, connection_id)
+
+
+@action("/connections/{id}/refresh")
+async def refresh(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        await visit.ask(routes.refresh_bank_connection, id=id)
+        return visit.redirect(f"{PATH}/{id}", _("The bank is being asked. What is new appears here in a moment."))
+    return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
+
+
+@action("/connections/{id}/reconnect")
+async def reconnect(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        body = Reconnect(return_to=f"{visit.context.settings.base_url}{PATH}/return")
+        started: ConnectAnswer = await visit.ask(routes.reconnect_bank_connection, id=id, body=body)
+        return visit.leave(started.connect_url)
+    return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
+
+
+@page("/connections/{id}/delete")
+async def ask_to_delete(visit: Visit, id: str) -> Response:
+    facts = await visit.read(_facts, visit.principal, id)
+    row = facts.connection
+    removes = [
+        _("%(name)s (%(iban)s) with %(count)s", name=account.name, iban=figures.iban(account.iban) or "–",
+          count=ngettext("one transaction", "%(num)s transactions", account.posted + account.pending))
+        for account in facts.accounts
+    ]  # fmt: skip
+    if row.provider != FILES and row.status != "pending_connect":
+        removes.append(_("The access at the bank ends. To see the accounts again, you connect the bank anew."))
+    return visit.ask_first(
+        title=_("Delete the connection to %(bank)s?", bank=bank_words.bank_name(row)),
+        text=_("This cannot be undone. Payments that were made stay in the list of payments.") + " "
+        + (_("This is removed:") if removes else _("Nothing was connected yet.")),
+        removes=removes,
+        button=_("Delete the connection"),
+        back=f"{PATH}/{row.id}",
+    )  # fmt: skip
+
+
+@action("/connections/{id}/delete", confirm=True)
+async def delete(visit: Visit, id: str) -> Response:
+    row = await visit.read(_find, visit.principal, id)
+    with visit.form.refusals():
+        await visit.ask(routes.delete_bank_connection, id=row.id)
+        return visit.redirect(PATH, _("The connection to %(bank)s is deleted.", bank=bank_words.bank_name(row)))
+    response: Response = await ask_to_delete.handler(visit, id)
+    return response

@@ -1,0 +1,209 @@
+"""Transactions: searched by text, amount or IBAN, one with everything that is known of it, and the list as a file."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.dashboard import bank_words, csv_file, figures
+from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.searching import words_of
+from kontobahn.dashboard.views import banking as views
+from kontobahn.dashboard.views.banking import Found, Key, Wanted
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, KontobahnError
+
+MAX_CSV_ROWS = 50_000
+# Units of work for one page of a search, and for a file; between two of them other readers get their turn.
+_PAGE_STEPS = 4
+_CSV_STEPS = 200
+_CSV_STEP_ROWS = 1000
+STATES = {"posted": N_("booked"), "pending": N_("pending")}
+# The fields of a parsed purpose text.
+PURPOSE = {
+    "svwz": N_("Purpose"),
+    "kref": N_("Customer's reference"),
+    "mref": N_("Mandate"),
+    "cred": N_("Creditor's identifier"),
+    "debt": N_("Debtor's identifier"),
+    "abwa": N_("Paid on behalf of"),
+    "abwe": N_("Received on behalf of"),
+    "bic": N_("BIC"),
+    "oamt": N_("Original amount"),
+    "coam": N_("Compensation"),
+    "purp": N_("Purpose code"),
+}
+EXTRA = {
+    "payee": N_("Payee"),
+    "payee_information": N_("Payee's account"),
+    "payer": N_("Payer"),
+    "payer_information": N_("Payer's account"),
+    "additional": N_("Booking text"),
+    "time": N_("Time"),
+    "posting_date": N_("Booked on"),
+    "end_to_end_id": N_("End-to-end reference"),
+    "merchant_id": N_("Merchant"),
+    "bank_reference": N_("Bank's reference"),
+    "gvc": N_("Transaction code (GVC)"),
+    "primanota": N_("Primanota"),
+    "return_reason": N_("Reason of the return"),
+    "account_balance_snapshot": N_("Balance after it"),
+}
+
+
+class TransactionFilters(Struct):
+    q: str = ""
+    account: str = ""
+    state: Literal["", "posted", "pending"] = ""
+    from_date: date | None = None
+    to_date: date | None = None
+
+
+class Listed(NamedTuple):
+    accounts: list[AccountRow]
+    found: Found
+
+
+@page("/transactions", poll=15)
+async def bank_transactions(visit: Visit) -> Response:
+    filters = visit.filters(TransactionFilters)
+    listed = await _search(visit, filters)
+    names = {str(account.id): account.name for account in listed.accounts}
+    rows = filters.first_page(listed.found.rows, lambda row: f"{row.made_on}_{row.id}")
+    stopped = listed.found.stopped_at
+    if stopped is not None:
+        rows = rows._replace(next_url=filters.url(after=f"{stopped.made_on}_{stopped.id}"))
+    labels = {
+        "q": _("Search"),
+        "account": _("Account"),
+        "state": _("State"),
+        "from_date": _("From"),
+        "to_date": _("To"),
+    }
+    return visit.show(
+        "bank_transactions.html",
+        filters=filters,
+        list=rows,
+        stopped_on=date.fromisoformat(stopped.made_on) if stopped else None,
+        accounts=listed.accounts,
+        names=names,
+        states={state: _(text) for state, text in STATES.items()},
+        chips=filters.chips(labels, lambda name, text: _shown(name, text, names)),
+        spans=filters.days(visit.today),
+        bank_words=bank_words,
+    )
+
+
+async def _search(visit: Visit, filters: Filters[TransactionFilters]) -> Listed:
+    """One page. A search that finds little goes on for a few steps, and then says where it is."""
+    organization_id = visit.principal.organization_id
+    listed = await visit.read(_listed, organization_id, filters, _after(filters.after), PAGE_SIZE + 1)
+    rows, stopped = listed.found
+    for _step in range(1, _PAGE_STEPS):
+        if stopped is None:
+            break
+        more = await visit.read(_listed, organization_id, filters, stopped, PAGE_SIZE + 1 - len(rows))
+        rows, stopped = rows + more.found.rows, more.found.stopped_at
+    return Listed(listed.accounts, Found(rows, stopped))
+
+
+def _listed(
+    tx: Tx, organization_id: str, filters: Filters[TransactionFilters], after: Key | None, limit: int
+) -> Listed:
+    wanted = filters.wanted
+    found = accounts.of_organization(tx, organization_id)
+    chosen = [account.id for account in found if not wanted.account or str(account.id) == wanted.account]
+    search = Wanted(wanted.from_date, wanted.to_date, wanted.state, words_of(wanted.q), after)
+    return Listed(found, views.transactions(tx, chosen, search, limit))
+
+
+def _after(text: str) -> Key | None:
+    day, _mark, number = text.partition("_")
+    try:
+        return Key(date.fromisoformat(day).isoformat(), int(views.numeric(number)))
+    except (ValueError, KontobahnError):
+        return None
+
+
+def _shown(name: str, text: str, names: dict[str, str]) -> str:
+    if name == "state":
+        return _(STATES.get(text, text))
+    if name == "account":
+        return names.get(text, text)
+    return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
+
+
+@page("/transactions.csv")
+async def transactions_csv(visit: Visit) -> Response:
+    filters = visit.filters(TransactionFilters)
+    rows: list[tuple[Cell, ...]] = []
+    after: Key | None = None
+    for _step in range(_CSV_STEPS):
+        listed = await visit.read(_listed, visit.principal.organization_id, filters, after, _CSV_STEP_ROWS)
+        found, names = listed.found, {str(account.id): account.name for account in listed.accounts}
+        rows += [_line(row, names) for row in found.rows]
+        if found.stopped_at is None and len(found.rows) < _CSV_STEP_ROWS:
+            break
+        last = found.rows[-1] if found.rows else None
+        after = found.stopped_at or (Key(last.made_on.isoformat(), int(last.id)) if last else None)
+        if len(rows) > MAX_CSV_ROWS:
+            raise _too_many()
+    else:
+        raise _too_many()
+    head = [_("Day"), _("Booked on"), _("Account"), _("With whom"), _("IBAN"), _("Purpose"), _("Amount"), _("Currency"),
+            _("State"), _("End-to-end reference"), _("Id")]  # fmt: skip
+    content = await asyncio.to_thread(csv_file.write, head, rows)
+    return visit.download(content, "text/csv; charset=utf-8", "transactions.csv")
+
+
+def _too_many() -> BadRequest:
+    count = figures.number(MAX_CSV_ROWS)
+    return BadRequest(_("A file has room for %(count)s transactions. Choose fewer days, or one account.", count=count))
+
+
+def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
+    return (
+        row.made_on, row.extra.posting_date, names.get(row.account_id, row.account_id), bank_words.other_side(row),
+        bank_words.other_iban(row), bank_words.purpose(row), row.amount, row.currency_code, _(STATES[row.status]),
+        row.extra.end_to_end_id, row.id,
+    )  # fmt: skip
+
+
+@page("/transactions/{id}")
+async def bank_transaction(visit: Visit, id: str) -> Response:
+    row = await visit.read(views.transaction, visit.principal.organization_id, id)
+    account = await visit.read(accounts.find, visit.principal, row.account_id)
+    return visit.show(
+        "bank_transaction.html",
+        row=row,
+        account=account,
+        state=_(STATES[row.status]),
+        parsed=_facts(PURPOSE, row.description_parsed, row.currency_code),
+        extra=_facts(EXTRA, row.extra, row.currency_code),
+        bank_words=bank_words,
+    )
+
+
+def _facts(labels: dict[str, str], part: Any, currency: str) -> list[tuple[str, str]]:
+    """What is known, as people read it."""
+    found = [(label, getattr(part, name)) for name, label in labels.items()]
+    return [(_(label), _as_read(label, value, currency)) for label, value in found if value not in (None, "")]
+
+
+def _as_read(label: str, value: Any, currency: str) -> str:
+    if isinstance(value, date):
+        return figures.day(value)
+    if label == EXTRA["account_balance_snapshot"]:
+        return figures.money(value, currency)
+    return str(value)

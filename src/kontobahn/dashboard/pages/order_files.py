@@ -1,0 +1,147 @@
+"""Order files: several payments from one account in one pain.001 file, to upload at the bank."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.access.principal import Principal
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.fields import NumericId
+from kontobahn.banking.payments import order_file_routes as routes
+from kontobahn.banking.payments import order_files
+from kontobahn.banking.payments.order_file_routes import NewOrderFile
+from kontobahn.banking.payments.order_files import OrderFileRow, OrderFileStatus
+from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.provider import FILES
+from kontobahn.dashboard import bank_words, once
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.views.banking import numeric
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _, ngettext
+from kontobahn.db import Tx
+
+PATH = f"{ROOT}/payments/order-files"
+MAX_SHOWN = 100
+STATES = {
+    "open": (N_("to be uploaded"), "warn"),
+    "void": (N_("must not be uploaded any more"), "bad"),
+    "discarded": (N_("discarded"), "plain"),
+}
+
+
+class FromAccount(Struct):
+    account_id: NumericId
+
+
+class Content(NamedTuple):
+    file: OrderFileRow
+    account: AccountRow | None
+    payments: list[PaymentRow]
+
+
+class Line(NamedTuple):
+    file: OrderFileRow
+    status: OrderFileStatus
+
+
+class Listed(NamedTuple):
+    files: list[Line]
+    sources: list[AccountRow]
+
+
+@page("/payments/order-files")
+async def order_file_list(visit: Visit) -> Response:
+    listed = await visit.read(_listed, visit.principal.organization_id)
+    return visit.show(
+        "order_files.html",
+        files=listed.files,
+        names={account.id: account.name for account in listed.sources},
+        sources=[(account.id, account.name) for account in listed.sources],
+        states=STATES,
+        once_field=once.FIELD,
+        once_key=visit.form.text(once.FIELD) or once.new_key(),
+        max_shown=MAX_SHOWN,
+    )
+
+
+def _listed(tx: Tx, organization_id: str) -> Listed:
+    files = order_files.listing(tx, (organization_id,), None, MAX_SHOWN)
+    lines = [Line(file, order_files.status_of(file, order_files.payments_of(tx, file))) for file in files]
+    return Listed(lines, _sources(tx, organization_id))
+
+
+def _sources(tx: Tx, organization_id: str) -> list[AccountRow]:
+    by_files = {row.id for row in connections.listing(tx, (organization_id,)) if row.provider == FILES}
+    return [row for row in accounts.of_organization(tx, organization_id) if row.connection_id in by_files]
+
+
+@action("/payments/order-files", confirm=True)
+async def make_order_file(visit: Visit) -> Response:
+    wanted = visit.form.read(FromAccount)
+    if wanted is not None:
+        with visit.form.refusals():
+            body = NewOrderFile(account_id=wanted.account_id)
+            made = await once.ask_once(visit, routes.create_order_file, body=body)
+            count = len(made["data"]["payment_ids"])
+            text = ngettext("The file holds one order.", "The file holds %(num)s orders.", count)
+            return visit.redirect(f"{PATH}/{made['data']['id']}", text)
+    response: Response = await order_file_list.handler(visit)
+    return response
+
+
+@page("/payments/order-files/{id}")
+async def order_file(visit: Visit, id: str) -> Response:
+    content = await visit.read(_content, visit.principal, numeric(id))
+    status = order_files.status_of(content.file, content.payments)
+    return visit.show(
+        "order_file.html",
+        file=content.file,
+        content=content,
+        is_open=status == "open",
+        state=STATES[status],
+        bank_words=bank_words,
+    )
+
+
+def _content(tx: Tx, principal: Principal, file_id: str) -> Content:
+    file = order_files.find(tx, principal, file_id)
+    account = accounts.ACCOUNTS.one(tx, "organization_id = ? AND id = ?", file.organization_id, file.account_id)
+    return Content(file, account, order_files.payments_of(tx, file))
+
+
+@page("/payments/order-files/{id}/file")
+async def order_file_content(visit: Visit, id: str) -> Response:
+    file = await visit.ask(routes.get_order_file_content, id=numeric(id))
+    return visit.download(file.content, file.media_type, file.file_name)
+
+
+@page("/payments/order-files/{id}/discard")
+async def ask_to_discard(visit: Visit, id: str) -> Response:
+    content = await visit.read(_content, visit.principal, numeric(id))
+    return visit.ask_first(
+        title=_("Discard the order file %(id)s?", id=content.file.id),
+        text=_("Only discard a file that was not uploaded at the bank: its orders could be paid twice otherwise."),
+        removes=[
+            ngettext(
+                "Its order is free for another file.",
+                "Its %(num)s orders are free for another file.",
+                len(content.payments),
+            )
+        ],
+        button=_("Discard the file"),
+        back=f"{PATH}/{content.file.id}",
+    )
+
+
+@action("/payments/order-files/{id}/discard", confirm=True)
+async def discard(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        await visit.ask(routes.discard_order_file, id=numeric(id))
+        return visit.redirect(PATH, _("The file is discarded."))
+    response: Response = await ask_to_discard.handler(visit, id)
+    return response

@@ -1,0 +1,115 @@
+"""Statement files: sent here, with a report of what came of each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.banking.imports import history, routes
+from kontobahn.banking.imports.history import ImportRow
+from kontobahn.banking.imports.routes import ImportAnswer, StatementsQuery
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.views import imports as views
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _, refusal
+from kontobahn.errors import NotFound, Refusal
+from kontobahn.formats.statements.model import UNBALANCED
+
+PATH = f"{ROOT}/statements"
+MAX_ID_LENGTH = 64
+STATES = {
+    "running": (N_("being read"), "warn"),
+    "done": (N_("read"), "good"),
+    "failed": (N_("refused"), "bad"),
+}
+
+LISTED = (N_("Only in this file"), N_("Only in those imported before"))
+
+
+class NoFilters(Struct):
+    pass
+
+
+class Choices(Struct):
+    allow_gaps: bool = False
+    unbalanced: bool = False
+    iban: Annotated[str, Meta(max_length=100)] = ""
+
+
+@page("/statements", poll=5)
+async def statements(visit: Visit) -> Response:
+    filters = visit.filters(NoFilters)
+    rows = await visit.read(views.imports, visit.principal.organization_id, filters.after, PAGE_SIZE + 1)
+    return visit.show(
+        "statements.html",
+        list=filters.first_page(rows, lambda row: f"{row.created_at}_{row.id}"),
+        states=STATES,
+        said=_said,
+    )
+
+
+@action("/statements", takes_file=True)
+async def read_statements(visit: Visit) -> Response:
+    upload = await visit.receive_file()
+    choices = visit.form.read(Choices)
+    if choices is not None:
+        query = StatementsQuery(allow_gaps=choices.allow_gaps, unbalanced=choices.unbalanced, iban=choices.iban or None)
+        try:
+            answer: ImportAnswer = await visit.ask(routes.import_statements, query=query, body=upload)
+        except Refusal as error:
+            field = str(error.extra.get("field", ""))
+            visit.form.fail(field if field in visit.form else "", _said(str(error)))
+        else:
+            return visit.redirect(f"{PATH}/{answer.data.id}")
+    response: Response = await statements.handler(visit)
+    return response
+
+
+@page("/statements/{id}", poll=2)
+async def statement_import(visit: Visit, id: str) -> Response:
+    if len(id) > MAX_ID_LENGTH:
+        raise NotFound("Import not found.")
+    row: ImportRow = await visit.read(history.find, visit.principal, id)
+    return visit.show(
+        "statement_import.html",
+        row=row,
+        result=row.result(),
+        state=STATES[row.status],
+        error=_said(row.error) if row.error else "",
+        refusal=refusal,
+        actor=await visit.read(views.actor_name, row.organization_id, row.actor),
+        counts=_counts(row),
+        nothing_new=_is_known(row),
+    )
+
+
+def _said(sentence: str) -> str:
+    """What is wrong with a file; how to say on the command line that it is right is of no use here."""
+    said = refusal(sentence.removesuffix(UNBALANCED).rstrip())
+    # Before the bookings that a contradiction lists.
+    for title in LISTED:
+        said = said.replace(f" {title}: ", f" {_(title)}: ")
+    return said
+
+
+def _counts(row: ImportRow) -> list[tuple[str, int]]:
+    result = row.result()
+    counts = [
+        (_("transactions added"), result.added),
+        (_("statements"), result.statements),
+        (_("statements that were known"), result.repeated),
+        (_("transactions changed"), result.modified),
+        (_("pending ones removed"), result.removed),
+        (_("entries left out"), result.left_out),
+        (_("payments with news"), result.payments),
+        (_("accounts"), result.accounts),
+    ]
+    return [(label, count) for label, count in counts if count or label == counts[0][0]]
+
+
+def _is_known(row: ImportRow) -> bool:
+    result = row.result()
+    return row.status == "done" and not (result.added or result.modified or result.removed or result.payments)

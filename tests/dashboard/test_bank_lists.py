@@ -1,0 +1,66 @@
+"""Lists of the bank pages on both engines: every row once, however often a search has to stop; and what a search understands."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import quote
+
+import pytest
+
+from kontobahn.dashboard.views import banking, payments
+from tests.dashboard.browsing import Browser
+from tests.file_bank import FileBank
+from tests.harness import Service
+from tests.statement_builder import OTHER_IBAN, Booking
+
+EMAIL = "erika@muster.example"
+_ROW = re.compile(r'<tr id="([^"]+)"')
+_NEXT = re.compile(r'href="([^"]+)" rel="next"')
+
+
+def rows_of(browser: Browser, address: str) -> tuple[list[str], int]:
+    """Walks to the end of a list. Returns its rows, and how many pages it had."""
+    found: list[str] = []
+    pages = 0
+    following: str | None = address
+    while following:
+        answer = browser.get(following)
+        assert answer.status_code == 200, answer.text
+        found += _ROW.findall(answer.text)
+        pages += 1
+        match = _NEXT.search(answer.text)
+        following = html.unescape(match[1]) if match else None
+    return found, pages
+
+
+def test_a_search_that_stops_goes_on_where_it_was(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(banking, "LOOKED_THROUGH", 15)
+    monkeypatch.setattr(payments, "LOOKED_THROUGH", 2)
+    monkeypatch.setattr(payments, "_CHUNK", 1)
+    bank = FileBank(service)
+    service.user(bank.owner, EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    bank.book(*(
+        Booking(-(1000 + number), "Größe 42, Hauptstraße" if number % 20 == 0 else "Payer_100%", iban=None)
+        for number in range(120)
+    ))  # fmt: skip
+    bank.book(Booking(250_000, 'Miete "Lager"', end_to_end_id="MIETE-1"))
+    for typed, count in {
+        "GRÖSSE hauptSTRASSE": 6, "größe payer_": 0, "payer_": 114, "10,07": 1, "-10,07": 1, "+10,07": 0,
+        "2500": 1, "2.500,00 €": 1, "miete": 1, '"lager"': 1, "MIETE-1": 1, "description_parsed": 0, "_100%": 114,
+        f"{OTHER_IBAN[:4]} {OTHER_IBAN[4:8]} {OTHER_IBAN[8:]}": 2,
+    }.items():  # fmt: skip
+        found, pages = rows_of(browser, f"/dashboard/transactions?q={quote(typed)}")
+        assert (len(found), len(set(found))) == (count, count), typed
+        assert pages > 1, typed
+    everything, pages = rows_of(browser, "/dashboard/transactions")
+    assert (len(everything), len(set(everything)), pages) == (122, 122, 3)
+    assert rows_of(browser, "/dashboard/transactions?state=pending")[0] == []
+    made = [bank.pay(creditor_name=name)["id"] for name in ("Eins", "Zwei", "Drei", "Zwei", "Fuenf", "Sechs", "Sieben")]
+    found, pages = rows_of(browser, "/dashboard/payments?q=zwei")
+    assert found == [f"p-{made[3]}", f"p-{made[1]}"]
+    for path in ("accounts", "connections", "statements", "payments", "payments/order-files", f"payments/{made[0]}"):
+        assert browser.get(f"/dashboard/{path}").status_code == 200, path
+    assert browser.get("/dashboard/transactions.csv?q=miete").text.count("\r\n") == 2
