@@ -18,6 +18,7 @@ from kontobahn.errors import DatabaseUnavailable
 from tests.harness import Service, running_service
 from tests.interleaving import on_postgres
 from tests.mobility_builder import CUSTOMER
+from tests.waiting import eventually
 
 pytestmark = on_postgres
 CUSTOMERS = "/v2/mobility/customers"
@@ -37,6 +38,7 @@ class Line:
         self.answers.set()
         # Answers stop at the COMMIT of the transaction in which this was prepared.
         self.hold_commit_of: bytes | None = None
+        self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
@@ -52,6 +54,10 @@ class Line:
     def close(self) -> None:
         self.thaw()
         self._listener.shutdown(socket.SHUT_RDWR)
+        # A client that gave up while it connected may leave its end open; the server would wait a minute for it.
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
         self._listener.close()
@@ -60,6 +66,7 @@ class Line:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._ends.append(client)
                 self._threads.append(threading.Thread(target=self._carry, args=(client,), daemon=True))
                 self._threads[-1].start()
 
@@ -120,8 +127,7 @@ def engine_of(db: Database) -> PostgresEngine:
 
 
 def wait_until_ready(service: Service) -> None:
-    while service.get("/readyz").status_code != 200:
-        pass
+    eventually(lambda: service.get("/readyz").status_code == 200)
 
 
 def test_calls_are_refused_while_the_database_is_silent_and_answered_afterwards(service: Service, line: Line) -> None:
