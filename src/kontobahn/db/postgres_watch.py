@@ -92,7 +92,7 @@ class Watch:
             ends_at = time.monotonic() + ANSWER_SECONDS
             while pgconn.is_busy():
                 left = ends_at - time.monotonic()
-                if left <= 0 or not select.select([pgconn.socket], [], [], left)[0]:
+                if left <= 0 or not _is_readable(pgconn.socket, left):
                     self._connection.close()
                     return False
                 pgconn.consume_input()
@@ -101,10 +101,17 @@ class Watch:
             return True
         except psycopg.errors.ConnectionTimeout:
             return False
-        except psycopg.Error:
+        except (psycopg.Error, OSError):
             if self._connection is not None:
                 self._connection.close()
             return True
+
+
+def _is_readable(descriptor: int, seconds: float) -> bool:
+    # Not `select`, which fails for a process with more than a thousand open files.
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
 
 
 class Line:
