@@ -163,7 +163,7 @@ def test_without_a_connection_it_names_the_parameter(books: Books) -> None:
 def test_names_and_texts_come_through_whatever_they_hold(books: Books) -> None:
     body = {
         "personenkontoNummer": "10010", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
-        "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": 'Müller "& Söhne" \\ {Bau} \u20ac \U0001f4b6\n',
+        "geschaeftsjahrStartDatum": "2026-01-01", "firmenname": 'Müller "& Söhne" \\ {Bau} \u20ac \U0001f4b6',
     }  # fmt: skip
     assert books.send(PERSONENKONTO, body).status_code == 201
     books.post('2026-01-15 S 10010 8400 119,00 RE"7\\ Text "in" Anführung {0} \u2028')
