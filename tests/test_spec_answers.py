@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from tests.harness import Service, ServiceFactory
+from tests.mobility_builder import Shop, ticket
 from tests.spec_pages import FREE, SPEC, on_sqlite, table
 
 
@@ -26,10 +27,16 @@ def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:
         "201": [service.post("/v2/auth/invitations", one.key, **invite)],
         "replayed": [service.post("/v2/auth/invitations", one.key, **invite)],
     }
+    found["a new collective invoice"] = [_invoice(service)]
     found["429"] = [_above_the_limit(start_service(limit_api_requests=1))]
     service.db.close()
     found["503"] = [service.get("/v2/ledger-duo/connections", one.key)]
     return found
+
+
+def _invoice(service: Service) -> httpx.Response:
+    shop = Shop(service)
+    return shop.post(f"/customers/{shop.customer(ticket())}/invoice")
 
 
 def _above_the_limit(service: Service) -> httpx.Response:
