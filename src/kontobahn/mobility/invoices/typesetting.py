@@ -6,6 +6,7 @@ pipes. It ends after a large one, after many, or when nobody has asked for a whi
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import resource
@@ -70,6 +71,7 @@ class Typesetter:
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
         self._made = 0
+        atexit.register(self.close)
 
     def render(self, facts: Facts, issued_at: int) -> list[Document]:
         """Returns both documents, made by the child. Raises Failed if it could not make them within its limits."""
