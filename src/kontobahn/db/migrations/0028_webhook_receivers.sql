@@ -6,7 +6,7 @@ CREATE TABLE webhook_receivers (
   id TEXT NOT NULL,
   url TEXT,
   state TEXT NOT NULL CHECK (state = 'active' OR state = 'paused' OR state = 'gone' OR state = 'none'),
-  -- Names separated by blanks; without a list, all events.
+  -- Names separated by blanks. Without a list: all events.
   events TEXT,
   description TEXT,
   secret BYTEA,
