@@ -19,7 +19,7 @@ test: setup-tests ## Run every check and every test, up to the first failure
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/pytest -n 2
+	.venv/bin/pytest -n 2 --dist worksteal
 
 mutate: setup-tests ## Plant small faults and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
 	.venv/bin/python -m mutation $(MUTATE)
