@@ -209,3 +209,9 @@ def test_a_lost_postgres_is_503_and_comes_back_without_a_restart(tmp_path: Path)
         assert db.write_now(add, 1) == 1
         assert value(db) == 1
         db.close()
+
+
+def test_a_new_file_has_pages_that_hold_a_transaction_whole(tmp_path: Path) -> None:
+    db = open_database(load({}, data=str(tmp_path)), ManualClock(START))
+    assert db.read_now(lambda tx: tx.one("PRAGMA page_size")) == (8192,)
+    db.close()

@@ -20,6 +20,7 @@ from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 2
+PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
 _TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
@@ -113,6 +114,8 @@ class SqliteEngine:
                 check_same_thread=False,
                 cached_statements=512,
             )
+            # For a new file only. With pages of 4 KiB a row of more than 1,000 bytes spills over, and a transaction has as many.
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
