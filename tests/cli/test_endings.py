@@ -131,7 +131,7 @@ def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
         asked += os.read(process.stdout.fileno(), 100).decode() or pytest.fail(process.stderr.read())
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
-    assert (process.returncode, told.strip().splitlines()[-1]) == (130, "kontobahn: Interrupted.")
+    assert (process.returncode, told.splitlines()[-1].strip()) == (130, "kontobahn: Interrupted.")
 
 
 def test_every_exit_code_is_explained() -> None:

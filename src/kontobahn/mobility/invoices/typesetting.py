@@ -188,7 +188,9 @@ def _limit_time() -> None:
     """For each document anew. It also ends a child whose parent has died meanwhile."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     until = int(usage.ru_utime + usage.ru_stime) + SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (until, until + 5))
+    # The hard limit stays: without privileges it could never be raised again for the next document.
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (until if hard == resource.RLIM_INFINITY else min(until, hard), hard))
 
 
 def _answer(request: bytes) -> _Answer:
