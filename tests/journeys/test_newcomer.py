@@ -79,7 +79,7 @@ def test_pages_outside_v2(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         server.get(CONNECTIONS)
         assert server.http.get("/healthz").json()["status"] == "ok"
-        assert server.http.get("/readyz").json() == {"status": "ready"}
+        assert server.http.get("/readyz").json() == {"status": "ready", "jobs_overdue": []}
         metrics = server.http.get("/metrics")
         assert f'kontobahn_requests_total{{endpoint="GET {CONNECTIONS}",status="200"}} 1.0' in metrics.text
         assert server.facts["organization_id"] not in metrics.text
