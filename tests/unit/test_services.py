@@ -114,8 +114,8 @@ def test_a_closed_server_leaves_no_process_and_no_directory() -> None:
 @pytest.mark.parametrize("kind", [PostgresServer, RedisServer])
 def test_a_server_ends_when_its_starter_is_killed(kind: type[ThrowAwayServer]) -> None:
     program = (
-        f"import time; from tests.services import {kind.__name__} as Kind; server = Kind();"
-        "print(server.pid, server.directory, flush=True); time.sleep(60)"
+        f"import signal; from tests.services import {kind.__name__} as Kind; server = Kind();"
+        "print(server.pid, server.directory, flush=True); signal.pause()"
     )
     starter = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert starter.stdout is not None

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from typer.testing import CliRunner
 
 from kontobahn.cli.entry import app
+from kontobahn.clock import SECOND
 from kontobahn.db import Tx
 from kontobahn.mobility.invoices import documents, issue, typesetting
 from kontobahn.mobility.invoices.facts import Facts
-from kontobahn.mobility.invoices.typesetting import Failed, Typesetter
+from kontobahn.mobility.invoices.typesetting import Document, Failed, Typesetter
 from tests.harness import Service
 from tests.interleaving import on_postgres, overlap
 from tests.mobility_builder import Shop, ticket
 from tests.unit.mobility.invoices import line, make
+from tests.waiting import eventually
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 _really_start: Start = typesetting._start
@@ -132,9 +136,39 @@ def test_a_try_during_which_the_process_died_counts(service: Service) -> None:
     for _ in range(documents.MAX_TRIES):
         assert service.db.write_now(documents._begin, shop.owner.id, invoice["id"])
         assert service.db.read_now(documents._due) == []
-        service.clock.advance(seconds=documents.TRY_SECONDS)
+        service.clock.advance(seconds=documents.CLAIM_SECONDS)
     assert service.db.read_now(documents._due) == []
     assert [item.invoice_id for item in service.db.read_now(documents.laid_aside)] == [invoice["id"]]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_long_try_stays_claimed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(service)
+    invoice = shop.invoice(shop.customer(ticket()))
+    service.db.write_now(_due_again, shop, invoice["id"])
+    monkeypatch.setattr(documents, "RENEW_SECONDS", 0.01)
+    go_on = threading.Event()
+    really = documents._render
+
+    def render(facts: Facts, issued_at: int) -> list[Document]:
+        go_on.wait()
+        return really(facts, issued_at)
+
+    monkeypatch.setattr(documents, "_render", render)
+    loop = service._loop
+    assert loop is not None
+    making = asyncio.run_coroutine_threadsafe(documents.make(service.db, shop.owner.id, invoice["id"]), loop)
+
+    def is_claimed_afresh(tx: Tx) -> bool:
+        row = tx.one("SELECT busy_until FROM mobility_documents_due")
+        return row is not None and row[0] == tx.now + documents.CLAIM_SECONDS * SECOND
+
+    for _ in range(3):
+        eventually(lambda: service.db.read_now(is_claimed_afresh))
+        assert not service.run(documents.make(service.db, shop.owner.id, invoice["id"]))
+        service.clock.advance(seconds=documents.CLAIM_SECONDS - 1)
+    go_on.set()
+    assert making.result()
 
 
 @on_postgres
@@ -184,7 +218,7 @@ def test_a_document_that_needs_too_much_memory_fails_alone(typesetter: Typesette
 def test_a_document_that_takes_too_long_is_given_up(
     typesetter: Typesetter, starts: list[Start], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    starts.append(child("import sys, time; sys.stdin.buffer.read(1); time.sleep(600)"))
+    starts.append(child("import signal, sys; sys.stdin.buffer.read(1); signal.pause()"))
     monkeypatch.setattr(typesetting, "SECONDS", 0.2)
     with pytest.raises(Failed, match="longer than"):
         typesetter.render(some_facts(lines=400), 0)

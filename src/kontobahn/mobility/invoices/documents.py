@@ -21,13 +21,14 @@ from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError, NotFound, Unavailable
 from kontobahn.mobility.invoices.facts import Facts
 from kontobahn.mobility.invoices.store import load
-from kontobahn.mobility.invoices.typesetting import SECONDS, Document, Failed, Kind, Typesetter
+from kontobahn.mobility.invoices.typesetting import Document, Failed, Kind, Typesetter
 
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
 MAX_TRIES = 3
-# Longer than a try can take; then its process has died.
-TRY_SECONDS = SECONDS + 60
+# A try is claimed for so long, and again and again while it waits its turn and is worked on: if it expires, its process has died.
+CLAIM_SECONDS = 15
+RENEW_SECONDS = 5
 # How long a request waits for documents that another one is making.
 WAIT_SECONDS = 10
 LOOK_AGAIN_SECONDS = 0.25
@@ -64,8 +65,11 @@ async def make(db: Database, organization_id: str, invoice_id: str) -> bool:
         return False
     try:
         row, facts = await db.read(load, organization_id, invoice_id)
-        made = await asyncio.get_running_loop().run_in_executor(_thread(), _render, facts, row.invoiced_at)
-        await db.write(_store, organization_id, invoice_id, made)
+        rendering = asyncio.get_running_loop().run_in_executor(_thread(), _render, facts, row.invoiced_at)
+        while not (await asyncio.wait({rendering}, timeout=RENEW_SECONDS))[0]:
+            with suppress(KontobahnError):
+                until = await db.write(_renew, organization_id, invoice_id, until)
+        await db.write(_store, organization_id, invoice_id, await rendering)
     except (KontobahnError, asyncio.CancelledError):
         # Not the documents' fault: the try does not count.
         with suppress(KontobahnError):
@@ -167,13 +171,23 @@ def _due(tx: Tx) -> list[tuple[str, str]]:
 
 def _begin(tx: Tx, organization_id: str, invoice_id: str) -> int | None:
     """Counts a try before it begins: one during which this process dies counts too. Returns until when it is ours."""
-    until = tx.now + TRY_SECONDS * SECOND
+    until = tx.now + CLAIM_SECONDS * SECOND
     begun = tx.run(
         "UPDATE mobility_documents_due SET tries = tries + 1, busy_until = ?"
         " WHERE organization_id = ? AND invoice_id = ? AND tries < ? AND busy_until <= ?",
         until, organization_id, invoice_id, MAX_TRIES, tx.now,
     )  # fmt: skip
     return until if begun else None
+
+
+def _renew(tx: Tx, organization_id: str, invoice_id: str, until: int) -> int:
+    """Returns until when the try is ours now; as before if another process has taken it over."""
+    longer = tx.now + CLAIM_SECONDS * SECOND
+    renewed = tx.run(
+        "UPDATE mobility_documents_due SET busy_until = ? WHERE organization_id = ? AND invoice_id = ? AND busy_until = ?",
+        longer, organization_id, invoice_id, until,
+    )  # fmt: skip
+    return longer if renewed else until
 
 
 def _take_back(tx: Tx, organization_id: str, invoice_id: str, until: int) -> None:
