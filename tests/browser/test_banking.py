@@ -198,7 +198,7 @@ def send(erika: Visitor, folder: Path, name: str, content: bytes) -> Page:
 
 def test_a_list_is_walked_to_its_end_without_gaps(erika: Visitor, tmp_path: Path) -> None:
     sheets = [
-        Sheet([Booking(number, f"Umsatz {number:03}") for number in range(1, 81)], id=f"S-{iban}", iban=iban)
+        Sheet([Booking(number, f"Umsatz {number:03}") for number in range(1, 61)], id=f"S-{iban}", iban=iban)
         for iban in (IBAN, OTHER_IBAN)
     ]
     send(erika, tmp_path, "zwei.xml", camt(*sheets))
@@ -208,8 +208,8 @@ def test_a_list_is_walked_to_its_end_without_gaps(erika: Visitor, tmp_path: Path
         seen += page.locator("tbody tr").evaluate_all("rows => rows.map(row => row.id)")
         if not page.locator("[rel=next]").count():
             break
-        page.click("[rel=next]")
-    assert len(seen) == len(set(seen)) == 160
+        erika.open(page.locator("[rel=next]").get_attribute("href") or "")
+    assert len(seen) == len(set(seen)) == 120
 
 
 def test_orders_are_fetched_as_one_file(erika: Visitor, tmp_path: Path) -> None:

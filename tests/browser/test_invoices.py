@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from playwright.sync_api import expect
+
 from tests.browser.visitor import Visitor
 
 TICKETS = """product;holder_reference;valid_from;price_in_cents;vat_rate
@@ -20,22 +22,22 @@ def test_from_a_file_of_tickets_to_an_invoice(visitor: Visitor, tmp_path: Path) 
     }.items():  # fmt: skip
         page.fill(f"[name={name}]", value)
     page.click("main form.fields button")
-    assert page.inner_text("h1") == "Beispiel & <b>Söhne</b>"
+    expect(page.locator("h1")).to_have_text("Beispiel & <b>Söhne</b>")
     wrong, right = tmp_path / "wrong.csv", tmp_path / "tickets.csv"
     wrong.write_text(TICKETS.replace("5800;7\n", "58,00;7\n", 1), "utf-8")
     right.write_text(TICKETS, "utf-8")
     page.set_input_files("[name=file]", wrong)
     page.get_by_role("button", name="Read the file").click()
     page.get_by_text("Rows that cannot be taken").first.wait_for()
-    assert "price_in_cents" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("price_in_cents")
     page.set_input_files("[name=file]", right)
     page.get_by_role("button", name="Read the file").click()
     page.get_by_text("2 tickets are new.").wait_for()
     page.get_by_role("link", name="Make an invoice").click()
-    assert "€116.00" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("€116.00")
     page.get_by_role("button", name="Make the invoice").click()
     page.wait_for_url("**/dashboard/invoices/*")
-    assert "<i>P-1</i>" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("<i>P-1</i>")
     answer = page.request.get(page.url + "/view")
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.body().startswith(b"%PDF-")

@@ -184,7 +184,10 @@ class _Document:
             for name in endpoint.path_parameters
         ]
         for name, schema, required in self._queries[f"query of {endpoint.name}"]:
-            parameters.append(self._parameter("query", name, schema, required=required))
+            parameter = self._parameter("query", name, schema, required=required)
+            if not required:
+                parameter["allowEmptyValue"] = True  # It counts as absent.
+            parameters.append(parameter)
         if endpoint.free_as_dropdown:
             purpose = {"type": "string", "examples": ["dropdown"]}
             text = "`dropdown` makes the call free, up to the hourly number of free calls."
@@ -280,7 +283,7 @@ def _idempotency_key(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
         "in": "header",
         "required": False,
         "description": f"Your own name for this call: sent twice with the same key, it is done once. Kept for {kept}.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[!#-~]([ -~]*[!#-~])?$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[!-~]([ -~]*[!-~])?$"},
         # No example: a tool that tries every call with the examples would reuse the key and be refused.
     }
 
