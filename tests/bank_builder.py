@@ -23,6 +23,7 @@ from kontobahn.banking.provider import (
     ConnectionGone,
     ConnectRequest,
     ConnectStart,
+    ListedBank,
     OrderFile,
     PaymentOrder,
     PaymentReport,
@@ -81,6 +82,12 @@ class ScriptedBank:
         self.live: PaymentReport | Exception = PaymentReport(None)
         self.cancellation: PaymentReport | Exception = PaymentReport("failed", "CANC", CANCELLED, "Cancelled as asked")
         self.refusal: Exception | None = None
+        self.listed: list[ListedBank] | Exception = []
+
+    async def banks(self) -> Sequence[ListedBank]:
+        if isinstance(self.listed, Exception):
+            raise self.listed
+        return self.listed
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         self.asked.append(("start_connect", request))
@@ -153,7 +160,7 @@ class Bank:
         context = service.application.context
         banking = context.part(Banking)
         banking.providers["scripted"] = self.provider
-        context.parts[Banking] = banking._replace(connect_provider="scripted")  # type: ignore[index]
+        context.parts[Banking] = banking._replace(connect_providers=("scripted",))  # type: ignore[index]
 
     def deliver(self, delivery_id: str | None = None, signature: str = SIGNATURE, **report: Any) -> Any:
         self._deliveries += 1

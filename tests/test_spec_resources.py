@@ -82,6 +82,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Line of a protocol": _BY_NAME["Protokollzeile"],
     "Open items": _BY_NAME["Opos"],
     "Due dates": _BY_NAME["Faelligkeiten"],
+    "Bank": _BY_NAME["Bank"],
     "Bank connection": _BY_NAME["BankConnection"],
     "Connect answer": _BY_NAME["ConnectAnswer"],
     "Bank account": _BY_NAME["BankAccount"],

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from kontobahn import __version__, credits, limits, log
+from kontobahn import __version__, banks, credits, limits, log
 from kontobahn.access import audit, factors, passwords, sessions, signin
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
@@ -31,6 +31,7 @@ from kontobahn.auth import passwords as auth_passwords
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
 from kontobahn.banking import accounts, inbound
+from kontobahn.banking.connections import banks as connect_banks
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.emitted import EVENTS
@@ -39,8 +40,7 @@ from kontobahn.banking.jobs import banking_jobs
 from kontobahn.banking.payments import order_file_routes
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
-from kontobahn.banking.provider import Banking, BankProvider
-from kontobahn.banking.providers.files.adapter import FilesProvider
+from kontobahn.banking.provider import Banking
 from kontobahn.banking.transactions import feed, listing
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
@@ -82,7 +82,17 @@ def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users, auth_passwords),
         *(ledger_connections, duo, rewe, rewe_write, rewe_export, permissions),
-        *(connection_routes, accounts, listing, feed, import_routes, payment_routes, order_file_routes, inbound),
+        *(
+            connect_banks,
+            connection_routes,
+            accounts,
+            listing,
+            feed,
+            import_routes,
+            payment_routes,
+            order_file_routes,
+            inbound,
+        ),
         *(webhook_url, webhook_endpoints, event_log),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )
@@ -90,36 +100,19 @@ def all_endpoints() -> list[Endpoint]:
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
     """What calls and jobs work with: every area's providers behind their ports."""
-    banks: dict[str, BankProvider] = {
-        FilesProvider.name: FilesProvider(settings.order_file_days),
-        sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
-    }
     parts = (
         SignIns(db, vault),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
         Tasks(db, settings),
         rewe_export.Exports(),
         Ledger({"books": BooksProvider(db)}),
-        Banking(banks, settings.connect_provider if settings.connect_provider in banks else ""),
+        banks.set_up(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
         Events(open_outbound_client(settings), Watch(db)),
     )
     return Context(
         db, vault, settings, clock, {type(part): part for part in parts}, user_removals=(_remove_bank_connections,)
     )
-
-
-class LoopbackClient:
-    """How the sandbox bank reaches our webhook endpoint: at an address of the operator's choice, so any is allowed."""
-
-    def __init__(self) -> None:
-        self._outbound = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
-
-    async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
-        return (await self._outbound.send("POST", url, headers=headers, body=body)).status
-
-    async def close(self) -> None:
-        await self._outbound.close()
 
 
 def sandbox_bank(context: Context) -> SandboxProvider:

@@ -104,7 +104,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
     connect_provider: Annotated[
-        str, _about("banking provider that connect flows go to; `files` for none, with statements from files only")
+        str,
+        _about(
+            "providers of bank connections, separated by commas; the first one gets flows that name no bank; `files` for none,"
+            " with statements from files only"
+        ),
     ] = "sandbox"
     order_file_days: Annotated[
         Count,

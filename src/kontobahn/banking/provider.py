@@ -51,6 +51,22 @@ class BadSignature(Exception):
 # --- Connecting
 
 
+class ListedBank(NamedTuple):
+    """A bank to choose from. Its code is unique over all providers: a new provider begins its codes with its name."""
+
+    code: str
+    name: str
+    country_code: str
+    api: Api
+    bics: tuple[str, ...] = ()
+    # National bank codes: Bankleitzahlen.
+    bank_codes: tuple[str, ...] = ()
+    logo_url: str = ""
+    templates: tuple[Template, ...] = ()
+    # How long a consent lasts at most; None if that is not known.
+    consent_days: int | None = None
+
+
 class ConnectRequest(NamedTuple):
     """Our side of a connect flow. The report of how the flow ended carries the token."""
 
@@ -209,6 +225,9 @@ class BankProvider(Protocol):
     # Whether the payer uploads orders at the bank as files, instead of authorising them on a page of the provider.
     orders_are_files: bool
 
+    async def banks(self) -> Sequence[ListedBank]:
+        """Returns the banks that can be connected. Called often: what comes from the network is kept for a while."""
+
     async def start_connect(self, request: ConnectRequest) -> ConnectStart: ...
 
     async def fetch(self, provider_ref: str) -> Snapshot:
@@ -246,8 +265,8 @@ class Banking(NamedTuple):
     """The banking area's part of the application."""
 
     providers: dict[str, BankProvider]
-    # The provider that connect flows go to; empty if there is none.
-    connect_provider: str
+    # The providers of bank connections. A flow without a bank goes to the first one.
+    connect_providers: tuple[str, ...]
 
     def provider(self, name: str) -> BankProvider:
         found = self.providers.get(name)

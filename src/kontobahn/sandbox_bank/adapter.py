@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kontobahn.banking.provider import (
     ConnectRequest,
     ConnectStart,
+    ListedBank,
     OrderFile,
     PaymentOrder,
     PaymentReport,
@@ -44,6 +45,16 @@ class SandboxProvider:
         self.sender = DeliverySender(
             db, clock, self._key, settings.sandbox_url or settings.base_url, client, advance, is_due
         )
+
+    async def banks(self) -> Sequence[ListedBank]:
+        return [
+            ListedBank(
+                bank.code, bank.name, bank.country_code, bank.api, (bank.bic,) if bank.bic else (),
+                (bank.bank_number,) if bank.bank_number else (), self._base_url + bank.logo_path, bank.templates,
+                bank.consent_life // DAY,
+            )
+            for bank in BANKS.values()
+        ]  # fmt: skip
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         token = secrets.token_urlsafe(32)

@@ -99,6 +99,17 @@ def test_a_snapshot_is_consistent_and_brings_nothing_new_the_second_time(adapter
     assert adapter.service.db.write_now(ingest) == Counts(0, 0, 0)
 
 
+def test_banks_have_codes_of_their_own_that_flows_take(adapter: Adapter) -> None:
+    listed = adapter.ask(adapter.provider.banks())
+    assert len({bank.code for bank in listed}) == len(listed) > 0
+    for bank in listed:
+        assert bank.name
+        assert len(bank.country_code) == 2
+    chosen = next(bank for bank in listed if bank.code == adapter.connection.provider_code)
+    request = ConnectRequest("pending_x", chosen.api, chosen.code, (), None)
+    assert adapter.ask(adapter.provider.start_connect(request)).provider_name == chosen.name
+
+
 def test_a_connect_flow_has_an_address_that_expires(adapter: Adapter) -> None:
     request = ConnectRequest("pending_x", adapter.connection.api, None, (), None)
     start = adapter.ask(adapter.provider.start_connect(request))

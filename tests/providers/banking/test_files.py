@@ -33,6 +33,7 @@ def test_it_reaches_no_bank_and_says_what_to_do(action: str) -> None:
     with pytest.raises(ProviderRefused, match="import statements") as caught:
         asyncio.run(calls[action]())
     assert caught.value.error_class == "ActionNotSupported"
+    assert list(asyncio.run(files.banks())) == []
 
 
 def test_an_order_is_identified_by_its_end_to_end_id_and_never_reports_a_status() -> None:

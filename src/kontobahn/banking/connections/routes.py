@@ -13,6 +13,7 @@ from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
 from kontobahn.banking.connections import flows, refresh, status, store
+from kontobahn.banking.connections.banks import offered
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
 from kontobahn.banking.fields import ConnectionId, check_custom_fields, check_return_to
@@ -116,7 +117,7 @@ async def get_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
     return ConnectionAnswer(data=_bank_connection(await call.read_inline(store.find, call.principal, id)))
 
 
-@post("/v2/banking/connect", scope="banking:write", errors=(403, 404, 409))
+@post("/v2/banking/connect", scope="banking:write", errors=(403, 404, 409, 503))
 async def start_connect(call: Call, query: ConnectQuery, body: Connect) -> ConnectAnswer:
     """Start a connect flow.
 
@@ -129,9 +130,7 @@ async def start_connect(call: Call, query: ConnectQuery, body: Connect) -> Conne
     organization_id = call.principal.organization(query.organization_id)
     owner = await call.read_inline(flows.find_owner, call.principal, organization_id, body.email)
     banking = call.context.part(Banking)
-    name = banking.connect_provider
-    if not name:
-        raise Conflict("No provider for bank connections is set up in this installation. Statements can be imported.")
+    name = await _provider_for(banking, body.provider_code)
     token = flows.new_token()
     request = ConnectRequest(token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to)
     started = await _start_at_provider(banking.provider(name), request)
@@ -185,6 +184,21 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
 
 def _start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectStart) -> ConnectAnswer:
     return _connect_answer(flows.start_reconnect(tx, flow, connection_id, started), started)
+
+
+async def _provider_for(banking: Banking, provider_code: str | None) -> str:
+    """Returns which provider a connect flow goes to: the one that has the bank, or the first for a bank yet to be chosen."""
+    names = banking.connect_providers
+    if not names:
+        raise Conflict("No provider for bank connections is set up in this installation. Statements can be imported.")
+    if provider_code is None or len(names) == 1:
+        return names[0]
+    found = (await offered(banking)).one(provider_code)
+    if found is None:
+        raise BadRequest(
+            "The field `provider_code` names no bank: `GET /v2/banking/providers` lists them.", field="provider_code"
+        )
+    return found.provider
 
 
 async def _start_at_provider(provider: BankProvider, request: ConnectRequest) -> ConnectStart:

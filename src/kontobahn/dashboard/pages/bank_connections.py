@@ -38,7 +38,7 @@ async def bank_connections(visit: Visit) -> Response:
 
 @page("/connections/new")
 async def connect_page(visit: Visit) -> Response:
-    return visit.show("bank_connect.html", can_connect=bool(visit.context.part(Banking).connect_provider))
+    return visit.show("bank_connect.html", can_connect=bool(visit.context.part(Banking).connect_providers))
 
 
 @action("/connections/new")

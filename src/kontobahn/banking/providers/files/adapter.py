@@ -11,6 +11,7 @@ from kontobahn.banking.provider import (
     BadSignature,
     ConnectRequest,
     ConnectStart,
+    ListedBank,
     OrderFile,
     PaymentOrder,
     PaymentReport,
@@ -36,6 +37,9 @@ class FilesProvider:
 
     def __init__(self, order_days: int) -> None:
         self._order_days = order_days
+
+    async def banks(self) -> Sequence[ListedBank]:
+        return ()
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)

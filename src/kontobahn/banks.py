@@ -1,0 +1,46 @@
+"""The banking providers of an installation: which there are, how they reach the network, and which of them connect banks."""
+
+from __future__ import annotations
+
+from kontobahn.banking.provider import Banking, BankProvider
+from kontobahn.banking.providers.files.adapter import FilesProvider
+from kontobahn.clock import Clock
+from kontobahn.db import Database
+from kontobahn.errors import SetupError
+from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.sandbox_bank import adapter as sandbox
+from kontobahn.sandbox_bank.adapter import SandboxProvider
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+
+def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Banking:
+    providers: dict[str, BankProvider] = {
+        FilesProvider.name: FilesProvider(settings.order_file_days),
+        sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
+    }
+    return Banking(providers, connect_providers(settings, providers))
+
+
+def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:
+    """Reads the setting that names them. Raises SetupError if a name is of no provider here."""
+    names = tuple(filter(None, (name.strip() for name in settings.connect_provider.split(","))))
+    for name in names:
+        if name not in providers:
+            known = ", ".join(providers)
+            raise SetupError(f"The setting connect_provider names “{name}”; there are {known}.")
+    # Accounts that are kept by files are not connected.
+    return tuple(dict.fromkeys(name for name in names if name != FilesProvider.name))
+
+
+class LoopbackClient:
+    """How the sandbox bank reaches our webhook endpoint: at an address of the operator's choice, so any is allowed."""
+
+    def __init__(self) -> None:
+        self._outbound = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
+
+    async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
+        return (await self._outbound.send("POST", url, headers=headers, body=body)).status
+
+    async def close(self) -> None:
+        await self._outbound.close()
