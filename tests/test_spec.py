@@ -237,7 +237,7 @@ def test_the_settings_table_is_made_from_the_code() -> None:
 def test_the_command_table_names_every_command() -> None:
     import typer.main
 
-    from kontobahn.cli.entry import app
+    from kontobahn.cli.entry import command_line
 
     def names(command: Any, prefix: str) -> Iterator[str]:
         children = getattr(command, "commands", None)
@@ -247,7 +247,7 @@ def test_the_command_table_names_every_command() -> None:
             yield from names(child, f"{prefix} {name}")
 
     documented = [row["Command"] for row in table(ROOT / "README.md", "Commands")]
-    assert sorted(documented) == sorted(names(typer.main.get_command(app), "kontobahn"))
+    assert sorted(documented) == sorted(names(typer.main.get_command(command_line()), "kontobahn"))
 
 
 def test_the_layers_are_those_of_the_import_check() -> None:

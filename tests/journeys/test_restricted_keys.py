@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kontobahn.cli.entry import app
+from kontobahn.cli.entry import command_line
 
 PASSWORD = "long enough for this"
 
 
 def run(data: Path, *arguments: str, typed: str | None = None) -> Result:
-    return CliRunner().invoke(app, [*arguments, "--data", str(data)], input=typed)
+    return CliRunner().invoke(command_line(), [*arguments, "--data", str(data)], input=typed)
 
 
 def answer(data: Path, *arguments: str, typed: str | None = None) -> Any:

@@ -21,7 +21,7 @@ from kontobahn.cli.tables import print_table, text_of
 from kontobahn.clock import SystemClock, from_datetime, to_datetime
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate
-from kontobahn.demo import facts_path, read_facts
+from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.settings import Settings, load

@@ -6,62 +6,88 @@ import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, NoReturn
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there, not exported
 
 from kontobahn import __version__
-from kontobahn.cli import (
-    backup,
-    books,
-    credits,
-    doctor,
-    files,
-    keys,
-    listen,
-    mobility,
-    organizations,
-    sandbox,
-    serve,
-    users,
-    webhooks,
-)
 from kontobahn.cli.common import JsonOption, say
 from kontobahn.cli.failures import ExitCode, ending
 from kontobahn.cli.output import add_output_option
 
 NAME = "kontobahn"
-app = typer.Typer(
-    name=NAME,
-    help="Ledger, banking and mobility invoicing behind one JSON API.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    epilog="The data directory is ./data, or KONTOBAHN_DATA, or --data DIR after any command.",
+
+
+class Member(NamedTuple):
+    """A command, or a family of them, and where it lives below `kontobahn.cli`."""
+
+    name: str
+    module: str
+    attribute: str
+
+
+COMMANDS = (
+    Member("serve", "serve", "serve"),
+    Member("jobs", "serve", "jobs"),
+    Member("migrate", "serve", "migrate"),
+    Member("demo", "serve", "demo"),
+    Member("listen", "listen", "listen"),
+    Member("doctor", "doctor", "doctor"),
+    Member("backup", "backup", "backup"),
+    Member("restore", "backup", "restore"),
 )
-app.command("serve")(serve.serve)
-app.command("jobs")(serve.jobs)
-app.command("migrate")(serve.migrate)
-app.command("demo")(serve.demo)
-app.command("listen")(listen.listen)
-app.command("doctor")(doctor.doctor)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.add_typer(organizations.app, name="organizations")
-app.add_typer(users.app, name="users")
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(keys.app, name="keys")
-app.add_typer(credits.app, name="credits")
-app.add_typer(books.app, name="books")
-app.add_typer(sandbox.app, name="sandbox")
-app.add_typer(mobility.sellers, name="seller")
-app.add_typer(mobility.buyers, name="customers")
-app.add_typer(mobility.invoices, name="invoices")
-files.imports.command("tickets")(mobility.import_tickets)
-app.add_typer(files.imports, name="import")
-app.add_typer(files.exports, name="export")
+FAMILIES = (
+    Member("organizations", "organizations", "app"),
+    Member("users", "users", "app"),
+    Member("webhooks", "webhooks", "app"),
+    Member("keys", "keys", "app"),
+    Member("credits", "credits", "app"),
+    Member("books", "books", "app"),
+    Member("sandbox", "sandbox", "app"),
+    Member("seller", "mobility", "sellers"),
+    Member("customers", "mobility", "buyers"),
+    Member("invoices", "mobility", "invoices"),
+    Member("import", "files", "imports"),
+    Member("export", "files", "exports"),
+)
+
+
+@cache
+def command_line(only: str | None = None) -> typer.Typer:
+    """All commands, or one alone: each imports what it needs, and the whole takes a second."""
+    app = typer.Typer(
+        name=NAME,
+        help="Ledger, banking and mobility invoicing behind one JSON API.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        epilog="The data directory is ./data, or KONTOBAHN_DATA, or --data DIR after any command.",
+    )
+    app.callback()(root)
+    for member in COMMANDS:
+        if only in (None, member.name):
+            app.command(member.name)(_found(member))
+    for member in FAMILIES:
+        if only in (None, member.name):
+            app.add_typer(_found(member), name=member.name)
+    app.command("version")(version)
+    app.command("completion")(completion)
+    add_output_option(app)
+    return app
+
+
+def _found(member: Member) -> Any:
+    return getattr(import_module(f"kontobahn.cli.{member.module}"), member.attribute)
+
+
+def _only(arguments: Sequence[str]) -> str | None:
+    """The one command that is wanted, if that is plain."""
+    first = arguments[0] if arguments else ""
+    return first if any(first == member.name for member in (*COMMANDS, *FAMILIES)) else None
 
 
 class Shell(StrEnum):
@@ -76,7 +102,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     show_version: Annotated[
         bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version.")
@@ -85,22 +110,17 @@ def root(
     pass
 
 
-@app.command("version")
 def version(as_json: JsonOption = False) -> None:
     """Print the version."""
     say({"version": __version__}, f"{NAME} {__version__}", as_json=as_json)
 
 
-@app.command("completion")
 def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> None:
     """Print what makes a shell complete commands and options; docs/operating.md says where to put it.
 
     Example: kontobahn completion bash > ~/.local/share/bash-completion/completions/kontobahn
     """
     print(get_completion_script(prog_name=NAME, complete_var=f"_{NAME.upper()}_COMPLETE", shell=shell.value))
-
-
-add_output_option(app)
 
 
 def main() -> NoReturn:
@@ -113,7 +133,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 shows the code of a letter
     try:
-        code = app(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
+        arguments = sys.argv[1:] if arguments is None else arguments
+        code = command_line(_only(arguments))(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
         sys.stdout.flush()
         sentence = "Interrupted." if code == ExitCode.INTERRUPTED else ""
     except BaseException as error:

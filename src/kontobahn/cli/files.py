@@ -10,6 +10,7 @@ import typer
 from kontobahn.access import audit
 from kontobahn.cli.books import parse_day
 from kontobahn.cli.common import DataOption, Installation, JsonOption, installation, progress_bar, say, say_table
+from kontobahn.cli.mobility import import_tickets
 from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
@@ -129,6 +130,7 @@ def _show(outcome: dict[str, Any]) -> None:
 
 
 imports.command("statements")(import_statements)
+imports.command("tickets")(import_tickets)
 _NOTE = ("datei", "satz", "feld", "gefunden", "getan")
 
 

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from kontobahn.cli.common import DataOption, JsonOption, read_settings
-from kontobahn.demo import facts_path, read_facts
+from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from kontobahn.webhooks.signing import key_of, new_secret, signed_headers

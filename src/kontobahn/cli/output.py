@@ -31,7 +31,8 @@ def add_output_option(app: typer.Typer) -> None:
     for command in app.registered_commands:
         if command.callback is None or command.name in _ENDLESS:
             continue
-        if "as_json" in inspect.signature(command.callback).parameters:
+        parameters = inspect.signature(command.callback).parameters
+        if "as_json" in parameters and "output" not in parameters:
             command.callback = _written(command.callback)
 
 

@@ -18,7 +18,7 @@ from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.db import Tx
-from kontobahn.demo import facts_path, read_facts
+from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
 from kontobahn.sandbox_bank import bank, deliveries, payments, store

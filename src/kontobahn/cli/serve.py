@@ -12,7 +12,6 @@ import msgspec
 import typer
 
 from kontobahn import __version__, log
-from kontobahn import demo as demo_world
 from kontobahn import serve as server
 from kontobahn.app import Application, make_context, sandbox_bank, scheduled_jobs
 from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
@@ -20,6 +19,8 @@ from kontobahn.clock import SystemClock
 from kontobahn.dashboard import first_run
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate as apply_migrations
+from kontobahn.demo.facts import facts_path, write_facts
+from kontobahn.demo.world import ensure_demo
 from kontobahn.errors import Unavailable
 from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
@@ -62,7 +63,7 @@ def serve(
         facts = None
         if with_demo:
             apply_migrations(application.db)
-            facts = demo_world.ensure_demo(settings, application.db, application.vault)
+            facts = ensure_demo(settings, application.db, application.vault)
 
         def ready() -> None:
             _announce(settings, base_url, facts, _first_run_code(application.db, application.vault))
@@ -114,7 +115,7 @@ def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
     settings = read_settings(data)
     facts, _ = _prepare(settings, with_demo=True)
     assert facts is not None
-    say(facts, f"The demo is ready; its keys are in {demo_world.facts_path(settings)}.", as_json=as_json)
+    say(facts, f"The demo is ready; its keys are in {facts_path(settings)}.", as_json=as_json)
 
 
 def _prepare(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | None, str]:
@@ -122,7 +123,7 @@ def _prepare(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | N
     try:
         apply_migrations(db, FOLLOW_UPS)
         vault = open_vault(settings)
-        facts = demo_world.ensure_demo(settings, db, vault) if with_demo else None
+        facts = ensure_demo(settings, db, vault) if with_demo else None
         return facts, _first_run_code(db, vault)
     finally:
         db.close()
@@ -154,14 +155,14 @@ def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None, c
         return
     facts["base_url"] = base_url
     facts["dashboard"] = {"url": f"{base_url}/dashboard"}
-    demo_world.write_facts(settings, facts)
+    write_facts(settings, facts)
     key, user = facts["api_key"], facts["user"]
     print(
         f"\nKontobahn {__version__} serves the demo at {base_url} (documentation at {base_url}/docs)\n\n"
         f"  Dashboard {base_url}/dashboard\n"
         f"  Sign in   {user['email']}  {user['password']}\n"
         f"  API key   {key}\n"
-        f"  All of it {demo_world.facts_path(settings)}\n\nTry:\n\n"
+        f"  All of it {facts_path(settings)}\n\nTry:\n\n"
         f"curl -H 'x-api-key: {key}' {base_url}/v2/ledger-rewe-read/connections\n"
         f"curl -H 'x-api-key: {key}' {base_url}/v2/auth/users\n"
         f"curl -H 'content-type: application/json' {base_url}/v2/auth/sessions"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from kontobahn.cli.entry import app
+from kontobahn.cli.entry import command_line
 from kontobahn.errors import KontobahnError
 from tests.journeys.process import ServerProcess, kontobahn, serving
 from tests.waiting import eventually
@@ -17,7 +17,7 @@ from tests.waiting import eventually
 
 def sandbox(data: Path, *arguments: str) -> Any:
     """A command in this process, which is another one than the service's; much quicker than one of its own."""
-    done = CliRunner().invoke(app, ["sandbox", *arguments, "--data", str(data), "--json"])
+    done = CliRunner().invoke(command_line(), ["sandbox", *arguments, "--data", str(data), "--json"])
     if isinstance(done.exception, KontobahnError):
         return str(done.exception)
     if done.exit_code == 2:

@@ -102,7 +102,7 @@ def own_iban(identification: str, ibans: Mapping[str, str]) -> str:
     if iban is None:
         raise StatementError(
             f"The account is given as {_shown(identification)}, from which no IBAN can be made for certain."
-            f" Name its IBAN: --iban {identification or 'ACCOUNT'}=DE…"
+            f" Name its IBAN: --iban {identification or 'ACCOUNT'}=DE… (in a call: iban=…)."
         )
     return iban
 

@@ -1,17 +1,20 @@
-"""What migrations of the books leave to Python: read models that follow by a rule that no SQL should repeat."""
+"""What migrations of the books leave to Python: read models that follow by a rule that no SQL should repeat.
+
+Every command knows these and hardly any runs them, so they import what they need when they run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books import answers, cash_recount, posting
-from kontobahn.ledger.books.openings import settle_twins
-from kontobahn.ledger.books.store import client_of_mandant
 
 
 def _settle_pairs(tx: Tx) -> None:
     """Pairs of opening balances netted to nothing before they were known as such."""
+    from kontobahn.ledger.books import answers, posting
+    from kontobahn.ledger.books.openings import settle_twins
+
     for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_openings ORDER BY mandant"):
         konten = {konto for (konto,) in tx.all("SELECT DISTINCT konto FROM books_openings WHERE mandant = ?", mandant)}
         paired = settle_twins(tx, mandant, konten)
@@ -21,6 +24,9 @@ def _settle_pairs(tx: Tx) -> None:
 
 
 def _count_cash(tx: Tx) -> None:
+    from kontobahn.ledger.books import cash_recount
+    from kontobahn.ledger.books.store import client_of_mandant
+
     for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_cash_books ORDER BY mandant"):
         cash_recount.rewrite(tx, client_of_mandant(tx, mandant))
 

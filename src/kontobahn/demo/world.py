@@ -1,0 +1,81 @@
+"""The organisations of the demo. Each area adds its own data, and its own object to the facts."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import date
+from typing import Any
+
+from kontobahn import credits
+from kontobahn.access import audit, keys, organizations, users
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
+from kontobahn.app import make_context
+from kontobahn.clock import SystemClock
+from kontobahn.db import Database, Tx
+from kontobahn.demo.banking import build_banking
+from kontobahn.demo.facts import facts_path, read_facts, write_facts
+from kontobahn.demo.ledger import build_ledger
+from kontobahn.demo.mobility import build_mobility
+from kontobahn.ledger.books import setup
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+CREDITS = 10_000
+EMAIL = "demo@kontobahn.example"
+
+
+def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any]:
+    """Returns the demo's facts; makes the demo if this database has none."""
+    known = read_facts(facts_path(settings))
+    if known and db.read_now(_exists, known["organization_id"]):
+        return known
+    password = secrets.token_urlsafe(12)
+    context = make_context(settings, db, vault, SystemClock())
+    facts = db.write_now(build, context, password, users.hash_password(password))
+    write_facts(settings, facts)
+    return facts
+
+
+def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[str, Any]:
+    actor, vault = audit.Actor("demo"), context.vault
+    demo = organizations.create(tx, "Demo Handels GmbH", actor)
+    second = organizations.create(tx, "Zweite Muster UG", actor)
+    agency = organizations.create(tx, "Kanzlei Beispiel Steuerberatung", actor)
+    for organization in (demo, second, agency):
+        credits.grant(tx, organization.id, CREDITS, note="demo")
+    user = users.create(
+        tx, demo.id, email=EMAIL, name="Dana Demo", role="owner", password_hash=password_hash, actor=actor
+    )
+    key = keys.create(tx, vault, demo.id, "demo", actor, role="admin", created_by=user.id)
+    second_key = keys.create(tx, vault, second.id, "demo of another organisation", actor, role="admin")
+    setup.create_books(
+        tx,
+        second.id,
+        None,
+        name="Zweite Muster UG",
+        skr="SKR04",
+        length=4,
+        client_id="29098-55005",
+        year_start=date(2026, 1, 1),
+    )
+    agency_key = keys.create(tx, vault, agency.id, "demo of an agency", actor, clients=(demo.id,))
+    principal = Principal(demo.id, "admin", (demo.id,), key_id=key.key.id, user_id=user.id)
+    return {
+        "base_url": "",
+        "dashboard": {"url": ""},
+        "api_key": key.secret,
+        "second_api_key": second_key.secret,
+        "agency_key": agency_key.secret,
+        "organization_id": demo.id,
+        "second_organization_id": second.id,
+        "agency_organization_id": agency.id,
+        "user": {"email": EMAIL, "password": password},
+        "ledger": build_ledger(tx, demo.id).facts(),
+        "banking": build_banking(tx, context, principal).facts(),
+        "mobility": build_mobility(tx, demo.id).facts(),
+    }
+
+
+def _exists(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is not None
