@@ -64,6 +64,7 @@ class Call:
         "charged",
         "claim",
         "context",
+        "continues_after",
         "endpoint",
         "headers",
         "ip",
@@ -87,6 +88,8 @@ class Call:
         self.charged = 0
         # Headers of this answer, beside those that every answer has. A repeat under an idempotency key does not have them.
         self.headers: dict[bytes, bytes] = {}
+        # Where the next page of a list begins, if there is one; see `paging.page`.
+        self.continues_after: str | None = None
         self.claim: Claim | None = None
         self.stored_answer: bytes | None = None
         self._charge: Charge | None = None

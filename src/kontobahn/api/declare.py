@@ -60,6 +60,8 @@ class Endpoint(NamedTuple):
     errors: tuple[int, ...] = ()
     # The types that a call which answers with a file (Download) may answer with; empty for JSON.
     media_types: tuple[str, ...] = ()
+    # A list that comes in pages: the query parameter that the next page begins with. The header Link has its address.
+    pages_by: Literal["from_id", "cursor"] | None = None
     # Payments and invoices: an idempotency key is kept for weeks instead of hours.
     moves_money: bool = False
     # For the documentation; made from the types if there is none.
@@ -92,6 +94,7 @@ class Options(TypedDict, total=False):
     max_body_bytes: int
     errors: tuple[int, ...]
     media_types: tuple[str, ...]
+    pages_by: Literal["from_id", "cursor"]
     moves_money: bool
     example: Any
     body_example: Any

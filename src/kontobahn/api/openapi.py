@@ -44,6 +44,7 @@ _WEBHOOK_HEADERS = (
     ("webhook-signature", "`v1,` and the signature over id, timestamp and body (Standard Webhooks); may hold several."),
 )
 _REQUEST_ID = "req_4f1c2a9be07d35a86b21"
+_NEXT_PAGE = '<https://kontobahn.example/v2/banking/events?limit=100&cursor=42>; rel="next"'
 
 
 _BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
@@ -208,7 +209,7 @@ class _Document:
 
     def _all_responses(self, endpoint: Endpoint, *, priced: bool) -> dict[str, Any]:
         writes = endpoint.method in ("POST", "PUT")
-        headers = _header_names(priced=priced, replayed=writes)
+        headers = _header_names("Link" if endpoint.pages_by else None, priced=priced, replayed=writes)
         responses: dict[str, Any] = {
             str(status): {
                 "description": _SUCCESSES[status],
@@ -309,6 +310,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
         ("RateLimit-Policy", "The limit and its window in seconds.", text, group.policy),
         ("X-Credits-Charged", "Credits that this call cost.", number, 1),
         ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
+        ("Link", 'The address of the next page, as `<…>; rel="next"`; absent on the last.', text, _NEXT_PAGE),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
         ("WWW-Authenticate", "How to identify yourself.", text, 'ApiKey header="x-api-key"'),
@@ -316,7 +318,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
     return {
         name: {
             "description": description,
-            "required": name != "Idempotent-Replayed",
+            "required": name not in ("Idempotent-Replayed", "Link"),
             "schema": schema,
             "example": sample,
         }

@@ -34,6 +34,7 @@ from kontobahn.api.exchange import (
     send_json,
 )
 from kontobahn.api.idempotency import StoredAnswer
+from kontobahn.api.paging import next_page
 from kontobahn.api.routing import Routes
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
@@ -325,9 +326,18 @@ class Api:
             ]
         if exchange.call is not None:
             headers += exchange.call.headers.items()
+            headers += self._link(exchange, exchange.call)
         if exchange.endpoint is not None and self._prices[exchange.endpoint.name]:
             headers.append((b"x-credits-charged", b"%d" % (exchange.call.charged if exchange.call else 0)))
         return headers
+
+    def _link(self, exchange: Exchange, call: Call) -> list[tuple[bytes, bytes]]:
+        if call.continues_after is None or call.endpoint.pages_by is None:
+            return []
+        path, query = exchange.scope["path"], exchange.scope.get("query_string", b"")
+        return [
+            (b"link", next_page(self._settings.base_url, path, query, call.endpoint.pages_by, call.continues_after))
+        ]
 
     def _record(self, exchange: Exchange, status: int) -> None:
         name = exchange.endpoint.name if exchange.endpoint else "unknown"

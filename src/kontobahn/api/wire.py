@@ -36,8 +36,9 @@ AT_THE_END = r"(?!\n)"
 
 
 def form(words: str, pattern: str, **rules: Any) -> Meta:
-    """A pattern whose mismatch is refused with “must be <words>”."""
-    _FORMS[pattern] = words
+    """A pattern whose mismatch is refused with “must be <words>”. Raises TypeError if it has other words elsewhere."""
+    if _FORMS.setdefault(pattern, words) != words:
+        raise TypeError(f"The pattern {pattern} is {_FORMS[pattern]} already, and cannot be {words} as well.")
     return Meta(pattern=pattern + AT_THE_END if pattern.endswith("$") else pattern, **rules)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec import Meta
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
+from kontobahn.api.paging import page
 from kontobahn.api.wire import Answer, OrganizationQuery, Timestamp, check_date_range, form
 from kontobahn.clock import end_of_day, optional_datetime, start_of_day, to_datetime
 from kontobahn.db import Tx
@@ -52,7 +54,12 @@ class EventsQuery(OrganizationQuery, kw_only=True):
     cursor: (
         Annotated[
             str,
-            form("a `next_cursor`", r"^[0-9]{1,18}$", description="The `next_cursor` before.", examples=["42"]),
+            form(
+                "a number",
+                r"^[0-9]{1,18}$",
+                description="The `next_cursor` of the answer before.",
+                examples=["42"],
+            ),
         ]
         | None
     ) = None
@@ -103,7 +110,7 @@ class Envelope(msgspec.Struct):
     received_at: msgspec.Raw
 
 
-@get("/v2/banking/events", scope=("webhooks", "banking:read"), errors=_ERRORS)
+@get("/v2/banking/events", scope=("webhooks", "banking:read"), pages_by="cursor", errors=_ERRORS)
 async def list_events(call: Call, query: EventsQuery) -> EventList:
     """Walk the log of events, each with how its delivery went.
 
@@ -119,13 +126,13 @@ async def list_events(call: Call, query: EventsQuery) -> EventList:
         ticket = watch.ticket()
         found = await call.read(_list_events, organization_id, query)
         left = deadline - time.monotonic()
-        if found.data or left <= 0 or not watch.is_open:
-            return found
+        if found or left <= 0 or not watch.is_open:
+            return event_list(call, found, query.cursor, query.limit)
         with suppress(TimeoutError):
             await asyncio.wait_for(ticket.wait(), min(left, _POLL_SECONDS))
 
 
-def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> EventList:
+def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> list[Entry]:
     wanted = entries.Filter(
         event=query.event,
         subject=query.subject,
@@ -134,16 +141,21 @@ def _list_events(tx: Tx, organization_id: str, query: EventsQuery) -> EventList:
         # A day in Berlin may have 23 or 25 hours: what counts is where the next one begins.
         until=end_of_day(query.to_date) if query.to_date else None,
     )
-    found = entries.walk(
+    return entries.walk(
         tx,
         organization_id,
         wanted,
         cursor=int(query.cursor) if query.cursor else None,
         newest_first=query.sort == "newest",
-        limit=query.limit,
+        limit=query.limit + 1,
     )
-    next_cursor = str(found[-1].sequence) if found else query.cursor or "0"
-    return EventList(data=[event_view(entry) for entry in found], next_cursor=next_cursor)
+
+
+def event_list(call: Call, found: list[Entry], cursor: str | None, limit: int) -> EventList:
+    """A page of events, of which one more was read than it has."""
+    shown = page(call, found, limit, attrgetter("sequence"))
+    next_cursor = str(shown[-1].sequence) if shown else cursor or "0"
+    return EventList(data=[event_view(entry) for entry in shown], next_cursor=next_cursor)
 
 
 @get("/v2/banking/events/{id}", scope=("webhooks", "banking:read"), errors=_ERRORS)

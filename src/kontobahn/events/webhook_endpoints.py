@@ -16,8 +16,8 @@ from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.events import Events, entries
-from kontobahn.events.entries import DeliveryState
-from kontobahn.events.event_log import MAX_EVENTS, EventAnswer, EventId, EventList, event_view
+from kontobahn.events.entries import DeliveryState, Entry
+from kontobahn.events.event_log import MAX_EVENTS, EventAnswer, EventId, EventList, event_list, event_view
 from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, WebhookSecretAnswer
 from kontobahn.ids import new_id
 from kontobahn.outbound import Refused
@@ -94,7 +94,12 @@ class DeliveriesQuery(Query, kw_only=True):
     cursor: (
         Annotated[
             str,
-            form("a `next_cursor`", r"^[0-9]{1,18}$", description="The `next_cursor` before.", examples=["42"]),
+            form(
+                "a number",
+                r"^[0-9]{1,18}$",
+                description="The `next_cursor` of the answer before.",
+                examples=["42"],
+            ),
         ]
         | None
     ) = None
@@ -215,24 +220,23 @@ def _send_test_event(tx: Tx, principal: Principal, endpoint_id: str) -> EventAns
     return EventAnswer(data=event_view(entries.find_of(tx, principal, found, event_id)))
 
 
-@get(f"{_PATH}/{{id}}/deliveries", scope=_WEBHOOKS, errors=_ERRORS)
+@get(f"{_PATH}/{{id}}/deliveries", scope=_WEBHOOKS, pages_by="cursor", errors=_ERRORS)
 async def list_webhook_deliveries(call: Call, id: Uuid, query: DeliveriesQuery) -> EventList:
     """Walk the events that were for an endpoint, each with how its delivery there went."""
-    return await call.read(_list_deliveries, call.principal, id, query)
+    found = await call.read(_list_deliveries, call.principal, id, query)
+    return event_list(call, found, query.cursor, query.limit)
 
 
-def _list_deliveries(tx: Tx, principal: Principal, endpoint_id: str, query: DeliveriesQuery) -> EventList:
+def _list_deliveries(tx: Tx, principal: Principal, endpoint_id: str, query: DeliveriesQuery) -> list[Entry]:
     receiver = further.find(tx, principal, endpoint_id)
-    found = entries.walk(
+    return entries.walk(
         tx,
         receiver.organization_id,
         entries.Filter(event=query.event, state=query.delivery, receiver_id=receiver.id),
         cursor=int(query.cursor) if query.cursor else None,
         newest_first=query.sort == "newest",
-        limit=query.limit,
+        limit=query.limit + 1,
     )
-    next_cursor = str(found[-1].sequence) if found else query.cursor or "0"
-    return EventList(data=[event_view(entry) for entry in found], next_cursor=next_cursor)
 
 
 @post(f"{_PATH}/{{id}}/deliveries/{{event_id}}/resend", scope=_WEBHOOKS, statuses=(202,), errors=(*_ERRORS, 409))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from operator import attrgetter
 from typing import Annotated
 
 from msgspec import Meta
 
 from kontobahn.api.call import Call, Platform
 from kontobahn.api.declare import BODY_WITH_RECEIPTS, get, post
+from kontobahn.api.paging import one_more, page
 from kontobahn.api.wire import Answer, Download, Uuid, check_date_range, form
 from kontobahn.db import Tx
 from kontobahn.ledger import kassenbuch
@@ -102,7 +104,7 @@ async def create_kassenbucheintrag(call: Call, query: ClientQuery, body: NeuerKa
         return await call.commit(effect)
 
 
-@get("/v2/ledger-duo/kassenbuch", scope="ledger:read", cost=1, errors=ERRORS)
+@get("/v2/ledger-duo/kassenbuch", scope="ledger:read", cost=1, pages_by="from_id", errors=ERRORS)
 async def list_kassenbucheintraege(call: Call, query: KassenbuchQuery) -> KassenbuchAntwort:
     """List the entries of a cash book, ascending by number.
 
@@ -111,10 +113,10 @@ async def list_kassenbucheintraege(call: Call, query: KassenbuchQuery) -> Kassen
     check_date_range(query.from_date, query.to_date)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     selection = KassenbuchSelection(
-        query.kassenname, query.from_date, query.to_date, int(query.from_id or 0), query.limit
+        query.kassenname, query.from_date, query.to_date, int(query.from_id or 0), one_more(query.limit)
     )
     async with call.charge() as charge, access.to("kassenbuch") as books:
-        data = await books.kassenbuchzeilen(selection)
+        data = page(call, await books.kassenbuchzeilen(selection), query.limit, attrgetter("nummer"))
     return KassenbuchAntwort(data=data, platform=charge.platform)
 
 

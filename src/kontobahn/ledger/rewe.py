@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import date
+from operator import attrgetter
 from typing import Annotated
 
 from msgspec import Meta, field
 
 from kontobahn.api.call import Call, Platform
 from kontobahn.api.declare import get, post
+from kontobahn.api.paging import one_more, page
 from kontobahn.api.wire import Answer, form
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
@@ -75,7 +77,10 @@ class OposQuery(ClientQuery):
     stichtag: Annotated[date, Meta(description="Cut-off date; today when omitted.")] | None = None
     filter: Side = "all"
     eb_modus: EbModus = field(default="reconcile", name="ebModus")
-    kontonummer: Annotated[str, form("a person account of 5 to 9 digits", r"^[1-9][0-9]{4,8}$")] | None = None
+    kontonummer: (
+        Annotated[str, form("a person account of 5 to 9 digits that does not start with 0", r"^[1-9][0-9]{4,8}$")]
+        | None
+    ) = None
 
 
 class OposAntwort(Answer):
@@ -181,7 +186,7 @@ async def get_susa(call: Call, query: SusaQuery) -> SusaAntwort:
 
 
 # Choice 19: bookings and accounts can be read.
-@get("/v2/ledger-rewe-read/buchungen", scope="ledger:read", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/buchungen", scope="ledger:read", cost=1, pages_by="from_id", errors=ERRORS)
 async def list_buchungen(call: Call, query: SeitenQuery) -> BuchungenAntwort:
     """List the bookings of a fiscal year, ascending by id.
 
@@ -189,11 +194,12 @@ async def list_buchungen(call: Call, query: SeitenQuery) -> BuchungenAntwort:
     """
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("buchungen") as books:
-        data = await books.buchungen(query.geschaeftsjahr_start_datum, query.from_id, query.limit)
+        found = await books.buchungen(query.geschaeftsjahr_start_datum, query.from_id, one_more(query.limit))
+    data = page(call, found, query.limit, attrgetter("id"))
     return BuchungenAntwort(data=data, platform=charge.platform)
 
 
-@get("/v2/ledger-rewe-read/konten", scope="ledger:read", cost=1, errors=ERRORS)
+@get("/v2/ledger-rewe-read/konten", scope="ledger:read", cost=1, pages_by="from_id", errors=ERRORS)
 async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
     """List the accounts, ledger accounts before person accounts.
 
@@ -201,7 +207,8 @@ async def list_konten(call: Call, query: SeitenQuery) -> KontenAntwort:
     """
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("konten") as books:
-        data = await books.konten(query.geschaeftsjahr_start_datum, query.from_id, query.limit)
+        found = await books.konten(query.geschaeftsjahr_start_datum, query.from_id, one_more(query.limit))
+    data = page(call, found, query.limit, attrgetter("kontonummer"))
     return KontenAntwort(data=data, platform=charge.platform)
 
 

@@ -12,6 +12,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
+from kontobahn.api.paging import page
 from kontobahn.api.tasks import TASKS, TaskRow, Tasks
 from kontobahn.api.wire import Answer, Upload, Uuid
 from kontobahn.clock import to_datetime
@@ -109,7 +110,7 @@ def _unfinished(row: TaskRow) -> ImportMitProtokoll:
 # --- What was brought in
 
 
-@get("/v2/ledger-rewe/imports", scope="ledger:read", errors=ERRORS)
+@get("/v2/ledger-rewe/imports", scope="ledger:read", pages_by="from_id", errors=ERRORS)
 async def list_imports(call: Call, query: ImporteQuery) -> ImporteAntwort:
     """List what was brought into the books at once, the latest first.
 
@@ -118,12 +119,13 @@ async def list_imports(call: Call, query: ImporteQuery) -> ImporteAntwort:
     """
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("buchungen") as books:
-        found = await books.imports(query.from_id, query.limit)
+        found = await books.imports(query.from_id, query.limit + 1)
     tasks = await call.read(_unfinished_of, call.principal.scope, query.connection_id.lower(), query.from_id)
     known = {item.id for item in found}
     # Read after the imports: one that was finished in between is among both.
     found += [_without_protocol(_unfinished(row)) for row in tasks if row.id not in known]
-    return ImporteAntwort(data=sorted(found, key=lambda item: item.id, reverse=True)[: query.limit])
+    latest_first = sorted(found, key=lambda item: item.id, reverse=True)
+    return ImporteAntwort(data=page(call, latest_first, query.limit, lambda item: item.id))
 
 
 def _unfinished_of(tx: Tx, scope: tuple[str, ...], connection_id: str, before: str | None) -> list[TaskRow]:

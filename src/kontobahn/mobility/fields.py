@@ -18,7 +18,7 @@ Reference = Annotated[str, one_line, Meta(max_length=64, examples=["PN-10423"])]
 PostalCode = Annotated[str, one_line, Meta(max_length=12, examples=["10115"])]
 City = Annotated[str, one_line, Meta(max_length=70, examples=["Berlin"])]
 Street = Annotated[str, one_line, Meta(max_length=70, examples=["Musterstraße 1"])]
-Country = Annotated[str, form("a country code like DE", r"^[A-Z]{2}$", examples=["DE"])]
+Country = Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$", examples=["DE"])]
 Email = Annotated[
     str,
     form(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import get, post
+from kontobahn.api.paging import page
 from kontobahn.api.wire import Download, check_date_range
 from kontobahn.banking.fields import NumericId
 from kontobahn.banking.payments import cancel, create, orders, poll, store
@@ -32,14 +34,18 @@ from kontobahn.clock import berlin_date, optional_datetime, to_datetime
 from kontobahn.money import to_wire
 
 
-@get("/v2/banking/payments", scope=("banking:read", "payments"), errors=(403, 404))
+@get("/v2/banking/payments", scope=("banking:read", "payments"), pages_by="from_id", errors=(403, 404))
 async def list_payments(call: Call, query: PaymentsQuery) -> PaymentsAnswer:
     """List the payments, as they are stored and kept current by the bank's reports.
 
-    For a running sync use `sort=id`, and the last id you have seen as `from_id`.
+    For a running sync use `sort=id`, and the last id you have seen as `from_id`. With a `limit`, `Link` is the address of the next
+    page.
     """
     check_date_range(query.from_date, query.to_date)
     rows = await call.read(store.listing, call.principal, query)
+    if query.sort == "id":
+        # By date an id says nothing about what follows.
+        rows = page(call, rows, int(query.limit or len(rows)), attrgetter("id"))
     return PaymentsAnswer(data=[Payment(**_fields(row)) for row in rows])
 
 

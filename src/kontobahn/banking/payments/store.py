@@ -109,7 +109,8 @@ def listing(tx: Tx, principal: Principal, query: PaymentsQuery) -> list[PaymentR
     order = "id" if query.sort == "id" else "created_at DESC, id DESC"
     limit = " LIMIT ?" if query.limit else ""
     if query.limit:
-        params.append(int(query.limit))
+        # Walked by id, one row more tells whether there is a next page.
+        params.append(int(query.limit) + (query.sort == "id"))
     return PAYMENTS.all(tx, f"{' AND '.join(where)} ORDER BY {order}{limit}", *params)
 
 

@@ -89,7 +89,7 @@ class NewPayment(Body, kw_only=True):
     currency_code: Literal["EUR"] = "EUR"
     template_identifier: Template = "SEPA"
     reference: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    creditor_country_code: Annotated[str, form("two capital letters", r"^[A-Z]{2}$")] | None = None
+    creditor_country_code: Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$")] | None = None
     creditor_address: Address | Annotated[str, Meta(min_length=1, max_length=140)] | None = None
     creditor_agent: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$")] | None = None
     creditor_agent_name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None

@@ -50,14 +50,16 @@ class ChangesAnswer(Answer):
     has_more: bool
 
 
-@get("/v2/banking/transactions/changes", scope="banking:read", cost=1, errors=(403, 404))
+@get("/v2/banking/transactions/changes", scope="banking:read", cost=1, pages_by="cursor", errors=(403, 404))
 async def list_transaction_changes(call: Call, query: ChangesQuery) -> ChangesAnswer:
     """List what has been added, modified or removed since a cursor.
 
     Several changes of one transaction are reported as one, with the transaction as it is now.
     """
     async with call.charge():
-        return await call.read(read_changes, call.principal, query)
+        changes = await call.read(read_changes, call.principal, query)
+    call.continues_after = changes.cursor if changes.has_more else None
+    return changes
 
 
 class _Changed(NamedTuple):

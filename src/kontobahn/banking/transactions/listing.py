@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from datetime import date
 from operator import itemgetter
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Meta
@@ -63,19 +63,21 @@ class TransactionsAnswer(Answer):
     data: list[Transaction]
 
 
-@get("/v2/banking/transactions", scope="banking:read", cost=1, errors=(403, 404))
+@get("/v2/banking/transactions", scope="banking:read", cost=1, pages_by="from_id", errors=(403, 404))
 async def list_transactions(call: Call, query: TransactionsQuery) -> TransactionsAnswer:
     """List transactions of an account, or of all accounts of a connection.
 
     For a running sync use `sort=id`, and the last id you have seen as `from_id`: ids rise in the order in which transactions
-    arrive here, so a back-dated late arrival is never missed. Later changes are in the feed of changes.
+    arrive here, so a back-dated late arrival is never missed. With a `limit`, `Link` is the address of the next page. Later
+    changes are in the feed of changes.
     """
     check_date_range(query.from_date, query.to_date)
     async with call.charge():
-        data = await call.read_inline(read_if_short, call.principal, query)
-        if data is None:
-            data = await call.read(read_list, call.principal, query)
-    return TransactionsAnswer(data=data)  # type: ignore[arg-type]
+        found = await call.read_inline(read_if_short, call.principal, query)
+        if found is None:
+            found = await call.read(read_list, call.principal, query)
+    call.continues_after = found.continues_after
+    return TransactionsAnswer(data=found.data)  # type: ignore[arg-type]
 
 
 @get("/v2/banking/transactions/{id}", scope="banking:read", cost=1, errors=(403, 404))
@@ -104,7 +106,14 @@ def select_accounts(
     return accounts.of_connection(tx, connection.organization_id, connection.id)
 
 
-def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery) -> msgspec.Raw | None:
+class Page(NamedTuple):
+    """A JSON array, joined from the stored texts, and the id that the next page begins after."""
+
+    data: msgspec.Raw
+    continues_after: str | None
+
+
+def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery) -> Page | None:
     """Returns the list if it is certainly short enough to be read inline, else None."""
     chosen = select_accounts(tx, principal, query.connection_id, query.account_id)
     stored = sum(account.posted + account.pending for account in chosen)
@@ -114,25 +123,26 @@ def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery) -> msg
     return _join(tx, chosen, query) if is_short else None
 
 
-def read_list(tx: Tx, principal: Principal, query: TransactionsQuery) -> msgspec.Raw:
-    """Returns the JSON array, joined from the stored texts."""
+def read_list(tx: Tx, principal: Principal, query: TransactionsQuery) -> Page:
     return _join(tx, select_accounts(tx, principal, query.connection_id, query.account_id), query)
 
 
-def _join(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> msgspec.Raw:
-    limit = query.limit or MAX_ROWS + 1
-    by_account = [_of_account(tx, account.id, query, limit) for account in chosen]
+def _join(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> Page:
+    limit = query.limit or MAX_ROWS
+    by_account = [_of_account(tx, account.id, query, limit + 1) for account in chosen]
     if len(by_account) == 1:
-        texts = [row[-1] for row in by_account[0]]
+        rows = by_account[0]
     else:
-        in_order = heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1))
-        texts = [row[-1] for row in in_order][:limit]
-    if query.limit is None and len(texts) > MAX_ROWS:
+        rows = list(heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1)))
+    has_more, rows = len(rows) > limit, rows[:limit]
+    if query.limit is None and has_more:
         raise BadRequest(
             f"More than {MAX_ROWS} transactions: ask for fewer days, or walk with `sort=id`, `from_id` and `limit`.",
             field="limit",
         )
-    return msgspec.Raw(f"[{','.join(texts)}]".encode())
+    # By value date an id says nothing about what follows.
+    continues_after = str(rows[-1][0]) if has_more and query.sort == "id" else None
+    return Page(msgspec.Raw(f"[{','.join([row[-1] for row in rows])}]".encode()), continues_after)
 
 
 def _of_account(tx: Tx, account_id: int, query: TransactionsQuery, limit: int) -> list[tuple[Any, ...]]:

@@ -1,0 +1,91 @@
+"""Every list that comes in pages can be walked by its `Link` headers alone: nothing twice, nothing left out, nothing asked in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from tests.bank_builder import Bank, account_id, facts, order
+from tests.harness import Organization, Service
+from tests.ledger_builder import KASSENBUCH, Books, entry, line
+from tests.openapi_samples import REAL
+
+PAGED = [endpoint for endpoint in REAL if endpoint.pages_by]
+ROWS, LIMIT = 5, 2
+BOOKING = {
+    "umsatz": 119, "sollHabenKennzeichen": "SOLL", "konto": "10010", "gegenkonto": "8400", "belegdatum": "2026-02-01",
+}  # fmt: skip
+
+
+def address_of_next(answer: httpx.Response) -> str | None:
+    return answer.links["next"]["url"] if "link" in answer.headers else None
+
+
+def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
+    """Makes at least ROWS of everything, and returns the parameters of each list."""
+    connection = Bank(service).connected(owner, *(facts(number, f"Rechnung {number}") for number in range(1, ROWS + 1)))
+    account = account_id(service, owner)
+    endpoint = service.post("/v2/banking/webhook-endpoints", owner.key, json={"url": "https://93.184.216.34/"}).json()
+    endpoint_id = endpoint["data"]["id"]
+    books = Books(service, owner)
+    for number in range(ROWS):
+        paid = service.post("/v2/banking/payments", owner.key, json=order(account, reference=f"R{number}"))
+        assert paid.status_code == 201, paid.text
+        assert service.post(f"/v2/banking/webhook-endpoints/{endpoint_id}/test", owner.key).status_code == 201
+        booked = books.send("/v2/ledger-rewe/buchungen", {"buchungen": [{**BOOKING, "belegfeld1": f"R{number}"}]})
+        assert booked.status_code == 201, booked.text
+        assert books.send(KASSENBUCH, entry(line(10 + number))).status_code == 201
+    ledger = {"connectionId": books.connection_id}
+    year = {**ledger, "geschaeftsjahrStartDatum": "2026-01-01"}
+    by_id = {"sort": "id"}
+    return {
+        "list_kassenbucheintraege": {**ledger, "kassenname": "Hauptkasse"},
+        "list_buchungen": year,
+        "list_konten": year,
+        "list_imports": ledger,
+        # An odd spelling is understood as everywhere, and one that is there already is replaced.
+        "list_transactions": {**by_id, "connectionId": connection.id, "FromId": "0"},
+        "list_transaction_changes": {"account_id": account, "cursor": ""},
+        "list_payments": by_id,
+        "list_events": {"from_date": "2026-01-01", "event": "webhook_test"},
+        "list_webhook_deliveries": {"id": endpoint_id},
+    }
+
+
+def test_every_list_with_a_position_says_where_its_next_page_is() -> None:
+    positioned = {item.name for item in REAL if {"from_id", "cursor"} & set(item.query.__struct_fields__)}
+    assert {endpoint.name for endpoint in PAGED} == positioned
+
+
+def test_every_list_is_walked_by_its_links(service: Service) -> None:
+    owner = service.organization(credits_granted=10_000)
+    parameters = filled(service, owner)
+    assert parameters.keys() == {endpoint.handler.__name__ for endpoint in PAGED}
+    for endpoint in PAGED:
+        query = dict(parameters[endpoint.handler.__name__])
+        path = endpoint.path.format(id=query.pop("id", ""))
+        whole = service.get(path, owner.key, params=query)
+        assert whole.status_code == 200, whole.text
+        assert address_of_next(whole) is None, endpoint.name
+        rows, walked, pages = whole.json()["data"], list[Any](), 0
+        address: str | None = str(httpx.URL(service.base_url + path, params={**query, "limit": str(LIMIT)}))
+        while address is not None:
+            assert address.startswith(service.base_url + path)
+            answer = service.get(address, owner.key)
+            assert answer.status_code == 200, (address, answer.text)
+            walked += answer.json()["data"]
+            address, pages = address_of_next(answer), pages + 1
+        assert len(rows) >= ROWS, endpoint.name
+        assert walked == rows, endpoint.name
+        assert pages == -(-len(rows) // LIMIT), endpoint.name
+
+
+def test_a_list_by_date_has_no_link_because_an_id_does_not_continue_it(service: Service) -> None:
+    owner = service.organization(credits_granted=10_000)
+    filled(service, owner)
+    account = account_id(service, owner)
+    for path, query in (("/v2/banking/transactions", {"account_id": account}), ("/v2/banking/payments", {})):
+        answer = service.get(path, owner.key, params={**query, "limit": "2"})
+        assert len(answer.json()["data"]) == LIMIT
+        assert address_of_next(answer) is None, path
