@@ -35,7 +35,15 @@ class BanksQuery(Query):
         Annotated[str, form("a national bank code of digits", r"^[0-9]{3,12}$", description="Bankleitzahl.")] | None
     ) = None
     country: (
-        Annotated[str, form("two capital letters", r"^[A-Z]{2}$", description="ISO 3166-1 alpha-2.", examples=["DE"])]
+        Annotated[
+            str,
+            form(
+                "a country code of two capital letters",
+                r"^[A-Z]{2}$",
+                description="ISO 3166-1 alpha-2.",
+                examples=["DE"],
+            ),
+        ]
         | None
     ) = None
     supports: Annotated[Ability, Meta(description="Only banks that can do this.")] | None = None
