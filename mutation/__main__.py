@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
 from mutation.faults import Fault, planted
 from mutation.subjects import SUBJECTS, Subject
+from mutation.trial import Job, Unplantable, statement_of
 
 ROOT = Path(__file__).resolve().parent.parent
-# What a hanging run may take, as a multiple of a run without a fault.
-PATIENCE = 10
+# The seconds after which a run of all tests of a module hangs.
+HANGS = 900
 
 
-class Outcome(NamedTuple):
+class Planted(NamedTuple):
+    """A fault in a module."""
+
+    name: str
     fault: Fault
-    noticed: bool
-    was: str
 
 
 def main() -> int:
@@ -36,15 +38,11 @@ def main() -> int:
     if unknown:
         raise SystemExit(f"There are no tests named for {', '.join(unknown)} in mutation/subjects.py.")
     worst = 100.0
-    for name in names:
-        outcomes = _try_module(name, SUBJECTS[name], options)
-        noticed = sum(outcome.noticed for outcome in outcomes)
-        share = 100 * noticed / len(outcomes) if outcomes else 100.0
-        worst = min(worst, share)
-        print(f"{name}: {noticed} of {len(outcomes)} noticed ({share:.0f} %)", flush=True)
-        for outcome in outcomes:
-            if not outcome.noticed:
-                print(f"  {name}:{outcome.fault.line}: {outcome.fault.what} | {outcome.was}", flush=True)
+    for subject, group in groupby(sorted(names, key=lambda name: SUBJECTS[name]), key=lambda name: SUBJECTS[name]):
+        chosen = {name: _choose(name, options) for name in group}
+        verdicts = _try_all(subject, chosen, options)
+        for name, faults in chosen.items():
+            worst = min(worst, _report(name, {fault: verdicts[Planted(name, fault)] for fault in faults}))
     return 0 if worst >= options.least else 1
 
 
@@ -55,78 +53,103 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--sample", type=int, help="at most so many faults a module, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lines", help="only faults in these lines, as 12,40-60")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--least", type=float, default=90, help="exit code 1 below this share noticed (%%)")
     return parser.parse_args()
 
 
-def _try_module(name: str, subject: Subject, options: argparse.Namespace) -> list[Outcome]:
-    source = (ROOT / "src" / "kontobahn" / name).read_bytes()
-    chosen = list(planted(source))
+def _path(name: str, root: Path = ROOT) -> Path:
+    return root / "src" / "kontobahn" / name
+
+
+def _choose(name: str, options: argparse.Namespace) -> list[Fault]:
+    chosen = [fault for fault, _ in planted(_path(name).read_bytes())]
+    if options.lines:
+        spans = [span.split("-") for span in options.lines.split(",")]
+        chosen = [fault for fault in chosen if any(int(span[0]) <= fault.line <= int(span[-1]) for span in spans)]
     if options.sample and len(chosen) > options.sample:
-        chosen = random.Random(options.seed).sample(chosen, options.sample)
+        chosen = sorted(random.Random(options.seed).sample(chosen, options.sample))
+    return chosen
+
+
+def _report(name: str, verdicts: dict[Fault, str]) -> float:
+    """Prints what was not noticed, and returns the share that was."""
+    lines = _path(name).read_text().splitlines()
+    missed = {fault: verdict for fault, verdict in verdicts.items() if verdict not in ("noticed", "hung")}
+    noticed = len(verdicts) - len(missed)
+    share = 100 * noticed / len(verdicts) if verdicts else 100.0
+    print(f"{name}: {noticed} of {len(verdicts)} noticed ({share:.0f} %)", flush=True)
+    for fault, verdict in missed.items():
+        print(f"  {name}:{fault.line}: {verdict}: {fault.what} | {lines[fault.line - 1].strip()}", flush=True)
+    return share
+
+
+def _try_all(subject: Subject, chosen: dict[str, list[Fault]], options: argparse.Namespace) -> dict[Planted, str]:
+    everything = [Planted(name, fault) for name, faults in chosen.items() for fault in faults]
+    verdicts = _in_functions(subject, list(filter(_is_in_function, everything)), options)
     with tempfile.TemporaryDirectory(prefix="kontobahn-mutation-") as folder:
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for number in range(options.workers):
-            trees.put(_copy(Path(folder) / str(number)))
-        first = trees.get()
-        started = time.monotonic()
-        if not _passes(first, subject, None):
-            raise SystemExit(f"{name}: its tests fail without any fault; nothing can be said.")
-        patience = 30 + PATIENCE * (time.monotonic() - started)
-        trees.put(first)
-
-        def attempt(fault: Fault, changed: bytes) -> Outcome:
-            tree = trees.get()
-            try:
-                (tree / "src" / "kontobahn" / name).write_bytes(changed)
-                passes = _passes(tree, subject, patience)
-            finally:
-                (tree / "src" / "kontobahn" / name).write_bytes(source)
-                trees.put(tree)
-            was = source.splitlines()[fault.line - 1].decode().strip()
-            return Outcome(fault, noticed=not passes, was=was)
-
-        with ThreadPoolExecutor(options.workers) as pool:
-            return list(pool.map(lambda one: attempt(*one), sorted(chosen)))
+        for item in everything:
+            if item not in verdicts:
+                verdicts[item] = _in_a_copy(Path(folder), subject, item)
+    return verdicts
 
 
-def _copy(place: Path) -> Path:
+def _is_in_function(item: Planted) -> bool:
+    try:
+        statement_of(_path(item.name).read_bytes(), item.fault)
+    except Unplantable:
+        return False
+    return True
+
+
+def _in_functions(subject: Subject, items: list[Planted], options: argparse.Namespace) -> dict[Planted, str]:
+    """Tries these in forked copies of one process, see `trial`; leaves out what could not be planted so."""
+    if not items:
+        return {}
+    faults = [(str(_path(item.name)), item.fault) for item in items]
+    job = pickle.dumps(tuple(Job(faults, subject.tests, subject.on_postgres, options.workers)))
+    done = subprocess.run(
+        [sys.executable, "-m", "mutation.trial"], cwd=ROOT, input=job, capture_output=True, check=False
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise SystemExit(f"{items[0].name}: nothing can be said.\n{done.stderr.decode()[-2000:]}")
+    answers = (line.split(" ", 1) for line in done.stdout.decode().splitlines())
+    return {items[int(number)]: verdict for number, verdict in answers if verdict != "unplantable"}
+
+
+def _in_a_copy(tree: Path, subject: Subject, item: Planted) -> str:
+    """Tries a fault that must be there when the module is imported, with all tests of the subject."""
+    if not any(tree.iterdir()):
+        _copy(tree)
+    changed = _path(item.name, tree)
+    source = changed.read_bytes()
+    changed.write_bytes(item.fault.planted_in(source))
+    passes = _passes(tree, subject.tests)
+    changed.write_bytes(source)
+    return "unnoticed" if passes else "noticed"
+
+
+def _copy(place: Path) -> None:
     for name in ("src", "tests", "docs", "bench", "torture"):
         if (ROOT / name).exists():
             shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "Makefile"):
         shutil.copy(ROOT / name, place / name)
-    return place
 
 
-def _passes(tree: Path, subject: Subject, patience: float | None) -> bool:
-    """Whether all tests pass; a run that hangs does not."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        *subject.tests,
-    ]
-    if not subject.on_postgres:
-        command += ["-k", "not postgres"]
-    environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}", "PYTHONDONTWRITEBYTECODE": "1"}
+def _passes(tree: Path, tests: Iterable[str]) -> bool:
+    """Whether all tests pass on SQLite; a run that hangs does not."""
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not postgres", *tests],
         cwd=tree,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}", "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        return process.wait(patience) == 0
+        return process.wait(HANGS) == 0
     except subprocess.TimeoutExpired:
         return False
     finally:

@@ -6,55 +6,72 @@ from typing import NamedTuple
 
 
 class Subject(NamedTuple):
-    """`on_postgres`: its locks matter, and SQLite with its one writer cannot miss them."""
+    """`tests` run on SQLite; `on_postgres` are about two transactions at once, which SQLite with its one writer cannot have."""
 
     tests: tuple[str, ...]
-    on_postgres: bool = False
+    on_postgres: tuple[str, ...] = ()
 
 
-_PAYMENTS = (
-    "tests/unit/banking/test_transitions.py",
-    "tests/api/banking/test_payments.py",
-    "tests/api/banking/test_lost_answers.py",
-    "tests/api/banking/test_cancelling.py",
-    "tests/api/sandbox_bank",
+_PAYMENTS = Subject(
+    (
+        "tests/unit/banking/test_transitions.py",
+        "tests/api/banking/test_any_order.py",
+        "tests/api/banking/test_payments.py",
+        "tests/api/banking/test_lost_answers.py",
+        "tests/api/banking/test_cancelling.py",
+        "tests/api/banking/test_key_limits.py",
+        "tests/api/sandbox_bank/test_payments.py",
+    ),
+    ("tests/api/banking/test_payment_races.py",),
 )
-_ORDERS = (
-    "tests/api/banking/test_order_files.py",
-    "tests/api/banking/test_several_orders.py",
-    "tests/api/banking/test_order_pages.py",
-    "tests/api/banking/test_cancelling.py",
+_ORDERS = Subject(
+    (
+        "tests/api/banking/test_order_files.py",
+        "tests/api/banking/test_several_orders.py",
+        "tests/api/banking/test_order_pages.py",
+        "tests/api/banking/test_cancelling.py",
+    ),
+    ("tests/api/banking/test_payment_races.py", "tests/api/banking/test_several_orders.py"),
 )
-_INGEST = (
-    "tests/unit/banking/test_overlap.py",
-    "tests/api/banking/test_ingest.py",
-    "tests/api/banking/test_transactions.py",
-    "tests/api/banking/test_statement_files.py",
-    "tests/api/banking/test_overlapping_statements.py",
+_INGEST = Subject(
+    (
+        "tests/unit/banking/test_overlap.py",
+        "tests/api/banking/test_ingest.py",
+        "tests/api/banking/test_transactions.py",
+        "tests/api/banking/test_statement_files.py",
+        "tests/api/banking/test_overlapping_statements.py",
+    ),
 )
-_WEBHOOKS = ("tests/unit/webhooks", "tests/api/webhooks")
+_WEBHOOKS = Subject(("tests/unit/webhooks", "tests/api/webhooks"), ("tests/api/webhooks/test_order.py",))
+_GATE = Subject(("tests/api/test_keys.py", "tests/api/test_scopes.py", "tests/test_tenancy.py"))
+_OPEN_ITEMS = Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py"))
+_INVOICES = Subject(
+    ("tests/unit/mobility/test_vat.py", "tests/api/mobility/test_invoices.py"), ("tests/api/test_two_at_once.py",)
+)
 
 SUBJECTS: dict[str, Subject] = {
-    "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py"), on_postgres=True),
+    "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py"), ("tests/unit/test_credits.py",)),
     "limits.py": Subject(("tests/unit/test_limits.py", "tests/api/test_rate_limits.py")),
-    "api/idempotency.py": Subject(("tests/api/test_idempotency.py",), on_postgres=True),
-    "access/principal.py": Subject(("tests/api/test_keys.py", "tests/test_tenancy.py")),
-    "access/invitations.py": Subject(("tests/api/test_auth.py",), on_postgres=True),
-    "banking/payments/transitions.py": Subject(_PAYMENTS),
-    "banking/payments/apply.py": Subject(_PAYMENTS, on_postgres=True),
-    "banking/payments/create.py": Subject(_PAYMENTS),
-    "banking/payments/poll.py": Subject(_PAYMENTS),
-    "banking/payments/orders.py": Subject(_ORDERS),
-    "banking/payments/order_files.py": Subject(_ORDERS),
-    "banking/transactions/ingest.py": Subject(_INGEST),
-    "banking/transactions/feed.py": Subject(_INGEST),
-    "webhooks/claims.py": Subject(_WEBHOOKS, on_postgres=True),
-    "webhooks/deliver.py": Subject(_WEBHOOKS),
+    "api/idempotency.py": Subject(("tests/api/test_idempotency.py",), ("tests/api/test_two_at_once.py",)),
+    "access/principal.py": _GATE,
+    "access/authenticator.py": _GATE,
+    "access/scopes.py": _GATE,
+    "access/invitations.py": Subject(("tests/api/test_auth.py",), ("tests/api/test_two_at_once.py",)),
+    "banking/payments/transitions.py": _PAYMENTS,
+    "banking/payments/apply.py": _PAYMENTS,
+    "banking/payments/create.py": _PAYMENTS,
+    "banking/payments/poll.py": _PAYMENTS,
+    "banking/payments/key_limits.py": _PAYMENTS,
+    "banking/payments/orders.py": _ORDERS,
+    "banking/payments/order_files.py": _ORDERS,
+    "banking/payments/cancel.py": _ORDERS,
+    "banking/transactions/ingest.py": _INGEST,
+    "banking/transactions/feed.py": _INGEST,
+    "webhooks/claims.py": _WEBHOOKS,
+    "webhooks/deliver.py": _WEBHOOKS,
     "outbound.py": Subject(("tests/unit/outbound",)),
-    "ledger/opos.py": Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py")),
-    "ledger/books/posting.py": Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py")),
-    "mobility/invoices/facts.py": Subject(("tests/unit/mobility/test_vat.py", "tests/api/mobility/test_invoices.py")),
-    "mobility/invoices/issue.py": Subject(
-        ("tests/api/mobility/test_invoices.py", "tests/unit/mobility/test_vat.py"), on_postgres=True
-    ),
+    "ledger/opos.py": _OPEN_ITEMS,
+    "ledger/books/posting.py": _OPEN_ITEMS,
+    "mobility/invoices/facts.py": _INVOICES,
+    "mobility/invoices/issue.py": _INVOICES,
 }

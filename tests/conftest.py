@@ -11,11 +11,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from kontobahn.clock import SystemClock
-from kontobahn.db import open_database
-from kontobahn.db.migrate import migrate
-from kontobahn.settings import load
-from tests.emptied_database import EmptiedDatabase
+from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 
@@ -43,18 +39,8 @@ def redis() -> RedisServer:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database brought up to date once; those of the tests are copies of it."""
-    url = postgres.create_database("kontobahn_template")
-    db = open_database(load({}, data=str(tmp_path_factory.mktemp("template")), database_url=url), SystemClock())
-    migrate(db)
-    db.close()
-    return "kontobahn_template"
-
-
-@pytest.fixture(scope="session")
-def emptied_database(postgres: PostgresServer, postgres_template: str) -> Iterator[EmptiedDatabase]:
-    database = EmptiedDatabase(postgres, postgres_template)
+def emptied_database(postgres: PostgresServer) -> Iterator[EmptiedDatabase]:
+    database = EmptiedDatabase(postgres, migrated_template(postgres))
     yield database
     database.drop()
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
+import tempfile
 
 import psycopg
 from psycopg import sql
 
+from kontobahn.clock import SystemClock
+from kontobahn.db import open_database
+from kontobahn.db.migrate import migrate
+from kontobahn.settings import load
 from tests.services import PostgresServer
 
 _numbers = itertools.count(1)
@@ -23,6 +29,17 @@ SELECT md5(string_agg(line, ',' ORDER BY line)) FROM (
     UNION ALL SELECT concat('m', row_to_json(schema_migrations)) FROM schema_migrations
 ) AS lines
 """
+
+
+@functools.cache
+def migrated_template(server: PostgresServer) -> str:
+    """A database brought up to date once; those of the tests are copies of it."""
+    url = server.create_database("kontobahn_template")
+    with tempfile.TemporaryDirectory(prefix="kontobahn-template-") as folder:
+        db = open_database(load({}, data=folder, database_url=url), SystemClock())
+        migrate(db)
+        db.close()
+    return "kontobahn_template"
 
 
 class EmptiedDatabase:

@@ -158,7 +158,7 @@ ServiceFactory = Callable[..., Service]
 
 
 @cache
-def _migrated_sqlite() -> bytes:
+def migrated_sqlite() -> bytes:
     """A database brought up to date once; those of the tests are copies of it."""
     with tempfile.TemporaryDirectory(prefix="kontobahn-tests-") as folder:
         settings = load({}, data=folder)
@@ -175,7 +175,7 @@ def running_service(data: Path, **settings: Any) -> Iterator[Service]:
     loaded = load({}, data=str(data), **{**defaults, **settings})
     if not loaded.database_url and not loaded.sqlite_path.exists():
         loaded.data_dir.mkdir(parents=True, exist_ok=True)
-        loaded.sqlite_path.write_bytes(_migrated_sqlite())
+        loaded.sqlite_path.write_bytes(migrated_sqlite())
     service = Service(loaded)
     migrate(service.db)
     service.start()

@@ -20,8 +20,28 @@ class Overlap(NamedTuple):
 
     first: Any
     second: Any
-    # Whether the second waited for the first to commit.
+    # Whether the second waited for the first to commit, and for which lock of ours; None if for a row that both wrote.
     waited: bool
+    lock: str | None
+
+
+class _Watched:
+    """A transaction that tells which lock it is about to take."""
+
+    def __init__(self) -> None:
+        self.lock_asked: str | None = None
+
+    def watch(self, tx: Tx) -> Tx:
+        self._tx = tx
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def lock(self, *names: str) -> None:
+        self.lock_asked = names[0]
+        self._tx.lock(*names)
+        self.lock_asked = None
 
 
 def overlap(db: Database, first: Unit, second: Unit) -> Overlap:
@@ -39,13 +59,14 @@ def overlap(db: Database, first: Unit, second: Unit) -> Overlap:
             one = threads.submit(db.write_now, held)
             one.add_done_callback(lambda _: written.set())
             written.wait()
-            two = threads.submit(db.write_now, second)
-            waited = False
+            watched = _Watched()
+            two = threads.submit(db.write_now, lambda tx: second(watched.watch(tx)))
+            waited, lock = False, None
             while not waited and not two.done():
-                waited = db.read_now(_somebody_waits)
+                waited, lock = db.read_now(_somebody_waits), watched.lock_asked
         finally:
             commit.set()
-        return Overlap(_outcome(one), _outcome(two), waited)
+        return Overlap(_outcome(one), _outcome(two), waited, lock if waited else None)
 
 
 def _outcome(future: Future[Any]) -> Any:

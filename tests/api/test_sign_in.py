@@ -219,7 +219,7 @@ def test_attempts_at_once_are_counted_one_by_one(service: Service) -> None:
     for _ in range(signin.FREE_FROM_ADDRESS - 1):
         service.db.write_now(signin._admit, attempt, ERIKA)
     outcome = overlap(service.db, *(lambda tx: signin._admit(tx, attempt, ERIKA),) * 2)
-    assert outcome.waited
+    assert outcome.lock == "sign_in"
     assert outcome.first.wait_until is None
     assert outcome.second.wait_until is not None
 
@@ -238,5 +238,5 @@ def test_no_session_is_opened_beside_a_change_of_the_password(service: Service, 
         change,
         lambda tx: signin.open_session(tx, service.vault, verified, hours=1, actor=Actor("anybody")),
     )
-    assert outcome.waited
+    assert outcome.lock == "users"
     assert isinstance(outcome.second, Unauthorized)

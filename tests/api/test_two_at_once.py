@@ -41,9 +41,9 @@ def principal(owner: Organization) -> Principal:
     return Principal(owner.id, "owner", (owner.id,))
 
 
-def refused(outcome: Overlap, kind: type[Exception] = Conflict) -> bool:
-    """Whether the second waited for the first and was refused by what it then found."""
-    return outcome.waited and not isinstance(outcome.first, Exception) and isinstance(outcome.second, kind)
+def refused(lock: str, outcome: Overlap, kind: type[Exception] = Conflict) -> bool:
+    """Whether the second waited for this lock and was refused by what it then found."""
+    return outcome.lock == lock and not isinstance(outcome.first, Exception) and isinstance(outcome.second, kind)
 
 
 # --- Access
@@ -51,20 +51,21 @@ def refused(outcome: Overlap, kind: type[Exception] = Conflict) -> bool:
 
 def test_a_key_that_is_being_revoked_gets_no_successor(service: Service, mine: Organization) -> None:
     assert refused(
+        "api_key",
         overlap(
             service.db,
             lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR),
             lambda tx: keys.rotate(tx, service.vault, mine.id, mine.key_id, ACTOR, overlap_seconds=60),
-        )
+        ),
     )
     assert len(service.db.read_now(keys.listing, mine.id)) == 1
 
 
 def test_a_key_is_rotated_once_and_its_end_told_once(service: Service, mine: Organization) -> None:
     rotate = lambda tx: keys.rotate(tx, service.vault, mine.id, mine.key_id, ACTOR, overlap_seconds=60)  # noqa: E731
-    assert refused(overlap(service.db, rotate, rotate))
+    assert refused("api_key", overlap(service.db, rotate, rotate))
     revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
-    assert overlap(service.db, revoke, revoke).waited
+    assert overlap(service.db, revoke, revoke).lock == "api_key"
     log = [entry.action for entry in service.db.read_now(audit.entries, mine.id)]
     assert (log.count("api_key.rotate"), log.count("api_key.revoke")) == (1, 1)
 
@@ -78,7 +79,7 @@ def test_two_owners_do_not_remove_each_other(service: Service, mine: Organizatio
             return lambda tx: users.change_role(tx, principal(mine), user_id, "member", ACTOR)
         return lambda tx: users.delete(tx, principal(mine), user_id, ACTOR)
 
-    assert refused(overlap(service.db, remove(one), remove(other)))
+    assert refused("users", overlap(service.db, remove(one), remove(other)))
     assert [user.role for user in service.db.read_now(users.listing, mine.id)].count("owner") == 1
 
 
@@ -89,7 +90,7 @@ def test_a_person_has_one_open_invitation_and_uses_it_once(service: Service, min
         )
 
     invited = overlap(service.db, invite, invite)
-    assert refused(invited)
+    assert refused("invitations", invited)
     token, invitation_id = invited.first.secret, invited.first.invitation.id
 
     def accept(tx: Tx) -> users.User:
@@ -98,7 +99,7 @@ def test_a_person_has_one_open_invitation_and_uses_it_once(service: Service, min
     def revoke(tx: Tx) -> invitations.Invitation:
         return invitations.revoke(tx, principal(mine), invitation_id, ACTOR)
 
-    assert refused(overlap(service.db, accept, revoke))
+    assert refused("invitations", overlap(service.db, accept, revoke))
     assert [user.email for user in service.db.read_now(users.listing, mine.id)] == ["max@muster.example"]
 
 
@@ -113,11 +114,12 @@ def test_an_invitation_that_is_being_revoked_makes_no_user(service: Service, min
         actor=ACTOR,
     )
     assert refused(
+        "invitations",
         overlap(
             service.db,
             lambda tx: invitations.revoke(tx, principal(mine), new.invitation.id, ACTOR),
             lambda tx: invitations.accept(tx, service.vault, new.secret, name="Max", password_hash="x", actor=ACTOR),
-        )
+        ),
     )
     assert service.db.read_now(users.listing, mine.id) == []
 
@@ -132,9 +134,14 @@ def test_an_expired_claim_is_taken_over_by_one(service: Service, mine: Organizat
     def begin(owner: str) -> Any:
         return lambda tx: idempotency.begin(tx, service.vault, claim(owner))
 
-    assert refused(overlap(service.db, begin("first"), begin("second")))
+    claimed = overlap(service.db, begin("first"), begin("second"))
+    assert claimed.waited
+    assert isinstance(claimed.second, Conflict)
     service.clock.advance(seconds=60)
-    assert refused(overlap(service.db, begin("third"), begin("fourth")))
+    # One that takes it over holds this lock before it has written anything that the other would wait for.
+    assert overlap(service.db, lambda tx: tx.lock("idempotency", mine.id, "key"), begin("third")).lock == "idempotency"
+    with pytest.raises(Conflict):
+        service.db.write_now(begin("fourth"))
     with pytest.raises(Conflict):
         service.db.write_now(idempotency.complete, service.vault, claim("fourth"), idempotency.StoredAnswer(200, b""))
 
@@ -146,13 +153,13 @@ def test_no_more_tasks_run_at_once_than_may(service: Service, mine: Organization
 
     for number in range(tasks.RUNNING_AT_ONCE - 1):
         service.db.write_now(begin(number))
-    assert refused(overlap(service.db, begin(100), begin(101)), TooManyRequests)
+    assert refused("api_tasks", overlap(service.db, begin(100), begin(101)), TooManyRequests)
 
 
 def test_new_organisations_get_different_numbers(service: Service, mine: Organization) -> None:
     other = service.organization("Zweite GmbH")
     outcome = overlap(service.db, *(lambda tx, id=item.id: numbers.take(tx, id, "account") for item in (mine, other)))
-    assert outcome.waited
+    assert outcome.lock == "banking_counters"
     assert outcome.second - outcome.first == numbers.SPAN
 
 
@@ -174,7 +181,7 @@ def test_changes_of_the_seller_do_not_undo_each_other(service: Service) -> None:
         lambda tx: commands._change(tx, shop.owner.id, {"website": "https://a.example"}),
         lambda tx: commands._change(tx, shop.owner.id, {"bank_name": "Andere Bank"}),
     )
-    assert outcome.waited
+    assert outcome.lock == "mobility_seller"
     now = service.db.read_now(seller.load, shop.owner.id)
     assert (now.website, now.bank_name) == ("https://a.example", "Andere Bank")
 
@@ -185,9 +192,11 @@ def test_a_number_of_the_platform_belongs_to_one_customer(service: Service) -> N
     wanted = new_customer(mobility_customer_id="M-1")
     create = lambda tx: customers.create(tx, shop.owner.id, wanted)  # noqa: E731
     update = lambda tx: customers._update(tx, principal(shop.owner), other, wanted)  # noqa: E731
-    assert refused(overlap(service.db, create, update))
-    assert refused(overlap(service.db, lambda tx: customers.create(tx, shop.owner.id, new_customer(mobility_customer_id="M-2")),
-                           lambda tx: customers.create(tx, shop.owner.id, new_customer(mobility_customer_id="M-2"))))  # fmt: skip
+    assert refused("mobility_customers", overlap(service.db, create, update))
+    again = new_customer(mobility_customer_id="M-2")
+    assert refused(
+        "mobility_customers", overlap(service.db, *(lambda tx: customers.create(tx, shop.owner.id, again),) * 2)
+    )
 
 
 def test_tickets_are_added_cancelled_and_invoiced_one_after_the_other(service: Service) -> None:
@@ -202,14 +211,14 @@ def test_tickets_are_added_cancelled_and_invoiced_one_after_the_other(service: S
     def add(tx: Tx) -> Any:
         return merge.merge(tx, shop.owner.id, customer_id, [report(holder="PN-2")], repeats=True)
 
-    assert refused(overlap(service.db, bill, bill)), "nothing is invoiced twice"
+    assert refused("mobility_tickets", overlap(service.db, bill, bill)), "nothing is invoiced twice"
     cancelled = overlap(service.db, lambda tx: routes._cancel(tx, principal(shop.owner), first["id"]), bill)
-    assert cancelled.waited
+    assert cancelled.lock == "mobility_tickets"
     assert cancelled.second.invoice.amount_in_cents == -6300, "what was cancelled meanwhile is credited"
     added = overlap(service.db, add, add)
-    assert added.waited
+    assert added.lock == "mobility_tickets"
     assert (len(added.first.added), added.second.added, added.second.unchanged) == (1, [], 1)
     [second] = [one for one in shop.tickets(customer_id) if one["status"] == "open"]
     after = overlap(service.db, bill, lambda tx: routes._cancel(tx, principal(shop.owner), second["id"]))
-    assert after.waited
+    assert after.lock == "mobility_tickets"
     assert (after.second.status, after.second.invoice_id) == ("cancelled", after.first.invoice.id)

@@ -92,7 +92,7 @@ def test_whatever_comes_beside_a_removal_leaves_the_connection_removed(
         row = bank.connected(owner, facts(1), ref=what)
         service.clock.advance(seconds=400 * DAY // 1_000_000)
         outcome = overlap(service.db, remove(row), unit(row))
-        assert outcome.waited, what
+        assert outcome.lock == "banking_connection", what
         returned[what] = outcome.second
     assert returned == {
         "refreshed": None, "expired": False, "finished": None, "failed": True, "gone": True, "removed": None,
@@ -108,7 +108,7 @@ def test_a_reconnect_or_a_refresh_beside_a_removal_finds_nothing(
     for unit in (refresh._claim_manual, lambda tx, row: flows.start_reconnect(tx, _flow(row), row.id, AT_BANK)):
         row = bank.connected(owner)
         outcome = overlap(service.db, remove(row), lambda tx, row=row, unit=unit: unit(tx, row))  # type: ignore[misc]
-        assert outcome.waited
+        assert outcome.lock == "banking_connection"
         assert isinstance(outcome.second, NotFound)
     assert service.db.read_now(lambda tx: tx.all("SELECT 1 FROM banking_connect_flows")) == []
 
@@ -130,7 +130,7 @@ def test_the_access_that_is_ended_is_the_one_the_connection_has_by_then(
     flow = _flow(row)
     service.db.write_now(flows.start_reconnect, flow, row.id, AT_BANK)
     outcome = overlap(service.db, finish(bank, "new", flow.pending_token), remove(row))
-    assert outcome.waited
+    assert outcome.lock == "banking_connection"
     assert outcome.second.provider_ref == "new"
     assert service.db.read_now(lambda tx: tx.all("SELECT provider_ref FROM banking_removals")) == [("new",)]
 
@@ -146,7 +146,7 @@ def test_a_consent_that_is_being_renewed_does_not_expire(service: Service, bank:
         finish(bank, row.provider_ref, consent_expires_at=START + DAY),
         lambda tx: refresh._expire_consent(tx, row.organization_id, row.id),
     )
-    assert outcome.waited
+    assert outcome.lock == "banking_connection"
     assert outcome.second is False
     assert [now["status"] for now in listed(service, owner)] == ["active"]
 
@@ -155,11 +155,11 @@ def test_a_consent_that_is_being_renewed_does_not_expire(service: Service, bank:
 def test_one_refresh_at_a_time(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
     by_hand = overlap(service.db, lambda tx: refresh._claim_manual(tx, row), lambda tx: refresh._claim_manual(tx, row))
-    assert by_hand.waited
+    assert by_hand.lock == "banking_connection"
     assert isinstance(by_hand.second, Conflict)
     service.clock.advance(seconds=DAY // 1_000_000)
     scheduled = overlap(service.db, *(lambda tx: refresh._claim_automatic(tx, row.organization_id, row.id),) * 2)
-    assert scheduled.waited
+    assert scheduled.lock == "banking_connection"
     assert scheduled.first is not None
     assert scheduled.second is None
 
@@ -168,7 +168,7 @@ def test_one_refresh_at_a_time(service: Service, bank: Bank, owner: Organization
 def test_a_flow_becomes_one_connection(service: Service, bank: Bank, owner: Organization) -> None:
     token = begin(service, owner)["pending_token"]
     outcome = overlap(service.db, finish(bank, "bank-1", token), finish(bank, "bank-1", token))
-    assert outcome.waited
+    assert outcome.lock == "banking_connection"
     assert outcome.first.id == outcome.second.id
     assert [row["id"] for row in listed(service, owner)] == [outcome.first.id]
 
@@ -180,7 +180,7 @@ def test_the_connections_of_a_deleted_user_include_one_that_is_just_being_finish
     user = service.user(owner, "erika@muster.example")
     token = begin(service, owner, email=user.email)["pending_token"]
     outcome = overlap(service.db, finish(bank, "bank-1", token), lambda tx: flows.remove_of_user(tx, user.id))
-    assert outcome.waited
+    assert outcome.lock == "banking_connection"
     assert [row.id for row in outcome.second] == [outcome.first.id]
     assert listed(service, owner) == []
 
@@ -195,7 +195,7 @@ def test_two_files_of_a_new_bank_make_one_connection(service: Service, bank: Ban
 
     sheet = Sheet([Booking(1)])
     outcome = overlap(service.db, take(camt(sheet)), take(camt(sheet)))
-    assert outcome.waited
+    assert outcome.lock == "banking_connection"
     assert not isinstance(outcome.second, Exception)
     assert len(listed(service, owner)) == 1
 

@@ -54,7 +54,7 @@ def test_a_debit_beside_a_report_of_execution_settles_the_payment(
         apply(tx, owner.id, int(payment["id"]), EXECUTED, "webhook")
 
     units = (book, execute) if debit_first else (execute, book)
-    assert overlap(service.db, *units).waited
+    assert overlap(service.db, *units).lock == "banking_payment"
     assert status(service, owner, payment) == "settled"
     assert (service.balance(owner).reserved, service.balance(owner).spent) == (0, 3)
 
@@ -88,7 +88,7 @@ def test_a_payment_that_the_bank_accepted_late_is_not_given_up(
         lambda tx: apply_start(tx, row, start, "creation"),
         lambda tx: poll._give_up_creation(tx, row),
     )
-    assert outcome.waited
+    assert outcome.lock == "banking_payment"
     assert (outcome.second.status, outcome.second.provider_ref) == ("authorizing", "late")
     assert service.balance(owner).reserved == 3
 
@@ -170,7 +170,7 @@ def test_a_file_is_discarded_once(service: Service, orders_of_files: Orders) -> 
     outcome = orders_of_files.overlap(
         lambda tx: order_files.discard(tx, file), lambda tx: order_files.discard(tx, file)
     )
-    assert outcome.waited
+    assert outcome.lock == "banking_order_file"
     assert outcome.first == outcome.second
     assert orders_of_files.row.order_file_id is None
 
@@ -178,7 +178,7 @@ def test_a_file_is_discarded_once(service: Service, orders_of_files: Orders) -> 
 def test_an_order_that_is_being_cancelled_is_not_handed_out(service: Service, orders_of_files: Orders) -> None:
     stale = orders_of_files.row
     outcome = orders_of_files.overlap(orders_of_files.cancel, lambda tx: orders._take(tx, stale))
-    assert outcome.waited
+    assert outcome.lock == "banking_payment"
     assert isinstance(outcome.second, Conflict)
     assert orders_of_files.row.order_taken_at is None
 
@@ -191,6 +191,6 @@ def test_a_payment_that_the_bank_has_begun_to_carry_out_is_not_cancelled(
         lambda tx: apply(tx, row.organization_id, row.id, PaymentReport("processing", "ACSP"), "pain.002"),
         orders_of_files.cancel,
     )
-    assert outcome.waited
+    assert outcome.lock == "banking_payment"
     assert isinstance(outcome.second, Conflict)
     assert orders_of_files.row.status == "processing"

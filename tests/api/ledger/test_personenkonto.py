@@ -49,7 +49,7 @@ def person(**fields: Any) -> dict[str, Any]:
 
 
 def records(books: Books) -> list[dict[str, Any]]:
-    return [json.loads(record) for (record,) in books.rows("SELECT record FROM books_persons ORDER BY konto")]
+    return [json.loads(record) for (record,) in books.rows("SELECT record FROM books_persons ORDER BY mandant, konto")]
 
 
 def history(books: Books) -> list[tuple[int, str]]:

@@ -222,6 +222,7 @@ def _import_labels(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any
 
 
 def _import_persons(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
+    persons.lock(tx, client)
     zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
     imported = 0
     for person in records:

@@ -30,7 +30,7 @@ from kontobahn.ledger.provider import Author
 def save(tx: Tx, client: Client, person: Personenkonto, author: Author) -> tuple[PersonenkontoAntwort, bool]:
     """Creates the account, or replaces the one with this number. Returns the answer, and whether it was created."""
     konto = check_for_client(tx, client, person)
-    tx.lock("personenkonto", str(client.mandant), konto)
+    lock(tx, client)
     created = store(tx, client, konto, person)
     row = tx.one(
         "SELECT version, created_at, updated_at FROM books_persons WHERE mandant = ? AND konto = ?",
@@ -67,6 +67,11 @@ def save(tx: Tx, client: Client, person: Personenkonto, author: Author) -> tuple
     )
     ergebnis = PersonenkontoErgebnis(status=SUCCESS, antwortDaten=None, meldungen=meldungen)
     return PersonenkontoAntwort(data=daten, ledgerAntwort=ergebnis), created
+
+
+def lock(tx: Tx, client: Client) -> None:
+    """Serialises changes of a client's partners, by call and by file: a file has too many for a lock of each."""
+    tx.lock("personenkonten", str(client.mandant))
 
 
 def check_for_client(tx: Tx, client: Client, person: Personenkonto) -> str:
