@@ -1,0 +1,150 @@
+"""How well and how fast payments are matched to open items: a made-up client's statements, written as camt and MT940, read back
+as the service reads them, matched, and compared with the truth.
+
+Tuned with one mix (`--mix tuning`), judged with another. Everything follows from the seeds, so a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import measure
+from kontobahn.reconciliation.core.matcher import Matcher, run
+from kontobahn.reconciliation.core.model import ENGINE_VERSION, Movement
+from tests.matching import mixes
+from tests.matching.events import Happenings
+from tests.matching.hostile import make_traps
+from tests.matching.judging import (
+    Figures,
+    ReadBack,
+    Verdict,
+    bank,
+    by_class,
+    figures,
+    judge_traps,
+    judge_world,
+    matcher_of,
+)
+from tests.matching.world import make_world
+
+FORMATS = ("camt", "mt940")
+LEAST_ACTED, LEAST_PRECISION, LEAST_SHARE, LEAST_FIRST, LEAST_THREE = 10_000, 0.999, 0.70, 0.92, 0.97
+MOST_SECONDS, MOST_MILLISECONDS = 10.0, 20.0
+
+
+class Answer(NamedTuple):
+    question: str
+    found: str
+    target: str
+    met: bool
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few worlds; the number acted on is then not judged")
+    parser.add_argument("--mix", choices=("verdict", "tuning"), default="verdict")
+    parser.add_argument("--seed", type=int, default=2026)
+    options = parser.parse_args()
+    mix = mixes.VERDICT if options.mix == "verdict" else mixes.TUNING
+    worlds, traps = (2, 360) if options.quick else (16, 3_600)
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+        print(measure.describe_machine(Path(folder)), flush=True)
+    print(f"engine {ENGINE_VERSION}, mix {options.mix}, seed {options.seed}, {worlds} clients of 1,000 movements each")
+    with bank() as read_back:
+        verdicts: list[Verdict] = []
+        for number in range(worlds):
+            r = random.Random(options.seed * 1_000 + number)
+            verdicts += judge_world(r, mix, read_back, FORMATS[number % 2], 120, 1_000)
+        hostile = judge_traps(make_traps(options.seed, traps), read_back)
+        speed = _speed(read_back, mix, options.seed, 1_000 if options.quick else 10_000)
+    _print_counts("class of the best proposal", by_class(verdicts))
+    _print_counts("what happened", _by_kind(verdicts))
+    _print_counts("trap", _by_kind(hostile))
+    answers = [*_judged(figures(verdicts), figures(hostile), quick=options.quick), *speed]
+    _print(
+        ("question", "found", "target", ""),
+        [(a.question, a.found, a.target, "met" if a.met else "MISSED") for a in answers],
+    )
+    return 0 if all(answer.met for answer in answers) else 1
+
+
+def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Answer]:
+    precision = 1 - found.wrong / max(found.acted, 1)
+    share = found.acted_of_counterparts / found.counterparts
+    of_all = found.acted / found.all
+    first, three = found.first / found.counterparts, found.first_three / found.counterparts
+    least = 0 if quick else LEAST_ACTED
+    return [
+        Answer("acted on alone", f"{found.acted:,}", f">= {least:,}", found.acted >= least),
+        Answer("of these right", f"{precision:.3%} ({found.wrong} wrong)", ">= 99.9 %", precision >= LEAST_PRECISION),
+        Answer("wrong in the hostile set", f"{hostile.wrong} of {hostile.all:,}", "0", hostile.wrong == 0),
+        Answer("share acted on, of those with a counterpart", f"{share:.1%}", ">= 70 %", share >= LEAST_SHARE),
+        Answer("share acted on, of all movements", f"{of_all:.1%}", ">= 70 %", of_all >= LEAST_SHARE),
+        Answer("right at first place", f"{first:.1%}", ">= 92 %", first >= LEAST_FIRST),
+        Answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= LEAST_THREE),
+    ]
+
+
+def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[Answer]:
+    """A run over so many movements against half as many open items, and each movement on its own."""
+    r = random.Random(seed)
+    world = make_world(r, mix, count // 20, count * 3 // 5)
+    happenings = Happenings(r, world, mix)
+    events = happenings.draw(count // 2)
+    movements = list(read_back(events, "camt").values())
+    # The same movements once more, a day later: as much to look at, and nothing left to pay.
+    movements += [movement._replace(id=f"{movement.id}-again") for movement in movements]
+    items = len(world.items)
+    started = time.process_time()
+    run(matcher_of(world, happenings), movements[:count])
+    seconds = time.process_time() - started
+    single = _singles(matcher_of(world, happenings), movements[:2_000])
+    worst = max(single)
+    return [
+        Answer(f"{len(movements[:count]):,} movements against {items:,} items", f"{seconds:.1f} s", "< 10 s", seconds < MOST_SECONDS),
+        Answer(
+            "one movement", f"{sorted(single)[len(single) // 2]:.2f} ms, at most {worst:.1f} ms", "< 20 ms", worst < MOST_MILLISECONDS
+        ),
+    ]  # fmt: skip
+
+
+def _singles(matcher: Matcher, movements: Sequence[Movement]) -> list[float]:
+    found = []
+    for movement in movements:
+        started = time.process_time()
+        matcher.match(movement)
+        found.append((time.process_time() - started) * 1_000)
+    return found
+
+
+def _by_kind(verdicts: Sequence[Verdict]) -> dict[str, Counter[str]]:
+    return by_class([verdict._replace(evidence=verdict.kind) for verdict in verdicts])
+
+
+def _print_counts(title: str, table: dict[str, Counter[str]]) -> None:
+    columns = ("all", "acted", "wrong", "first", "first three", "no counterpart")
+    _print(
+        (title, *columns), [(name, *(f"{counts[column]:,}" for column in columns)) for name, counts in table.items()]
+    )
+    print()
+
+
+def _print(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
+    cells = [head, *lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for number, line in enumerate(cells):
+        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
+        if number == 0:
+            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

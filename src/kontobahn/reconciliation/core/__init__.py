@@ -1,0 +1,1 @@
+"""The matcher: from a bank transaction, open items and knowledge to ranked proposals. Pure and deterministic."""

@@ -1,0 +1,100 @@
+"""The open items of a client while they are matched: found by document, account and amount, and reduced as they are paid."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+from kontobahn.reconciliation.core.model import Discount, Key, Line, OpenItem
+
+# A payer's bank takes its time.
+GRACE = timedelta(days=3)
+# A discount is rounded by the payer.
+CENT = 1
+
+
+class OpenItems:
+    def __init__(self, items: Iterable[OpenItem]) -> None:
+        self._items: dict[Key, OpenItem] = {}
+        self._by_konto: dict[str, dict[Key, None]] = defaultdict(dict)
+        self._by_amount: dict[int, dict[Key, None]] = defaultdict(dict)
+        for item in sorted(items, key=lambda item: (item.day, item.konto, item.beleg)):
+            if item.key not in self._items:
+                self._items[item.key] = item
+                self._file(item)
+
+    def _file(self, item: OpenItem) -> None:
+        if item.open_minor:
+            self._by_konto[item.konto][item.key] = None
+            self._by_amount[item.open_minor][item.key] = None
+
+    def get(self, key: Key) -> OpenItem | None:
+        return self._items.get(key)
+
+    def of(self, konto: str, most: int) -> list[OpenItem]:
+        """The account's open items, the oldest first, at most so many."""
+        return [self._items[key] for key, _ in zip(self._by_konto.get(konto, ()), range(most), strict=False)]
+
+    def count(self, konto: str) -> int:
+        return len(self._by_konto.get(konto, ()))
+
+    def with_amount(self, amount: int, konto: str | None = None, most: int = 50) -> list[OpenItem]:
+        """The items that are open with exactly this amount, the oldest first: of an account, or of all."""
+        keys = self._by_amount.get(amount, {})
+        if konto is None:
+            return [self._items[key] for key, _ in zip(keys, range(most), strict=False)]
+        of_konto = self._by_konto.get(konto, {})
+        smaller = keys if len(keys) <= len(of_konto) else of_konto
+        found = []
+        for key in smaller:
+            if key in of_konto and key in keys:
+                found.append(self._items[key])
+                if len(found) == most:
+                    break
+        return found
+
+    def reduce(self, key: Key, amount: int) -> None:
+        """A payment takes an amount from an item; a return gives it back."""
+        item = self._items.get(key)
+        if item is None:
+            return
+        self._by_amount[item.open_minor].pop(key, None)
+        if not self._by_amount[item.open_minor]:
+            del self._by_amount[item.open_minor]
+        self._by_konto[item.konto].pop(key, None)
+        self._items[key] = item._replace(open_minor=item.open_minor - amount)
+        self._file(self._items[key])
+
+
+def payments_of(item: OpenItem, day: date) -> list[int]:
+    """What may be paid for an item on a day to settle it: all of it, or less a discount."""
+    return [item.open_minor, *(item.open_minor - discount for discount in discounts_on(item, day))]
+
+
+def discounts_on(item: OpenItem, day: date, *, late: bool = False) -> list[int]:
+    """The discounts in cents, signed as the item; in time, or those whose time is over."""
+    sign = 1 if item.open_minor > 0 else -1
+    return [
+        sign * discount.amount_minor
+        for discount in item.discounts
+        if _counts(discount, item) and (day > discount.until + GRACE) == late
+    ]
+
+
+def _counts(discount: Discount, item: OpenItem) -> bool:
+    return 0 < discount.amount_minor < abs(item.open_minor)
+
+
+def lines_for(item: OpenItem, paid: int, discount: int = 0) -> tuple[Line, ...]:
+    """The lines of an item that is paid, less a discount; both signed as the item."""
+    lines = (Line("posten", item.konto, item.beleg, paid + discount),)
+    return (*lines, Line("skonto", item.konto, item.beleg, -discount)) if discount else lines
+
+
+def discount_taken(item: OpenItem, paid: int, day: date) -> int | None:
+    """Returns the discount if the amount settles the item with one that is in time: to the cent, give or take one."""
+    for discount in discounts_on(item, day):
+        if abs(item.open_minor - discount - paid) <= CENT:
+            return item.open_minor - paid
+    return None

@@ -1,0 +1,151 @@
+"""Matches movements: one by one into ranked proposals, or a run of them, the best evidence first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kontobahn.reconciliation.core import by_number, by_payer
+from kontobahn.reconciliation.core.case import Case
+from kontobahn.reconciliation.core.items import OpenItems
+from kontobahn.reconciliation.core.model import (
+    ACTING_CLASSES,
+    CLASSES,
+    EvidenceClass,
+    Key,
+    Knowledge,
+    MatchedMovement,
+    Movement,
+    OpenItem,
+    Proposal,
+)
+from kontobahn.reconciliation.core.numbers import NumberIndex
+from kontobahn.reconciliation.core.payer import PayerIndex
+from kontobahn.reconciliation.core.special import SpecialIndex
+from kontobahn.reconciliation.core.text import cut
+
+MOST_PROPOSALS = 10
+CURRENCY = "EUR"
+_ORDER = {evidence: place for place, evidence in enumerate(CLASSES)}
+# A return opens an item again, which a later movement may pay: so often a run starts over.
+_ROUNDS = 3
+
+
+class Matcher:
+    def __init__(self, items: Iterable[OpenItem], knowledge: Knowledge = Knowledge()) -> None:  # noqa: B008 - a tuple
+        items = list(items)
+        self.items = OpenItems(items)
+        self._numbers = NumberIndex(items)
+        self._payers = PayerIndex(knowledge)
+        self._special = SpecialIndex(knowledge)
+
+    def match(self, movement: Movement) -> list[Proposal]:
+        """Returns proposals for one movement, the best first. Only the first can act alone."""
+        # Only euro: another currency is never compared with what is owed in this one.
+        if not movement.amount_minor or movement.currency != CURRENCY:
+            return []
+        texts = tuple(cut(field, text) for field, text in movement.texts if text)
+        case = Case(movement, texts, self._payers.find(movement, texts), self.items, self._numbers, self._payers)
+        proposals = [*self._special.own_payment(case), *self._special.returned(case)]
+        if not movement.is_return:
+            of_numbers, has_number = by_number.propose(case)
+            proposals += of_numbers
+            proposals += self._special.transfer(case)
+            if not any(proposal.acts for proposal in proposals):
+                if not has_number:
+                    proposals += by_number.propose_weak(case)
+                proposals += by_payer.propose(case)
+        proposals += self._special.by_rule(case)
+        return _ranked(proposals)
+
+    def settle(self, movement: Movement, proposal: Proposal) -> None:
+        """Takes what a proposal says as done: later movements find the rest."""
+        for line in proposal.lines:
+            if line.kind in ("posten", "ruecklast") and line.beleg:
+                self.items.reduce((line.konto, line.beleg), line.amount_minor)
+        self._special.remember(
+            MatchedMovement(
+                movement.id, movement.amount_minor, proposal.lines, movement.end_to_end_id, movement.mandate,
+                movement.bank_reference,
+            )
+        )  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    movement: Movement
+    proposals: list[Proposal]
+    acted: Proposal | None
+
+
+def run(
+    matcher: Matcher, movements: Sequence[Movement], acting: frozenset[EvidenceClass] = frozenset(ACTING_CLASSES)
+) -> list[Outcome]:
+    """Matches all of them: every A1 before the first A2 and so on, so that a better match never finds its item taken."""
+    ordered = sorted(movements, key=lambda movement: (movement.day, movement.id))
+    found = {movement.id: matcher.match(movement) for movement in ordered}
+    acted: dict[str, Proposal] = {}
+    for _ in range(_ROUNDS):
+        touched = _act(matcher, ordered, found, acted, acting)
+        kontos = {konto for konto, _ in touched}
+        for movement in ordered:
+            if movement.id not in acted and (movement.is_return or _concerns(found[movement.id], kontos)):
+                found[movement.id] = matcher.match(movement)
+        if not touched:
+            break
+    return [Outcome(movement, found[movement.id], acted.get(movement.id)) for movement in ordered]
+
+
+def _act(
+    matcher: Matcher,
+    ordered: list[Movement],
+    found: dict[str, list[Proposal]],
+    acted: dict[str, Proposal],
+    acting: frozenset[EvidenceClass],
+) -> set[Key]:
+    """Acts on what suffices, class by class. Returns the documents that were touched."""
+    touched: set[Key] = set()
+    for evidence in ACTING_CLASSES:
+        if evidence not in acting:
+            continue
+        for movement in ordered:
+            if movement.id in acted:
+                continue
+            if evidence == "A5" and movement.is_return:
+                found[movement.id] = matcher.match(movement)
+            best = _acts_by(found[movement.id], evidence)
+            if best is not None and not touched.isdisjoint(best.keys):
+                # Paid in this run: looked at again.
+                found[movement.id] = matcher.match(movement)
+                best = _acts_by(found[movement.id], evidence)
+            if best is not None:
+                acted[movement.id] = best
+                found[movement.id] = [best]
+                matcher.settle(movement, best)
+                touched.update((line.konto, line.beleg) for line in best.lines)
+    return touched
+
+
+def _acts_by(proposals: list[Proposal], evidence: EvidenceClass) -> Proposal | None:
+    best = proposals[0] if proposals else None
+    return best if best is not None and best.acts and best.evidence == evidence else None
+
+
+def _concerns(proposals: list[Proposal], kontos: set[str]) -> bool:
+    return any(line.konto in kontos for proposal in proposals for line in proposal.lines)
+
+
+def _ranked(proposals: list[Proposal]) -> list[Proposal]:
+    best: dict[tuple[object, ...], Proposal] = {}
+    for proposal in sorted(proposals, key=_place):
+        best.setdefault(proposal.lines, proposal)
+    ranked = list(best.values())[:MOST_PROPOSALS]
+    # A second one with evidence of the same class: only a person can tell.
+    acting = [proposal for proposal in ranked if proposal.acts]
+    if len([proposal for proposal in acting if proposal.evidence == acting[0].evidence]) > 1:
+        ranked = [proposal._replace(acts=False) for proposal in ranked]
+    return [proposal if place == 0 else proposal._replace(acts=False) for place, proposal in enumerate(ranked)]
+
+
+def _place(proposal: Proposal) -> tuple[int, float]:
+    """Among equals the order in which they were found stays: the oldest document first."""
+    return _ORDER[proposal.evidence], -proposal.score

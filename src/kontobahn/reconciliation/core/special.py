@@ -1,0 +1,169 @@
+"""Movements that are no customer's payment: our own payments, returns, transfers between our accounts, rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kontobahn.reconciliation.core.case import Case, amount_reason, score_of
+from kontobahn.reconciliation.core.items import lines_for, payments_of
+from kontobahn.reconciliation.core.model import (
+    Knowledge,
+    Line,
+    MatchedMovement,
+    Movement,
+    OpenItem,
+    OwnMovement,
+    OwnPayment,
+    Proposal,
+    Reason,
+    Rule,
+)
+from kontobahn.reconciliation.core.sums import exact_choice
+from kontobahn.reconciliation.core.text import cut
+
+TRANSFER_DAYS = timedelta(days=5)
+BITS_OF_REFERENCE = 40.0
+MAX_RULES = 500
+_MOST_SAME = 20
+
+
+class SpecialIndex:
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._payments: dict[str, list[OwnPayment]] = defaultdict(list)
+        for payment in knowledge.payments:
+            self._payments[payment.end_to_end_id].append(payment)
+        self._matched: dict[str, list[MatchedMovement]] = defaultdict(list)
+        for matched in knowledge.matched:
+            self.remember(matched)
+        self._own: dict[tuple[int, str], list[OwnMovement]] = defaultdict(list)
+        for own in knowledge.own_movements:
+            self._own[own.amount_minor, own.iban].append(own)
+        self._own_ibans = knowledge.own_ibans
+        self._rules = [(rule, rule.text.casefold()) for rule in knowledge.rules[:MAX_RULES]]
+        self._fee_konto = knowledge.fee_konto
+        self._transfer_konto = knowledge.transfer_konto
+
+    def remember(self, matched: MatchedMovement) -> None:
+        for reference in {matched.end_to_end_id, matched.mandate, matched.bank_reference} - {None, ""}:
+            self._matched[str(reference)].append(matched)
+
+    # --- A1
+
+    def own_payment(self, case: Case) -> Iterator[Proposal]:
+        movement = case.movement
+        found = [
+            payment
+            for payment in self._payments.get(movement.end_to_end_id or "", ())
+            if payment.amount_minor == movement.amount_minor
+        ]
+        if len(found) != 1:
+            return
+        reason = Reason("end_to_end_id", movement.end_to_end_id or "", bits=BITS_OF_REFERENCE)
+        items = _ordered_for(case, found[0])
+        if not items:
+            return
+        ways = exact_choice([payments_of(item, movement.day) for item in items], movement.amount_minor)
+        if not ways:
+            return
+        lines: tuple[Line, ...] = ()
+        for item, place in zip(items, ways[0], strict=True):
+            paid = payments_of(item, movement.day)[place]
+            lines += lines_for(item, paid, item.open_minor - paid)
+        only = len(ways) == 1 and len({item.konto for item in items}) == 1
+        reasons = (reason, amount_reason("amount", movement.amount_minor))
+        yield Proposal("A1" if only else "B1", score_of(reasons), lines, reasons, acts=only)
+
+    # --- A5
+
+    def returned(self, case: Case) -> Iterator[Proposal]:
+        movement = case.movement
+        if not movement.is_return:
+            return
+        candidates = {
+            matched.id: (matched, reference)
+            for reference in (movement.return_reference, movement.end_to_end_id, movement.mandate)
+            for matched in self._matched.get(reference or "", ())[-_MOST_SAME:]
+            if _takes_back(movement, matched)
+        }
+        only = len(candidates) == 1
+        for matched, reference in list(candidates.values())[:3]:
+            lines = [
+                Line("ruecklast" if line.kind != "skonto" else "skonto", line.konto, line.beleg, -line.amount_minor)
+                for line in matched.lines
+            ]
+            fee = movement.amount_minor + matched.amount_minor
+            if fee:
+                lines.append(Line("gebuehr", self._fee_konto, "", fee))
+            reasons = (
+                Reason("return_of", matched.id),
+                Reason("reference", reference or "", bits=BITS_OF_REFERENCE),
+                amount_reason("amount", matched.amount_minor),
+            )
+            yield Proposal("A5" if only else "B1", score_of(reasons), tuple(lines), reasons, acts=only)
+
+    # --- C
+
+    def transfer(self, case: Case) -> Iterator[Proposal]:
+        movement = case.movement
+        if movement.iban not in self._own_ibans:
+            return
+        others = [
+            other
+            for other in self._own.get((-movement.amount_minor, movement.iban or ""), ())
+            if abs(other.day - movement.day) <= TRANSFER_DAYS
+        ]
+        line = Line("transfer", self._transfer_konto, "", movement.amount_minor)
+        reasons: tuple[Reason, ...] = (Reason("own_account", (movement.iban or "")[-4:], bits=BITS_OF_REFERENCE),)
+        if others:
+            nearest = min(others, key=lambda other: (abs(other.day - movement.day), other.id))
+            reasons += (Reason("other_side", nearest.id, bits=10.0),)
+        yield Proposal("C", score_of(reasons), (line,), reasons)
+
+    def by_rule(self, case: Case) -> Iterator[Proposal]:
+        text = " ".join([*(part.text for part in case.texts), case.movement.name or ""]).casefold()
+        for rule, wanted in self._rules:
+            if _applies(rule, wanted, text, case.movement):
+                reasons = (Reason("rule", rule.id, bits=15.0),)
+                line = Line("sachkonto", rule.sachkonto, "", case.movement.amount_minor)
+                yield Proposal("C", score_of(reasons), (line,), reasons)
+                return
+
+
+def _ordered_for(case: Case, payment: OwnPayment) -> list[OpenItem]:
+    """The documents a payment was ordered for: as was said, or as its own text names them."""
+    keys = list(payment.keys)
+    if not keys:
+        for hit in case.numbers.find([cut("payment", payment.text)]):
+            known = [key for key in hit.keys if key[0] in case.payer.known] or list(hit.keys)
+            if hit.weak or len(known) != 1:
+                return []
+            keys += known
+    items = [case.items.get(key) for key in keys]
+    return [item for item in items if item is not None] if all(item is not None for item in items) else []
+
+
+def _takes_back(movement: Movement, matched: MatchedMovement) -> bool:
+    """Whether the return is of all of it: by the original amount it names, and nothing but the fee on top."""
+    if (movement.amount_minor > 0) == (matched.amount_minor > 0):
+        return False
+    if movement.original_minor is not None and abs(movement.original_minor) != abs(matched.amount_minor):
+        return False
+    if matched.amount_minor > 0:
+        return movement.amount_minor == -matched.amount_minor - movement.fee_minor
+    return movement.amount_minor == -matched.amount_minor - movement.fee_minor or (
+        movement.amount_minor == -matched.amount_minor
+    )
+
+
+def _applies(rule: Rule, wanted: str, text: str, movement: Movement) -> bool:
+    amount = abs(movement.amount_minor)
+    return (
+        bool(wanted or rule.iban)
+        and wanted in text
+        and (not rule.iban or rule.iban == movement.iban)
+        and (rule.sign == "any" or (rule.sign == "in") == (movement.amount_minor > 0))
+        and (rule.least_minor is None or amount >= rule.least_minor)
+        and (rule.most_minor is None or amount <= rule.most_minor)
+    )

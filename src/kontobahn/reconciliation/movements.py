@@ -1,0 +1,54 @@
+"""From a bank transaction as it is stored to what the matcher looks at. Pure."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.formats import purpose
+from kontobahn.money import to_minor
+from kontobahn.reconciliation.core.model import Movement
+
+_AMOUNT = re.compile(r"(\d{1,12})(?:[.,](\d{1,2}))?(?!\d)")
+# The DK's codes for what comes back: direct debits (108, 109), transfers (159), and credits given again (181).
+_RETURNS = frozenset(("108", "109", "159", "181"))
+
+
+def movement_of(transaction: Transaction) -> Movement:
+    parsed, extra = transaction.description_parsed, transaction.extra
+    is_in = transaction.amount > 0
+    name, account = (extra.payer, extra.payer_information) if is_in else (extra.payee, extra.payee_information)
+    texts = (
+        ("svwz", parsed.svwz),
+        ("end_to_end_id", extra.end_to_end_id),
+        ("kref", parsed.kref),
+        ("additional", extra.additional),
+    )
+    # Not a field of the transaction's answer, so it is looked for in the text.
+    reference = purpose.parse(transaction.description).rref if "RREF" in transaction.description else None
+    return Movement(
+        id=transaction.id,
+        day=transaction.made_on,
+        amount_minor=to_minor(transaction.amount),
+        currency=transaction.currency_code,
+        texts=tuple((field, text) for field, text in texts if text),
+        name=name,
+        iban=account,
+        other_name=parsed.abwa if is_in else parsed.abwe,
+        end_to_end_id=extra.end_to_end_id,
+        mandate=parsed.mref,
+        bank_reference=extra.bank_reference,
+        return_reference=reference,
+        is_return=bool(extra.return_reason or reference or extra.gvc in _RETURNS),
+        original_minor=_cents(parsed.oamt),
+        fee_minor=_cents(parsed.coam) or 0,
+    )
+
+
+def _cents(text: str | None) -> int | None:
+    """Reads `EUR 12,34`, `12.34` or `12`; an amount with thousands separators is not understood, and so not used."""
+    found = _AMOUNT.search(text or "")
+    if found is None or len(re.findall(r"[.,]", text or "")) > 1:
+        return None
+    return to_minor(Decimal(f"{found[1]}.{(found[2] or '0').ljust(2, '0')}"))

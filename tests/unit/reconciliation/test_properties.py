@@ -1,0 +1,152 @@
+"""What holds whatever comes: lines sum to the movement, the same input gives the same result, hostile input costs little."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import date, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kontobahn.reconciliation.core.matcher import MOST_PROPOSALS, Matcher, run
+from kontobahn.reconciliation.core.model import Discount, Knowledge, Movement, OpenItem, Person
+from kontobahn.reconciliation.core.numbers import NumberIndex
+from kontobahn.reconciliation.core.sums import exact_choice, exact_sums
+from kontobahn.reconciliation.core.text import cut
+
+DAY = date(2026, 5, 4)
+KONTOS = ("100010000", "100020000", "700010000")
+belege = st.text("RE-/. 0123", min_size=1, max_size=8)
+written = st.from_regex(r"[RE]{0,2}[-/.]?[1-3][0-3]{0,5}(-[0-3]{1,3})?", fullmatch=True)
+amounts = st.integers(-400, 400)
+items = st.lists(
+    st.builds(
+        OpenItem,
+        konto=st.sampled_from(KONTOS),
+        beleg=belege,
+        day=st.dates(DAY - timedelta(30), DAY + timedelta(10)),
+        open_minor=amounts,
+        discounts=st.lists(
+            st.builds(Discount, st.dates(DAY - timedelta(9), DAY), st.just("2"), st.integers(0, 30)), max_size=2
+        ).map(tuple),
+    ),
+    max_size=12,
+)
+movements = st.lists(
+    st.builds(
+        Movement,
+        id=st.integers(1, 10**6).map(str),
+        day=st.just(DAY),
+        amount_minor=amounts,
+        texts=st.lists(belege, max_size=4).map(lambda parts: (("svwz", " ".join(parts)),)),
+        name=st.sampled_from((None, "Anna Muster", "Bert Muster")),
+        iban=st.sampled_from((None, "DE1", "DE2", "DE3")),
+        is_return=st.booleans(),
+    ),
+    max_size=6,
+    unique_by=lambda movement: movement.id,
+)
+KNOWN = Knowledge(
+    persons=(
+        Person(KONTOS[0], "Anna Muster", ("DE1",)),
+        Person(KONTOS[1], "Bert Muster", ("DE2",)),
+        Person(KONTOS[2], "", ("DE3",)),
+    )
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(items, movements)
+def test_lines_sum_and_nothing_is_paid_beyond_what_is_open(owed: list[OpenItem], paid: list[Movement]) -> None:
+    unique = list({item.key: item for item in owed}.values())
+    outcomes = run(Matcher(unique, KNOWN), paid)
+    left = {item.key: item.open_minor for item in unique}
+    for outcome in outcomes:
+        assert len(outcome.proposals) <= MOST_PROPOSALS
+        for proposal in outcome.proposals:
+            assert proposal.sum_minor == outcome.movement.amount_minor
+        if outcome.acted is not None:
+            assert outcome.acted.acts
+            for line in outcome.acted.lines:
+                if line.kind == "posten":
+                    left[line.konto, line.beleg] -= line.amount_minor
+    for item in unique:
+        # Acting alone settles an item or leaves it alone.
+        assert left[item.key] in (item.open_minor, 0)
+
+
+@settings(deadline=None, max_examples=100)
+@given(items, movements, st.randoms())
+def test_the_order_of_what_is_given_changes_nothing(
+    owed: list[OpenItem], paid: list[Movement], r: random.Random
+) -> None:
+    unique = list({item.key: item for item in owed}.values())
+    before = run(Matcher(unique, KNOWN), paid)
+    r.shuffle(unique)
+    r.shuffle(paid)
+    assert run(Matcher(unique, KNOWN), paid) == before
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.integers(1, 30), max_size=8), st.integers(2, 80))
+def test_sums_are_found_and_are_all_there_are(values: list[int], target: int) -> None:
+    every = [
+        chosen
+        for mask in range(2 ** len(values))
+        if 2 <= len(chosen := tuple(place for place in range(len(values)) if mask >> place & 1)) <= 5
+        and sum(values[place] for place in chosen) == target
+    ]
+    found = exact_sums(values, target)
+    assert len(found) == min(len(every), 2)
+    assert set(found) <= set(every)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=3), max_size=5), st.integers(0, 40))
+def test_a_choice_is_found_and_told_apart_from_two(options: list[list[int]], target: int) -> None:
+    every: list[tuple[int, ...]] = [()]
+    for amounts in options:
+        every = [(*choice, place) for choice in every for place in range(len(amounts))]
+    right = [choice for choice in every if sum(options[n][place] for n, place in enumerate(choice)) == target]
+    found = exact_choice(options, target)
+    assert len(found) == min(len(right), 2)
+    assert set(found) <= set(right)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(max_size=60), written)
+def test_any_text_is_cut_and_a_number_that_stands_alone_is_found(text: str, beleg: str) -> None:
+    index = NumberIndex([OpenItem(KONTOS[0], beleg, DAY, 100)])
+    cut_text = cut("svwz", text)
+    for token in cut_text.tokens:
+        assert cut_text.text[token.start : token.end].upper() == token.text
+    index.find([cut_text])
+    index.find_weak([cut_text])
+    sentence = cut("svwz", f"Zahlung: {beleg} danke")
+    if not sentence.blocks:
+        assert [hit.keys for hit in index.find([sentence])] == [((KONTOS[0], beleg),)]
+
+
+def test_hostile_input_costs_little() -> None:
+    """Ten thousand digits, thousands of equal items, of equal numbers, of equal names. Processor time, with a wide margin."""
+    equal = [OpenItem(KONTOS[0], f"{n}", DAY, 4_900) for n in range(5_000)]
+    same = [OpenItem(f"1{n:04d}0000", "4711", DAY, 4_900) for n in range(2, 3_000)]
+    persons = tuple(Person(f"1{n:04d}0000", "Anna Muster Bau", ("DE1",)) for n in range(3_000))
+    matcher = Matcher([*equal, *same], Knowledge(persons=persons))
+    for text in (
+        "1" * 10_000,
+        "1 " * 5_000,
+        "4711 " * 2_000,
+        "RE-" * 3_000,
+        "DE89" * 2_500,
+        "1.1." * 2_500,
+        "Aa" * 5_000,
+    ):
+        started = time.process_time()
+        found = matcher.match(
+            Movement("1", DAY, 4_900, texts=(("svwz", text), ("kref", text)), name="Anna Muster", iban="DE1")
+        )
+        assert time.process_time() - started < 2.0, text[:10]
+        assert len(found) <= MOST_PROPOSALS
+        assert not [proposal for proposal in found if proposal.acts]
