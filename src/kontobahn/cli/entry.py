@@ -38,6 +38,7 @@ COMMANDS = (
     Member("doctor", "doctor", "doctor"),
     Member("backup", "backup", "backup"),
     Member("restore", "backup", "restore"),
+    Member("reconcile", "reconcile", "reconcile"),
 )
 FAMILIES = (
     Member("organizations", "organizations", "app"),

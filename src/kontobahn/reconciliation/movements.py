@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.formats import purpose
+from kontobahn.formats.statements import Entry
 from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import Movement
 
@@ -43,6 +44,34 @@ def movement_of(transaction: Transaction) -> Movement:
         is_return=bool(extra.return_reason or reference or extra.gvc in _RETURNS),
         original_minor=_cents(parsed.oamt),
         fee_minor=_cents(parsed.coam) or 0,
+    )
+
+
+def movement_of_entry(id: str, entry: Entry) -> Movement:
+    """The same from a statement that was read and not imported."""
+    said, other = entry.purpose, entry.counterparty
+    texts = (
+        ("svwz", said.svwz),
+        ("end_to_end_id", said.end_to_end_id),
+        ("kref", said.kref),
+        ("additional", said.additional),
+    )
+    return Movement(
+        id=id,
+        day=entry.value_date or entry.booking_date,
+        amount_minor=entry.amount_minor,
+        currency=entry.currency,
+        texts=tuple((field, text) for field, text in texts if text),
+        name=other.name,
+        iban=other.iban or other.account,
+        other_name=said.abwa if entry.amount_minor > 0 else said.abwe,
+        end_to_end_id=said.end_to_end_id,
+        mandate=said.mref,
+        bank_reference=entry.bank_reference,
+        return_reference=said.rref,
+        is_return=bool(entry.return_reason or said.rref or entry.gvc in _RETURNS),
+        original_minor=_cents(said.oamt),
+        fee_minor=_cents(said.coam) or 0,
     )
 
 

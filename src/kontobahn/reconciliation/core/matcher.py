@@ -70,6 +70,11 @@ class Matcher:
             )
         )  # fmt: skip
 
+    def learn(self, movement: Movement, konto: str) -> None:
+        """Takes the payer's IBAN as confirmed for this person account once more."""
+        if movement.iban:
+            self._payers.learn(movement.iban, konto)
+
 
 class Outcome(NamedTuple):
     movement: Movement

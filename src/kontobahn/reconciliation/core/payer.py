@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -58,6 +58,15 @@ class PayerIndex:
             elif learned.name and learned.times >= CONFIRMATIONS:
                 names.append((learned.konto, learned.name))
         self._names = NameIndex(names)
+        self._times: Counter[tuple[str, str]] = Counter()
+
+    def learn(self, iban: str, konto: str) -> None:
+        """A person confirmed that this payer is this account."""
+        bare = _bare(iban)
+        self._times[bare, konto] += 1
+        times = self._times[bare, konto]
+        known = self._ibans if times >= CONFIRMATIONS else self._seen_once
+        known[bare].setdefault(konto, f"{times} confirmations")
 
     def find(self, movement: Movement, texts: Iterable[CutText]) -> Payer:
         known: dict[str, Reason] = {}
