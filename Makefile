@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test mutate bench setup setup-tests format rooms words screenshots lock clean
+.PHONY: help run test mutate bench setup setup-tests release format rooms reference words screenshots lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ setup-tests: ## Set up what the checks, tests and benchmarks need as well
 	@scripts/setup.sh tests
 	@scripts/system-packages.sh
 
+release: setup-tests ## Build the package into dist/, and check that it installs and runs
+	@scripts/release.sh
+
 format: setup-tests ## Put the code into the project's format
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
@@ -41,10 +44,13 @@ format: setup-tests ## Put the code into the project's format
 rooms: setup-tests ## Draw docs/rooms.svg anew, from the imports
 	@.venv/bin/python scripts/rooms.py
 
+reference: setup-tests ## Write docs/reference anew, from the code
+	@.venv/bin/python scripts/reference.py
+
 words: setup-tests ## Bring the dashboard's message catalogues up to date with its pages
 	@.venv/bin/python scripts/words.py
 
-screenshots: setup-tests ## Take pictures of the dashboard's pages, into data/screenshots and docs/pictures
+screenshots: setup-tests ## Take pictures of the dashboard's pages and of an invoice, into data/screenshots and docs/pictures
 	@.venv/bin/python scripts/screenshots.py de
 	@.venv/bin/python scripts/screenshots.py docs
 

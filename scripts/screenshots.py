@@ -1,7 +1,7 @@
 """Takes pictures of the dashboard's pages: `make screenshots`. For looking at before a release, and for the README.
 
 Starts the demo in a temporary directory, signs in, and visits the pages of the menu, or those named as arguments, at 390 and
-1280 pixels, light and dark. With `docs` it takes the few that stand in the documentation.
+1280 pixels, light and dark. With `docs` it takes the few that stand in the documentation, and one of an invoice (by pdftoppm).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,19 @@ def _take_pictures(browser: Browser, facts: dict[str, Any]) -> None:
         page.goto(path)
         page.screenshot(path=PICTURE_FOLDER / f"{name}.png")
         page.context.close()
+    _take_invoice(facts)
+
+
+def _take_invoice(facts: dict[str, Any]) -> None:
+    """The first page of the invoice that the README's third call makes."""
+    key = {"x-api-key": facts["api_key"]}
+    address = f"{facts['base_url']}/v2/mobility/customers/{facts['mobility']['customer_id']}/invoice"
+    with urllib.request.urlopen(urllib.request.Request(address, method="POST", headers=key)) as answer:
+        url = json.load(answer)["invoice_pdf_url"]
+    with urllib.request.urlopen(urllib.request.Request(url, headers=key)) as answer:
+        pdf = answer.read()
+    options = ["-png", "-r", "80", "-f", "1", "-singlefile", "-"]
+    subprocess.run(["pdftoppm", *options, str(PICTURE_FOLDER / "invoice")], input=pdf, check=True)
 
 
 def _open(browser: Browser, facts: dict[str, Any], width: int, height: int, theme: str, language: str) -> Page:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Any
 
-import msgspec
 import pytest
 
 from kontobahn import errors, limits, outbound
@@ -28,7 +26,7 @@ from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.mobility.tickets import routes as ticket_routes
-from kontobahn.settings import PREFIX, Settings, describe
+from kontobahn.settings import Settings
 from kontobahn.webhooks import further
 from tests.harness import ServiceFactory
 from tests.spec_pages import ENDPOINTS, ROOT, SPEC, documented_endpoints, on_sqlite, table, tables
@@ -217,37 +215,6 @@ def test_the_documents_name_only_tables_that_exist() -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         named = set(re.findall(r"`(books_\w+)`", page.read_text("utf-8")))
         assert named - there == set(), page.name
-
-
-def settings_table() -> str:
-    rows = ["| Setting | Variable | Default | Meaning |", "|---|---|---|---|"]
-    for name, default, reason in describe():
-        value, meaning = msgspec.json.encode(default).decode(), reason.replace("|", "\\|")
-        rows.append(f"| `{name}` | `{PREFIX}{name.upper()}` | `{value}` | {meaning} |")
-    return "\n".join(rows)
-
-
-def test_the_settings_table_is_made_from_the_code() -> None:
-    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
-    match = re.search(r"<!-- settings: .*?-->\n\n(.*?)\n\n<!-- end of settings -->", page, re.DOTALL)
-    assert match is not None
-    assert match[1] == settings_table()
-
-
-def test_the_command_table_names_every_command() -> None:
-    import typer.main
-
-    from kontobahn.cli.entry import command_line
-
-    def names(command: Any, prefix: str) -> Iterator[str]:
-        children = getattr(command, "commands", None)
-        if not children:
-            yield prefix
-        for name, child in (children or {}).items():
-            yield from names(child, f"{prefix} {name}")
-
-    documented = [row["Command"] for row in table(ROOT / "README.md", "Commands")]
-    assert sorted(documented) == sorted(names(typer.main.get_command(command_line()), "kontobahn"))
 
 
 def test_the_layers_are_those_of_the_import_check() -> None:

@@ -297,11 +297,13 @@ class Application:
         from kontobahn.banking.payments.pages import OrderPages
         from kontobahn.dashboard.declare import ROOT as DASHBOARD
         from kontobahn.dashboard.dispatch import Dashboard
+        from kontobahn.guide.routes import guide_routes
         from kontobahn.sandbox_bank.pages import SandboxPages
 
         routes = [
             *system_routes(self.db, self.metrics, self._openapi, lambda: self.jobs_overdue, documents.laid_aside),
             *docs_routes(self.endpoints, self.settings),
+            *guide_routes(),
             *hosted_pages.routes(),
             *OrderPages(self.context).routes(),
             *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),

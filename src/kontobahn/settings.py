@@ -6,6 +6,7 @@ The file is DATA/kontobahn.toml, or the one KONTOBAHN_CONFIG names. Adding a fie
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 import tomllib
 from collections.abc import Mapping
@@ -197,7 +198,17 @@ def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings
         raise SetupError(f"A setting cannot be used: {error}.") from None
     if settings.database_url and not settings.on_postgres:
         raise SetupError("The setting database_url must start with postgresql:// (leave it empty for SQLite).")
+    _need_extra("psycopg", "postgres", settings.database_url, "database_url")
+    _need_extra("redis", "redis", settings.redis_url, "redis_url")
     return settings
+
+
+def _need_extra(module: str, extra: str, value: str, setting: str) -> None:
+    """Raises SetupError if a setting is in use whose library was not installed with the package."""
+    if value and importlib.util.find_spec(module) is None:
+        raise SetupError(
+            f"The setting {setting} needs a library that is not installed: pip install 'kontobahn[{extra}]'."
+        )
 
 
 def _read_file(path: Path, *, required: bool) -> dict[str, Any]:

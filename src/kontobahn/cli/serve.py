@@ -19,7 +19,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.dashboard import first_run
 from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate as apply_migrations
-from kontobahn.demo.facts import facts_path, write_facts
+from kontobahn.demo.facts import facts_path, shell_variables, write_facts
 from kontobahn.demo.world import ensure_demo
 from kontobahn.errors import Unavailable
 from kontobahn.events import Events
@@ -110,11 +110,23 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
     say({"applied": applied}, text, as_json=as_json)
 
 
-def demo(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Create the demo's organisations, keys and data; `serve --demo` does it too."""
+def demo(
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Print its address, keys and ids as variables for a shell to eval.")
+    ] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create the demo's organisations, keys and data; `serve --demo` does it too.
+
+    Example: eval "$(kontobahn demo --shell)"
+    """
     settings = read_settings(data)
     facts, _ = _prepare(settings, with_demo=True)
     assert facts is not None
+    if shell:
+        print(shell_variables(facts))
+        return
     say(facts, f"The demo is ready; its keys are in {facts_path(settings)}.", as_json=as_json)
 
 

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kontobahn.errors import SetupError
 from kontobahn.settings import Settings
+
+# Variables of a shell, for lines to copy, and where in the facts their values are. Not KONTOBAHN_…: those are settings.
+_VARIABLES: dict[str, tuple[str | int, ...]] = {
+    "KB_URL": ("base_url",),
+    "KB_KEY": ("api_key",),
+    "KB_SECOND_KEY": ("second_api_key",),
+    "KB_AGENCY_KEY": ("agency_key",),
+    "KB_ORGANIZATION": ("organization_id",),
+    "KB_BOOKS": ("ledger", "connection_id"),
+    "KB_SECOND_CLIENT": ("ledger", "second_client_id"),
+    "KB_FIRST_YEAR": ("ledger", "fiscal_years", 0),
+    "KB_YEAR": ("ledger", "fiscal_years", -1),
+    "KB_CASH_BOOK": ("ledger", "kassenname"),
+    "KB_BANK": ("banking", "connection_id"),
+    "KB_ACCOUNT": ("banking", "account_id"),
+    "KB_CUSTOMER": ("mobility", "customer_id"),
+}
 
 
 def facts_path(settings: Settings) -> Path:
@@ -31,3 +50,16 @@ def write_facts(settings: Settings, facts: dict[str, Any]) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n")
     temporary.replace(path)
+
+
+def shell_variables(facts: dict[str, Any]) -> str:
+    """Lines for `eval` of a shell. Raises SetupError if the demo has not been served, and so has no address."""
+    if not facts["base_url"]:
+        raise SetupError("The demo has no address yet. Serve it first: kontobahn serve --demo.")
+    lines = []
+    for name, path in _VARIABLES.items():
+        value: Any = facts
+        for step in path:
+            value = value[step]
+        lines.append(f"export {name}={shlex.quote(str(value))}")
+    return "\n".join(lines)

@@ -1,0 +1,191 @@
+"""The guide's pages: every file of docs/ is one, links and anchors on them lead somewhere, nothing runs, nothing else is served."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import cache
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+
+from kontobahn import __version__
+from kontobahn.guide import library, searching
+from kontobahn.guide.library import Source
+from kontobahn.guide.markdown import render
+from kontobahn.guide.routes import ROOT, guide_routes, passages
+from tests.test_docs_page import Page
+from tests.tidy_rules import ROOT as PROJECT
+
+# Pages of the service that are not the guide's.
+OTHERS = ("/docs", "/dashboard", "/openapi.json", "/static/docs/")
+
+
+def fetch(path: str, **headers: str) -> httpx.Response:
+    async def run() -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=guide_routes()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(run())
+
+
+@cache
+def page(address: str) -> Page:
+    answer = fetch(address)
+    assert answer.status_code == 200, address
+    return Page(answer.text)
+
+
+ADDRESSES = [f"{ROOT}/{name}".rstrip("/") for name in library.sources()]
+
+
+def test_every_file_of_the_documentation_is_a_page_and_can_be_reached_from_the_start() -> None:
+    written = {
+        library.page_name(path.relative_to(PROJECT / "docs").as_posix()) for path in (PROJECT / "docs").rglob("*.md")
+    }
+    assert set(library.sources()) == written
+    reached, waiting = {ROOT}, [ROOT]
+    while waiting:
+        address = waiting.pop()
+        for target in page(address).values("href"):
+            found = urljoin(address, target).partition("#")[0]
+            if found in ADDRESSES and found not in reached:
+                reached.add(found)
+                waiting.append(found)
+    assert reached == set(ADDRESSES)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_links_and_anchors_of_a_page_lead_somewhere(address: str) -> None:
+    assert len(page(address).values("id")) == len(set(page(address).values("id")))
+    for target in page(address).values("href", "src"):
+        found, _, anchor = urljoin(address, target).partition("#")
+        if re.match("https?:", found) or found in OTHERS or found.startswith(OTHERS[-1]):
+            continue
+        if found in ADDRESSES:
+            assert not anchor or anchor in page(found).values("id"), target
+        else:
+            assert fetch(found).status_code == 200, target
+
+
+def test_the_menu_marks_the_page_it_shows_and_lists_its_sections() -> None:
+    text = fetch(f"{ROOT}/operating").text
+    assert re.search(rf'href="{ROOT}/operating" aria-current="page"', text)
+    assert text.count("aria-current") == 1
+    assert 'href="#backup-and-restore"' in text
+    assert __version__ in text
+
+
+def test_pages_are_sent_with_strict_headers_and_kept_by_browsers() -> None:
+    answer = fetch(f"{ROOT}/operating")
+    assert answer.headers["content-security-policy"] == (
+        "default-src 'none'; style-src 'self'; script-src 'none'; connect-src 'none'; img-src 'self' data:;"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-encoding"] == "gzip"
+    etag = answer.headers["etag"]
+    assert fetch(f"{ROOT}/operating", **{"If-None-Match": etag}).status_code == 304
+    assert fetch(f"{ROOT}/webhooks", **{"If-None-Match": etag}).status_code == 200
+    style = next(value for value in page(f"{ROOT}/operating").values("href") if "guide.css" in value)
+    assert "immutable" in fetch(style).headers["cache-control"]
+    assert fetch(style.partition("?")[0]).headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("address", [ROOT, f"{ROOT}/operating", f"{ROOT}/search?q=backup", f"{ROOT}/nothing"])
+def test_a_page_has_no_script_nothing_inline_and_nothing_from_elsewhere(address: str) -> None:
+    shown = Page(fetch(address).text)
+    for tag, attributes in shown.tags:
+        assert tag not in ("script", "style", "iframe")
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+    assert all(value.startswith("/") for value in shown.values("src"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing", "../operating.md", "..%2f..%2fpyproject.toml", "%2e%2e/%2e%2e/pyproject.toml", "/etc/passwd", "operating/",
+        "library.py", "pictures/../../pyproject.toml", "..\\README.md", "pictures", "%00", "static/guide.css",
+    ],
+)  # fmt: skip
+def test_what_is_not_a_page_is_not_served(path: str) -> None:
+    answer = fetch(f"{ROOT}/{path}")
+    assert answer.status_code == 404
+    assert "build-backend" not in answer.text
+    assert answer.headers.get("content-type", "").startswith(("text/html", "text/plain"))
+
+
+def test_an_address_of_the_repository_leads_to_the_page() -> None:
+    assert fetch(f"{ROOT}/spec/errors.md").headers["location"] == f"{ROOT}/spec/errors"
+    assert fetch(f"{ROOT}/README.md").headers["location"] == ROOT
+    assert fetch(f"{ROOT}/").headers["location"] == ROOT
+    assert fetch(f"{ROOT}/pictures/overview.png").headers["content-type"] == "image/png"
+
+
+def shown(text: str) -> Page:
+    return Page(str(render(Source("a", "a.md", "A", text)).html))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "<script>alert(1)</script>", "[a](vbscript:b)",
+        "[a](../src/kontobahn/app.py)", "<!-- a\nb -->", "[a](data:text/html,b)",
+    ],
+)  # fmt: skip
+def test_markdown_brings_nothing_that_runs_onto_the_page(text: str) -> None:
+    assert {tag for tag, _ in shown(text).tags} <= {"p"}
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_whatever_a_text_says_it_makes_no_element_that_markdown_does_not_know(text: str) -> None:
+    for tag, attributes in shown(text).tags:
+        assert tag in {
+            "p", "a", "img", "em", "strong", "code", "pre", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+            "br", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "div",
+        }  # fmt: skip
+        assert set(attributes) <= {"href", "title", "rel", "src", "alt", "id", "start", "class", "tabindex"}
+
+
+def test_headings_that_repeat_have_ids_of_their_own() -> None:
+    assert shown("# A\n\n## Über `x` uns!\n\n## B\n\n## B\n").values("id") == ["a", "über-x-uns", "b", "b-1"]
+
+
+def results(query: str) -> list[tuple[str, str]]:
+    answer = fetch(f"{ROOT}/search?q={query}")
+    assert answer.status_code == 200
+    listed = answer.text.partition('class="results"')[2]
+    return re.findall(r'<li>\s*<a href="([^"]+)">([^<]+)</a>', listed)
+
+
+def test_the_search_finds_sections_by_all_words_and_the_best_first() -> None:
+    assert results("move another machine")[0][0] == f"{ROOT}/backup#move-to-another-machine"
+    assert results("KONTOBAHN_IDLE_SECONDS")
+    assert results("kassenminusprüfung")[0][0].startswith(f"{ROOT}/glossary")
+    assert results("backup-and-no-such-word restore") == []
+    assert len(results("the")) == searching.MAX_RESULTS
+    # Users first, then the records of decisions.
+    addresses = [found for found, _ in results("idempotency key")]
+    assert not addresses[0].startswith(f"{ROOT}/decisions/")
+
+
+def test_what_was_searched_for_is_text_on_the_page() -> None:
+    text = fetch(f"{ROOT}/search?q=%3Cscript%3Ealert(1)%3C/script%3E").text
+    assert "<script>" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "Please search for 100 characters at most." in fetch(f"{ROOT}/search?q={'a' * 101}").text
+    assert "Type some words" in fetch(f"{ROOT}/search?q=%20").text
+    assert 'value="a&#34;b"' in fetch(f"{ROOT}/search?q=a%22b").text
+
+
+@given(st.text(max_size=60))
+def test_any_words_are_searched_for_without_failing_and_each_result_has_them(query: str) -> None:
+    for result in searching.search(passages()[:200], query):
+        text = " ".join(result.passage[1:4]).casefold()
+        assert all(word in text for word in searching.words_of(query))
+        assert 1 <= len(result.snippet) <= 2 * 180 + 3
