@@ -1,5 +1,5 @@
 """Reading a camt.053 file entry by entry, checked and taken apart, beside a bare lxml iterparse over the same file; and importing
-bookings that are known already, beside the first import."""
+bookings that are already known, beside the first import."""
 
 from __future__ import annotations
 

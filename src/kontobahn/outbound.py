@@ -131,7 +131,7 @@ class Rule(NamedTuple):
         if not addresses:
             raise Unreached("dns", "The name has no address.")
         if not self.permits(host, port) and not all(is_public(ipaddress.ip_address(address)) for address in addresses):
-            raise Refused("The name leads to an address that is not a public one.")
+            raise Refused("The name resolves to an address that is not public.")
 
 
 # Depends only on its arguments, and is called for every attempt.
@@ -146,7 +146,7 @@ def _parse(rule: Rule, url: str) -> Target:
         raise Refused("The URL is not of the form https://host/path.")
     scheme, authority, tail = match[1].lower(), match[2], match[3] or "/"
     if "@" in authority:
-        raise Refused("The URL must not carry a user name or a password.")
+        raise Refused("The URL must not contain a user name or a password.")
     host, port = _split_authority(authority, 80 if scheme == "http" else 443)
     is_named = rule.permits(host, port)
     if scheme != "https" and not (scheme == "http" and is_named):
@@ -157,7 +157,7 @@ def _parse(rule: Rule, url: str) -> Target:
     if address is None:
         host = host if is_named else _checked_name(host)
     elif not is_named and not is_public(address):
-        raise Refused("The address is not a public one.")
+        raise Refused("The address is not public.")
     return Target(scheme, host, port, tail if tail.startswith("/") else f"/{tail}", address)
 
 

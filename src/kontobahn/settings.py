@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 128 * 1024 * 1024
     body_seconds: Annotated[Count, _about("time for a request body to arrive, beside what its size allows")] = 30
     body_bytes_per_second: Annotated[
-        Count, _about("a body of so many bytes may take a second longer; a client that is slower is ended")
+        Count, _about("for every so many bytes a body may take one more second; slower clients are disconnected")
     ] = 16 * 1024
     # Choice 37: files by setting.
     upload_limit_bytes: Annotated[Count, _about("largest file that a call takes")] = 200 * 1024 * 1024
@@ -96,7 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _about("connections, and requests at the same time, of one address (IPv6: /64); trusted proxies excepted"),
     ] = 256
     header_seconds: Annotated[Count, _about("time for the header of a request to arrive")] = 30
-    idle_seconds: Annotated[Count, _about("a connection on which nothing moves for so long is ended")] = 75
+    idle_seconds: Annotated[Count, _about("a connection on which nothing moves for this long is closed")] = 75
     idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
     session_hours: Annotated[Count, _about("life of a sign-in")] = 12

@@ -44,7 +44,7 @@ def filled(service: Service, owner: Organization) -> dict[str, dict[str, str]]:
         "list_buchungen": year,
         "list_konten": year,
         "list_imports": ledger,
-        # An odd spelling is understood as everywhere, and one that is there already is replaced.
+        # An odd spelling is understood as everywhere, and one that is already there is replaced.
         "list_transactions": {**by_id, "connectionId": connection.id, "FromId": "0"},
         "list_transaction_changes": {"account_id": account, "cursor": ""},
         "list_payments": by_id,

@@ -82,7 +82,7 @@ def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: 
             in_use = kontobahn("restore", str(archive), "--force", data=data, expect=1)
             assert "in use" in in_use.stderr
         server.stop()
-    assert "exists already" in kontobahn("backup", str(archive), data=data, expect=1, **settings).stderr
+    assert "already exists" in kontobahn("backup", str(archive), data=data, expect=1, **settings).stderr
     refused = kontobahn("restore", str(archive), data=data, expect=1, **settings)
     assert "--force" in refused.stderr
     restored = tmp_path / "restored"

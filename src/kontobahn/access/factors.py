@@ -109,7 +109,7 @@ def add_passkey(
 ) -> Factor:
     factor = _new(principal, "passkey", name, tx.now, counter=counter)
     if by_credential(tx, credential_id) is not None:
-        raise Conflict("This passkey is known already.")
+        raise Conflict("This passkey is already registered.")
     return _add(tx, factor._replace(credential_id=credential_id, public_key=public_key), actor)
 
 
@@ -133,7 +133,7 @@ def _new(principal: Principal, kind: Kind, name: str, now: int, *, counter: int)
 def _add(tx: Tx, factor: Factor, actor: Actor) -> Factor:
     tx.lock("user_factors", factor.organization_id, factor.user_id)
     if len(of_user(tx, factor.organization_id, factor.user_id)) >= MAX_FACTORS:
-        raise Conflict(f"There are {MAX_FACTORS} second factors already. Remove one first.")
+        raise Conflict(f"There are {MAX_FACTORS} second factors. Remove one first.")
     _FACTORS.insert(tx, factor)
     audit.record(
         tx, factor.organization_id, actor, "factor.add", factor.id, kind=factor.kind, user_id=factor.user_id
@@ -206,7 +206,7 @@ def use_code(tx: Tx, vault: Vault, user: User, code: str, actor: Actor) -> None:
         user.organization_id, user.id, vault.token_hash(_of_recovery(user.id, code)),
     )  # fmt: skip
     if not used:
-        raise Unauthorized("This code is wrong, too old or was used already.")
+        raise Unauthorized("This code is wrong, too old or already used.")
     audit.record(tx, user.organization_id, actor, "recovery_code.use", user.id)
 
 

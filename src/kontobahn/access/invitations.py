@@ -48,7 +48,7 @@ def create(
     if any(item.email == email and item.state(tx.now) == "pending" for item in listing(tx, principal.organization_id)):
         raise Conflict("There is an open invitation for this e-mail address. Revoke it first.")
     if any(user.email == email for user in users.listing(tx, principal.organization_id)):
-        raise Conflict("This person belongs to the organisation already.")
+        raise Conflict("This person already belongs to the organisation.")
     secret = new_token(INVITATION_PREFIX)
     invitation = Invitation(
         organization_id=principal.organization_id,
@@ -76,7 +76,7 @@ def revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> In
     if invitation is None:
         raise principal.missing("Invitation")
     if invitation.status == "accepted":
-        raise Conflict("This invitation was accepted already. Delete the user instead.")
+        raise Conflict("This invitation has already been accepted. Delete the user instead.")
     if invitation.status == "revoked":
         return invitation
     audit.record(tx, principal.organization_id, actor, "invitation.revoke", invitation_id)

@@ -202,7 +202,7 @@ def rotate(
     if old.state(tx.now) != "active":
         raise Conflict(f"The API key {key_id} is {old.state(tx.now)} and cannot be rotated.")
     if old.replaced_by is not None:
-        raise Conflict(f"The API key {key_id} was rotated already; its successor is {old.replaced_by}.")
+        raise Conflict(f"The API key {key_id} has already been rotated; its successor is {old.replaced_by}.")
     new = _create(
         tx, vault, organization_id, old.name, actor, old.rights._replace(clients=clients_of(tx, old)),
         expires_at=old.expires_at, created_by=old.created_by, by=by, first_key_id=old.first_key_id or old.id,

@@ -38,7 +38,7 @@ class PasswordWork:
         room = ROOM if is_familiar else ROOM_FOR_STRANGERS
         if self._under_way.total() >= room or self._under_way[address] >= ROOM_FOR_ADDRESS:
             raise Unavailable(
-                "Too many people are signing in at this moment. Try again in a few seconds.",
+                "Too many people are signing in right now. Try again in a few seconds.",
                 retry_after_seconds=RETRY_AFTER_SECONDS,
             )
         self._under_way[address] += 1

@@ -89,7 +89,7 @@ def check_reset(tx: Tx, vault: Vault, token: str) -> PasswordReset:
     if is_well_formed(token, PASSWORD_RESET_PREFIX):
         found = _RESETS.one(tx, "token_hash = ?", vault.token_hash(token))
     if found is None or found.expires_at <= tx.now:
-        raise NotFound("This link is not valid, or not any more. Ask for a new one.")
+        raise NotFound("This link is not valid, or no longer valid. Ask for a new one.")
     return found
 
 
@@ -100,7 +100,7 @@ def reset(tx: Tx, vault: Vault, token: str, *, password_hash: str, actor: Actor)
     # The token is used up by whoever deletes it: two calls at once end with one password.
     used = tx.run("DELETE FROM password_resets WHERE organization_id = ? AND id = ?", found.organization_id, found.id)
     if not used:
-        raise NotFound("This link is not valid, or not any more. Ask for a new one.")
+        raise NotFound("This link is not valid, or no longer valid. Ask for a new one.")
     tx.run(
         "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ?",
         password_hash, found.organization_id, found.user_id,

@@ -73,7 +73,7 @@ def create(
         *user, password_hash,
     )  # fmt: skip
     if not inserted:
-        raise Conflict("There is a user with this e-mail address already.")
+        raise Conflict("There is already a user with this e-mail address.")
     audit.record(tx, organization_id, actor, "user.create", user.id, email=user.email, role=role)
     return user
 

@@ -99,7 +99,7 @@ def _count_names(value: Any) -> int:
         if not below:
             return names
         level = below
-    raise BadRequest(f"The request body is nested too deeply: at most {MAX_DEPTH} levels are taken.")
+    raise BadRequest(f"The request body is nested too deeply: at most {MAX_DEPTH} levels are accepted.")
 
 
 def _refuse_nul(value: Any) -> None:

@@ -140,7 +140,7 @@ def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
     )
     if running is not None and running[0] >= RUNNING_AT_ONCE:
         raise TooManyRequests(
-            f"{RUNNING_AT_ONCE} large files are being worked on already. Send this one when one of them is done.",
+            f"{RUNNING_AT_ONCE} large files are already being worked on. Send this one when one of them is done.",
             retry_after_seconds=10,
         )
     TASKS.insert(tx, row)

@@ -64,7 +64,7 @@ class Uploads:
         arriving = self._arriving.get(organization_id, 0)
         if arriving >= AT_ONCE:
             raise TooManyRequests(
-                f"{AT_ONCE} files are arriving at the same time already. Send them one after the other.",
+                f"{AT_ONCE} files are already arriving. Send them one after the other.",
                 retry_after_seconds=5,
             )
         self._arriving[organization_id] = arriving + 1

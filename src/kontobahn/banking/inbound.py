@@ -65,7 +65,7 @@ async def receive_webhook(call: Call, provider: str, body: RawBody) -> Received:
     try:
         delivery_id = sender.read_webhook(body.headers, body.content)
     except BadSignature as error:
-        raise Unauthorized("The signature of this delivery is not right.", operator=str(error)) from None
+        raise Unauthorized("The signature of this delivery is wrong.", operator=str(error)) from None
     await call.context.db.write(_store, provider, delivery_id, body.content)
     await apply_delivery(call.context, provider, delivery_id)
     return Received(received=True)

@@ -50,7 +50,7 @@ def backup(
     """
     settings = read_settings(data)
     if file.exists():
-        raise SetupError(f"{file} exists already; a backup never overwrites a file.")
+        raise SetupError(f"{file} already exists; a backup never overwrites a file.")
     open_vault(settings)
     with tempfile.TemporaryDirectory(prefix=".kontobahn-backup-", dir=file.absolute().parent) as folder:
         staging = Path(folder)

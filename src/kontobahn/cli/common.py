@@ -91,7 +91,7 @@ def installation(data: str | None) -> Iterator[Installation]:
     settings = read_settings(data)
     if not settings.on_postgres and not settings.sqlite_path.exists():
         raise SetupError(
-            f"There is no database in {settings.data_dir}. Make one with `kontobahn migrate --data {settings.data}`."
+            f"There is no database in {settings.data_dir}. Create one with `kontobahn migrate --data {settings.data}`."
         )
     db = open_database(settings, SystemClock())
     try:

@@ -95,7 +95,7 @@ def _print_outcome(outcome: dict[str, Any]) -> None:
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
-        print(f"{outcome['file']}: {outcome['imported']} tickets imported, {outcome['unchanged']} were there already.")
+        print(f"{outcome['file']}: {outcome['imported']} tickets imported, {outcome['unchanged']} were already there.")
 
 
 @sellers.command("set")

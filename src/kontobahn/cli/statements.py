@@ -50,7 +50,7 @@ def import_statements(
     """Import account statements (camt.052, .053, .054, MT940, also zipped) and payment status reports (pain.002).
 
     Accounts are created by IBAN. A file is imported as a whole or not at all: its balances must add up, and there must be no
-    gap between statements. They may overlap, and come in any order: what is known already is not imported again. Exit code 1
+    gap between statements. They may overlap, and come in any order: what is already known is not imported again. Exit code 1
     if a file was refused.
 
     Example: kontobahn import statements 2026-*.xml
@@ -139,7 +139,7 @@ def _sentence(outcome: dict[str, Any]) -> str:
 
 
 _WORDS = {
-    "repeated": "statements known already",
+    "repeated": "statements already known",
     "modified": "transactions changed",
     "removed": "transactions withdrawn",
     "left_out": "entries left to the account's statements",

@@ -36,7 +36,7 @@ def begin(tx: Tx, *, organization: str, email: str, name: str, password_hash: st
     """Makes the organisation and its owner."""
     tx.lock("first run")
     if not is_due(tx):
-        raise Conflict("This installation has been set up already. Sign in.")
+        raise Conflict("This installation has already been set up. Sign in.")
     made = organizations.create(tx, organization, actor)
     credits.grant(tx, made.id, FIRST_CREDITS, note="first run")
     return users.create(

@@ -322,5 +322,5 @@ def _mime_typ(name: str, dateiname: str, content: bytes) -> str:
                 )
             return mime_typ
     raise BadRequest(
-        f"The field `{name}.content` is no PDF, JPEG, PNG, GIF, TIFF or XML file.", field=f"{name}.content"
+        f"The field `{name}.content` is not a PDF, JPEG, PNG, GIF, TIFF or XML file.", field=f"{name}.content"
     )

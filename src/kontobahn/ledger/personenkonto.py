@@ -135,4 +135,4 @@ def _iban(path: str, text: str) -> str:
     try:
         return str(IBAN(text))
     except SchwiftyException as error:
-        raise BadRequest(f"The field `{path}` is no IBAN: {error}.", field=path) from None
+        raise BadRequest(f"The field `{path}` is not a valid IBAN: {error}.", field=path) from None

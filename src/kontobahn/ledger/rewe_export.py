@@ -17,7 +17,7 @@ from kontobahn.ledger.connections import ERRORS, open_books
 from kontobahn.ledger.provider import ClientBooks
 from kontobahn.ledger.rewe import JahrQuery
 
-# An export keeps a thread and room on the disk: so many at once in a process, and one of them for an organisation.
+# An export keeps a thread and room on the disk: this many at once in a process, and one of them for an organisation.
 AT_ONCE = 2
 MAX_RECEIPT_BYTES = 400_000_000
 
@@ -35,7 +35,7 @@ class Exports:
     def enter(self, organization_id: str) -> None:
         if organization_id in self._organizations or len(self._organizations) >= AT_ONCE:
             raise TooManyRequests(
-                "An export is being written already. Ask again when it is done.", retry_after_seconds=15
+                "An export is already being written. Ask again when it is done.", retry_after_seconds=15
             )
         self._organizations.add(organization_id)
 

@@ -50,7 +50,7 @@ def check_codes(country_code: str, vat_id: str | None) -> None:
     if not _is_country(prefix) and prefix not in _OTHER_PREFIXES:
         raise BadRequest(f"The field `vat_id` is wrong: there is no country {prefix}.", field="vat_id")
     if not _has_form_of_its_country(vat_id):
-        raise BadRequest(f"The field `vat_id` is wrong: a VAT id of {prefix} has another form.", field="vat_id")
+        raise BadRequest(f"The field `vat_id` is wrong: a VAT id of {prefix} looks different.", field="vat_id")
 
 
 def _has_form_of_its_country(vat_id: str) -> bool:

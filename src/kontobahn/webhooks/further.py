@@ -36,7 +36,7 @@ def create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Ac
     """Makes an endpoint. Returns its secret too, which is never shown again."""
     outbox.lock_event_log(tx, organization_id)
     if len(listing(tx, (organization_id,))) >= MAX_ENDPOINTS:
-        raise Conflict(f"There are {MAX_ENDPOINTS} webhook endpoints already. Delete one first.")
+        raise Conflict(f"There are {MAX_ENDPOINTS} webhook endpoints. Delete one first.")
     secret = new_secret()
     made = Receiver(
         organization_id=organization_id, id=new_id(), url=wanted.url, state="active", events=wanted.events_text,

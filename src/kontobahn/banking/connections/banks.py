@@ -125,7 +125,7 @@ def select(listed: list[Found], query: BanksQuery) -> list[Found]:
     if query.from_code is not None:
         codes = [found.bank.code for found in listed]
         if query.from_code not in codes:
-            raise BadRequest("The field `from_code` is the code of no bank.", field="from_code")
+            raise BadRequest("The field `from_code` is not the code of a bank.", field="from_code")
         listed = listed[codes.index(query.from_code) + 1 :]
     return [found for found in listed if _matches(found.bank, query)][: query.limit]
 

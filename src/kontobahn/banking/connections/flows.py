@@ -63,7 +63,7 @@ def _user_with_address(tx: Tx, principal: Principal, organization_id: str, email
         for user in users.listing(tx, candidate):
             if user.email == users.normal_email(email):
                 return user.id
-    raise BadRequest("The field `email` is the address of no user of the organisation.", field="email")
+    raise BadRequest("The field `email` is not the address of a user of the organisation.", field="email")
 
 
 def start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> FlowRow:

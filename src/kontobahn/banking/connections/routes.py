@@ -247,7 +247,7 @@ def _remove(tx: Tx, principal: Principal, actor: Actor, connection_id: str) -> R
     row = status.remove(tx, found.organization_id, found.id)
     if row is None:
         # Removed by somebody else, or a placeholder that has just become a connection.
-        raise Conflict("The connection has changed at this moment. Look again.")
+        raise Conflict("The connection has just changed. Look again.")
     audit.record(tx, row.organization_id, actor, "bank_connection.delete", row.id, bank=row.provider_name)
     return RemovedAnswer(data=Removed(connection_id=row.id, removed=True))
 

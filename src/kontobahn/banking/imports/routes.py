@@ -84,7 +84,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     """Import a file of account statements or payment status reports.
 
     camt.052, 053 and 054, MT940, MT942, pain.002, or a ZIP archive of them: the request body, or the one file of a form. It is
-    imported as a whole or not at all. What is known already is not imported again. 202 means that the file is large and is
+    imported as a whole or not at all. What is already known is not imported again. 202 means that the file is large and is
     imported now; ask for it by its id.
     """
     organization_id = call.principal.organization(query.organization_id)

@@ -148,7 +148,7 @@ class StatementImport:
         )  # fmt: skip
 
     def _compare(self, stated: Stretch, spans: list[Span], *, by_balances: bool) -> Plan:
-        """Finds the bookings that are known already, judged by the balances if they prove anything."""
+        """Finds the bookings that are already known, judged by the balances if they prove anything."""
         rows: list[Booking] = []
         if stated.begins_on and store.has_statements(self._tx, self.account.id):
             rows = store.rows_between(self._tx, self.account.id, self._value_dates, stated)

@@ -102,7 +102,7 @@ def _open_of_account(tx: Tx, principal: Principal, wanted: Selection) -> list[Pa
         account.organization_id, account.id, int(wanted.include_taken), *_AWAITING, tx.now, MAX_PAYMENTS,
     )  # fmt: skip
     if not rows:
-        raise Conflict("There are no open orders from this account that are not in a file already.")
+        raise Conflict("There are no open orders from this account that are not yet in a file.")
     return rows
 
 

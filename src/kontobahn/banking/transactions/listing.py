@@ -45,7 +45,9 @@ class TransactionsQuery(Query):
     limit: (
         Annotated[
             int,
-            Meta(ge=1, le=MAX_ROWS, description="At most so many; all when omitted, up to 100,000.", examples=[1000]),
+            Meta(
+                ge=1, le=MAX_ROWS, description="The most to return; all when omitted, up to 100,000.", examples=[1000]
+            ),
         ]
         | None
     ) = None

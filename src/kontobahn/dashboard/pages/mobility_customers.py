@@ -102,7 +102,7 @@ async def save_customer(visit: Visit, id: str) -> Response:
 
 @action("/customers/{id}/tickets", takes_file=True)
 async def upload_tickets(visit: Visit, id: str) -> Response:
-    """Takes a file whole or not at all, unless the box is ticked; tickets that are there already are left alone."""
+    """Takes a file whole or not at all, unless the box is ticked; tickets that are already there are left alone."""
     customer = await visit.read(customers.find, visit.principal, id)
     upload = await visit.receive_file()
     try:

@@ -274,7 +274,7 @@ async def ask_to_cancel(visit: Visit, id: str) -> Response:
     return visit.ask_first(
         title=_("Cancel this payment?"),
         text=_("%(amount)s to %(name)s will not be paid. The credits are given back.", amount=amount, name=row.creditor_name),
-        removes=[_("If you have uploaded its file at the bank already, cancel it at the bank as well.")]
+        removes=[_("If you have already uploaded its file at the bank, cancel it at the bank as well.")]
         if row.order_taken_at else [],
         button=_("Cancel the payment"),
         back=f"{PATH}/{row.id}",

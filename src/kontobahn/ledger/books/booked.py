@@ -22,7 +22,7 @@ _OF_DAY = (
 
 
 class LooksBooked(Conflict):
-    """Rows look booked already, and nothing was booked."""
+    """Rows look as if they were already booked, and nothing was booked."""
 
     def __init__(self, lookalikes: Lookalikes, way_out: str) -> None:
         protocol, shown, count = lookalikes.protocol, lookalikes.shown, lookalikes.count

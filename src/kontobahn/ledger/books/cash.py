@@ -153,7 +153,7 @@ def reverse_entry(
         raise NotFound(f"The cash book “{kassenname}” has no entry {nummer}.")
     reversal = ENTRIES.one(tx, "mandant = ? AND kassenname = ? AND storno_von = ?", *scope)
     if reversal is not None:
-        raise Conflict(f"Entry {nummer} was reversed already, by entry {reversal.nummer}.")
+        raise Conflict(f"Entry {nummer} has already been reversed, by entry {reversal.nummer}.")
     original = decode_record(found.record)
     line = CashLine(
         belegtext=f"Storno {nummer}: {reason}"[:60], gegenkonto=original.gegenkonto, betrag=-original.betrag,

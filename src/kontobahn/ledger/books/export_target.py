@@ -33,7 +33,7 @@ class Folder:
     def create(self, name: str) -> Iterator[BinaryIO]:
         path = self._path / name
         if path.exists():
-            raise SetupError(f"{path} exists already; an export never overwrites a file.")
+            raise SetupError(f"{path} already exists; an export never overwrites a file.")
         unfinished = path.with_name(path.name + ".part")
         try:
             with open(unfinished, "wb") as file:

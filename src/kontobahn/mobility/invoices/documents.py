@@ -110,7 +110,7 @@ async def fetch(db: Database, organization_id: str, invoice_id: str, kind: Kind)
         if not is_under_way:
             raise _not_made(tries)
         if time.monotonic() > ends_at:
-            raise Unavailable("The documents of this invoice are being made at this moment.", retry_after_seconds=10)
+            raise Unavailable("The documents of this invoice are being made right now.", retry_after_seconds=10)
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
     return found
 

@@ -30,7 +30,7 @@ class RefusedTicket(NamedTuple):
 class MergeResult(NamedTuple):
     added: list[Ticket]
     refused: list[RefusedTicket]
-    # Tickets that were there already and need nothing.
+    # Tickets that were already there and need nothing.
     unchanged: int
 
 
@@ -75,7 +75,7 @@ def merge(
 ) -> MergeResult:
     """Adds new tickets and cancels those reported as cancelled. What to do about refusals is up to the caller.
 
-    With `repeats`, a ticket that is there already is skipped, even a cancelled one: the same file may be imported again. Without,
+    With `repeats`, a ticket that is already there is skipped, even a cancelled one: the same file may be imported again. Without,
     it is refused while it is live.
     """
     lock(tx, organization_id, customer_id)
@@ -158,12 +158,12 @@ def _refusal(
         return RefusedTicket(report.line, *error)
     if found is not None:
         if found.id in lines:
-            return RefusedTicket(report.line, "", f"line {lines[found.id]} has the same ticket already")
+            return RefusedTicket(report.line, "", f"line {lines[found.id]} already has the same ticket")
         different = _difference(found, new)
         if different is not None:
-            existing = f"ticket {new.reference} is there already with {getattr(found, different)}"
+            existing = f"ticket {new.reference} is already there with {getattr(found, different)}"
             return RefusedTicket(report.line, different, f"{existing}; cancel it first")
-        return None if repeats else RefusedTicket(report.line, "", "this ticket is there already")
+        return None if repeats else RefusedTicket(report.line, "", "this ticket already exists")
     overlap = known.find_overlapping(new)
     if overlap is None or report.is_cancelled:
         return None
