@@ -156,6 +156,14 @@ def test_headings_that_repeat_have_ids_of_their_own() -> None:
     assert shown("# A\n\n## Über `x` uns!\n\n## B\n\n## B\n").values("id") == ["a", "über-x-uns", "b", "b-1"]
 
 
+def test_links_and_boxes_are_shown_as_people_write_them() -> None:
+    text = shown(
+        "See [operating.md](operating.md#keys), [keys](operating.md), [../LICENSE](../LICENSE).\n\n- [ ] done?\n"
+    ).text
+    assert "See Operating, keys, ../LICENSE." in text
+    assert "☐ done?" in text
+
+
 def results(query: str) -> list[tuple[str, str]]:
     answer = fetch(f"{ROOT}/search?q={query}")
     assert answer.status_code == 200
@@ -165,6 +173,8 @@ def results(query: str) -> list[tuple[str, str]]:
 
 def test_the_search_finds_sections_by_all_words_and_the_best_first() -> None:
     assert results("move another machine")[0][0] == f"{ROOT}/backup#move-to-another-machine"
+    assert results("payment limit")[0][0] in (f"{ROOT}/spec/scopes#limits-in-euros", f"{ROOT}/restricted-keys")
+    assert f"{ROOT}/operating#upgrading" in [found for found, _ in results("upgrades")]
     assert results("KONTOBAHN_IDLE_SECONDS")
     assert results("kassenminusprüfung")[0][0].startswith(f"{ROOT}/glossary")
     assert results("backup-and-no-such-word restore") == []

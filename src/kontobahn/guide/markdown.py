@@ -112,12 +112,16 @@ def _plain(inline: Token) -> str:
     return "".join(parts)
 
 
-def _linked(children: Iterable[Token], source: Source) -> Iterable[Token]:
+def _linked(children: Sequence[Token], source: Source) -> Iterable[Token]:
     """Turns addresses of files into addresses of the guide. A link to what the guide does not have becomes its text."""
     dropped = False
-    for token in children:
+    if children[0].type == "text" and children[0].content.startswith("[ ] "):
+        children[0].content = "☐ " + children[0].content[4:]
+    for number, token in enumerate(children):
         if token.type == "link_open":
-            address = address_of(str(token.attrGet("href") or ""), source)
+            target = str(token.attrGet("href") or "")
+            address = address_of(target, source)
+            _name_by_title(children[number + 1], target, source)
             dropped = address is None
             if address is not None:
                 token.attrSet("href", address)
@@ -131,12 +135,24 @@ def _linked(children: Iterable[Token], source: Source) -> Iterable[Token]:
         yield token
 
 
+def _name_by_title(text: Token, target: str, source: Source) -> None:
+    """In the repository a link may show the name of a file; a page is called by its title."""
+    path = target.partition("#")[0]
+    if text.content in (path, posixpath.basename(path)) and path.endswith(".md"):
+        found = library.sources().get(library.page_name(_resolved(path, source)))
+        text.content = found.title if found else text.content
+
+
+def _resolved(path: str, source: Source) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source.path), path))
+
+
 def address_of(target: str, source: Source) -> str | None:
     """Where a link of a page leads on the guide's pages; None if that is not a part of the guide."""
     if target.startswith(("#", "/")) or _ELSEWHERE.match(target):
         return target
     path, _, anchor = target.partition("#")
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(source.path), path))
+    path = _resolved(path, source)
     name = library.page_name(path)
     if path.endswith(".md") and name in library.sources():
         return f"{ROOT}/{name}".rstrip("/") + (f"#{anchor}" if anchor else "")

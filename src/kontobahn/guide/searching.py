@@ -10,8 +10,11 @@ MAX_QUERY = 100
 MAX_WORDS = 8
 MAX_RESULTS = 30
 _SNIPPET = 180
-# A hit in a title tells more than one in the text, and a repeated word soon tells no more.
-_IN_TITLE, _IN_HEADING, _MOST_REPEATS = 12, 6, 4
+# A hit in a heading tells more than one in the text, all words in a row most of all; a repeated word soon tells no more.
+_IN_TITLE, _IN_HEADING, _IN_A_ROW, _MOST_REPEATS = 3, 6, 8, 4
+
+
+_ENDINGS, _SHORTEST_STEM = ("ing", "es", "ed", "s", "e"), 4
 
 
 class Passage(NamedTuple):
@@ -32,7 +35,13 @@ class Result(NamedTuple):
 
 
 def words_of(query: str) -> list[str]:
-    return list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
+    """What is looked for: the words without common endings, so that “upgrade” finds “upgrading”."""
+    return list(dict.fromkeys(map(_stem, query.casefold().split())))[:MAX_WORDS]
+
+
+def _stem(word: str) -> str:
+    ending = next((ending for ending in _ENDINGS if word.endswith(ending)), "")
+    return word.removesuffix(ending) if word.isalpha() and len(word) - len(ending) >= _SHORTEST_STEM else word
 
 
 def search(passages: Iterable[Passage], query: str) -> list[Result]:
@@ -54,6 +63,8 @@ def _score(passage: Passage, words: list[str]) -> int:
         if not score:
             return 0
         total += score
+    if len(words) > 1 and " ".join(words) in f"{title} {heading} {text}":
+        total += _IN_A_ROW
     return total * 2 if passage.is_for_users else total
 
 
