@@ -8,7 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
+from kontobahn.banking.payments import order_files
 from kontobahn.dashboard.views import banking, payments
+from kontobahn.db import Tx
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank
 from tests.harness import Service
@@ -64,3 +66,28 @@ def test_a_search_that_stops_goes_on_where_it_was(service: Service, monkeypatch:
     for path in ("accounts", "connections", "statements", "payments", "payments/order-files", f"payments/{made[0]}"):
         assert browser.get(f"/dashboard/{path}").status_code == 200, path
     assert browser.get("/dashboard/transactions.csv?q=miete").text.count("\r\n") == 2
+
+
+def test_every_order_file_is_reached(service: Service) -> None:
+    bank = FileBank(service)
+    service.user(bank.owner, EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    bank.pay()
+    made = bank.service.post("/v2/banking/order-files", bank.owner.key, json={"account_id": bank.account_id()})
+    assert made.status_code == 201, made.text
+    ((number,),) = service.db.read_now(lambda tx: tx.all("SELECT id FROM banking_order_files"))
+
+    def copy(tx: Tx) -> None:
+        found = order_files.get(tx, bank.owner.id, number)
+        assert found is not None
+        for step in range(1, 121):
+            # Made in the order of their numbers, whatever the clock said.
+            later = found._replace(id=number + step, message_id=f"KBF{step}", created_at=found.created_at - step)
+            order_files.ORDER_FILES.insert(tx, later)
+
+    service.db.write_now(copy)
+    found, pages = rows_of(browser, "/dashboard/payments/order-files")
+    assert found == [f"f-{number + step}" for step in range(120, -1, -1)]
+    assert pages == 3
+    assert browser.get("/dashboard/payments/order-files?after=nonsense").status_code == 200

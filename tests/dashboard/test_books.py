@@ -12,8 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from kontobahn.dashboard.views import books as views
+from kontobahn.db import Tx
 from tests.api.ledger.files import INVOICE, file
 from tests.dashboard.browsing import Browser
+from tests.dashboard.test_bank_lists import rows_of
 from tests.harness import Organization, Service
 from tests.ledger_builder import Books
 
@@ -90,6 +93,42 @@ def test_from_the_trial_balance_to_the_bookings(browser: Browser) -> None:
     assert row[3:8] == ["Rechnung eins", "100010000", "3", "", "€119.00"]
     assert browser.get("/dashboard/trial-balance/99990000").status_code == 404
     assert browser.get("/dashboard/trial-balance.csv").text.count("\n") > 5
+
+
+def test_the_bookings_of_an_account_are_found_by_index_page_by_page(
+    service: Service, browser: Browser, books: Books, engine: str
+) -> None:
+    books.post("".join(
+        f"2026-03-01 {'S' if number % 2 else 'H'} {'8401 1200' if number % 3 else '1200 8401'} 1,00 B-{number} Text\n"
+        for number in range(110)
+    ))  # fmt: skip
+    books.post("2026-03-02 S 8401 8402 5,00 C-1 andere")
+    found, pages = rows_of(browser, "/dashboard/trial-balance/84010000")
+    assert (len(found), len(set(found)), pages) == (111, 111, 3)
+    assert rows_of(browser, "/dashboard/trial-balance/84020000")[0] == found[-1:]
+    if engine == "sqlite":
+        plans = service.db.read_now(_plans, books)
+        assert not [line for line in plans if "SCAN books_" in line or "SCAN b" in line], plans
+
+
+def _plans(tx: Tx, books: Books) -> list[str]:
+    """How SQLite finds the bookings of an account."""
+    found: list[str] = []
+
+    class Explained:
+        def one(self, sql: str, *params: Any) -> Any:
+            found.extend(line for *_, line in tx.all(f"EXPLAIN QUERY PLAN {sql}", *params))
+            return tx.one(sql, *params)
+
+        def all(self, sql: str, *params: Any) -> Any:
+            found.extend(line for *_, line in tx.all(f"EXPLAIN QUERY PLAN {sql}", *params))
+            return tx.all(sql, *params)
+
+    explained: Any = Explained()
+    arguments = (books.connection_id, books.client.client_id, "2026-01-01", "84010000", 0, 51)
+    assert len(views.bookings_of_account(explained, *arguments)) == 51
+    assert sum("books_bookings_by_" in line for line in found) == 2
+    return found
 
 
 def test_a_cash_entry_with_its_receipt_is_written_once_and_reversed(browser: Browser, books: Books) -> None:

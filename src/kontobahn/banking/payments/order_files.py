@@ -151,6 +151,12 @@ def listing(tx: Tx, organizations: Sequence[str], account_id: int | None, limit:
     )  # fmt: skip
 
 
+def latest(tx: Tx, organization_id: str, before: int | None, limit: int) -> list[OrderFileRow]:
+    """An organisation's order files, the last one made first; from the one before the given id on."""
+    only, params = ("", ()) if before is None else (" AND id < ?", (before,))
+    return ORDER_FILES.all(tx, f"organization_id = ?{only} ORDER BY id DESC LIMIT ?", organization_id, *params, limit)
+
+
 def payments_of(tx: Tx, file: OrderFileRow) -> list[PaymentRow]:
     """Returns the payments that the file holds, in its order."""
     return PAYMENTS.all(

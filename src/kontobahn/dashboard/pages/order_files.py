@@ -20,18 +20,22 @@ from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import FILES
 from kontobahn.dashboard import bank_words, once
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 
 PATH = f"{ROOT}/payments/order-files"
-MAX_SHOWN = 100
 STATES = {
     "open": (N_("to be uploaded"), "warn"),
     "void": (N_("must not be uploaded any more"), "bad"),
     "discarded": (N_("discarded"), "plain"),
 }
+
+
+class NoFilters(Struct):
+    """The list has pages, and nothing to choose."""
 
 
 class FromAccount(Struct):
@@ -56,21 +60,22 @@ class Listed(NamedTuple):
 
 @page("/payments/order-files")
 async def order_file_list(visit: Visit) -> Response:
-    listed = await visit.read(_listed, visit.principal.organization_id)
+    filters = visit.filters(NoFilters)
+    before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
+    listed = await visit.read(_listed, visit.principal.organization_id, before)
     return visit.show(
         "order_files.html",
-        files=listed.files,
+        list=filters.first_page(listed.files, lambda line: line.file.id),
         names={account.id: account.name for account in listed.sources},
         sources=[(account.id, account.name) for account in listed.sources],
         states=STATES,
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
-        max_shown=MAX_SHOWN,
     )
 
 
-def _listed(tx: Tx, organization_id: str) -> Listed:
-    files = order_files.listing(tx, (organization_id,), None, MAX_SHOWN)
+def _listed(tx: Tx, organization_id: str, before: int | None) -> Listed:
+    files = order_files.latest(tx, organization_id, before, PAGE_SIZE + 1)
     lines = [Line(file, order_files.status_of(file, order_files.payments_of(tx, file))) for file in files]
     return Listed(lines, _sources(tx, organization_id))
 

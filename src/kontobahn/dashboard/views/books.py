@@ -55,9 +55,9 @@ class AccountBooking(NamedTuple):
         return self.umsatz if on_debit else -self.umsatz
 
 
+_COLUMNS = "b.id, b.belegdatum, b.belegfeld1, b.buchungstext, b.konto, b.gegenkonto, b.bu_schluessel, b.umsatz, b.soll, b.batch"
 _BOOKING = (
-    "SELECT b.id, b.belegdatum, b.belegfeld1, b.buchungstext, b.konto, b.gegenkonto, b.bu_schluessel, b.umsatz, b.soll,"
-    " b.batch FROM books_bookings b JOIN books_clients c ON c.mandant = b.mandant"
+    f"SELECT {_COLUMNS} FROM books_bookings b JOIN books_clients c ON c.mandant = b.mandant"
     " WHERE c.connection_id = ? AND c.client_id = ?"
 )
 
@@ -66,11 +66,23 @@ def bookings_of_account(
     tx: Tx, connection_id: str, client_id: str, jahr: str, konto: str, after: int, limit: int
 ) -> list[AccountBooking]:
     """The bookings that name this account, in the order they were booked. The connection was found in the caller's scope."""
+    client = tx.one(
+        "SELECT mandant FROM books_clients WHERE connection_id = ? AND client_id = ?", connection_id, client_id
+    )
+    if client is None:
+        return []
+    # Each side by its own index, so that what is read follows the page and not the year.
+    side = (
+        "SELECT s.id FROM (SELECT id FROM books_bookings WHERE mandant = ? AND jahr = ? AND {} = ? AND id > ?"
+        " ORDER BY id LIMIT ?) AS s"
+    )
+    given = (*client, jahr, konto, after, limit)
     return [
         AccountBooking(*row)
         for row in tx.all(
-            f"{_BOOKING} AND b.jahr = ? AND b.id > ? AND (b.konto = ? OR b.gegenkonto = ?) ORDER BY b.id LIMIT ?",
-            connection_id, client_id, jahr, after, konto, konto, limit,
+            f"SELECT {_COLUMNS} FROM books_bookings b WHERE b.mandant = ?"
+            f" AND b.id IN ({side.format('konto')} UNION {side.format('gegenkonto')}) ORDER BY b.id LIMIT ?",
+            *client, *given, *given, limit,
         )
     ]  # fmt: skip
 
