@@ -128,6 +128,14 @@ def test_a_passkey_lets_one_in_without_a_password(erika: Visitor, muster: Servic
     # Its key alone knows it: another person's would be another row.
     stored = muster.db.read_now(lambda tx: tx.all("SELECT kind, last_used_at FROM user_factors"))
     assert stored == [("passkey", muster.clock.now())]
+    muster.clock.advance(seconds=11 * 60)
+    erika.open("/dashboard/keys/new")
+    page.fill("[name=name]", "Kasse")
+    page.click("main form button")
+    expect(page.locator("h1")).to_have_text("Please confirm that it is you")
+    assert erika.violations() == []
+    page.click("text=Confirm with a passkey")
+    expect(page.locator("h1")).to_contain_text("Kasse")
 
 
 def test_everybody_needs_one_once_it_is_required(browser: Browser, erika: Visitor, muster: Service) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from kontobahn.access import factors
+from kontobahn.access import factors, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
+from kontobahn.dashboard import passkeys
 from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.security import Cookies
 from tests.dashboard.browsing import Browser
@@ -192,6 +195,51 @@ def test_what_matters_is_confirmed_if_signing_in_was_long_ago(
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303
     assert browser.token != before
     assert browser.post(path).status_code == 303
+
+
+def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(
+    service: Service, browser: Browser, muster: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/dashboard/ledger/connections/{service.ledger_connection(muster)}/reconnect"
+    other = service.user(muster, "max@muster.example", "owner")
+    found = service.db.read_now(users.by_email, "erika@muster.example")
+    assert found is not None
+    me = found[0]
+    secret = factors.new_secret()
+
+    def code() -> str:
+        return factors.totp(secret, service.clock.now() // SECOND // factors.STEP_SECONDS)
+
+    for user in (me, other):
+        principal = Principal(muster.id, "owner", (muster.id,), user_id=user.id)
+        service.db.write_now(factors.add_totp, service.vault, principal, secret, code(), "App", ACTOR)
+    service.clock.advance(seconds=11 * 60)
+    asked = browser.post(path)
+    assert 'name="_code"' in asked.text
+    assert 'name="_password"' in asked.text
+    assert "data-passkey-use" not in asked.text
+    before = browser.token
+    assert browser.post(path, {"_code": "000000", "kept": "x"}).status_code == 422
+    sent = code()
+    assert browser.post(path, {"_code": sent}).status_code == 303
+    assert browser.token != before
+    service.clock.advance(seconds=10 * 60 + 1)
+    assert browser.post(path, {"_code": sent}).status_code == 422  # A code works once.
+
+    async def by_passkey(visit: Any, ticket: str, answer: str) -> users.User:
+        assert (ticket, answer) == ("t", "a")
+        return signer
+
+    monkeypatch.setattr(passkeys, "finish_sign_in", by_passkey)
+    signer = other
+    assert browser.post(path, {"_ticket": "t", "_answer": "a"}).status_code == 422
+    signer = me
+    assert browser.post(path, {"_ticket": "t", "_answer": "a"}).status_code == 303
+    service.clock.advance(seconds=10 * 60 + 1)
+    for _ in range(10):
+        assert browser.post(path, {"_code": "000000"}).status_code == 422
+    assert "Too many wrong codes" in browser.post(path, {"_code": code()}).text
+    assert browser.post(path, {"_password": PASSWORD}).status_code == 303
 
 
 def test_a_role_that_rises_signs_in_again(service: Service, browser: Browser, muster: Organization) -> None:

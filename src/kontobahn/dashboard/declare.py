@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from kontobahn.access.principal import Role
+from kontobahn.api.call import Context
 
 ROOT = "/dashboard"
 # A form of ordinary fields; what takes a file is bounded by the setting for uploads.
@@ -35,6 +36,8 @@ class Page(NamedTuple):
     poll: int = 0
     takes_file: bool = False
     body_bytes: int = FORM_BYTES
+    # Whether an installation has this page.
+    offered: Callable[[Context], bool] = lambda context: True
 
     @property
     def name(self) -> str:
@@ -49,6 +52,7 @@ class Options(TypedDict, total=False):
     poll: int
     takes_file: bool
     body_bytes: int
+    offered: Callable[[Context], bool]
 
 
 def page(path: str, **options: Unpack[Options]) -> Callable[[Handler], Page]:

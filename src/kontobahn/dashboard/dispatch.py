@@ -20,7 +20,7 @@ from kontobahn.access import sessions
 from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import people, rendering, security, sign_in, trouble, words
+from kontobahn.dashboard import confirmation, people, rendering, security, trouble, words
 from kontobahn.dashboard.declare import ROOT, Page, every_page
 from kontobahn.dashboard.forms import MAX_FIELDS, Form
 from kontobahn.dashboard.visit import Dependencies, Visit
@@ -30,7 +30,6 @@ from kontobahn.errors import (
     KontobahnError,
     MethodNotAllowed,
     NotFound,
-    Refusal,
     Unauthorized,
     WrongMediaType,
 )
@@ -40,8 +39,6 @@ SIGN_IN = f"{ROOT}/sign-in"
 SECOND_FACTOR = f"{ROOT}/profile/second-factor"
 # Where a person may go who has yet to add the second factor that the organisation requires.
 WITHOUT_FACTOR = (SECOND_FACTOR, f"{ROOT}/sign-out")
-# The field of the page that asks for a confirmation, beside those of the form it interrupts.
-PASSWORD_FIELD = "_password"
 COMPRESS_TO_BYTES = 1_000_000
 _TOUCH_AFTER = MINUTE
 _A_YEAR = "public, max-age=31536000, immutable"
@@ -53,6 +50,8 @@ class Dashboard:
         self._db = dependencies.context.db
         self._pages: dict[str, dict[str, Page]] = {}
         for page in every_page():
+            if not page.offered(dependencies.context):
+                continue
             methods = self._pages.setdefault(page.path, {})
             if page.method in methods:
                 raise ValueError(f"{page.name} is declared twice")
@@ -132,7 +131,7 @@ class Dashboard:
         if page.method == "POST" and not page.takes_file:
             visit.form = await _read_form(visit, request)
         if page.confirm:
-            asked = await self._confirm(visit)
+            asked = await confirmation.ask(visit)
             if asked is not None:
                 return asked
         response: Response = await page.handler(visit, **request.path_params)
@@ -163,24 +162,6 @@ class Dashboard:
         used_at = (session.idle_until or 0) - sessions.IDLE
         if visit.now - used_at > _TOUCH_AFTER and "x-poll" not in request.headers:
             await self._db.write(sessions.touch, session)
-
-    async def _confirm(self, visit: Visit) -> Response | None:
-        """Returns the page that asks who it is, unless the person has just shown it."""
-        assert visit.person is not None
-        session = visit.person.session
-        password = visit.form.values.pop(PASSWORD_FIELD, None)
-        if visit.now - session.confirmed_at <= sessions.CONFIRMED:
-            return None
-        problem = ""
-        if password is not None:
-            try:
-                await sign_in.confirm(visit, password[-1])
-                return None
-            except Refusal as error:
-                problem = words.refusal(str(error))
-        return visit.show(
-            "confirm.html", 422 if problem else 200, problem=problem, field=PASSWORD_FIELD, kept=visit.form.values
-        )
 
     def _finish(self, visit: Visit, request: Request, response: Response) -> None:
         for name, value in visit.new_cookies.items():

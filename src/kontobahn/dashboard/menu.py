@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from kontobahn.access.principal import Principal, Role
-from kontobahn.dashboard.declare import ROOT, every_page
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
+from kontobahn.dashboard.declare import ROOT, Page, every_page
 from kontobahn.dashboard.words import N_, gettext
 
 
@@ -85,29 +86,29 @@ class Shown(NamedTuple):
 
 
 @cache
-def _roles() -> dict[str, Role]:
-    return {page.path: page.role for page in every_page() if page.method == "GET"}
+def _shown() -> dict[str, Page]:
+    return {page.path: page for page in every_page() if page.method == "GET"}
 
 
 def may_open(principal: Principal, path: str) -> bool:
     """Whether a link leads somewhere for this person. Parameters of a path do not matter: /accounts/17 is /accounts/{id}."""
-    for known, role in _roles().items():
+    for known, page in _shown().items():
         parts, wanted = known.split("/"), path.partition("?")[0].split("/")
         if len(parts) == len(wanted) and all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
-            return principal.may(role)
+            return principal.may(page.role)
     return not path.startswith("/dashboard")
 
 
-def menu_of(principal: Principal, path: str) -> list[tuple[str, list[Shown]]]:
+def menu_of(principal: Principal, path: str, context: Context) -> list[tuple[str, list[Shown]]]:
     """The sections with what this person may open, in the language of the request."""
-    roles = _roles()
+    pages = _shown()
     here = _here(path)
     found = []
     for section in MENU:
         entries = [
             Shown(gettext(entry.text), entry.path, entry.icon, entry.key, entry.path == here)
             for entry in section.entries
-            if entry.path in roles and principal.may(roles[entry.path])
+            if (page := pages.get(entry.path)) and principal.may(page.role) and page.offered(context)
         ]
         if entries:
             found.append((gettext(section.text) if section.text else "", entries))

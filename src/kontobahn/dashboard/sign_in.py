@@ -1,4 +1,4 @@
-"""From a password to a session, and from a password to a confirmation."""
+"""From a password, a code or a passkey to a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kontobahn.access.users import User
 from kontobahn.addresses import block_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.db import Tx
-from kontobahn.errors import TooManyRequests, Unauthorized
+from kontobahn.errors import TooManyRequests
 from kontobahn.limits import Group
 from kontobahn.vault import Vault
 
@@ -55,13 +55,18 @@ async def check_code(visit: Visit, ticket: str, code: str) -> User:
     assert challenge.organization_id is not None
     assert challenge.user_id is not None
     user = await visit.read(users.by_id, challenge.organization_id, challenge.user_id)
+    await count_code(visit, user)
+    await visit.write(_use_code, vault, ticket, user, code, visit.actor)
+    return user
+
+
+async def count_code(visit: Visit, user: User) -> None:
+    """Counts a guess at this person's code. Raises TooManyRequests above the limit."""
     hit = await visit.dependencies.windows.hit(CODES, f"user:{user.id}")
     if not hit.allowed:
         raise TooManyRequests(
             f"Too many wrong codes. Try again in {hit.reset_seconds} seconds.", retry_after_seconds=hit.reset_seconds
         )
-    await visit.write(_use_code, vault, ticket, user, code, visit.actor)
-    return user
 
 
 def _use_code(tx: Tx, vault: Vault, ticket: str, user: User, code: str, actor: Actor) -> None:
@@ -79,13 +84,3 @@ async def open_session(visit: Visit, who: Verified | User) -> None:
     if visit.person is not None and visit.person.principal.session_id:
         await visit.write(sessions.end, visit.person.principal, visit.person.session.id, visit.actor)
     visit.new_cookies["session"] = new.secret
-
-
-async def confirm(visit: Visit, password: str) -> None:
-    """Notes that the person at the browser is still the one who signed in, and changes the session's secret."""
-    assert visit.person is not None
-    user = (await check_password(visit, visit.person.user.email, password)).user
-    if user.id != visit.person.user.id:
-        raise Unauthorized(WRONG)
-    secret = await visit.write(sessions.confirm, visit.context.vault, visit.person.session, visit.actor)
-    visit.new_cookies["session"] = secret

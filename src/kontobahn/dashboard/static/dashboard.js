@@ -77,12 +77,13 @@
   // --- Passkeys: the browser answers our challenge, and the form takes the answer along
 
   function passkeyForm(form, answer) {
+    const sent = $("[data-answer]", form);
     form.addEventListener("submit", async (event) => {
-      if (form.elements.answer.value) return;
+      if (sent.value) return;
       event.preventDefault();
       event.stopPropagation();
       try {
-        form.elements.answer.value = JSON.stringify((await answer()).toJSON());
+        sent.value = JSON.stringify((await answer()).toJSON());
         form.requestSubmit();
       } catch {
         const said = $("[role=alert]", form);
@@ -100,7 +101,7 @@
       form.hidden = false;
       passkeyForm(form, async () => {
         const asked = await (await fetch(form.dataset.passkeyUse, { method: "POST" })).json();
-        form.elements.ticket.value = asked.ticket;
+        $("[data-ticket]", form).value = asked.ticket;
         return navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(asked.options) });
       });
     }
