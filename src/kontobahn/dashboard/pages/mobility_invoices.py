@@ -16,9 +16,10 @@ from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.views import mobility as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.mobility import customers, seller
+from kontobahn.errors import BadRequest
+from kontobahn.mobility import customers, logo, seller
 from kontobahn.mobility.customers import MobilityCustomer
-from kontobahn.mobility.invoices import routes
+from kontobahn.mobility.invoices import documents, routes
 from kontobahn.mobility.seller import Seller
 from kontobahn.money import from_minor
 
@@ -130,7 +131,40 @@ async def seller_page(visit: Visit) -> Response:
         known={name: "" if value is None else value for name, value in stored.items()},
         missing=[_(SELLER_FIELDS[name]) for name in found.missing],
         labels={name: _(text) for name, text in SELLER_FIELDS.items()},
+        logo=await visit.read(logo.current, visit.principal.organization_id),
+        most=logo.MAX_BYTES,
     )
+
+
+@page("/seller/logo")
+async def seller_logo(visit: Visit) -> Response:
+    found = await visit.read(logo.current, visit.principal.organization_id)
+    if found is None:
+        raise visit.principal.missing("Logo")
+    return visit.framed(found.content, found.media_type, "logo")
+
+
+@action("/seller/logo", role="admin", takes_file=True)
+async def save_logo(visit: Visit) -> Response:
+    upload = await visit.receive_optional_file()
+    if upload is None:
+        visit.form.fail("", _("Please choose a file."))
+    else:
+        with visit.form.refusals():
+            upload.file.seek(0)
+            checked = logo.check(upload.file.read(logo.MAX_BYTES + 1))
+            if not await documents.can_be_printed(checked):
+                raise BadRequest("This picture cannot be printed. Save it again with another program.", field="logo")
+            await visit.write(logo.save, visit.principal.organization_id, checked, visit.actor)
+            return visit.redirect(f"{ROOT}/seller", _("The logo stands on invoices from now on."))
+    response: Response = await seller_page.handler(visit)
+    return response
+
+
+@action("/seller/logo/remove", role="admin")
+async def remove_logo(visit: Visit) -> Response:
+    await visit.write(logo.save, visit.principal.organization_id, None, visit.actor)
+    return visit.redirect(f"{ROOT}/seller", _("Invoices are made without a logo from now on."))
 
 
 @action("/seller", role="admin")

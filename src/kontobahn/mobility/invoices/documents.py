@@ -20,8 +20,10 @@ from kontobahn.clock import SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError, NotFound, Unavailable
 from kontobahn.mobility.invoices.facts import Facts
+from kontobahn.mobility.invoices.sample import sample
 from kontobahn.mobility.invoices.store import load
 from kontobahn.mobility.invoices.typesetting import Document, Failed, Kind, Typesetter
+from kontobahn.mobility.logo import Logo
 
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
@@ -81,6 +83,16 @@ async def make(db: Database, organization_id: str, invoice_id: str) -> bool:
         event = "documents_laid_aside" if tries >= MAX_TRIES else "documents_failed"
         note(event, invoice_id=invoice_id, tries=tries, detail=str(error))
         raise
+    return True
+
+
+async def can_be_printed(logo: Logo) -> bool:
+    """Whether an invoice with this logo can be made; found out by making one, within the limits of all documents."""
+    try:
+        await asyncio.get_running_loop().run_in_executor(_thread(), _render, sample(logo), 0)
+    except Failed as error:
+        log.info("logo_refused", sha256=logo.sha256, detail=str(error))
+        return False
     return True
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE
+from kontobahn.mobility.logo import Logo
 from kontobahn.mobility.seller import Seller
 
 
@@ -70,6 +71,7 @@ class Facts(NamedTuple):
     buyer: Buyer
     lines: list[Line]
     sums: list[Sum]
+    logo: Logo | None = None
 
     @property
     def net_in_cents(self) -> int:

@@ -16,7 +16,7 @@ from kontobahn.formats import cii
 from kontobahn.formats.cii import national
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.ids import new_id
-from kontobahn.mobility import customers, seller
+from kontobahn.mobility import customers, logo, seller
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices.electronic import to_cii
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum, split_vat
@@ -68,7 +68,8 @@ def _add_reported(tx: Tx, customer: Customer, reports: Sequence[TicketReport]) -
 def _draft(tx: Tx, customer: Customer, charged: list[Ticket], credited: list[Ticket]) -> Facts:
     """Returns everything the invoice will say, except its number."""
     today = berlin_date(tx.now)
-    selling = seller.load(tx, customer.organization_id)
+    # Locked, so that the logo stays until the invoice names it.
+    selling = seller.load_locked(tx, customer.organization_id)
     former = _former_invoices(tx, customer.organization_id, credited)
     tickets = sorted(charged, key=_sort_key) + sorted(
         credited, key=lambda item: (former[item.invoice_id], *_sort_key(item))
@@ -88,6 +89,7 @@ def _draft(tx: Tx, customer: Customer, charged: list[Ticket], credited: list[Tic
             for position, (item, amount, net) in enumerate(zip(tickets, amounts, nets, strict=True), 1)
         ],
         sums=sums,
+        logo=logo.current(tx, customer.organization_id),
     )
 
 

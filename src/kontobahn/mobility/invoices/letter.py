@@ -11,6 +11,7 @@ from typing import Any
 
 from kontobahn.formats.pain.sepa import in_groups
 from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
+from kontobahn.mobility.logo import Logo
 from kontobahn.money import amount_text
 
 # The largest amount that a GiroCode (EPC069-12) can carry.
@@ -20,6 +21,8 @@ MAX_ON_FIRST_PAGE = 8
 # A longer list is set in two columns, if its entries are short.
 MAX_IN_ONE_COLUMN = 40
 MAX_SHORT_REFERENCE = 18
+# The place of the logo in the letterhead, in millimetres.
+LOGO_WIDTH, LOGO_HEIGHT = 85, 18
 _MONTHS = (
     "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember",
 )  # fmt: skip
@@ -54,6 +57,7 @@ def compose(facts: Facts) -> dict[str, Any]:
         "title": "Rechnungskorrektur" if facts.is_correction else "Rechnung",
         "number": facts.number,
         "seller": _seller(facts),
+        "logo": _logo_size(facts.logo) if facts.logo else None,
         "recipient": _recipient(facts),
         "facts": _reference_block(facts),
         "introduction": _introduction(facts),
@@ -144,6 +148,12 @@ def _seller(facts: Facts) -> dict[str, Any]:
         "contact": [text for text in (seller.street, place, seller.contact_phone, seller.website) if text],
         "footer": [[text for text in column if text] for column in footer],
     }
+
+
+def _logo_size(logo: Logo) -> dict[str, float]:
+    """As large as its place in the letterhead allows, in millimetres."""
+    scale = min(LOGO_WIDTH / logo.width, LOGO_HEIGHT / logo.height)
+    return {"width": logo.width * scale, "height": logo.height * scale}
 
 
 def _recipient(facts: Facts) -> list[str]:

@@ -43,6 +43,8 @@ def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
     inputs = {
         "data": msgspec.json.encode(letter.compose(facts)).decode(),
         "code": letter.giro_code(facts) or "",
+        # Inputs are texts: the picture is a list of its bytes.
+        "logo": msgspec.json.encode(list(facts.logo.content)).decode() if facts.logo else "",
         "xml": xml.decode(),
     }
     with _compiler_lock:

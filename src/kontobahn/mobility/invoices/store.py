@@ -9,7 +9,7 @@ import msgspec
 
 from kontobahn.db import Table, Tx
 from kontobahn.json_text import encode
-from kontobahn.mobility import seller
+from kontobahn.mobility import logo, seller
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
 
 
@@ -43,6 +43,7 @@ class InvoiceRow(NamedTuple):
     buyer: str
     invoiced_at: int
     created_at: int
+    logo_sha256: str | None
 
 
 SUMMARIES = Table("mobility_invoices", InvoiceSummary)
@@ -67,6 +68,7 @@ def freeze(tx: Tx, organization_id: str, customer_id: str, invoice_id: str, fact
         buyer=encode(facts.buyer).decode(),
         invoiced_at=tx.now,
         created_at=tx.now,
+        logo_sha256=facts.logo.sha256 if facts.logo else None,
     )
     INVOICES.insert(tx, row)
     for table, items in ((_LINES, facts.lines), (_SUMS, facts.sums)):
@@ -92,4 +94,5 @@ def load(tx: Tx, organization_id: str, invoice_id: str) -> tuple[InvoiceRow, Fac
         buyer=msgspec.json.decode(row.buyer, type=Buyer),
         lines=_LINES.all(tx, f"{of_invoice} ORDER BY position", organization_id, invoice_id),
         sums=_SUMS.all(tx, f"{of_invoice} ORDER BY vat_rate DESC", organization_id, invoice_id),
+        logo=logo.find(tx, organization_id, row.logo_sha256),
     )
