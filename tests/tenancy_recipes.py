@@ -61,6 +61,7 @@ def _endpoint_event(service: Service, owner: Organization) -> dict[str, str]:
     return {**mine, "event_id": event.json()["data"]["id"]}
 
 
+_SINCE = {"since": "2026-03-01T00:00:00Z"}
 WEBHOOK_RECIPES: dict[tuple[str, str], Recipe] = {
     ("PUT /v2/banking/webhook-url", "organization_id"): Recipe(of_organization, body={"webhook_url": _HOOK}),
     ("GET /v2/banking/webhook-url", "organization_id"): Recipe(_webhook_url),
@@ -69,6 +70,7 @@ WEBHOOK_RECIPES: dict[tuple[str, str], Recipe] = {
     ("GET /v2/banking/events", "organization_id"): Recipe(_webhook_url),
     ("GET /v2/banking/events/{id}", "id"): Recipe(_event),
     ("POST /v2/banking/events/{id}/resend", "id"): Recipe(_event),
+    ("POST /v2/banking/events/resend-failed", "organization_id"): Recipe(_webhook_url, body=_SINCE),
     (f"POST {_ENDPOINTS}", "organization_id"): Recipe(of_organization, body={"url": _HOOK}),
     (f"GET {_ENDPOINTS}", "organization_id"): Recipe(of_organization),
     (f"GET {_ENDPOINTS}/{{id}}", "id"): Recipe(_webhook_endpoint),
@@ -81,4 +83,5 @@ WEBHOOK_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_ENDPOINTS}/{{id}}/deliveries", "id"): Recipe(_webhook_endpoint),
     (f"POST {_ENDPOINTS}/{{id}}/deliveries/{{event_id}}/resend", "id"): Recipe(_endpoint_event),
     (f"POST {_ENDPOINTS}/{{id}}/deliveries/{{event_id}}/resend", "event_id"): Recipe(_endpoint_event, unknown="evt_1"),
+    (f"POST {_ENDPOINTS}/{{id}}/deliveries/resend-failed", "id"): Recipe(_webhook_endpoint, body=_SINCE),
 }

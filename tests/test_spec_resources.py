@@ -113,6 +113,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Webhook endpoint": _BY_NAME["WebhookEndpoint"],
     "Webhook endpoint, as sent": _BY_NAME["NewWebhookEndpoint"],
     "Event": _BY_NAME["Event"],
+    "Events to send again, as sent": _BY_NAME["ResendFailed"],
+    "Events sent again": _BY_NAME["Resent"],
 }
 _NAME_OF = {struct: name.lower() for name, struct in BUILT_RESOURCES.items()}
 _WORD_OF: dict[type[shape.Type], str] = {

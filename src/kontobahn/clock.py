@@ -77,6 +77,11 @@ def berlin_datetime(instant: int) -> datetime:
     return datetime.fromtimestamp(instant / SECOND, _berlin())
 
 
+def from_berlin(value: datetime) -> int:
+    """The instant at which clocks in Berlin show this; the earlier one if they do so twice."""
+    return from_datetime(value.replace(tzinfo=_berlin()))
+
+
 def start_of_day(day: date) -> int:
     """The instant at which a Berlin calendar day begins."""
     return from_datetime(datetime(day.year, day.month, day.day, tzinfo=_berlin()))

@@ -101,7 +101,21 @@ def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
     """Delivers an event to the contract's one URL once more, or a pending one now."""
     entry = find(tx, principal, event_id)
     outbox.lock_event_log(tx, entry.organization_id)
-    found = endpoint.find(tx, entry.organization_id)
+    check_url(endpoint.find(tx, entry.organization_id))
+    outbox.deliver_later(tx, entry.organization_id, WEBHOOK_URL, entry.sequence, entry.subject)
+    return find(tx, principal, event_id)
+
+
+def resend_to(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
+    """Delivers an event to a further endpoint once more, whatever its filter says."""
+    entry = find_of(tx, principal, receiver, event_id)
+    check_active(receiver)
+    outbox.deliver_later(tx, entry.organization_id, receiver.id, entry.sequence, entry.subject)
+    return find_of(tx, principal, receiver, event_id)
+
+
+def check_url(found: Receiver | None) -> None:
+    """Raises Conflict if nothing can be sent to the contract's one URL."""
     state = "none" if found is None else found.state
     if state != "active":
         why = {
@@ -110,17 +124,34 @@ def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
             "gone": "The webhook URL is gone",
         }
         raise Conflict(f"{why[state]}: set it with PUT /v2/banking/webhook-url, then resend.")
-    outbox.deliver_later(tx, entry.organization_id, WEBHOOK_URL, entry.sequence, entry.subject)
-    return find(tx, principal, event_id)
 
 
-def resend_to(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
-    """Delivers an event to a further endpoint once more, whatever its filter says."""
-    entry = find_of(tx, principal, receiver, event_id)
+def check_active(receiver: Receiver) -> None:
     if receiver.state != "active":
         raise Conflict(f"This webhook endpoint is {receiver.state}: resume it, then resend.")
-    outbox.deliver_later(tx, entry.organization_id, receiver.id, entry.sequence, entry.subject)
-    return find_of(tx, principal, receiver, event_id)
+
+
+_FAILED = (
+    " FROM webhook_deliveries d JOIN webhook_events e ON e.organization_id = d.organization_id AND e.sequence = d.sequence"
+    " WHERE d.organization_id = ? AND d.receiver_id = ? AND d.state = 'failed' AND e.received_at >= ?"
+)
+
+
+def count_failed(tx: Tx, organization_id: str, receiver_id: str, since: int) -> int:
+    """How many events since this moment a receiver did not take in all attempts."""
+    row = tx.one(f"SELECT COUNT(*){_FAILED}", organization_id, receiver_id, since)
+    return int(row[0]) if row else 0
+
+
+def resend_failed(tx: Tx, organization_id: str, receiver_id: str, since: int, limit: int) -> tuple[int, bool]:
+    """Delivers them once more, the earliest first. Returns how many, and whether there are more. The event log is locked."""
+    found = tx.all(
+        f"SELECT d.sequence, d.subject{_FAILED} ORDER BY d.sequence LIMIT ?",
+        organization_id, receiver_id, since, limit + 1,
+    )  # fmt: skip
+    for sequence, subject in found[:limit]:
+        outbox.deliver_later(tx, organization_id, receiver_id, sequence, subject)
+    return min(len(found), limit), len(found) > limit
 
 
 def _with_attempts(tx: Tx, rows: list[Row], receiver_id: str) -> list[Entry]:

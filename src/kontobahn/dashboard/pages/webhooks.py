@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -10,14 +10,17 @@ from msgspec import UNSET, Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.api.wire import OrganizationQuery, Text
-from kontobahn.clock import start_of_day
+from kontobahn.clock import DAY, berlin_datetime, from_berlin, start_of_day, to_datetime
 from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.listing import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.events import entries, event_log, webhook_endpoints, webhook_url
+from kontobahn.events import resend_failed as resending
 from kontobahn.events.entries import DeliveryState, Entry, Filter
+from kontobahn.events.resend_failed import MAX_RESENT, ResendFailed, Resent
 from kontobahn.events.webhook_endpoints import NewWebhookEndpoint, WebhookEndpoint
 from kontobahn.events.webhook_url import NewWebhookUrl
 from kontobahn.webhooks.catalogue import EVENT_TYPES, EventName
@@ -155,6 +158,72 @@ async def event_page(visit: Visit, id: str) -> Response:
 async def resend(visit: Visit, id: str) -> Response:
     sent: Any = await visit.ask(event_log.resend_event, id=id)
     return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The event is sent again."))
+
+
+# --- All that failed since a moment
+
+
+class Since(Struct):
+    # As a field of the type datetime-local sends it: a time in Berlin.
+    since: Annotated[str, Meta(min_length=16, max_length=19)]
+
+
+@page("/webhooks/resend")
+async def ask_to_resend(visit: Visit) -> Response:
+    return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
+
+
+@action("/webhooks/resend")
+async def resend_failed(visit: Visit) -> Response:
+    since = _since(visit.form)
+    if since is not None:
+        with visit.form.refusals():
+            body = ResendFailed(since=to_datetime(since))
+            sent: Any = await visit.ask(resending.resend_failed_events, query=OrganizationQuery(), body=body)
+            return visit.redirect(PATH, _resent(sent.data))
+    return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
+
+
+@page("/webhooks/endpoints/{id}/resend")
+async def ask_to_resend_to(visit: Visit, id: str) -> Response:
+    endpoint = await _endpoint(visit, id)
+    return await _ask_to_resend(visit, endpoint.organization_id, endpoint.id, f"{PATH}/endpoints/{endpoint.id}")
+
+
+@action("/webhooks/endpoints/{id}/resend")
+async def resend_failed_to(visit: Visit, id: str) -> Response:
+    since = _since(visit.form)
+    if since is not None:
+        with visit.form.refusals():
+            body = ResendFailed(since=to_datetime(since))
+            sent: Any = await visit.ask(resending.resend_failed_events_to_endpoint, id=id, body=body)
+            return visit.redirect(f"{PATH}/endpoints/{id}", _resent(sent.data))
+    response: Response = await ask_to_resend_to.handler(visit, id)
+    return response
+
+
+async def _ask_to_resend(visit: Visit, organization_id: str, receiver_id: str, back: str) -> Response:
+    """How many events failed since a moment, and a button that sends them again."""
+    form = visit.form if visit.form.values else Form(visit.query)
+    if "since" not in form:
+        form.values["since"] = [berlin_datetime(visit.now - DAY).strftime("%Y-%m-%dT%H:%M")]
+    since = _since(form)
+    count = 0 if since is None else await visit.read(entries.count_failed, organization_id, receiver_id, since)
+    return visit.show("webhook_resend.html", form=form, count=count, most=MAX_RESENT, back=back)
+
+
+def _since(form: Form) -> int | None:
+    wanted = form.read(Since)
+    try:
+        return None if wanted is None else from_berlin(datetime.fromisoformat(wanted.since))
+    except (ValueError, OverflowError):
+        form.fail("since", _("Please enter a day and a time."))
+        return None
+
+
+def _resent(done: Resent) -> str:
+    text = ngettext("One event is sent again.", "%(num)s events are sent again.", done.resent)
+    return f"{text} {_('There are more: please do it once more.')}" if done.has_more else text
 
 
 # --- Further endpoints
