@@ -15,12 +15,13 @@ from kontobahn.access import audit, factors, passwords, sessions, signin
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.signin import SignIns
-from kontobahn.api import idempotency, tasks
+from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
 from kontobahn.api.exchange import ClientAddress, Scope, send_busy
 from kontobahn.api.openapi import build_openapi
+from kontobahn.api.request_log import RequestLog
 from kontobahn.api.routing import Routes
 from kontobahn.api.running import RunningRequests
 from kontobahn.api.server import Api, ApiDependencies
@@ -46,7 +47,7 @@ from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
-from kontobahn.events import Events, event_log, webhook_endpoints, webhook_url
+from kontobahn.events import Events, event_log, resend_failed, webhook_endpoints, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
@@ -65,6 +66,7 @@ from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
+from kontobahn.sandbox_bank.controls import controls as sandbox_controls
 from kontobahn.settings import Settings, load
 from kontobahn.sockets import Bounds, ConnectionWatch, allow_files
 from kontobahn.threads import Pool
@@ -82,18 +84,9 @@ def all_endpoints() -> list[Endpoint]:
     return collect(
         *(auth_sessions, auth_invitations, auth_users, auth_passwords),
         *(ledger_connections, duo, rewe, rewe_write, rewe_export, permissions),
-        *(
-            connect_banks,
-            connection_routes,
-            accounts,
-            listing,
-            feed,
-            import_routes,
-            payment_routes,
-            order_file_routes,
-            inbound,
-        ),
-        *(webhook_url, webhook_endpoints, event_log),
+        *(connect_banks, connection_routes, accounts, listing, feed, import_routes),
+        *(payment_routes, order_file_routes, inbound),
+        *(webhook_url, webhook_endpoints, event_log, resend_failed),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
     )
 
@@ -108,6 +101,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         Ledger({"books": BooksProvider(db)}),
         banks.set_up(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
+        sandbox_controls(),
         Events(open_outbound_client(settings), Watch(db)),
     )
     return Context(
@@ -132,6 +126,7 @@ class Application:
         self.windows = limits.open_windows(settings, self.clock)
         self.metrics = Metrics()
         self.usage = Usage(self.db)
+        self.requests = RequestLog(self.db, settings.request_log_rows)
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
@@ -148,6 +143,7 @@ class Application:
                 windows=self.windows,
                 groups=limits.groups(settings),
                 usage=self.usage,
+                requests=self.requests,
                 metrics=self.metrics,
                 addresses=self.addresses,
                 routes=Routes(self.endpoints),
@@ -226,6 +222,7 @@ class Application:
             with suppress(asyncio.CancelledError):
                 await self._flusher
         await self.usage.flush()
+        await self.requests.flush()
         await self.windows.close()
         self.api.close()
         await asyncio.to_thread(self.db.close)
@@ -254,6 +251,7 @@ class Application:
     async def upkeep(self) -> None:
         """Writes what was counted, and looks which jobs are overdue, whichever process should run them."""
         await self.usage.flush()
+        await self.requests.flush()
         try:
             found = await self.db.read(overdue, self._scheduled, self._started_at)
         except Unavailable:
@@ -361,15 +359,15 @@ def scheduled_jobs(context: Context) -> list[Job]:
         await db.write(credits.lapse_due_grants)
 
     async def purge() -> None:
-        await db.write(idempotency.purge_expired)
-        await db.write(sessions.purge_expired)
-        await db.write(passwords.purge_expired)
-        await db.write(factors.purge_challenges)
-        await db.write(signin.purge)
-        await db.write(tasks.purge)
-        while await db.write(outbox.purge, days=context.settings.webhook_log_days):
+        for tidy in (
+            *(idempotency.purge_expired, sessions.purge_expired, passwords.purge_expired, factors.purge_challenges),
+            *(signin.purge, tasks.purge, sandbox.tidy),
+        ):
+            await db.write(tidy)
+        settings = context.settings
+        while await db.write(outbox.purge, days=settings.webhook_log_days):
             pass
-        await db.write(sandbox.tidy)
+        await request_log.purge(db, days=settings.request_log_days, rows_kept=settings.request_log_rows)
 
     async def fail_abandoned_tasks() -> None:
         await db.write(tasks.fail_abandoned)

@@ -136,6 +136,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count, _about("how long the old signing secret signs too after a new one was made")
     ] = 24
     webhook_log_days: Annotated[Count, _about("how long events are kept")] = 30
+    request_log_days: Annotated[Count, _about("how long calls are listed on the page Requests")] = 30
+    request_log_rows: Annotated[Count, _about("how many calls are listed there for an organisation, the latest")] = (
+        20_000
+    )
     webhook_concurrency: Annotated[
         Annotated[int, Meta(ge=4)],
         _about("deliveries a process may have on their way; a quarter of them is for receivers that fail or are slow"),

@@ -71,6 +71,7 @@ def _is_text(name: str) -> bool:
 def test_no_page_runs_what_a_text_says(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         user = server.facts["user"]
+        assert server.get("/v2/banking/connections?quelle=Kasse").status_code == 200  # for the list of requests
         server.stop()
     assert poison(tmp_path / "kontobahn.sqlite3") > 500
     seen = []

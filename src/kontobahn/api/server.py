@@ -15,6 +15,7 @@ import msgspec
 
 from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
+from kontobahn.access.principal import Principal
 from kontobahn.addresses import block_of
 from kontobahn.api import idempotency
 from kontobahn.api.answers import encode_answer
@@ -35,6 +36,7 @@ from kontobahn.api.exchange import (
 )
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.paging import next_page
+from kontobahn.api.request_log import Noted, RequestLog
 from kontobahn.api.routing import Routes
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.usage import Usage
@@ -73,6 +75,7 @@ class ApiDependencies(NamedTuple):
     windows: Windows
     groups: dict[str, Group]
     usage: Usage
+    requests: RequestLog
     metrics: Metrics
     addresses: ClientAddress
     routes: Routes
@@ -344,12 +347,8 @@ class Api:
         charged = exchange.call.charged if exchange.call else 0
         seconds = time.perf_counter() - exchange.started
         self._dependencies.metrics.note(name, status, seconds, charged)
-        if exchange.call is not None and exchange.principal is not None:
-            principal = exchange.principal
-            self._dependencies.usage.note(
-                principal.organization_id, name, principal.key_id, exchange.call.quelle,
-                failed=status >= 400, credits=charged, at=self._dependencies.clock.now(),
-            )  # fmt: skip
+        if exchange.principal is not None:
+            self._note_use(exchange, exchange.principal, name, status, charged, round(seconds * 1_000_000))
         if log.wants_call(self._settings.log_requests, status):
             log.info(
                 "call", request_id=exchange.request_id, endpoint=name, method=exchange.scope["method"],
@@ -357,6 +356,21 @@ class Api:
                 ip=exchange.ip,
                 organization_id=exchange.principal.organization_id if exchange.principal else None,
             )  # fmt: skip
+
+    def _note_use(
+        self, exchange: Exchange, principal: Principal, name: str, status: int, charged: int, microseconds: int
+    ) -> None:
+        call, scope, now = exchange.call, exchange.scope, self._dependencies.clock.now()
+        if call is not None:
+            self._dependencies.usage.note(
+                principal.organization_id, name, principal.key_id, call.quelle,
+                failed=status >= 400, credits=charged, at=now,
+            )  # fmt: skip
+        noted = Noted(
+            now, principal.key_id, call.quelle if call else "", exchange.endpoint, scope["path"],
+            scope.get("query_string", b""), status, exchange.request_id, charged, microseconds,
+        )  # fmt: skip
+        self._dependencies.requests.note(principal.organization_id, noted)
 
 
 def _missing_key(endpoint: Endpoint) -> Unauthorized:

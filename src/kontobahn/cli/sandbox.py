@@ -17,17 +17,17 @@ from kontobahn.app import make_context, sandbox_bank
 from kontobahn.banking.provider import PaymentStatus
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
 from kontobahn.clock import SECOND, SystemClock
+from kontobahn.dashboard.sandbox import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
-from kontobahn.sandbox_bank import bank, deliveries, payments, store
+from kontobahn.sandbox_bank import bank, controls, deliveries, store
 from kontobahn.sandbox_bank.adapter import move_clock
 from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.people import PEOPLE
 from kontobahn.sandbox_bank.plans import CREDITOR_WORD, PLANS, amount_of
 from kontobahn.sandbox_bank.store import SandboxAccount, SandboxConnection
-from kontobahn.sandbox_bank.texts import Booking, purpose
 
 app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fail, destroy, and move its clock.")
 
@@ -37,10 +37,6 @@ ConnectionArgument = Annotated[
         metavar="CONNECTION", help="The connection's id, the bank's ref, or an IBAN; not needed if there is one."
     ),
 ]
-RAW_STATUS = {
-    "initiated": "RCVD", "initiated_info_required": "PATC", "authorizing": "PDNG", "authorized": "ACTC", "processing": "ACSP",
-    "executed": "ACSC", "settled": "ACCC", "failed": "CANC", "rejected": "RJCT",
-}  # fmt: skip
 
 
 # --- Looking
@@ -117,29 +113,17 @@ def book(
 
     Example: kontobahn sandbox book --account DE… --amount -12.50 --text "Porto" --date 2026-02-27
     """
-    minor, made_on = _cents(amount), _day(day)
+    minor = _cents(amount)
+    booking = NewBooking(minor, text, _day(day), pending, end_to_end_id, name, quiet)
     with installation(data) as here:
-        row = here.db.write_now(_book, account, minor, text, made_on, pending, end_to_end_id, name, quiet)
+        row = here.db.write_now(_book, account, booking)
     facts = {"account": row.iban or row.ref, "amount": amount_text(minor), "status": "pending" if pending else "posted"}
     say(facts, f"Booked {amount_text(minor)} EUR on {row.name} {row.iban or row.ref}.", as_json=as_json)
 
 
-def _book(
-    tx: Tx, wanted: str, amount_minor: int, text: str, day: date | None, is_pending: bool, end_to_end_id: str | None,
-    name: str | None, is_quiet: bool,
-) -> SandboxAccount:  # fmt: skip
+def _book(tx: Tx, wanted: str, booking: NewBooking) -> SandboxAccount:
     account = _account(tx, wanted)
-    row = store.find_connection(tx, account.connection_ref)
-    assert row is not None
-    extra = {"additional": "Gutschrift" if amount_minor > 0 else "Überweisung"}
-    if name:
-        extra["payer" if amount_minor > 0 else "payee"] = name
-    written = purpose(row.bank.style, text, EREF=end_to_end_id) if end_to_end_id else text
-    booking = Booking(
-        day or store.bank_day(tx), amount_minor, written, status="pending" if is_pending else "posted",
-        end_to_end_id=end_to_end_id, extra=extra,
-    )  # fmt: skip
-    bank.book(tx, account, booking, quietly=is_quiet)
+    controls.book(tx, account, booking)
     return account
 
 
@@ -181,10 +165,7 @@ def fail(
     """
 
     def change(tx: Tx, row: SandboxConnection) -> None:
-        if at_refresh:
-            bank.fail_next_refresh(tx, row, error_class, message)
-        else:
-            bank.notify_failure(tx, error_class, message or "", ref=row.ref, pending_token=None)
+        controls.fail(tx, row, error_class, message, at_refresh=at_refresh)
 
     _at_connection(data, connection, change, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
 
@@ -223,19 +204,11 @@ def payment(
 
     Example: kontobahn sandbox payment 1000000000001 executed
     """
-    raw = raw_status or RAW_STATUS.get(status, "PDNG")
     with installation(data) as here:
-        row = here.db.write_now(_set_status, payment_id, status, raw)
+        row = here.db.write_now(controls.set_payment_status, payment_id, status, raw_status)
     note = "" if status in get_args(PaymentStatus) else " That is an unknown status."
-    text = f"The bank reports {status} ({raw}) for {row.end_to_end_id}.{note}"
+    text = f"The bank reports {status} ({row.raw_status}) for {row.end_to_end_id}.{note}"
     say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
-
-
-def _set_status(tx: Tx, payment_id: str, status: str, raw: str) -> payments.SandboxPayment:
-    row = payments.find_by_any_id(tx, payment_id)
-    if row is None:
-        raise NotFound(f"The sandbox bank has no payment “{payment_id}”.")
-    return payments.force_status(tx, row, status, raw)
 
 
 @app.command("clock")

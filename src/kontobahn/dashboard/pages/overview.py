@@ -15,7 +15,9 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import charts, figures
 from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.views import requests
 from kontobahn.dashboard.views import use as views
+from kontobahn.dashboard.views.requests import Lately
 from kontobahn.dashboard.views.use import DayUse, Steps
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
@@ -43,6 +45,7 @@ class Facts(NamedTuple):
     steps: Steps
     balance: credits.Balance
     use: list[DayUse]
+    lately: Lately
     accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
     events: list[Entry]
     books: list[LedgerConnection]
@@ -80,6 +83,7 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
         steps=views.first_steps(tx, own_id),
         balance=credits.balance(tx, own_id),
         use=views.use_by_day(tx, own_id, today, USE_DAYS),
+        lately=requests.lately(tx, own_id),
         accounts=[(row, views.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
         events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
         books=connections.listing(tx, (organization_id,)),

@@ -1,0 +1,252 @@
+"""The sandbox bank in a browser: book, post, fail, expire, destroy, give payments a status, and move its clock.
+
+Each does what the command of `kontobahn sandbox` does, to what belongs to the person's organisations. Only where connect flows go to
+the sandbox bank.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.provider import Banking, PaymentStatus
+from kontobahn.clock import DAY, HOUR
+from kontobahn.dashboard import bank_words
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.sandbox import NewBooking, SandboxClock, SandboxConnection, SandboxControls
+from kontobahn.dashboard.views import sandbox as views
+from kontobahn.dashboard.views.banking import numeric
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Conflict, NotFound
+from kontobahn.money import to_minor
+
+PATH = f"{ROOT}/sandbox"
+MAX_PAYMENTS = 20
+MAX_AMOUNT = Decimal(1_000_000)
+MAX_AHEAD = 400 * DAY
+ErrorClass = Literal[
+    "ProviderError", "InvalidCredentials", "AispConsentRevoked", "ProviderDisabled", "InvalidInteractiveCredentials"
+]  # fmt: skip
+What = Literal["report", "post-pending", "expire-consent", "destroy"]
+DONE: dict[What, str] = {
+    "report": N_("The bank reports new data."),
+    "post-pending": N_("What was pending is booked."),
+    "expire-consent": N_("The consent has ended."),
+    "destroy": N_("The bank has ended the connection."),
+}
+STEPS = {
+    "hour": (N_("an hour"), HOUR),
+    "day": (N_("a day"), DAY),
+    "week": (N_("a week"), 7 * DAY),
+    "month": (N_("30 days"), 30 * DAY),
+    "half-year": (N_("180 days"), 180 * DAY),
+}
+
+
+def _is_offered(context: Context) -> bool:
+    return context.part(SandboxControls).provider in context.part(Banking).connect_providers
+
+
+class Booking(Struct):
+    # The connection and the account at the bank.
+    account: Annotated[str, Meta(max_length=200)]
+    amount: Decimal
+    text: Annotated[str, Meta(max_length=140)]
+    name: Annotated[str, Meta(max_length=70)] | None = None
+    day: date | None = None
+    is_pending: bool = False
+    is_quiet: bool = False
+
+
+class Failure(Struct):
+    error_class: ErrorClass
+    at_refresh: bool = False
+
+
+class Status(Struct):
+    status: PaymentStatus
+
+
+class Step(Struct):
+    step: Literal["hour", "day", "week", "month", "half-year", "reset"]
+
+
+class Held(NamedTuple):
+    row: ConnectionRow
+    bank: SandboxConnection
+
+
+class Facts(NamedTuple):
+    connections: list[Held]
+    payments: list[PaymentRow]
+    clock: SandboxClock
+    # Other organisations go by the same clock.
+    is_shared: bool
+
+
+@page("/sandbox", role="admin", offered=_is_offered, poll=5)
+async def sandbox_controls(visit: Visit) -> Response:
+    facts = await visit.read(_facts, visit)
+    return visit.show(
+        "sandbox_controls.html",
+        facts=facts,
+        accounts=[
+            (f"{held.row.id} {account.ref}", f"{bank_words.bank_name(held.row)}: {account.name}")
+            for held in facts.connections
+            for account in held.bank.accounts
+        ],
+        errors=[(name, bank_words.error_words(name)) for name in get_args(ErrorClass)],
+        statuses=[(name, bank_words.payment_state(name).badge) for name in get_args(PaymentStatus)],
+        steps=[(name, _(text)) for name, (text, _length) in STEPS.items()],
+        bank_words=bank_words,
+    )
+
+
+def _facts(tx: Tx, visit: Visit) -> Facts:
+    controls = visit.context.part(SandboxControls)
+    rows = connections.listing(tx, (visit.organization_id,))
+    looked = [(row, controls.look(tx, row.provider_ref)) for row in rows if row.provider == controls.provider]
+    return Facts(
+        [Held(row, found) for row, found in looked if found is not None],
+        views.open_payments(tx, visit.organization_id, controls.provider, MAX_PAYMENTS),
+        controls.clock(tx),
+        views.is_used_by_others(tx, controls.provider, visit.principal.scope),
+    )
+
+
+async def _again(visit: Visit) -> Response:
+    response: Response = await sandbox_controls.handler(visit)
+    return response
+
+
+def _connection(tx: Tx, visit: Visit, connection_id: str) -> ConnectionRow:
+    """Raises NotFound if it is not one of the person's organisations, or not at this bank."""
+    row = connections.find(tx, visit.principal, connection_id)
+    if row.provider != visit.context.part(SandboxControls).provider:
+        raise visit.principal.missing("Connection")
+    return row
+
+
+@action("/sandbox/book", role="admin", offered=_is_offered)
+async def book(visit: Visit) -> Response:
+    wanted = visit.form.read(Booking)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.write(_book, visit, wanted)
+            return visit.redirect(PATH, _("Booked. The bank reports it in a moment."))
+    return await _again(visit)
+
+
+def _book(tx: Tx, visit: Visit, wanted: Booking) -> None:
+    if not wanted.amount or abs(wanted.amount) > MAX_AMOUNT:
+        raise BadRequest("The field `amount` must not be 0, and at most a million.", field="amount")
+    connection_id, _space, account_ref = wanted.account.partition(" ")
+    row = _connection(tx, visit, connection_id)
+    booking = NewBooking(
+        _cents(wanted.amount), wanted.text, wanted.day, wanted.is_pending, None, wanted.name, wanted.is_quiet
+    )
+    visit.context.part(SandboxControls).book(tx, row.provider_ref, account_ref, booking)
+    _record(tx, row, visit.actor, "book")
+
+
+def _cents(amount: Decimal) -> int:
+    try:
+        return to_minor(amount)
+    except ValueError:
+        raise BadRequest("The field `amount` must be exact to the cent.", field="amount") from None
+
+
+def _record(tx: Tx, row: ConnectionRow | PaymentRow, actor: Actor, what: str, **details: Any) -> None:
+    audit.record(tx, row.organization_id, actor, f"sandbox.{what}", str(row.id), **details)
+
+
+@action("/sandbox/connections/{id}/fail", role="admin", offered=_is_offered)
+async def fail(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Failure)
+    if wanted is None:
+        return await _again(visit)
+    await visit.write(_fail, visit, id, wanted)
+    done = _("The next refresh will fail.") if wanted.at_refresh else _("The bank reports the failure in a moment.")
+    return visit.redirect(PATH, done)
+
+
+def _fail(tx: Tx, visit: Visit, connection_id: str, wanted: Failure) -> None:
+    row = _connection(tx, visit, connection_id)
+    visit.context.part(SandboxControls).fail(tx, row.provider_ref, wanted.error_class, wanted.at_refresh)
+    _record(tx, row, visit.actor, "fail", error_class=wanted.error_class)
+
+
+@action("/sandbox/connections/{id}/do/{what}", role="admin", offered=_is_offered)
+async def act(visit: Visit, id: str, what: str) -> Response:
+    known = next((name for name in DONE if name == what), None)
+    if known is None:
+        raise NotFound("There is no such page.")
+    await visit.write(_act, visit, id, known)
+    return visit.redirect(PATH, _(DONE[known]))
+
+
+def _act(tx: Tx, visit: Visit, connection_id: str, what: What) -> None:
+    row = _connection(tx, visit, connection_id)
+    controls = visit.context.part(SandboxControls)
+    acts = {
+        "report": controls.report,
+        "post-pending": controls.post_pending,
+        "expire-consent": controls.expire_consent,
+        "destroy": controls.destroy,
+    }
+    acts[what](tx, row.provider_ref)
+    _record(tx, row, visit.actor, what)
+
+
+@action("/sandbox/payments/{id}", role="admin", offered=_is_offered)
+async def set_status(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Status)
+    if wanted is None:
+        return await _again(visit)
+    await visit.write(_set_status, visit, visit.principal, numeric(id), wanted.status)
+    return visit.redirect(PATH, _("The bank reports it in a moment."))
+
+
+def _set_status(tx: Tx, visit: Visit, principal: Principal, payment_id: str, status: PaymentStatus) -> None:
+    row = payments.find(tx, principal, payment_id)
+    controls = visit.context.part(SandboxControls)
+    if row.provider != controls.provider or row.provider_ref is None:
+        raise principal.missing("Payment")
+    controls.set_payment_status(tx, row.provider_ref, status)
+    _record(tx, row, visit.actor, "payment", status=status)
+
+
+@action("/sandbox/clock", role="admin", offered=_is_offered)
+async def move_clock(visit: Visit) -> Response:
+    wanted = visit.form.read(Step)
+    if wanted is not None:
+        with visit.form.refusals():
+            await visit.write(_move_clock, visit, wanted.step)
+            return visit.redirect(PATH, _("The bank's clock is set."))
+    return await _again(visit)
+
+
+def _move_clock(tx: Tx, visit: Visit, step: str) -> None:
+    controls = visit.context.part(SandboxControls)
+    tx.lock("sandbox_bank")
+    if views.is_used_by_others(tx, controls.provider, visit.principal.scope):
+        raise Conflict("Other organisations use the sandbox bank too: its clock is moved by the operator.")
+    ahead = 0 if step == "reset" else controls.clock(tx).ahead + STEPS[step][1]
+    if ahead > MAX_AHEAD:
+        raise Conflict("The bank's clock can be at most 400 days ahead. Set it back first.")
+    controls.move_clock(tx, ahead)
+    audit.record(tx, visit.principal.organization_id, visit.actor, "sandbox.clock", step)

@@ -1,0 +1,161 @@
+"""The sandbox bank's controls in a browser: each does what its command does, to one's own connections and payments only."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from kontobahn.clock import DAY, SECOND
+from kontobahn.sandbox_bank import store
+from tests.dashboard.browsing import Browser
+from tests.harness import Organization, Service, ServiceFactory
+from tests.sandbox_visitor import Visitor
+
+PAGE = "/dashboard/sandbox"
+EMAIL = "erika@muster.example"
+
+
+@pytest.fixture
+def visitor(service: Service) -> Visitor:
+    return Visitor(service)
+
+
+@pytest.fixture
+def owner(service: Service) -> Organization:
+    organization = service.organization()
+    service.user(organization, EMAIL, "admin")
+    return organization
+
+
+@pytest.fixture
+def browser(service: Service, owner: Organization) -> Browser:
+    found = Browser(service)
+    assert found.sign_in(EMAIL).status_code == 303
+    return found
+
+
+def do(visitor: Visitor, browser: Browser, path: str, **fields: str) -> str:
+    """Presses a button, and lets the bank's reports arrive. Returns what the page says then."""
+    answer = browser.post(f"{PAGE}{path}", fields)
+    assert answer.status_code == 303, answer.text
+    visitor.deliver()
+    return browser.get(PAGE).text
+
+
+def test_what_happens_at_the_bank_reaches_the_service(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    assert "No connection to the sandbox bank" in browser.get(PAGE).text
+    connection = visitor.connect(owner, "pending", accounts=(0,))
+    number = connection["id"]
+    page = browser.get(PAGE).text
+    account = html.unescape(re.findall(r'<option value="(\d+ acc_[^"]+)"', page)[0])
+    before = visitor.transactions(owner, number, sort="id")
+    booking = {"account": account, "amount": "-12.50", "text": "Porto <b>", "name": "Post"}
+    assert "Booked." in do(visitor, browser, "/book", **booking)
+    [new] = visitor.transactions(owner, number, sort="id", from_id=before[-1]["id"])
+    assert (new["amount"], new["description"], new["extra"]["payee"]) == (-12.5, "Porto <b>", "Post")
+    for wrong in (
+        {"amount": "0"},
+        {"amount": "1000000.01"},
+        {"amount": "1.001"},
+        {"amount": "many"},
+        {"text": "x" * 141},
+    ):
+        assert browser.post(f"{PAGE}/book", {**booking, **wrong}).status_code == 422, wrong
+    do(visitor, browser, f"/connections/{number}/do/post-pending")
+    assert {row["status"] for row in visitor.transactions(owner, number)} == {"posted"}
+    assert len(visitor.transactions(owner, number)) == len(before) + 1
+    payment = visitor.order(owner)
+    assert f'id="p-{payment["id"]}"' in browser.get(PAGE).text
+    page = do(visitor, browser, f"/payments/{payment['id']}", status="rejected")
+    assert visitor.payment(owner, payment)["status"] == "rejected"
+    assert f'id="p-{payment["id"]}"' not in page
+    do(visitor, browser, f"/connections/{number}/fail", error_class="InvalidCredentials")
+    assert visitor.shown(owner, number)["error_class"] == "InvalidCredentials"
+    assert browser.post(f"{PAGE}/connections/{number}/fail", {"error_class": "Whatever"}).status_code == 422
+
+    do(visitor, browser, f"/connections/{number}/do/expire-consent")
+    assert visitor.shown(owner, number)["error_class"] == "AispConsentExpired"
+    assert browser.post(f"{PAGE}/connections/{number}/do/explode").status_code == 404
+    assert "No connection to the sandbox bank" in do(visitor, browser, f"/connections/{number}/do/destroy")
+    assert service.get(f"/v2/banking/connections/{number}", owner.key).status_code == 404
+    assert browser.post(f"{PAGE}/connections/{number}/do/report").status_code == 404
+    done = service.db.read_now(
+        lambda tx: tx.all("SELECT action FROM audit_log WHERE action LIKE 'sandbox.%' ORDER BY id")
+    )
+    assert [action for (action,) in done] == [
+        f"sandbox.{what}" for what in ("book", "post-pending", "payment", "fail", "expire-consent", "destroy")
+    ]
+
+
+def test_the_clock_is_moved_forward_and_back_while_nobody_else_goes_by_it(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    connection = visitor.connect(owner, "notan", accounts=(0,))
+
+    def ahead() -> int:
+        return service.db.read_now(store.ahead)
+
+    do(visitor, browser, "/clock", step="half-year")
+    assert ahead() == 180 * DAY
+    assert visitor.shown(owner, connection["id"])["error_class"] == "AispConsentExpired"
+    do(visitor, browser, "/clock", step="half-year")
+    refused = browser.post(f"{PAGE}/clock", {"step": "half-year"})
+    assert (refused.status_code, ahead()) == (422, 360 * DAY)
+    do(visitor, browser, "/clock", step="reset")
+    assert ahead() == 0
+    do(visitor, browser, "/clock", step="hour")
+    assert ahead() == 3600 * SECOND
+    visitor.connect(service.organization("Fremde GmbH"), "notan", accounts=(0,))
+    assert "the operator moves its clock" in browser.get(PAGE).text
+    assert browser.post(f"{PAGE}/clock", {"step": "day"}).status_code == 422
+    assert ahead() == 3600 * SECOND
+
+
+def test_nobody_touches_what_belongs_to_others(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    other = service.organization("Fremde GmbH")
+    theirs = visitor.connect(other, "notan", accounts=(0,))
+    account_ref = service.db.read_now(store.accounts_of_connection, visitor.connection().ref)[0].ref
+    payment = visitor.order(other)
+    mine = visitor.connect(owner, "notan", accounts=(0,))
+    before = len(visitor.transactions(other, theirs["id"]))
+    for path, fields in (
+        (f"/connections/{theirs['id']}/do/destroy", {}),
+        (f"/connections/{theirs['id']}/fail", {"error_class": "ProviderError"}),
+        (f"/payments/{payment['id']}", {"status": "failed"}),
+    ):
+        # Numbers are an organisation's own: the same one may be another thing of ours.
+        if path.startswith("/connections") and theirs["id"] == mine["id"]:
+            continue
+        assert browser.post(f"{PAGE}{path}", fields).status_code == 404, path
+    for connection_id in (theirs["id"], mine["id"]):
+        booking = {"account": f"{connection_id} {account_ref}", "amount": "1", "text": "Fremd"}
+        assert browser.post(f"{PAGE}/book", booking).status_code in (404, 422)
+    visitor.deliver()
+    assert visitor.shown(other, theirs["id"])["status"] == "active"
+    assert visitor.payment(other, payment)["status"] != "failed"
+    assert len(visitor.transactions(other, theirs["id"])) == before
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_only_administrators_find_it_and_only_where_the_sandbox_is_the_bank(start_service: ServiceFactory) -> None:
+    service = start_service()
+    organization = service.organization()
+    service.user(organization, EMAIL, "member")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    assert PAGE not in browser.get("/dashboard").text
+    assert browser.get(PAGE).status_code == 403
+    assert browser.post(f"{PAGE}/clock", {"step": "day"}).status_code == 403
+    elsewhere = start_service(connect_provider="files")
+    elsewhere.user(organization, "max@muster.example", "owner")
+    browser = Browser(elsewhere)
+    browser.sign_in("max@muster.example")
+    assert f'"{PAGE}"' not in browser.get("/dashboard").text
+    assert browser.get(PAGE).status_code == 404
+    assert browser.post(f"{PAGE}/clock", {"step": "day"}).status_code == 404
