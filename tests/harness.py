@@ -24,6 +24,7 @@ from kontobahn.db.migrate import migrate
 from kontobahn.ledger import connections
 from kontobahn.ledger.provider import Ledger, LedgerProvider
 from kontobahn.settings import Settings, load
+from tests.waiting import PATIENCE_SECONDS
 
 # 2026-03-02 09:00 UTC, a Monday.
 START = 1_772_442_000_000_000
@@ -56,7 +57,7 @@ class Service:
         self._server: serve.EmbeddedServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
-        self.http = httpx.Client(base_url=self.base_url, verify=False, timeout=30, trust_env=False)
+        self.http = httpx.Client(base_url=self.base_url, verify=False, timeout=PATIENCE_SECONDS, trust_env=False)
 
     def start(self) -> None:
         self._thread.start()

@@ -10,6 +10,7 @@ import pytest
 
 from kontobahn.db import Tx
 from tests.harness import Organization, Service, ServiceFactory
+from tests.waiting import PATIENCE_SECONDS
 
 INVITE = "/v2/auth/invitations"
 JSON = {"content-type": "application/json"}
@@ -92,7 +93,7 @@ def test_a_body_one_byte_over_the_limit_is_refused_while_it_streams(start_servic
     assert declared.status_code == 413
     assert "16384 bytes" in declared.json()["error"]
     # Without a declared length, and without ever ending: the answer comes before the body is through.
-    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_SECONDS) as raw:
         head = f"POST {INVITE} HTTP/1.1\r\nhost: x\r\nx-api-key: {mine.key}\r\ncontent-type: application/json\r\n"
         raw.sendall(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
         for _ in range(20):
@@ -106,7 +107,7 @@ def test_a_body_one_byte_over_the_limit_is_refused_while_it_streams(start_servic
 
 def test_a_header_with_a_line_break_never_reaches_an_answer(service: Service, mine: Organization) -> None:
     for broken in ("x-request-id: a\n b", "x-request-id: a\rset-cookie: b", "x-request-id: a\x00b"):
-        with socket.create_connection(("127.0.0.1", service.port), timeout=10) as raw:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_SECONDS) as raw:
             raw.sendall(f"GET /v2/auth/users HTTP/1.1\r\nhost: x\r\nx-api-key: {mine.key}\r\n{broken}\r\n\r\n".encode())
             answer = raw.recv(4096)
         assert answer.split(b"\r\n")[0] == b"HTTP/1.1 400 Bad Request"

@@ -25,7 +25,7 @@ from kontobahn.app import all_endpoints
 from kontobahn.settings import Settings
 from tests.harness import Organization, Service, ServiceFactory
 from tests.spec_pages import on_sqlite
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 KIB, MIB = 1024, 1024 * 1024
 TAKING = [endpoint for endpoint in all_endpoints() if endpoint.method in ("POST", "PUT")]
@@ -54,7 +54,7 @@ def path_of(endpoint: Endpoint) -> str:
 
 def open_request(service: Service, endpoint: Endpoint, *headers: str) -> socket.socket:
     """Sends the header of a request, and nothing of its body."""
-    raw = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+    raw = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_SECONDS)
     lines = (f"{endpoint.method} {path_of(endpoint)} HTTP/1.1", "host: x", "content-type: application/json", *headers)
     raw.sendall("\r\n".join((*lines, "", "")).encode())
     return raw

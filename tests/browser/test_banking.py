@@ -134,7 +134,7 @@ def test_a_payment_is_made_authorised_and_settles(erika: Visitor, bank: Service,
     visitor.later(5)
     visitor.later(60 * 60 * 24 * 2)
     # The page looks by itself.
-    expect(page.locator("main .badge.good")).to_have_text("paid", timeout=20_000)
+    expect(page.locator("main .badge.good")).to_have_text("paid")
     expect(page.locator(".timeline")).to_contain_text("in progress")
     erika.open("/dashboard/payments?q=1012,34")
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -160,7 +160,7 @@ def test_statement_files_overlap_and_contradict(erika: Visitor, tmp_path: Path) 
     large = Sheet([Booking(1, f"Nr. {number}") for number in range(300)], iban="DE02120300000000202051", id="L")
     page = send(erika, tmp_path, "groß.xml", camt(large))
     # Above the limit it is a task, whose page shows in the end what came of it.
-    expect(page.locator(".facts").first).to_contain_text("transactions added 300", use_inner_text=True, timeout=30_000)
+    expect(page.locator(".facts").first).to_contain_text("transactions added 300", use_inner_text=True)
     for typed, count in (
         ("12,50", 1),
         ("-12,50", 1),

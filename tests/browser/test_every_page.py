@@ -16,7 +16,7 @@ from tests.browser.visitor import COOKIE, visiting
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess
 from tests.statement_builder import IBAN, Booking, Sheet, camt
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 # For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
@@ -35,13 +35,15 @@ def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
               "price_in_cents": 5800, "vat_rate": 7}  # fmt: skip
     headers = {"x-api-key": demo.facts["api_key"]}
     for path, body in (("invoice", None), ("tickets", {"tickets": [ticket]})):
-        made = httpx.post(f"{customer}/{path}", json=body, headers=headers, timeout=60)
+        made = httpx.post(f"{customer}/{path}", json=body, headers=headers, timeout=PATIENCE_SECONDS)
         assert made.status_code == 201, made.text
     endpoint = {"url": f"http://{NOBODY}/events", "description": "Buchhaltung"}
     made = httpx.post(f"{demo.facts['base_url']}/v2/banking/webhook-endpoints", json=endpoint, headers=headers)
     assert made.status_code == 201, made.text
     keep_an_account_by_files(demo)
-    with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
+    with httpx.Client(
+        base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=PATIENCE_SECONDS
+    ) as client:
         # Calls are listed a few seconds after they were answered.
         eventually(lambda: 'id="r-' in client.get("/dashboard/requests").text)
         return walk(client)
@@ -113,6 +115,8 @@ def test_what_a_page_may_weigh(demo: ServerProcess, demo_token: str, addresses: 
     assert js is not None
     assert len(css.body) <= 25_000
     assert len(js.body) <= 10_000
-    with httpx.Client(base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=30) as client:
+    with httpx.Client(
+        base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=PATIENCE_SECONDS
+    ) as client:
         heavy = {address: len(client.get(address).content) for address in filter(None, addresses.values())}
     assert {address: size for address, size in heavy.items() if size > 60_000} == {}

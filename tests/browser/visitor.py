@@ -9,11 +9,14 @@ from typing import Any
 
 import axe_playwright_python
 import httpx
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+
+from tests.waiting import PATIENCE_SECONDS
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 COOKIE = "kontobahn_session"
+expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
 class Visitor:
@@ -61,6 +64,7 @@ class Visitor:
 def visiting(browser: Browser, base_url: str, token: str | None = None, **options: Any) -> Iterator[Visitor]:
     """A visitor, signed in with the token of a session. At the end there must have been no problem."""
     context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
     if token is not None:
         context.add_cookies([{"name": COOKIE, "value": token, "url": base_url}])
     visitor = Visitor(context, base_url)

@@ -16,6 +16,7 @@ from kontobahn.cli import organizations
 from kontobahn.cli.failures import ExitCode, ending
 from tests.command_line import CommandLine
 from tests.journeys.process import environment
+from tests.waiting import PATIENCE_SECONDS
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -130,7 +131,7 @@ def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
     while "Password" not in asked:
         asked += os.read(process.stdout.fileno(), 100).decode() or pytest.fail(process.stderr.read())
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, told.splitlines()[-1].strip()) == (130, "kontobahn: Interrupted.")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 
 from tests.harness import PASSWORD, Service
+from tests.waiting import PATIENCE_SECONDS
 
 COOKIE = "kontobahn_session"
 
@@ -20,7 +21,7 @@ class Browser:
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"accept-language": "en", **options.pop("headers", {})}
-        with httpx.Client(base_url=self.service.base_url, timeout=30, cookies=self.cookies) as client:
+        with httpx.Client(base_url=self.service.base_url, timeout=PATIENCE_SECONDS, cookies=self.cookies) as client:
             answer = client.request(method, path, headers=headers, **options)
             self.cookies = client.cookies
         return answer

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 def environment(settings: dict[str, Any]) -> dict[str, str]:
@@ -30,7 +30,7 @@ def kontobahn(*arguments: str, data: Path, expect: int = 0, **settings: Any) -> 
     """Run a command to its end."""
     done = subprocess.run(
         [sys.executable, "-m", "kontobahn", *arguments, "--data", str(data)],
-        env=environment(settings), capture_output=True, text=True, timeout=60, check=False,
+        env=environment(settings), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
     return done
@@ -53,7 +53,9 @@ class ServerProcess:
             env=environment(settings), stdout=self._output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self.facts = self._wait_for_facts(before)
-        self.http = httpx.Client(base_url=self.facts["base_url"], verify=False, timeout=30, trust_env=False)
+        self.http = httpx.Client(
+            base_url=self.facts["base_url"], verify=False, timeout=PATIENCE_SECONDS, trust_env=False
+        )
         self._wait_until_it_answers()
 
     @property

@@ -18,7 +18,7 @@ from kontobahn import __version__
 from tests.command_line import CommandLine
 from tests.journeys.process import answer, kontobahn, serving
 from tests.services import PostgresServer
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 CONNECTIONS = "/v2/ledger-rewe-read/connections"
 
@@ -194,7 +194,7 @@ def test_jobs_run_in_a_process_of_their_own(tmp_path: Path) -> None:
     eventually(lambda: process.poll() is not None or missing <= {name for (name,) in database.execute(finished)})
     database.close()
     process.terminate()
-    _, log = process.communicate(timeout=20)
+    _, log = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, log
 
 

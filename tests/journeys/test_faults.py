@@ -185,8 +185,16 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
     with PostgresServer() as database:
         settings: dict[str, Any] = {"database_url": database.create_database("workers"), "redis_url": redis.url}
         with serving(tmp_path, "--workers", "2", **settings) as server:
-            statuses = asyncio.run(_hammer(server.facts["base_url"], server.key, 260))
-            assert (statuses.count(200), statuses.count(429)) == (200, 60)
+
+            def limit_is_shared() -> bool:
+                key = answer("keys", "create", "-n", "Neu", "-o", "Zweite Muster UG", data=tmp_path, **settings)[
+                    "api_key"
+                ]
+                statuses = asyncio.run(_hammer(server.facts["base_url"], key, 260))
+                return (statuses.count(200), statuses.count(429)) == (200, 60)
+
+            # A worker that Redis does not answer within a second counts alone for five: on a busy machine that happens.
+            eventually(limit_is_shared)
             second = server.facts["second_api_key"]
             keys = answer("keys", "list", "-o", "Zweite Muster UG", data=tmp_path, **settings)
             assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {200}

@@ -21,6 +21,7 @@ from kontobahn.mobility.invoices.store import load
 from kontobahn.mobility.invoices.typesetting import render
 from tests.harness import Service
 from tests.mobility_builder import Shop, broken_rules, ticket
+from tests.waiting import PATIENCE_SECONDS
 
 
 def _pages(pdf: bytes) -> str:
@@ -136,7 +137,9 @@ def test_other_calls_are_not_held_up_by_a_large_invoice(service: Service) -> Non
             base_url=service.base_url, headers={"x-api-key": shop.key}, trust_env=False
         ) as http:
             await http.get("/v2/ledger-duo/connections")
-            issuing = asyncio.create_task(http.post(f"/v2/mobility/customers/{customer_id}/invoice", timeout=60))
+            issuing = asyncio.create_task(
+                http.post(f"/v2/mobility/customers/{customer_id}/invoice", timeout=PATIENCE_SECONDS)
+            )
             while not issuing.done():
                 started = time.monotonic()
                 await http.get("/v2/ledger-duo/connections")

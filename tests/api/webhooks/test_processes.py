@@ -20,7 +20,7 @@ from tests.api.webhooks.conftest import Delivering
 from tests.harness import ServiceFactory
 from tests.journeys.process import ServerProcess, environment, serving
 from tests.receiver import Answer, Receiver
-from tests.waiting import eventually, stays
+from tests.waiting import PATIENCE_SECONDS, eventually, stays
 
 MakeReceiver = Callable[..., Receiver]
 SECRET = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
@@ -101,7 +101,7 @@ def listening(*arguments: str, **variables: str) -> Iterator[subprocess.Popen[st
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("engine", ["sqlite"])
@@ -114,7 +114,7 @@ def test_listen_forwards_what_the_service_delivers(start_service: ServiceFactory
     eventually(lambda: len(public.deliveries) == 3)
     arguments = ["--forward-to", own.url, "--url", world.service.base_url, "--secret", SECRET, "--from-start", "--json"]
     with listening(*arguments, "--once", KONTOBAHN_API_KEY=customer.key) as process:
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1, "one of them was not taken"
     lines = [json.loads(line) for line in output.splitlines()]
     assert [(line["id"], line["status"]) for line in lines] == list(zip(ids, [204, 204, 500], strict=True)), errors
@@ -124,7 +124,7 @@ def test_listen_forwards_what_the_service_delivers(start_service: ServiceFactory
     for delivered in own.deliveries:
         assert Webhook(SECRET).verify(delivered.body, delivered.headers)
     with listening(*arguments, "--count", "2", KONTOBAHN_API_KEY=customer.key) as process:
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, len(output.splitlines())) == (0, 2)
 
 
@@ -139,7 +139,7 @@ def test_listen_says_what_is_wrong_and_ends(
     url = start_service().base_url
     given = [item.format(url=url) for item in arguments]
     with listening("--forward-to", "http://localhost:1/", *given, "--data", str(tmp_path)) as process:
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
     assert word in errors
     assert "Traceback" not in errors
@@ -164,7 +164,7 @@ def test_listen_survives_a_restart_of_the_service(tmp_path: Path, make_receiver:
             server.stop(signal.SIGKILL, expect=-signal.SIGKILL)
             with serving(tmp_path, "--port", port, **settings) as again:
                 send_test(again)
-                output, errors = process.communicate(timeout=30)
+                output, errors = process.communicate(timeout=PATIENCE_SECONDS)
                 assert process.returncode == 0, errors
                 assert len(output.splitlines()) == 2
                 assert "trying again" in errors

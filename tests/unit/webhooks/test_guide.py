@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
+from tests.waiting import PATIENCE_SECONDS
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "webhooks.md"
 BODY = '{"event":"payment_update","data":{"name":"Bäckerei „Süß“"}}'
@@ -106,7 +107,9 @@ def test_the_javascript_program_tells_ours_from_others(tmp_path: Path) -> None:
         + "console.log(JSON.stringify(cases.map(([secret, headers, body]) => verify(secret, headers, Buffer.from(body)))));\n"
     )
     try:
-        done = subprocess.run(["node", str(program)], capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(
+            ["node", str(program)], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
+        )
     except FileNotFoundError:
         pytest.skip("node is not installed")
     assert json.loads(done.stdout) == [expected for expected, *_ in cases]
