@@ -17,12 +17,13 @@ _PAYMENTS = Subject(
         "tests/unit/banking/test_transitions.py",
         "tests/api/banking/test_any_order.py",
         "tests/api/banking/test_payments.py",
+        "tests/api/banking/test_payment_edges.py",
         "tests/api/banking/test_lost_answers.py",
         "tests/api/banking/test_cancelling.py",
         "tests/api/banking/test_key_limits.py",
         "tests/api/sandbox_bank/test_payments.py",
     ),
-    ("tests/api/banking/test_payment_races.py",),
+    ("tests/api/banking/test_payment_races.py", "tests/api/test_more_at_once.py"),
 )
 _ORDERS = Subject(
     (

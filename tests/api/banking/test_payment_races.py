@@ -144,6 +144,17 @@ def test_an_order_put_into_a_file_is_not_abandoned(service: Service, orders_of_f
     assert outcome.second.order_file_id == outcome.first.id
 
 
+def test_a_payment_on_which_the_bank_reports_is_not_abandoned(service: Service, orders_of_files: Orders) -> None:
+    stale = orders_of_files.row
+    service.clock.advance(seconds=60 * DAY // 1_000_000)
+    outcome = orders_of_files.overlap(
+        lambda tx: apply(tx, stale.organization_id, stale.id, PaymentReport("processing", "ACSP"), "pain.002"),
+        lambda tx: poll._abandon(tx, stale),
+    )
+    assert outcome.lock == "banking_payment"
+    assert outcome.second.status == "processing"
+
+
 def test_an_order_that_is_abandoned_gets_into_no_file(service: Service, orders_of_files: Orders) -> None:
     stale = orders_of_files.row
     service.clock.advance(seconds=60 * DAY // 1_000_000)
