@@ -54,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, help="at most so many faults a module, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lines", help="only faults in these lines, as 12,40-60")
+    parser.add_argument("--verbose", action="store_true", help="tell each fault as soon as it was tried")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--least", type=float, default=90, help="exit code 1 below this share noticed (%%)")
     return parser.parse_args()
@@ -109,13 +110,26 @@ def _in_functions(subject: Subject, items: list[Planted], options: argparse.Name
         return {}
     faults = [(str(_path(item.name)), item.fault) for item in items]
     job = pickle.dumps(tuple(Job(faults, subject.tests, subject.on_postgres, options.workers)))
-    done = subprocess.run(
-        [sys.executable, "-m", "mutation.trial"], cwd=ROOT, input=job, capture_output=True, check=False
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise SystemExit(f"{items[0].name}: nothing can be said.\n{done.stderr.decode()[-2000:]}")
-    answers = (line.split(" ", 1) for line in done.stdout.decode().splitlines())
-    return {items[int(number)]: verdict for number, verdict in answers if verdict != "unplantable"}
+    verdicts = {}
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mutation.trial"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin as stdin:
+            stdin.write(job)
+        for line in process.stdout:
+            number, verdict = line.decode().rstrip().split(" ", 1)
+            item = items[int(number)]
+            if verdict != "unplantable":
+                verdicts[item] = verdict
+            if options.verbose:
+                print(f"- {item.name}:{item.fault.line}: {verdict}: {item.fault.what}", file=sys.stderr, flush=True)
+        if process.wait() != 0:
+            errors.seek(0)
+            raise SystemExit(f"{items[0].name}: nothing can be said.\n{errors.read().decode()[-2000:]}")
+    return verdicts
 
 
 def _in_a_copy(tree: Path, subject: Subject, item: Planted) -> str:

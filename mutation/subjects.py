@@ -29,6 +29,7 @@ _ORDERS = Subject(
     (
         "tests/api/banking/test_order_files.py",
         "tests/api/banking/test_several_orders.py",
+        "tests/api/banking/test_order_edges.py",
         "tests/api/banking/test_order_pages.py",
         "tests/api/banking/test_cancelling.py",
     ),
@@ -51,7 +52,7 @@ _INVOICES = Subject(
 )
 
 SUBJECTS: dict[str, Subject] = {
-    "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py"), ("tests/unit/test_credits.py",)),
+    "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py")),
     "limits.py": Subject(("tests/unit/test_limits.py", "tests/api/test_rate_limits.py")),
     "api/idempotency.py": Subject(("tests/api/test_idempotency.py",), ("tests/api/test_two_at_once.py",)),
     "access/principal.py": _GATE,

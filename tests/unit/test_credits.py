@@ -17,7 +17,7 @@ from kontobahn.access import organizations
 from kontobahn.clock import DAY, SECOND, ManualClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
-from kontobahn.errors import OutOfCredits
+from kontobahn.errors import Conflict, NotFound, OutOfCredits
 from kontobahn.settings import load
 from tests.harness import ACTOR, START
 
@@ -186,3 +186,120 @@ def test_credits_reserved_from_a_grant_that_lapses_meanwhile_come_back(database:
     walk.step("expire", 0, None)
     walk.step("grant", 1, None)
     assert walk.balance() == credits.Balance(available=7, reserved=0, spent=0, lapsed=4, granted=11)
+
+
+# --- Edges
+
+
+def test_what_may_be_granted_and_to_whom(database: tuple[Database, ManualClock]) -> None:
+    db, clock = database
+    walk = Walk(db, clock)
+    for amount, expires_at in ((0, None), (-1, None), (1, clock.now()), (1, clock.now() - 1)):
+        with pytest.raises(Conflict):
+            db.write_now(credits.grant, walk.organization, amount, expires_at=expires_at)
+    db.write_now(credits.grant, walk.organization, 1, expires_at=clock.now() + 1)
+    assert walk.balance().granted == 1
+    for call in (credits.balance, lambda tx, who: credits.grant(tx, who, 1)):
+        with pytest.raises(NotFound):
+            db.write_now(call, "nobody")
+
+
+def test_the_last_credit_can_be_set_aside_and_not_one_more_nor_after_its_end(
+    database: tuple[Database, ManualClock],
+) -> None:
+    db, clock = database
+    walk, other = Walk(db, clock), Walk(db, clock)
+    walk.step("grant", 3, 1)
+    other.step("grant", 50, None)
+    assert db.write_now(_try_to_reserve, walk.organization, 4, 60) == 3
+    hold = db.write_now(credits.reserve, walk.organization, 2, hold_seconds=60, cause=CAUSE)
+    assert (hold.amount, hold.available) == (2, 1)
+    clock.advance(seconds=86_399)
+    assert isinstance(db.write_now(_try_to_reserve, walk.organization, 1, 60), credits.Hold)
+    db.write_now(credits.expire_stale_holds)
+    assert walk.balance().available == 2
+    clock.advance(seconds=1)
+    assert db.write_now(_try_to_reserve, walk.organization, 1, 60) == 0, "the grant ends at this instant"
+    assert db.write_now(credits.lapse_due_grants) == 0, "a call that is refused for it has lapsed it"
+
+
+def test_a_reservation_ends_at_its_instant_and_is_settled_once_by_its_owner(
+    database: tuple[Database, ManualClock],
+) -> None:
+    db, clock = database
+    walk, other = Walk(db, clock), Walk(db, clock)
+    walk.step("grant", 9, None)
+    holds = [
+        db.write_now(credits.reserve, walk.organization, amount, hold_seconds=60, cause=CAUSE).id
+        for amount in (1, 2, 3)
+    ]
+    assert db.write_now(credits.expire, other.organization, holds[0]) is False, "somebody else's"
+    assert db.write_now(credits.confirm, walk.organization, holds[0]) == 3
+    with pytest.raises(credits.HoldLapsed):
+        db.write_now(credits.confirm, walk.organization, holds[0])
+    assert db.write_now(credits.expire, walk.organization, holds[0]) is False
+    clock.advance(seconds=59)
+    assert db.write_now(credits.expire_stale_holds) == 0
+    clock.advance(seconds=1)
+    assert [db.write_now(credits.expire_stale_holds, limit=1) for _ in range(3)] == [1, 1, 0]
+    assert walk.balance() == credits.Balance(available=8, reserved=0, spent=1, lapsed=0, granted=9)
+    lines = db.read_now(credits.statement, walk.organization)
+    assert [(line.kind, line.amount, line.available_after, line.reserved_after) for line in lines[-2:]] == [
+        ("expire", 2, 5, 3), ("expire", 3, 8, 0),
+    ]  # fmt: skip
+    assert [line.line for line in lines] == list(range(1, 8))
+    assert db.read_now(credits.statement, walk.organization, after_line=2, limit=3) == lines[2:5]
+    assert {(line.request_id, line.endpoint, line.quelle) for line in lines[1:]} == {("req", "GET /x", "API")}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            "UPDATE credit_accounts SET spent = spent + 1, available = available - 1 WHERE organization_id = ?",
+            "the account says",
+        ),
+        ("UPDATE credit_accounts SET last_line = last_line + 1 WHERE organization_id = ?", "the account says"),
+        ("UPDATE credit_holds SET amount = amount + 1 WHERE organization_id = ?", "open reservations"),
+        ("UPDATE credit_holds SET state = 'confirmed' WHERE organization_id = ?", "open reservations"),
+    ],
+)
+def test_a_difference_is_found(database: tuple[Database, ManualClock], change: str, expected: str) -> None:
+    db, clock = database
+    walk, other = Walk(db, clock), Walk(db, clock)
+    for one in (walk, other):
+        one.step("grant", 9, None)
+        one.step("reserve", 4, 60)
+    assert db.read_now(credits.find_discrepancies) == []
+    db.write_now(lambda tx: tx.run(change, walk.organization))
+    [found] = db.read_now(credits.find_discrepancies)
+    assert walk.organization in found
+    assert expected in found
+
+
+def test_what_is_given_back_returns_to_the_grant_that_expires_last(database: tuple[Database, ManualClock]) -> None:
+    db, clock = database
+    walk = Walk(db, clock)
+    walk.step("grant", 10, 5)
+    walk.step("grant", 10, 20)
+    holds = [
+        db.write_now(credits.reserve, walk.organization, amount, hold_seconds=10**7, cause=CAUSE).id
+        for amount in (8, 4)
+    ]
+    db.write_now(
+        credits.grant, walk.organization, 1
+    )  # books what was set aside: ten to the first grant, two to the second
+    db.write_now(credits.expire, walk.organization, holds[1])
+    clock.advance(seconds=6 * 86_400)
+    db.write_now(credits.lapse_due_grants)
+    assert walk.balance().lapsed == 2
+
+
+def test_the_end_of_another_organisation_s_grant_stops_nobody(database: tuple[Database, ManualClock]) -> None:
+    db, clock = database
+    walk, other = Walk(db, clock), Walk(db, clock)
+    other.step("grant", 5, 1)
+    walk.step("grant", 5, 30)
+    clock.advance(seconds=2 * 86_400)
+    walk.step("grant", 1, None)
+    assert isinstance(db.write_now(_try_to_reserve, walk.organization, 6, 60), credits.Hold)

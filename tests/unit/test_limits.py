@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from kontobahn import limits
 from kontobahn.clock import ManualClock, SystemClock
 from kontobahn.limits import Group, MemoryWindows, RedisWindows, group_of
+from kontobahn.settings import load
 from tests.harness import START
 from tests.services import RedisServer
 from tests.waiting import PAUSE_SECONDS, take_time_async
@@ -53,14 +57,43 @@ def test_a_window_in_redis_that_ends_too_late_is_cut(redis: RedisServer) -> None
     asyncio.run(main())
 
 
-def test_memory_forgets_windows_that_have_ended() -> None:
+def test_memory_forgets_windows_that_have_ended_once_a_minute() -> None:
     clock = ManualClock(START)
     windows = MemoryWindows(clock)
+    minute = Group("api", 3, 60)
     for number in range(1000):
-        asyncio.run(windows.hit(GROUP, str(number)))
-    clock.advance(seconds=61)
-    asyncio.run(windows.hit(GROUP, "x"))
-    assert len(windows._open) == 1
+        asyncio.run(windows.hit(minute, str(number)))
+    clock.advance(seconds=59)
+    asyncio.run(windows.hit(minute, "x"))
+    assert len(windows._open) == 1001
+    for seconds in (1, 60):
+        clock.advance(seconds=seconds)
+        asyncio.run(windows.hit(minute, "y"))
+        assert set(windows._open) <= {("api", "x"), ("api", "y")}
+
+
+def test_redis_that_does_not_answer_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, tries = 1_000.0, 0
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now)
+
+    async def fail(**_: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise OSError("connection refused")
+
+    async def main() -> None:
+        nonlocal now
+        windows = RedisWindows("redis://127.0.0.1:1/0", ManualClock(START))
+        windows._script = fail  # type: ignore[assignment]
+        for pause, expected in ((0, 1), (0, 1), (4.9, 1), (0.1, 2), (4.9, 2), (0.1, 3)):
+            now = round(now + pause, 1)
+            await windows.hit(GROUP, "a")
+            assert tries == expected
+        # Counted all the while, for this process alone.
+        assert not (await windows.hit(GROUP, "a")).allowed
+        await windows.close()
+
+    asyncio.run(main())
 
 
 def test_redis_windows_are_exact_and_end_by_themselves(redis: RedisServer) -> None:
@@ -87,3 +120,10 @@ def test_the_most_specific_group_counts() -> None:
     assert group_of("/v2/banking/webhook-url") == "api"
     assert group_of("/v2/auth/users") == "auth"
     assert group_of("/v2/authority") == "api"
+
+
+def test_the_windows_are_as_long_as_the_contract_says() -> None:
+    known = limits.groups(load({}))
+    assert [(group.requests, group.window_seconds) for group in known.values()] == [
+        (200, 900), (60, 60), (30, 900), (known["dropdown"].requests, 3600),
+    ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -55,7 +56,8 @@ RULES: dict[str, tuple[str, ...] | str] = {
     "CdOrPrtry": ("Cd",),
     "MsgId": rf"(?=.{{1,35}}$){TEXT}", "PmtInfId": rf"(?=.{{1,35}}$){TEXT}", "EndToEndId": rf"(?=.{{1,35}}$){TEXT}",
     "InstrId": rf"(?=.{{1,35}}$){TEXT}", "Ref": "RF[0-9]{2}[A-Z0-9]{1,21}", "Issr": "ISO", "AdrLine": rf"(?=.{{1,70}}$){TEXT}",
-    "Nm": rf"(?=.{{1,70}}$){TEXT}", "Ustrd": rf"(?=.{{1,140}}$){TEXT}", "StrtNm": TEXT, "BldgNb": TEXT, "PstCd": TEXT,
+    "Nm": rf"(?=.{{1,70}}$){TEXT}", "Ustrd": rf"(?=.{{1,140}}$){TEXT}", "StrtNm": rf"(?=.{{1,70}}$){TEXT}",
+    "BldgNb": rf"(?=.{{1,16}}$){TEXT}", "PstCd": rf"(?=.{{1,16}}$){TEXT}",
     "TwnNm": rf"(?=.{{1,35}}$){TEXT}", "Ctry": "[A-Z]{2}", "CtrlSum": r"[0-9]{1,15}\.[0-9]{2}", "InstdAmt": AMOUNT,
     "NbOfTxs": "[0-9]{1,15}", "PmtMtd": "TRF", "BtchBookg": "true|false", "ChrgBr": "SLEV",
     "CreDtTm": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)", "Dt": r"\d{4}-\d\d-\d\d",
@@ -74,19 +76,34 @@ def walk(element: etree._Element, parent: str = "") -> None:
     elif name.localname == "Cd":
         rule = {"SvcLvl": "SEPA", "LclInstrm": "INST", "CdOrPrtry": "SCOR"}.get(parent, "[A-Z0-9]{1,4}")
     assert rule is not None, name.localname
+    assert dict(element.attrib) == ({"Ccy": "EUR"} if name.localname == "InstdAmt" else {})
     if isinstance(rule, str):
         assert len(element) == 0
         assert re.fullmatch(rule, element.text or ""), (name.localname, element.text)
+        check_value(name.localname, element.text or "")
         return
     assert not (element.text or "").strip()
     tags = [etree.QName(child).localname for child in element]
     pattern = "".join(f"(?:{part.rstrip('?+*')} ){part[-1] if part[-1] in '?+*' else ''}" for part in rule)
     assert re.fullmatch(pattern, "".join(f"{tag} " for tag in tags)), (name.localname, tags)
-    if name.localname == "RmtInf":
-        assert len(tags) == 1, "purpose or creditor reference, never both"
+    if name.localname in ("RmtInf", "FinInstnId"):
+        assert len(tags) == 1, "purpose or creditor reference, BIC or none: a choice of one"
     assert tags.count("AdrLine") <= 2
     for child in element:
         walk(child, name.localname)
+
+
+def check_value(name: str, text: str) -> None:
+    """What a pattern cannot say: real days, amounts above nothing, check digits."""
+    if name == "Dt":
+        date.fromisoformat(text)
+    elif name == "CreDtTm":
+        datetime.fromisoformat(text)
+    elif name == "InstdAmt":
+        assert Decimal(text) > 0
+    elif name == "IBAN":
+        digits = "".join(str(int(character, 36)) for character in text[4:] + text[:4])
+        assert int(digits) % 97 == 1
 
 
 def written(*transfers: Transfer, debtor: Debtor = DEBTOR) -> etree._Element:
@@ -132,6 +149,36 @@ def test_payments_of_a_day_and_kind_are_one_instruction() -> None:
     ]
     assert [len(find(payment, "LclInstrm")) for payment in find(document, "PmtInf")] == [0, 1, 0]
     assert len(set(texts(document, "PmtInfId"))) == 3
+
+
+def test_the_rules_notice_what_is_missing_twice_or_out_of_order() -> None:
+    address = Address("DE", "Köln", "Domplatz", "1", "50667", lines=("Hinterhaus",))
+    whole = TRANSFER._replace(reference="RE 1", creditor_bic=BIC, purpose_code="SALA", creditor_address=address)
+    document = written(whole._replace(template="SEPA_INSTANT"), debtor=DEBTOR._replace(bic=BIC))
+    may_be_missing = {"LclInstrm", "CdtrAgt", "Purp", "InstrId", "PstlAdr", "StrtNm", "BldgNb", "PstCd", "AdrLine"}
+    may_be_several = {"PmtInf", "CdtTrfTxInf", "AdrLine"}
+    tried = 0
+    for path in [document.getroottree().getpath(element) for element in document.iter()][1:]:
+        for fault in ("missing", "twice", "last", "attribute", "text"):
+            copy = deepcopy(document)
+            [element] = copy.xpath(path)
+            name, parent = etree.QName(element).localname, element.getparent()
+            if fault == "missing" and name not in may_be_missing:
+                parent.remove(element)
+            elif fault == "twice" and name not in may_be_several:
+                parent.insert(parent.index(element), deepcopy(element))
+            elif fault == "last" and parent[-1] is not element:
+                parent.append(element)
+            elif fault == "attribute":
+                element.set("Id", "1")
+            elif fault == "text":
+                element.text = "_" if len(element) == 0 else "a"
+            else:
+                continue
+            tried += 1
+            with pytest.raises(AssertionError):
+                walk(copy)
+    assert tried > 150
 
 
 @pytest.mark.parametrize(
