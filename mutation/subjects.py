@@ -48,7 +48,14 @@ _WEBHOOKS = Subject(("tests/unit/webhooks", "tests/api/webhooks"), ("tests/api/w
 _GATE = Subject(("tests/api/test_keys.py", "tests/api/test_scopes.py", "tests/test_tenancy.py"))
 _OPEN_ITEMS = Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py"))
 _INVOICES = Subject(
-    ("tests/unit/mobility/test_vat.py", "tests/api/mobility/test_invoices.py"), ("tests/api/test_two_at_once.py",)
+    (
+        "tests/unit/mobility/test_vat.py",
+        "tests/api/mobility/test_invoices.py",
+        "tests/api/mobility/test_invoice_edges.py",
+        "tests/api/mobility/test_platforms.py",
+        "tests/api/mobility/test_document_limits.py::test_an_invoice_takes_what_it_can_and_leaves_the_rest",
+    ),
+    ("tests/api/test_two_at_once.py",),
 )
 
 SUBJECTS: dict[str, Subject] = {
@@ -58,7 +65,9 @@ SUBJECTS: dict[str, Subject] = {
     "access/principal.py": _GATE,
     "access/authenticator.py": _GATE,
     "access/scopes.py": _GATE,
-    "access/invitations.py": Subject(("tests/api/test_auth.py",), ("tests/api/test_two_at_once.py",)),
+    "access/invitations.py": Subject(
+        ("tests/api/test_auth.py", "tests/api/test_invitation_edges.py"), ("tests/api/test_two_at_once.py",)
+    ),
     "banking/payments/transitions.py": _PAYMENTS,
     "banking/payments/apply.py": _PAYMENTS,
     "banking/payments/create.py": _PAYMENTS,

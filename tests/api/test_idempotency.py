@@ -7,9 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kontobahn.api import idempotency
+from kontobahn.api.idempotency import Claim, StoredAnswer
+from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Tx
+from kontobahn.errors import Conflict, KeyReused
 from tests.harness import Organization, Service, ServiceFactory
 
 INVITE = "/v2/auth/invitations"
@@ -169,3 +174,96 @@ def test_a_stored_answer_with_a_secret_is_sealed(service: Service) -> None:
         return bytes(row[0])
 
     assert token.encode() not in service.db.read_now(stored)
+
+
+# --- The store, against a model of it
+
+_CLAIMS = st.builds(
+    lambda scope, key, text, wide, owner: Claim(
+        scope, key, text, "a b" if wide else "a", owner, 24 * HOUR, 60 * SECOND
+    ),
+    st.sampled_from("st"), st.sampled_from("kl"), st.sampled_from("fg"), st.booleans(), st.sampled_from("op"),
+)  # fmt: skip
+_STEPS = st.one_of(
+    st.tuples(st.sampled_from(["begin", "begin", "complete", "abandon", "release"]), _CLAIMS),
+    st.tuples(st.just("wait"), st.sampled_from([1, 59, 60, 86_399, 86_400])),
+    st.tuples(st.just("purge"), st.none()),
+)
+
+
+class Stored:
+    """What is known of every key, as the specification says it."""
+
+    def __init__(self, now: int) -> None:
+        self.now, self.rows = now, dict[tuple[str, str], dict[str, Any]]()
+
+    def begin(self, claim: Claim) -> object:
+        row = self.rows.get((claim.scope, claim.key))
+        if row is not None and row["expires"] > self.now:
+            if row["text"] != claim.fingerprint or not set(row["wide"]) <= set(claim.organizations):
+                return KeyReused
+            if row["answer"] is not None:
+                return row["answer"]
+            if row["lease"] > self.now:
+                return Conflict
+        lease, expires = self.now + 60 * SECOND, self.now + 24 * HOUR
+        self.rows[claim.scope, claim.key] = {
+            "text": claim.fingerprint, "wide": claim.organizations, "owner": claim.owner, "answer": None, "lease": lease,
+            "expires": expires,
+        }  # fmt: skip
+        return None
+
+    def running(self, claim: Claim) -> dict[str, Any] | None:
+        row = self.rows.get((claim.scope, claim.key))
+        return row if row and row["owner"] == claim.owner and row["answer"] is None else None
+
+    def complete(self, claim: Claim) -> object:
+        if (row := self.running(claim)) is None:
+            return Conflict
+        row["answer"] = StoredAnswer(201, f"{claim.scope} {claim.key} {claim.owner}".encode())
+        return None
+
+    def abandon(self, claim: Claim) -> None:
+        if self.running(claim):
+            del self.rows[claim.scope, claim.key]
+
+    def release(self, claim: Claim) -> None:
+        if row := self.running(claim):
+            row["lease"] = 0
+
+    def purge(self) -> int:
+        gone = [key for key, row in self.rows.items() if row["expires"] <= self.now]
+        for key in gone:
+            del self.rows[key]
+        return len(gone)
+
+
+def _done(service: Service, unit: Any, *args: Any) -> object:
+    """What the unit returns, or the kind of what it raises."""
+    try:
+        return service.db.write_now(unit, *args)
+    except (Conflict, KeyReused) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(_STEPS, min_size=3, max_size=25))
+def test_every_key_is_known_to_its_own_caller_only(service: Service, steps: list[tuple[str, Any]]) -> None:
+    service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys WHERE scope <> ?", ""))
+    stored = Stored(service.clock.now())
+    for action, what in steps:
+        if action == "wait":
+            service.clock.advance(seconds=what)
+            stored.now = service.clock.now()
+        elif action == "purge":
+            assert _done(service, idempotency.purge_expired) == stored.purge()
+        elif action == "begin":
+            assert _done(service, idempotency.begin, service.vault, what) == stored.begin(what)
+        elif action == "complete":
+            answer = StoredAnswer(201, f"{what.scope} {what.key} {what.owner}".encode())
+            assert _done(service, idempotency.complete, service.vault, what, answer) == stored.complete(what)
+        else:
+            assert _done(service, getattr(idempotency, action), what) is None
+            getattr(stored, action)(what)
+    assert rows(service, "idempotency_keys") == len(stored.rows)

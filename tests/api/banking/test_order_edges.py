@@ -68,7 +68,7 @@ def test_a_file_holds_the_orders_of_its_account_and_its_organisation(service: Se
 
 def test_an_order_can_be_put_into_a_file_until_its_page_ends(service: Service, bank: FileBank) -> None:
     early = bank.pay()
-    service.clock.advance(seconds=10)
+    service.clock.advance(seconds=DAYS)
     late = bank.pay()
     left = datetime.fromisoformat(early["expires_at"]) - to_datetime(service.clock.now())
     service.clock.advance(seconds=left.total_seconds())
