@@ -74,7 +74,7 @@ def test_memory_forgets_windows_that_have_ended_once_a_minute() -> None:
 
 def test_redis_that_does_not_answer_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now, tries = 1_000.0, 0
-    monkeypatch.setattr(limits.time, "monotonic", lambda: now)
+    monkeypatch.setattr("kontobahn.limits.time.monotonic", lambda: now)
 
     async def fail(**_: object) -> None:
         nonlocal tries

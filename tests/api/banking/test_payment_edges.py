@@ -10,7 +10,7 @@ from kontobahn import credits
 from kontobahn.access import keys
 from kontobahn.access.principal import Limits
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.payments import key_limits, poll
+from kontobahn.banking.payments import key_limits, poll, store
 from kontobahn.banking.payments.poll import poll_due_payments
 from kontobahn.banking.provider import ProviderDown
 from kontobahn.clock import HOUR
@@ -100,7 +100,7 @@ def test_only_an_order_that_nobody_took_is_held(service: Service) -> None:
     files = FileBank(service)
     taken, untaken = files.pay(), files.pay()
     assert files.order_file(taken).status_code == 200
-    rows = {row.id: row for row in service.db.read_now(poll.PAYMENTS.all, "1 = 1")}
+    rows = {row.id: row for row in service.db.read_now(store.PAYMENTS.all, "1 = 1")}
     for payment, expected in ((taken, False), (untaken, True)):
         assert service.db.write_now(poll._hold_untaken, rows[int(payment["id"])]) is expected
 

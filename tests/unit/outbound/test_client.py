@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn import outbound
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
 from tests.waiting import take_time
@@ -165,6 +166,44 @@ def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
     with receiving(lambda _: Answer(200, body=b"x" * 5_000_000)) as receiver:
         reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=4096)
         assert (reply.status, len(reply.content)) == (200, 4096)
+
+
+class Body:
+    """An answer that comes in pieces, and tells how much was asked for and whether the connection was closed."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces, self.asked, self.is_closed, self.content = list(pieces), list[int](), False, self
+
+    async def read(self, size: int) -> bytes:
+        assert size > 0, "nothing left to ask for"
+        self.asked.append(size)
+        piece = self.pieces.pop(0) if self.pieces else b""
+        if len(piece) > size:
+            self.pieces.insert(0, piece[size:])
+        return piece[:size]
+
+    def at_eof(self) -> bool:
+        return not self.pieces
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("pieces", "asked", "content", "is_closed"),
+    [
+        ([b"abc"], [10, 7], b"abc", False),
+        ([b"abcdef", b"ghij"], [10, 4], b"abcdefghij", False),
+        ([b"abcdef", b"ghijkl"], [10, 4], b"abcdefghij", True),
+        ([], [10], b"", False),
+    ],
+)
+def test_no_more_is_asked_for_than_may_be_kept_and_the_rest_is_not_drained(
+    pieces: list[bytes], asked: list[int], content: bytes, is_closed: bool
+) -> None:
+    body: Any = Body(*pieces)
+    assert asyncio.run(outbound._read(body, 10)) == content
+    assert (body.asked, body.is_closed) == (asked, is_closed)
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:

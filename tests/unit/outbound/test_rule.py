@@ -149,6 +149,14 @@ REFUSED = [
 ]
 
 
+def test_a_name_may_be_as_long_as_names_may_be() -> None:
+    longest = "aa." * 82 + "example"
+    assert len(longest) == 253
+    assert Rule().parse(f"https://{longest}/").host == longest
+    with pytest.raises(Refused, match="valid name"):
+        Rule().parse(f"https://a{longest}/")
+
+
 @pytest.mark.parametrize("url", TAKEN)
 def test_a_public_https_url_is_taken(url: str) -> None:
     target = Rule().parse(url)
