@@ -18,6 +18,7 @@ _PAYMENTS = Subject(
         "tests/api/banking/test_any_order.py",
         "tests/api/banking/test_payments.py",
         "tests/api/banking/test_payment_edges.py",
+        "tests/api/banking/test_shadows.py",
         "tests/api/banking/test_lost_answers.py",
         "tests/api/banking/test_cancelling.py",
         "tests/api/banking/test_key_limits.py",
@@ -30,6 +31,7 @@ _ORDERS = Subject(
         "tests/api/banking/test_order_files.py",
         "tests/api/banking/test_several_orders.py",
         "tests/api/banking/test_order_edges.py",
+        "tests/api/banking/test_shadows.py",
         "tests/api/banking/test_order_pages.py",
         "tests/api/banking/test_cancelling.py",
     ),
@@ -44,7 +46,15 @@ _INGEST = Subject(
         "tests/api/banking/test_overlapping_statements.py",
     ),
 )
-_WEBHOOKS = Subject(("tests/unit/webhooks", "tests/api/webhooks"), ("tests/api/webhooks/test_order.py",))
+_WEBHOOKS = Subject(
+    (
+        "tests/unit/webhooks/test_claims.py",
+        "tests/unit/webhooks/test_outbox.py",
+        "tests/api/webhooks/test_delivery.py",
+        "tests/api/webhooks/test_order.py",
+        "tests/api/webhooks/test_webhook_endpoints.py",
+    )
+)
 _GATE = Subject(("tests/api/test_keys.py", "tests/api/test_scopes.py", "tests/test_tenancy.py"))
 _OPEN_ITEMS = Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py"))
 _INVOICES = Subject(

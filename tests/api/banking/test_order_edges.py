@@ -10,6 +10,7 @@ import pytest
 from kontobahn.banking.payments import order_files
 from kontobahn.clock import to_datetime
 from tests.api.banking.test_several_orders import FILES, make, statuses
+from tests.bank_builder import Bank, account_id, order
 from tests.file_bank import PAYMENTS, FileBank, import_file
 from tests.harness import Service
 from tests.statement_builder import OTHER_IBAN, Booking, Sheet, camt, pain002
@@ -110,7 +111,9 @@ def test_a_report_moves_nothing_of_another_organisation_or_file(service: Service
     stranger = FileBank(service, service.organization("Fremde GmbH"))
     stranger.pay()
     single, together = bank.pay(), bank.pay()
+    another = bank.pay()
     file = make(bank, together)
+    make(bank, another)
     message = file["message_id"]
     reports = [
         pain002((single["end_to_end_id"], "RJCT", ""), message_id="X"),
@@ -121,9 +124,19 @@ def test_a_report_moves_nothing_of_another_organisation_or_file(service: Service
     for content in reports:
         with pytest.raises(Exception, match="not a payment of this organisation"):
             import_file(service, stranger.owner, content, "status.xml")
-    assert statuses(bank) == ["initiated", "initiated"]
+    assert statuses(bank) == ["initiated"] * 3
     bank.take(reports[2])
-    assert statuses(bank) == ["initiated", "rejected"], "not the one that is not in the file"
+    assert statuses(bank) == ["initiated", "rejected", "initiated"], "those in the file alone"
     bank.take(reports[1])
-    assert statuses(bank) == ["rejected", "rejected"]
+    assert statuses(bank) == ["rejected", "rejected", "initiated"]
     assert statuses(stranger) == ["initiated"]
+
+
+def test_a_payment_that_is_authorised_at_the_bank_has_no_file(service: Service) -> None:
+    reached, owner = Bank(service), service.organization()
+    reached.connected(owner)
+    payment = service.post(PAYMENTS, owner.key, json=order(account_id(service, owner))).json()["data"]
+    answer = service.get(f"{PAYMENTS}/{payment['id']}/order", owner.key)
+    assert (answer.status_code, "no file" in answer.json()["error"]) == (409, True)
+    assert service.post(f"{PAYMENTS}/{payment['id']}/cancel", owner.key).status_code == 200
+    assert [call[0] for call in reached.provider.asked] == ["create_payment", "cancel_payment"], "and nothing else"
