@@ -41,6 +41,8 @@ _INGEST = Subject(
     (
         "tests/unit/banking/test_overlap.py",
         "tests/api/banking/test_ingest.py",
+        "tests/api/banking/test_ingest_choices.py",
+        "tests/api/banking/test_feed_walks.py",
         "tests/api/banking/test_transactions.py",
         "tests/api/banking/test_statement_files.py",
         "tests/api/banking/test_overlapping_statements.py",

@@ -41,6 +41,11 @@ def _copy(tx: Tx, owner: str, shadow: str) -> None:
         )  # fmt: skip
 
 
+def _forget(tx: Tx, shadow: str) -> None:
+    for table in ("banking_order_file_payments", "banking_order_files", "banking_payments"):
+        tx.run(f"DELETE FROM {table} WHERE organization_id = ?", shadow)
+
+
 @contextmanager
 def shadowed(service: Service, owner: Organization) -> Iterator[None]:
     """An organisation with the same payments under the same numbers, which nothing in the block may touch."""
@@ -56,11 +61,7 @@ def shadowed(service: Service, owner: Organization) -> Iterator[None]:
     before = service.db.read_now(rows)
     yield
     assert service.db.read_now(rows) == before
-    for table in reversed(TABLES):
-        if table != "banking_payment_reports":
-            service.db.write_now(
-                lambda tx, table=table: tx.run(f"DELETE FROM {table} WHERE organization_id = ?", shadow)
-            )
+    service.db.write_now(_forget, shadow)
 
 
 def test_reports_and_polling_of_one(service: Service) -> None:

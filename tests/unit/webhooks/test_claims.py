@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -266,7 +267,7 @@ def test_a_quarter_of_the_places_is_for_those_that_fail_or_are_slow(engine: str)
     made: Any = Deliverer.__new__(Deliverer)
     one, two = receiver.ReceiverKey("o", "1"), receiver.ReceiverKey("o", "2")
     made._settings, made._lanes, made._slow = Settings(), {"lane"}, {two}
-    made._in_flight, made._failing_or_slow_in_flight = deliver.Counter({one: 5, two: 2}), 2
+    made._in_flight, made._failing_or_slow_in_flight = Counter({one: 5, two: 2}), 2
     capacity = made._capacity()
     assert (capacity.quick, capacity.failing_or_slow) == (25, 8)
     assert (capacity.per_receiver, capacity.per_failing_receiver) == (8, 2)
