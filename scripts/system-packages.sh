@@ -19,5 +19,6 @@ PATH=$PATH:/usr/sbin
 need postgresql initdb postgres pg_ctl
 need redis-server redis-server
 need chromium chromium
+need curl curl
 
 ((${#missing[@]} == 0)) || install_packages "${missing[@]}"

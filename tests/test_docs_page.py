@@ -14,6 +14,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from kontobahn import __version__
 from kontobahn.api import docs_view
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.docs import docs_routes
@@ -118,6 +119,10 @@ def test_the_page_shows_the_address_of_the_service_where_it_is_known() -> None:
     known = Page(fetch("/docs", base_url="https://konto.example").text)
     assert "https://konto.example/v2/" in known.text
     assert "$API_URL" not in known.text
+
+
+def test_the_page_says_which_version_serves_it() -> None:
+    assert f"Kontobahn {__version__} serves this page" in page().text
 
 
 def test_amounts_on_the_page_keep_their_decimals() -> None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from kontobahn import __version__
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.documents import (
     ASK_AGAIN,
@@ -109,5 +110,6 @@ def _render(document: dict[str, Any]) -> str:
         guide=guide,
         areas=docs_view.areas(document),
         session_prefix=SESSION_PREFIX,
+        service_version=__version__,
         files={name: file_url(name) for name in _FILES},
     )
