@@ -64,7 +64,7 @@ def answer(printed: str) -> Any:
 
 
 def status(printed: str) -> list[int]:
-    return [int(code) for code in re.findall(r"^HTTP/1.1 (\d+)", printed, re.MULTILINE)]
+    return [int(code) for code in re.findall(r"HTTP/1\.1 (\d{3})", printed)]
 
 
 # --- What a page says about its blocks. Each takes what was printed, and the terminal.
