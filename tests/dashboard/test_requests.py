@@ -98,6 +98,7 @@ def test_nothing_about_persons_is_kept(service: Service, muster: Organization) -
         f"/v2/ledger-rewe-read/opos?connectionId={ours}&kontonummer=10001&filter=all&stichtag=2026-01-31",
         "/v2/banking/accounts?connection_id=secret-token&secret=kb_live_1&limit=erika@muster.example",
         "/v2/banking/accounts?api=erika",
+        "/v2/banking/events?limit=erika",
         f"/v2/erika@muster.example?api_key={muster.key}",
     ):
         service.get(path, muster.key)
@@ -108,6 +109,7 @@ def test_nothing_about_persons_is_kept(service: Service, muster: Organization) -
         f"/v2/ledger-rewe-read/opos?connectionId={ours}&kontonummer=…&filter=all&stichtag=2026-01-31",
         "/v2/banking/accounts?connection_id=…",
         "/v2/banking/accounts?api=…",
+        "/v2/banking/events?limit=…",
         "…",
         "/v2/banking/connect",
     ]
