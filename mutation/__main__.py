@@ -6,6 +6,7 @@ import argparse
 import os
 import pickle
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mutation.faults import Fault, planted
-from mutation.subjects import SUBJECTS, Subject
+from mutation.subjects import LOCKS, SUBJECTS, Subject
 from mutation.trial import Job, Unplantable, statement_of
 
 ROOT = Path(__file__).resolve().parent.parent
 # The seconds after which a run of all tests of a module hangs.
 HANGS = 900
+_LOCK = re.compile(r"not called: (?:\w+\.)*(?:lock|lock_years|begin_change)")
 
 
 class Planted(NamedTuple):
@@ -33,6 +35,8 @@ class Planted(NamedTuple):
 
 def main() -> int:
     options = _options()
+    if options.locks:
+        return _try_locks(options)
     names = options.modules or sorted(SUBJECTS)
     unknown = [name for name in names if name not in SUBJECTS]
     if unknown:
@@ -54,10 +58,23 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, help="at most so many faults a module, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lines", help="only faults in these lines, as 12,40-60")
+    parser.add_argument("--locks", action="store_true", help="only forgotten locks, but of every module")
     parser.add_argument("--verbose", action="store_true", help="tell each fault as soon as it was tried")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--least", type=float, default=90, help="exit code 1 below this share noticed (%%)")
     return parser.parse_args()
+
+
+def _try_locks(options: argparse.Namespace) -> int:
+    """Forgets every lock of every module, one at a time."""
+    chosen = {}
+    for path in sorted((ROOT / "src" / "kontobahn").rglob("*.py")):
+        found = [fault for fault, _ in planted(path.read_bytes()) if _LOCK.fullmatch(fault.what)]
+        if found:
+            chosen[str(path.relative_to(ROOT / "src" / "kontobahn"))] = found
+    verdicts = _try_all(LOCKS, chosen, options)
+    shares = [_report(name, {fault: verdicts[Planted(name, fault)] for fault in chosen[name]}) for name in chosen]
+    return 0 if min(shares) >= options.least else 1
 
 
 def _path(name: str, root: Path = ROOT) -> Path:

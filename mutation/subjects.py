@@ -57,7 +57,7 @@ _WEBHOOKS = Subject(
         "tests/api/webhooks/test_webhook_endpoints.py",
     )
 )
-_GATE = Subject(("tests/api/test_keys.py", "tests/api/test_scopes.py", "tests/test_tenancy.py"))
+_GATE = Subject(("tests/unit/test_gate.py", "tests/api/test_keys.py", "tests/api/test_scopes.py"))
 _OPEN_ITEMS = Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py"))
 _INVOICES = Subject(
     (
@@ -68,6 +68,21 @@ _INVOICES = Subject(
         "tests/api/mobility/test_document_limits.py::test_an_invoice_takes_what_it_can_and_leaves_the_rest",
     ),
     ("tests/api/test_two_at_once.py",),
+)
+
+# For locks that are forgotten, in whatever module: two transactions at once.
+LOCKS = Subject(
+    (),
+    (
+        "tests/api/test_two_at_once.py",
+        "tests/api/test_more_at_once.py",
+        "tests/api/ledger/test_books_races.py",
+        "tests/api/banking/test_payment_races.py",
+        "tests/api/banking/test_connection_races.py",
+        "tests/api/banking/test_several_orders.py::test_two_files_made_at_once_share_no_order",
+        "tests/api/test_sign_in.py::test_attempts_at_once_are_counted_one_by_one",
+        "tests/api/test_sign_in.py::test_no_session_is_opened_beside_a_change_of_the_password",
+    ),
 )
 
 SUBJECTS: dict[str, Subject] = {
