@@ -119,7 +119,7 @@ RECIPES = {name: recipe for (name, _), recipe in reversed(tenancy.RECIPES.items(
 
 
 def _is_id(name: str) -> bool:
-    return bool(re.search(r"(^id|_id|Id)$", name)) or name in ("cursor", "from_id")
+    return bool(re.search(r"(^id|_id|Id)$", name)) or name in ("cursor", "from_id", "from_code")
 
 
 def _parameters(endpoint: Endpoint, document: Any, made: Made) -> Made:

@@ -12,6 +12,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── NotFound           404 not there, or another organisation's
     │   ├── MethodNotAllowed   405 allow
     │   ├── Conflict           409 contradicts the current state
+    │   │   └── StillRunning       the first call with an idempotency key; retry_after_seconds
     │   ├── TooLarge           413
     │   ├── WrongMediaType     415
     │   ├── KeyReused          422 an idempotency key with another body
@@ -88,6 +89,14 @@ class MethodNotAllowed(Refusal):
 
 class Conflict(Refusal):
     status = 409
+
+
+class StillRunning(Conflict):
+    """Unlike other conflicts this one passes: the same call with the same key gets the first one's answer."""
+
+    def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class TooLarge(Refusal):

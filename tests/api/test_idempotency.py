@@ -129,6 +129,7 @@ def test_fifty_calls_at_once_happen_once(start_service: ServiceFactory) -> None:
     bodies = {answer.content for answer in answers if answer.status_code == 201}
     assert len(bodies) == 1
     assert all("still running" in answer.json()["error"] for answer in answers if answer.status_code == 409)
+    assert all("retry-after" in answer.headers for answer in answers if answer.status_code == 409)
     assert rows(service, "invitations") == 1
     assert service.balance(mine).spent == 2
 

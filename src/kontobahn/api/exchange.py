@@ -24,6 +24,7 @@ from kontobahn.errors import (
     KontobahnError,
     MethodNotAllowed,
     SetupError,
+    StillRunning,
     TooLarge,
     TooManyRequests,
     Unauthorized,
@@ -184,7 +185,7 @@ def error_body(error: KontobahnError, request_id: str) -> bytes:
 
 
 def error_headers(error: KontobahnError) -> list[Header]:
-    if isinstance(error, TooManyRequests | Unavailable):
+    if isinstance(error, TooManyRequests | Unavailable | StillRunning):
         return [(b"retry-after", b"%d" % error.retry_after_seconds)]
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", ", ".join(error.allowed).encode())]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kontobahn.api.wire import FileDownload
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict, KeyReused
+from kontobahn.errors import BadRequest, Conflict, KeyReused, StillRunning
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -88,7 +88,7 @@ def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
         claim.scope, claim.key,
     )  # fmt: skip
     if row is None:
-        raise Conflict("A call with this idempotency key has just failed. Send it again.")
+        raise StillRunning("A call with this idempotency key has just failed. Send it again.")
     fingerprint, organizations, state, leased, expires_at, status, answer = row
     if expires_at > tx.now:
         if fingerprint != claim.fingerprint:
@@ -99,7 +99,7 @@ def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
         if state == "done":
             return StoredAnswer(status, vault.open(answer, _context(claim)))
         if leased > tx.now:
-            raise Conflict("The first call with this idempotency key is still running.")
+            raise StillRunning("The first call with this idempotency key is still running.")
     tx.run(
         "UPDATE idempotency_keys SET fingerprint = ?, organizations = ?, state = 'running', owner = ?, lease_until = ?,"
         " expires_at = ?, status = NULL, answer = NULL WHERE scope = ? AND idempotency_key = ?",

@@ -1,0 +1,280 @@
+"""Bank connections, accounts, transactions and payments. Names are those of the API."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from kontobahn_client.models.common import Answer, Body
+
+
+class Connect(Body, kw_only=True):
+    """Starts a connect flow; everything is optional."""
+
+    provider_code: str | None = None
+    email: str | None = None
+    return_to: str | None = None
+    scopes: list[Literal["accounts", "holder_info", "transactions"]] | None = None
+    custom_fields: dict[str, Any] | None = None
+
+
+class Reconnect(Body, kw_only=True):
+    return_to: str | None = None
+
+
+class Address(Body, kw_only=True):
+    street_name: str | None = None
+    building_number: str | None = None
+    post_code: str | None = None
+    town_name: str
+
+
+class NewPayment(Body, kw_only=True):
+    account_id: str
+    amount: Decimal
+    creditor_name: str
+    creditor_iban: str
+    description: str
+    currency_code: Literal["EUR"] | None = None
+    template_identifier: Literal["SEPA", "SEPA_INSTANT"] | None = None
+    reference: str | None = None
+    creditor_country_code: str | None = None
+    creditor_address: str | Address | None = None
+    creditor_agent: str | None = None
+    creditor_agent_name: str | None = None
+    date: date | None = None
+    return_to: str | None = None
+    custom_fields: dict[str, Any] | None = None
+    customer_ip_address: str | None = None
+
+
+class NewOrderFile(Body, kw_only=True):
+    account_id: str | None = None
+    payment_ids: list[str] | None = None
+    include_taken: bool | None = None
+
+
+class Bank(Answer, kw_only=True):
+    code: str
+    name: str
+    country_code: str
+    provider: str
+    api: str
+    bics: list[str]
+    bank_codes: list[str]
+    logo_url: str
+    supports: list[str]
+    consent_days: int | None = None
+
+
+class BankConnection(Answer, kw_only=True):
+    id: str
+    provider_name: str
+    provider_code: str
+    country_code: str
+    status: str
+    owner_user_id: str | None = None
+    automatic_refresh: bool
+    next_refresh_possible_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    display_name: str | None = None
+    logo_url: str
+    consent_expires_at: datetime
+    error_class: str | None = None
+    error_message: str | None = None
+
+
+class ConnectAnswer(Answer, kw_only=True):
+    """Not wrapped in `data`."""
+
+    connect_url: str
+    expires_at: datetime
+    owner_user_id: str | None = None
+    pending_token: str
+
+
+class Removed(Answer, kw_only=True):
+    connection_id: str
+    removed: bool
+
+
+class TransactionsCount(Answer, kw_only=True):
+    posted: int
+    pending: int
+
+
+class AccountExtra(Answer, kw_only=True):
+    iban: str | None = None
+    holder_name: str | None = None
+    transactions_count: TransactionsCount
+
+
+class BankAccount(Answer, kw_only=True):
+    can_hide: bool
+    id: str
+    name: str
+    nature: str
+    balance: Decimal
+    currency_code: str
+    created_at: datetime
+    updated_at: datetime
+    extra: AccountExtra
+
+
+class DescriptionParsed(Answer, kw_only=True):
+    cred: str | None = None
+    mref: str | None = None
+    kref: str | None = None
+    debt: str | None = None
+    svwz: str | None = None
+    abwa: str | None = None
+    abwe: str | None = None
+    bic: str | None = None
+    oamt: str | None = None
+    coam: str | None = None
+    purp: str | None = None
+
+
+class TransactionExtra(Answer, kw_only=True):
+    time: str | None = None
+    payee: str | None = None
+    payer: str | None = None
+    additional: str | None = None
+    merchant_id: str | None = None
+    posting_date: date | None = None
+    end_to_end_id: str | None = None
+    payee_information: str | None = None
+    payer_information: str | None = None
+    account_balance_snapshot: Decimal | None = None
+    categorization_confidence: Decimal | None = None
+    bank_reference: str | None = None
+    gvc: str | None = None
+    primanota: str | None = None
+    return_reason: str | None = None
+
+
+class Transaction(Answer, kw_only=True):
+    id: str
+    account_id: str
+    payment_id: str | None = None
+    duplicated: bool
+    mode: str
+    status: str
+    made_on: date
+    amount: Decimal
+    currency_code: str
+    description: str
+    description_parsed: DescriptionParsed
+    category: str
+    extra: TransactionExtra
+    created_at: datetime
+    updated_at: datetime
+
+
+class Change(Answer, kw_only=True):
+    """How a transaction has changed since the cursor; several changes are reported as one."""
+
+    change: str
+    id: str
+    account_id: str
+    transaction: Transaction | None = None
+
+
+class ChangesAnswer(Answer, kw_only=True):
+    data: list[Change]
+    cursor: str
+    has_more: bool
+
+
+class ImportWarning(Answer, kw_only=True):
+    place: str
+    found: str
+    done: str
+
+
+class StatementImportReport(Answer, kw_only=True):
+    id: str
+    organization_id: str
+    status: str
+    file: str
+    sha256: str
+    actor: str
+    created_at: datetime
+    error: str | None = None
+    accounts: int
+    statements: int
+    repeated: int
+    added: int
+    modified: int
+    removed: int
+    left_out: int
+    payments: int
+    warnings: list[ImportWarning]
+
+
+class Payment(Answer, kw_only=True):
+    id: str
+    organization_id: str
+    status: str
+    raw_provider_status: str | None = None
+    connection_id: str
+    account_id: str
+    provider_code: str
+    provider_name: str
+    template_identifier: str
+    amount: Decimal
+    currency_code: str
+    creditor_name: str
+    creditor_iban: str
+    debtor_iban: str
+    end_to_end_id: str
+    description: str
+    reference: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    custom_fields: dict[str, Any] | None = None
+
+
+class CreatedPayment(Payment, kw_only=True):
+    payment_id: str
+    payment_url: str | None = None
+    expires_at: datetime | None = None
+
+
+class CurrentPayment(Payment, kw_only=True):
+    payment_url: str | None = None
+    expires_at: datetime | None = None
+
+
+class PaymentEvent(Answer, kw_only=True):
+    """What was reported about a payment, and the outcome."""
+
+    at: datetime
+    source: str
+    status: str | None = None
+    raw_provider_status: str | None = None
+    error_class: str | None = None
+    error_message: str | None = None
+    outcome: str
+
+
+class PaymentOrderFile(Answer, kw_only=True):
+    id: str
+    organization_id: str
+    account_id: str
+    message_id: str
+    status: str
+    payment_ids: list[str]
+    amount: Decimal
+    currency_code: str
+    file_url: str | None = None
+    expires_at: datetime | None = None
+    created_at: datetime
+
+
+class Received(Answer, kw_only=True):
+    """A provider's delivery was received."""
+
+    received: bool

@@ -1,0 +1,170 @@
+"""What is sent, what is tried again, and what an answer means: the same for both clients, which only wait differently.
+
+`talk` is a generator: it yields what to do (send something, or pause), and gets back the response or the failure.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import uuid
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import httpx
+import msgspec
+
+from kontobahn_client.declare import FileBody, Request
+from kontobahn_client.errors import ApiError, NoAnswer, UnexpectedAnswer, error_of
+from kontobahn_client.models.common import File
+
+# Of a call that is tried again: how often, and for how long in all it may pause.
+RETRIES = 3
+MAX_PAUSE_SECONDS = 60.0
+FIRST_PAUSE_SECONDS = 0.5
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+_NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
+_FILE_NAME = re.compile(r"filename\*=UTF-8''([^;]+)")
+
+
+class Send(NamedTuple):
+    method: str
+    url: httpx.URL
+    headers: dict[str, str]
+    content: FileBody | None
+
+
+class Pause(NamedTuple):
+    seconds: float
+
+
+Outcome = httpx.Response | httpx.TransportError | None
+Talk = Generator[Send | Pause, Outcome, httpx.Response]
+
+
+class Caller(NamedTuple):
+    """Who is calling, where."""
+
+    url: httpx.URL
+    headers: Mapping[str, str]
+    quelle: str | None
+    retries: int
+
+    def __repr__(self) -> str:
+        # The headers hold the key.
+        return f"Caller({self.url})"
+
+
+def talk(caller: Caller, request: Request) -> Talk:
+    """Sends the request until there is an answer that is not to be tried again, and returns it. Raises what went wrong."""
+    sent, paused = _prepare(caller, request), 0.0
+    may_have_happened = False
+    for attempt in range(caller.retries + 1):
+        outcome = yield sent
+        assert outcome is not None
+        if isinstance(outcome, httpx.Response) and outcome.is_success:
+            return outcome
+        failure = _failure(outcome, may_have_happened)
+        may_have_happened |= isinstance(failure, NoAnswer) and failure.may_have_happened
+        pause = _pause_before_retry(request, outcome, failure, attempt)
+        if pause is None or attempt == caller.retries or paused + pause > MAX_PAUSE_SECONDS:
+            raise failure
+        paused += pause
+        yield Pause(pause)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _prepare(caller: Caller, request: Request) -> Send:
+    query = dict(request.query)
+    if caller.quelle is not None:
+        query.setdefault("quelle", caller.quelle)
+    path = caller.url.raw_path.rstrip(b"/") + request.path.encode("ascii")
+    url = caller.url.copy_with(raw_path=path)
+    headers = {**caller.headers, "accept": "*/*"}
+    if request.method in ("POST", "PUT"):
+        # One key for all attempts: whatever got lost, the call is carried out once.
+        headers["idempotency-key"] = request.idempotency_key or str(uuid.uuid4())
+    content: FileBody | None = request.file
+    if request.file is not None:
+        headers["content-type"] = "application/octet-stream"
+    elif request.body is not None:
+        headers["content-type"] = "application/json"
+        content = _ENCODER.encode(request.body)
+    return Send(request.method, url.copy_merge_params(query) if query else url, headers, content)
+
+
+def _failure(outcome: httpx.Response | httpx.TransportError, earlier: bool) -> ApiError | NoAnswer | UnexpectedAnswer:
+    if isinstance(outcome, httpx.TransportError):
+        never_sent = isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        words = str(outcome) or type(outcome).__name__
+        return NoAnswer(f"The service did not answer: {words}", may_have_happened=earlier or not never_sent)
+    try:
+        body = msgspec.json.decode(outcome.content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        body = None
+    request_id = outcome.headers.get("x-request-id")
+    if body is None or "error" not in body or outcome.status_code < 400:
+        words = f"The service answered {outcome.status_code} with something that is not of the API."
+        return UnexpectedAnswer(words, status=outcome.status_code, request_id=request_id)
+    return error_of(outcome.status_code, body, request_id, _retry_after(outcome))
+
+
+def _pause_before_retry(
+    request: Request, outcome: httpx.Response | httpx.TransportError, failure: Exception, attempt: int
+) -> float | None:
+    """How long to pause before the next attempt; None if there must be none."""
+    repeatable = request.method != "DELETE"
+    if isinstance(failure, NoAnswer):
+        # What never left may be sent again, whatever it is.
+        again = repeatable or isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        return _backoff(attempt) if again else None
+    assert isinstance(outcome, httpx.Response)
+    told = _retry_after(outcome)
+    match outcome.status_code:
+        case 429:  # refused before anything was done
+            return _backoff(attempt) if told is None else told
+        case 409:  # the first attempt is still running: the service says so by saying when to come back
+            return told if repeatable else None
+        case 502 | 503 | 504:
+            return None if not repeatable else _backoff(attempt) if told is None else told
+    return None
+
+
+def _backoff(attempt: int) -> float:
+    return FIRST_PAUSE_SECONDS * 2.0**attempt * random.uniform(0.5, 1.5)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text: str = response.headers.get("retry-after", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) else None
+
+
+def decoded(request: Request, response: httpx.Response) -> Any:
+    """Returns the answer by its type."""
+    if request.answer is File:
+        name = _FILE_NAME.search(response.headers.get("content-disposition", ""))
+        media_type = response.headers.get("content-type", "application/octet-stream")
+        return File(response.content, unquote(name[1]) if name else "download", media_type)
+    try:
+        return msgspec.json.decode(response.content, type=request.answer)
+    except msgspec.MsgspecError as error:
+        request_id = response.headers.get("x-request-id")
+        words = f"The answer to {request.method} {request.path} is not what this version of the client knows: {error}"
+        raise UnexpectedAnswer(words, status=response.status_code, request_id=request_id) from error
+
+
+def next_page(request: Request, response: httpx.Response, caller: Caller) -> Request | None:
+    """The request for the page that the `Link` header names. Only its path and query count: the key goes nowhere else."""
+    found = _NEXT.search(response.headers.get("link", ""))
+    if found is None:
+        return None
+    url = httpx.URL(found[1])
+    own = caller.url.path.rstrip("/") + request.path
+    if url.path != own:
+        raise UnexpectedAnswer(
+            f"The next page of {request.path} is said to be at {url.path}.",
+            status=response.status_code,
+            request_id=response.headers.get("x-request-id"),
+        )
+    return request._replace(query=dict(url.params))
