@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test mutate bench setup setup-tests release format rooms reference words screenshots lock clean
+.PHONY: help run test mutate bench setup setup-tests release format rooms reference words screenshots lock clean test-n8n examples
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ test: setup-tests ## Run every check and every test, up to the first failure
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/pytest -n 2 --dist worksteal
+
+test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from npm (large, apart from make test)
+	.venv/bin/python scripts/test_n8n.py
+
+examples: setup ## Record what the demo answers to every call, for the documentation page
+	@.venv/bin/python scripts/record_answers.py
 
 mutate: setup-tests ## Plant small faults and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
 	.venv/bin/python -m mutation $(MUTATE)

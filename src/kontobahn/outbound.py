@@ -193,9 +193,21 @@ def _checked_name(host: str) -> str:
         raise Refused("The URL's host must not end with a dot.")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
         raise Refused("The URL's host is not a valid name.")
-    if "." not in host or any(host == name or host.endswith(f".{name}") for name in _PRIVATE_SUFFIXES):
+    if _is_private_name(host):
         raise Refused("The URL's host is a name inside a private network.")
     return host
+
+
+def _is_private_name(host: str) -> bool:
+    return "." not in host or any(host == name or host.endswith(f".{name}") for name in _PRIVATE_SUFFIXES)
+
+
+def is_private_host(host: str) -> bool:
+    """Whether a URL's host is, by what it looks like, inside a private network."""
+    try:
+        return not is_public(ipaddress.ip_address(host))
+    except ValueError:
+        return bool(_LABEL.fullmatch(host.partition(".")[0])) and _is_private_name(host)
 
 
 # --- Names

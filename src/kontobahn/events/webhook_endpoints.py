@@ -14,13 +14,13 @@ from kontobahn.api.declare import delete, get, post, put
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Query, Text, Timestamp, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict
-from kontobahn.events import Events, entries
+from kontobahn.errors import Conflict
+from kontobahn.events import entries
 from kontobahn.events.entries import DeliveryState, Entry
 from kontobahn.events.event_log import MAX_EVENTS, EventAnswer, EventId, EventList, event_list, event_view
+from kontobahn.events.receiver_urls import check_url
 from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, WebhookSecretAnswer
 from kontobahn.ids import new_id
-from kontobahn.outbound import Refused
 from kontobahn.vault import Vault
 from kontobahn.webhooks import further, outbox
 from kontobahn.webhooks.catalogue import TEST_EVENT, EventName
@@ -255,10 +255,7 @@ def _resend(tx: Tx, principal: Principal, endpoint_id: str, event_id: str) -> Ev
 
 
 async def _check(call: Call, body: NewWebhookEndpoint) -> Wanted:
-    try:
-        await call.context.part(Events).outbound.check(body.url)
-    except Refused as refusal:
-        raise BadRequest(f"The field `url` is refused. {refusal}", field="url") from None
+    await check_url(call, body.url, "url")
     return Wanted(body.url, None if body.events is None else tuple(body.events), body.description)
 
 

@@ -15,11 +15,11 @@ from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict
-from kontobahn.events import Events, entries
+from kontobahn.errors import Conflict
+from kontobahn.events import entries
 from kontobahn.events.event_log import EventAnswer, event_view
+from kontobahn.events.receiver_urls import check_url
 from kontobahn.ids import new_id
-from kontobahn.outbound import Refused
 from kontobahn.vault import Vault
 from kontobahn.webhooks import endpoint, outbox
 from kontobahn.webhooks.catalogue import TEST_EVENT
@@ -84,10 +84,7 @@ async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhook
     """
     organization_id = call.principal.organization(query.organization_id)
     if body.webhook_url is not None:
-        try:
-            await call.context.part(Events).outbound.check(body.webhook_url)
-        except Refused as refusal:
-            raise BadRequest(f"The field `webhook_url` is refused. {refusal}", field="webhook_url") from None
+        await check_url(call, body.webhook_url, "webhook_url")
     return await call.commit(_set_webhook_url, call.context.vault, organization_id, body.webhook_url, call.actor)
 
 

@@ -50,8 +50,31 @@ def test_what_is_no_public_https_url_is_refused_and_changes_nothing(service: Ser
     refused = service.request("PUT", URL, key, json={"webhook_url": url})
     assert refused.status_code == 400
     assert refused.json()["field"] == "webhook_url"
-    assert "10.0.0.1" not in refused.text
+    # Where a name leads to is not told.
+    assert "10.0.0.1" in url or "10.0.0.1" not in refused.text
     assert service.get(URL, key).json()["data"]["webhook_url"] == HOOK
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://localhost:5678/webhook/kb", "localhost:5678"),
+        ("https://localhost/kb", "localhost:443"),
+        ("http://127.0.0.1:5678/webhook/kb", "127.0.0.1:5678"),
+        ("http://[::1]:5678/", "[::1]:5678"),
+        ("http://n8n:5678/webhook/kb", "n8n:5678"),
+    ],
+)
+def test_the_refusal_of_a_receiver_at_home_says_what_to_do_instead(service: Service, url: str, place: str) -> None:
+    key = service.organization().key
+    for method, path, field in (("PUT", URL, "webhook_url"), ("POST", "/v2/banking/webhook-endpoints", "url")):
+        refused = service.request(method, path, key, json={field: url})
+        assert (refused.status_code, refused.json()["field"]) == (400, field)
+        assert f"kontobahn listen --forward-to {url}`" in refused.json()["message"].replace(":443/", "/")
+        assert f"webhook_allow={place}`" in refused.json()["message"]
+    public = service.request("PUT", URL, key, json={"webhook_url": "http://receiver.example/hook"})
+    assert public.status_code == 400
+    assert "message" not in public.json()
 
 
 @pytest.mark.parametrize(("body", "field"), [({}, "webhook_url"), ({"webhook_url": 5}, "webhook_url"),
