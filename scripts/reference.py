@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import typer.main
 
-from kontobahn.api.docs_view import _fields, indented_json
+from kontobahn.api.docs_view import _fields
 from kontobahn.api.openapi import build_openapi
+from kontobahn.api.samples import indented_json
 from kontobahn.app import all_endpoints
 from kontobahn.banking.emitted import EVENTS
 from kontobahn.cli.entry import command_line

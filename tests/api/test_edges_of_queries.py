@@ -9,6 +9,7 @@ import pytest
 from tests.bank_builder import Bank, facts
 from tests.harness import Organization, Service
 from tests.ledger_builder import Books
+from tests.openapi_samples import REAL
 
 DAYS = ("0001-01-01", "9999-12-31")
 
@@ -67,3 +68,19 @@ def test_an_empty_parameter_counts_as_absent(service: Service, mine: Organizatio
             assert answer.json() == {**service.get(path, mine.key).json(), "request_id": answer.json()["request_id"]}
     unknown = service.get("/v2/banking/payments", mine.key, params={"form_date": ""})
     assert (unknown.status_code, unknown.json()["field"]) == (400, "form_date")
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_call_without_any_of_those_of_which_one_is_required_is_refused(service: Service, mine: Organization) -> None:
+    choices = {endpoint.handler.__name__: endpoint for endpoint in REAL if endpoint.one_of}
+    person = choices["save_personenkonto"]
+    neither = {name: value for name, value in person.body_example.items() if name not in person.one_of}
+    refused = {
+        "list_transactions": service.get("/v2/banking/transactions", mine.key),
+        "save_personenkonto": Books(service, mine).send("/v2/ledger-rewe/personenkonto", neither),
+        "create_order_file": service.post("/v2/banking/order-files", mine.key, json={}),
+    }
+    assert refused.keys() == choices.keys()
+    for name, answer in refused.items():
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["field"] in choices[name].one_of

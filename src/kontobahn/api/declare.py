@@ -61,7 +61,9 @@ class Endpoint(NamedTuple):
     # The types that a call which answers with a file (Download) may answer with; empty for JSON.
     media_types: tuple[str, ...] = ()
     # A list that comes in pages: the query parameter that the next page begins with. The header Link has its address.
-    pages_by: Literal["from_id", "cursor"] | None = None
+    pages_by: Literal["from_id", "from_code", "cursor"] | None = None
+    # Query parameters or body fields of which one is required; the handler refuses a call without any.
+    one_of: tuple[str, ...] = ()
     # Payments and invoices: an idempotency key is kept for weeks instead of hours.
     moves_money: bool = False
     # For the documentation; made from the types if there is none.
@@ -94,7 +96,8 @@ class Options(TypedDict, total=False):
     max_body_bytes: int
     errors: tuple[int, ...]
     media_types: tuple[str, ...]
-    pages_by: Literal["from_id", "cursor"]
+    pages_by: Literal["from_id", "from_code", "cursor"]
+    one_of: tuple[str, ...]
     moves_money: bool
     example: Any
     body_example: Any

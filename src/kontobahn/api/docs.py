@@ -91,7 +91,7 @@ def _file(name: str) -> Document:
 def _render(document: dict[str, Any]) -> str:
     import jinja2
 
-    from kontobahn.api import docs_view
+    from kontobahn.api import docs_view, samples
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -101,7 +101,7 @@ def _render(document: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        prose=docs_view.prose, json=docs_view.json, indented_json=docs_view.indented_json, shell=docs_view.shell
+        prose=docs_view.prose, json=docs_view.json, indented_json=samples.indented_json, shell=docs_view.shell
     )
     introduction, guide = docs_view.guide(document["info"]["description"])
     return environment.get_template("docs.html").render(

@@ -1,4 +1,4 @@
-"""The OpenAPI document as the documentation page shows it: areas, calls, rows of fields, curl lines; and text as HTML.
+"""The OpenAPI document as the documentation page shows it: areas, calls, rows of fields; and text as HTML.
 
 Everything here that returns Markup has escaped its input.
 """
@@ -8,19 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-import msgspec
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from kontobahn import money
+from kontobahn.api.samples import URL_VARIABLE, Sample, indented_json, samples
 from kontobahn.api.schemas import DEFAULT, NO_NUL, Schema, resolve
 from kontobahn.api.wire import words_of
-from kontobahn.json_text import encode
 
-URL_VARIABLE = "$API_URL"
 _CALLERS = {(): "Anybody", ("apiKey",): "API key", ("apiKey", "session"): "API key or signed-in person"}
 _JSON_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)')
 _MAX_DEPTH = 6
@@ -37,6 +34,8 @@ class Field(NamedTuple):
     schema: Schema
     place: str = ""
     example: Any = None
+    # The fields of which one is required, if this is one of them.
+    one_of: str = ""
 
 
 class Failure(NamedTuple):
@@ -63,7 +62,7 @@ class Operation(NamedTuple):
     answer: list[Field]
     answer_example: Any
     failures: list[Failure]
-    curl: str
+    samples: list[Sample]
 
 
 class Area(NamedTuple):
@@ -118,15 +117,21 @@ def _operation(document: dict[str, Any], method: str, path: str, operation: dict
         takes_session="session" in schemes,
         role=operation["x-required-role"] or "",
         rate_limit=f"{limit['requests']} requests in {_duration(limit['window_seconds'])}",
-        parameters=[_parameter(item, components) for item in operation["parameters"]],
-        body=list(_fields(body["schema"], components)) if body else [],
+        parameters=_with_choice([_parameter(item, components) for item in operation["parameters"]], operation),
+        body=_with_choice(list(_fields(body["schema"], components)), operation) if body else [],
         body_example=body.get("example"),
         status=" or ".join(status for status, _ in successes),
         answer=list(_fields(answer["schema"], components)) if answer else [],
         answer_example=answer["example"] if answer else f"a file: {', '.join(content)}",
         failures=list(_failures(document, operation)),
-        curl=_curl(document, method, path, operation),
+        samples=samples(document, method, path, operation),
     )
+
+
+def _with_choice(fields: list[Field], operation: dict[str, Any]) -> list[Field]:
+    choice = operation.get("x-required-one-of", ())
+    words = " or ".join(choice)
+    return [field._replace(one_of=words) if field.name in choice and not field.within else field for field in fields]
 
 
 def _failures(document: dict[str, Any], operation: dict[str, Any]) -> Iterator[Failure]:
@@ -216,34 +221,8 @@ def _range(least: Any, most: Any, unit: str = "") -> list[str]:
     return [f"at most {most}{unit}" if least is None else f"{least} to {most}{unit}"]
 
 
-def _curl(document: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
-    query = []
-    for parameter in operation["parameters"]:
-        if parameter["in"] == "path":
-            path = path.replace("{" + parameter["name"] + "}", quote(str(parameter["example"]), safe=""))
-        elif parameter["in"] == "query" and parameter["required"]:
-            query.append(f"{parameter['name']}={quote(str(parameter['example']), safe='')}")
-    server = document["servers"][0]["url"]
-    base = URL_VARIABLE if server == "/" else server.rstrip("/")
-    parts = ["curl" if method == "GET" else f"curl -X {method}"]
-    parts[0] += f' "{base}{path}{"?" if query else ""}{"&".join(query)}"'
-    if operation["security"]:
-        parts.append('-H "x-api-key: $API_KEY"')
-    if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
-        parts.append("-F file=@FILE")
-    elif "requestBody" in operation:
-        sample = operation["requestBody"]["content"]["application/json"]["example"]
-        parts.append('-H "Content-Type: application/json"')
-        parts.append("-d '" + indented_json(sample).replace("'", "'\\''").replace("\n", "\n  ") + "'")
-    return " \\\n  ".join(parts)
-
-
 def _duration(seconds: int) -> str:
     return f"{seconds} s" if seconds % 60 else f"{seconds // 60} min"
-
-
-def indented_json(value: Any) -> str:
-    return msgspec.json.format(encode(value), indent=2).decode()
 
 
 def json(value: Any) -> Markup:

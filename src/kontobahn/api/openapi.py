@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from kontobahn import limits
 from kontobahn.api.bodies import max_body_of
@@ -26,6 +30,7 @@ from kontobahn.settings import Settings
 
 INTERFACE_VERSION = "2.0.0"
 _GUIDE = Path(__file__).with_name("templates") / "guide.md"
+_RECORDED = Path(__file__).with_name("recorded_answers.json")
 _JSON = "application/json"
 _AREAS = (
     ("/v2/ledger-", "Ledger", "The books of clients: cash book, person accounts, open items, trial balance."),
@@ -125,6 +130,8 @@ class _Document:
             "x-rate-limit": self._rate_limit(endpoint),
             "parameters": self._parameters(endpoint),
         }
+        if endpoint.one_of:
+            operation["x-required-one-of"] = list(endpoint.one_of)
         if endpoint.method in ("POST", "PUT"):
             operation["x-max-body-bytes"] = max_body_of(endpoint, self._settings)
         if endpoint.body is not None:
@@ -230,7 +237,7 @@ class _Document:
                 for media_type in (*endpoint.media_types, ANY_BYTES)
             }
         schema = self._schemas[endpoint.name]
-        sample = endpoint.example
+        sample = _recorded().get(endpoint.handler.__name__, endpoint.example)
         if sample is None:
             sample = example(schema, self._schemas.components, whole=True)
         return {_JSON: {"schema": schema, "example": sample}}
@@ -251,6 +258,12 @@ class _Document:
                 },
             }
         return {"$ref": f"#/components/responses/{name}"}
+
+
+@cache
+def _recorded() -> dict[str, Any]:
+    """What the demo answered to each call (`make examples`); amounts keep their decimals."""
+    return msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode(_RECORDED.read_bytes())
 
 
 def area_of(path: str) -> str:
@@ -347,6 +360,8 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
 
 def _description(endpoint: Endpoint) -> str:
     text = endpoint.description or endpoint.summary
+    if endpoint.one_of:
+        text += f"\n\nOne of {' and '.join(f'`{name}`' for name in endpoint.one_of)} is required."
     if not endpoint.scopes:
         return text
     return f"{text}\n\nScope: {' or '.join(f'`{scope}`' for scope in endpoint.scopes)}."

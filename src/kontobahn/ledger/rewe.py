@@ -37,6 +37,7 @@ FromId = Annotated[str, form("a number", r"^[0-9]{1,18}$", description="Only wha
     scope="ledger:write",
     cost=1,
     statuses=(201, 200),
+    one_of=("firmenname", "kontaktpersonen"),
     errors=ERRORS,
     body_example={
         "personenkontoNummer": "10010",

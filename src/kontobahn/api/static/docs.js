@@ -28,7 +28,9 @@ function offerCopies() {
     button.type = "button";
     button.setAttribute("aria-label", `Copy: ${caption.firstChild.textContent.trim()}`);
     button.addEventListener("click", async () => {
-      button.textContent = (await copied(caption.parentElement.querySelector("pre"))) ? "Copied" : "Press Ctrl+C";
+      const figure = caption.parentElement;
+      const shown = figure.querySelector("details[open] pre") ?? figure.querySelector("pre");
+      button.textContent = (await copied(shown)) ? "Copied" : "Press Ctrl+C";
       setTimeout(() => { button.textContent = "Copy"; }, 1600);
     });
     caption.append(button);
@@ -46,20 +48,54 @@ async function copied(pre) {
   }
 }
 
+// One language for all samples: whoever opens a sample in Python wants the next one in Python, too.
+function followLanguage() {
+  for (const summary of all(".sample > summary")) {
+    summary.addEventListener("click", (event) => {
+      event.preventDefault();
+      const wanted = summary.parentElement.dataset.language;
+      const top = summary.getBoundingClientRect().top;
+      for (const figure of all(".request")) {
+        const offered = all(".sample", figure);
+        if (!offered.some((sample) => sample.dataset.language === wanted)) continue;
+        for (const sample of offered) sample.open = sample.dataset.language === wanted;
+      }
+      // What was opened above must not move what is being read.
+      scrollBy({ top: summary.getBoundingClientRect().top - top, behavior: "instant" });
+    });
+  }
+}
+
+// What a call or a section says: names, parameters, fields and texts; "in quotes" as they stand.
 function offerFilter() {
   const input = document.getElementById("filter");
-  const words = new Map(all("article[data-operation]").map((article) => [article.id, article.dataset.words.toLowerCase()]));
+  const plain = (text) => text.toLowerCase().replace(/\s+/g, " ");
+  const said = (part) => plain(all(".words", part).map((text) => text.textContent).join(" ") + part.id);
+  const calls = new Map(all("article[data-operation]").map((article) => [article.id, said(article)]));
+  const sections = new Map(all("section[data-section]").map((section) => [section.id, plain(section.textContent)]));
   input.parentElement.hidden = false;
 
+  function openWhereFound(wanted) {
+    for (const details of all(".operation .more")) {
+      const names = all("th code", details).map((name) => plain(name.textContent));
+      details.open = wanted.some((word) => names.some((name) => name.includes(word)));
+    }
+  }
+
   function apply() {
-    const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fits = (id) => wanted.every((word) => words.get(id).includes(word));
-    for (const item of all("[data-operation]")) item.hidden = !fits(item.dataset.operation);
-    for (const area of all("[data-area]")) area.hidden = !all("[data-operation]", area).some((item) => !item.hidden);
-    for (const part of all("[data-guide]")) part.hidden = wanted.length > 0;
-    const count = [...words.keys()].filter(fits).length;
-    document.getElementById("nothing").hidden = count > 0;
-    document.getElementById("filter-result").textContent = wanted.length ? `${count} of ${words.size} calls` : "";
+    const wanted = [...plain(input.value).matchAll(/"([^"]+)"?|([^\s"]+)/g)].map((found) => found[1] ?? found[2]);
+    const fits = (text) => wanted.every((word) => text.includes(word));
+    for (const item of all("[data-operation]")) item.hidden = !fits(calls.get(item.dataset.operation));
+    for (const item of all("[data-section]")) item.hidden = !fits(sections.get(item.dataset.section));
+    for (const part of all("[data-area], [data-guide]")) {
+      part.hidden = !all("[data-operation], [data-section]", part).some((item) => !item.hidden);
+    }
+    const count = [...calls.values()].filter(fits).length;
+    const read = [...sections.values()].filter(fits).length;
+    document.getElementById("nothing").hidden = count + read > 0;
+    const guide = read ? `, ${read} of the guide` : "";
+    document.getElementById("filter-result").textContent = wanted.length ? `${count} of ${calls.size} calls${guide}` : "";
+    openWhereFound(wanted);
   }
 
   input.addEventListener("input", apply);
@@ -222,6 +258,7 @@ function marked(text) {
 if (document.querySelector(".origin")) nameThisServer();
 offerCopies();
 offerFilter();
+followLanguage();
 followReading();
 keepKey();
 offerTries();

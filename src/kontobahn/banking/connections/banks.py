@@ -9,6 +9,7 @@ from msgspec import Meta
 from kontobahn import log
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
+from kontobahn.api.paging import page
 from kontobahn.api.wire import Answer, Query, form
 from kontobahn.banking.provider import Api, Banking, ListedBank, ProviderDown, ProviderRefused
 from kontobahn.errors import BadRequest, Unavailable
@@ -95,7 +96,7 @@ class Offer(NamedTuple):
 
 
 # The list is what a form offers to choose from, so it costs nothing.
-@get("/v2/banking/providers", scope="banking:read", errors=(503,))
+@get("/v2/banking/providers", scope="banking:read", pages_by="from_code", errors=(503,))
 async def list_banks(call: Call, query: BanksQuery) -> BanksAnswer:
     """List the banks that can be connected, by name.
 
@@ -105,7 +106,8 @@ async def list_banks(call: Call, query: BanksQuery) -> BanksAnswer:
     offer = await offered(call.context.part(Banking))
     if offer.is_partial and not offer.found:
         raise ProviderDown("No provider of bank connections says at the moment which banks it has.")
-    return BanksAnswer(data=[_bank(found) for found in select(offer.found, query)])
+    found = page(call, select(offer.found, query), query.limit, lambda item: item.bank.code)
+    return BanksAnswer(data=[_bank(item) for item in found])
 
 
 async def offered(banking: Banking) -> Offer:
@@ -121,13 +123,13 @@ async def offered(banking: Banking) -> Offer:
 
 
 def select(listed: list[Found], query: BanksQuery) -> list[Found]:
-    """Returns what a query asks for, of banks in the order of their names."""
+    """Returns what a query asks for, of banks in the order of their names, and one more if there are more."""
     if query.from_code is not None:
         codes = [found.bank.code for found in listed]
         if query.from_code not in codes:
             raise BadRequest("The field `from_code` is not the code of a bank.", field="from_code")
         listed = listed[codes.index(query.from_code) + 1 :]
-    return [found for found in listed if _matches(found.bank, query)][: query.limit]
+    return [found for found in listed if _matches(found.bank, query)][: query.limit + 1]
 
 
 def _matches(bank: ListedBank, query: BanksQuery) -> bool:

@@ -59,7 +59,13 @@ class OrderFilesAnswer(Answer):
     data: list[PaymentOrderFile]
 
 
-@post("/v2/banking/order-files", scope="payments", errors=(403, 404, 409))
+@post(
+    "/v2/banking/order-files",
+    scope="payments",
+    one_of=("payment_ids", "account_id"),
+    errors=(403, 404, 409),
+    body_example={"payment_ids": ["17", "18"]},
+)
 async def create_order_file(call: Call, body: NewOrderFile) -> OrderFileAnswer:
     """Put several orders from one account into one pain.001 file: the payments named, or all open ones of the account.
 

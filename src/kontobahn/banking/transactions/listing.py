@@ -65,7 +65,14 @@ class TransactionsAnswer(Answer):
     data: list[Transaction]
 
 
-@get("/v2/banking/transactions", scope="banking:read", cost=1, pages_by="from_id", errors=(403, 404))
+@get(
+    "/v2/banking/transactions",
+    scope="banking:read",
+    cost=1,
+    pages_by="from_id",
+    one_of=("account_id", "connection_id"),
+    errors=(403, 404),
+)
 async def list_transactions(call: Call, query: TransactionsQuery) -> TransactionsAnswer:
     """List transactions of an account, or of all accounts of a connection.
 

@@ -1,0 +1,58 @@
+"""The API reference in a browser: searched by fields and texts, samples in one's own language, and fit for everyone."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Browser, expect
+
+from tests.browser.visitor import Visitor, visiting
+from tests.journeys.process import ServerProcess
+
+
+def test_fields_parameters_and_texts_are_found(stranger: Visitor) -> None:
+    page = stranger.open("/docs")
+    shown = page.locator("article.operation:visible")
+    everything = shown.count()
+
+    page.fill("#filter", "kontobeschriftung")  # a field of answers
+    expect(page.locator("#list_konten")).to_be_visible()
+    expect(page.locator("#list_konten .more").first).to_have_attribute("open", "")
+    expect(page.locator("#create_payment")).to_be_hidden()
+
+    page.fill("#filter", "from_id")  # a parameter
+    expect(page.locator("#list_buchungen")).to_be_visible()
+    expect(page.locator("#sign_in")).to_be_hidden()
+
+    page.fill("#filter", "iban")  # of bodies and answers
+    expect(page.locator("#create_payment")).to_be_visible()
+    expect(page.locator("#list_bank_accounts")).to_be_visible()
+    expect(page.locator("#list_belegtypen")).to_be_hidden()
+
+    page.fill("#filter", "rate limit")  # of the guide
+    expect(page.locator("#guide-rate-limits")).to_be_visible()
+    expect(page.locator("#guide-credits")).to_be_hidden()
+
+    page.fill("#filter", "zzzzzz")
+    expect(page.locator("#nothing")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(shown).to_have_count(everything)
+
+
+def test_a_language_that_was_chosen_once_is_chosen_everywhere(stranger: Visitor) -> None:
+    page = stranger.open("/docs#create_payment")
+    figure = page.locator("#create_payment .request")
+    figure.get_by_text("Python", exact=True).click()
+    expect(figure.locator("pre:visible")).to_contain_text("kb.create_payment(")
+    expect(page.locator("#get_opos .request pre:visible")).to_contain_text("kb.get_opos(")
+    expect(page.locator("#get_opos .request pre:visible")).to_have_count(1)
+    assert stranger.violations() == []
+
+
+def test_it_can_be_read_without_javascript(browser: Browser, demo: ServerProcess) -> None:
+    with visiting(browser, demo.facts["base_url"], locale="en", java_script_enabled=False) as visitor:
+        page = visitor.open("/docs")
+        expect(page.locator("#create_payment")).to_contain_text(re.compile("creditor_iban"))
+        sample = page.locator("#create_payment .request")
+        sample.get_by_text("JavaScript", exact=True).click()
+        expect(sample.locator("pre:visible").last).to_contain_text("await fetch(")
