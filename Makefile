@@ -57,8 +57,8 @@ words: setup-tests ## Bring the dashboard's message catalogues up to date with i
 	@.venv/bin/python scripts/words.py
 
 screenshots: setup-tests ## Take pictures of the dashboard's pages and of an invoice, into data/screenshots and docs/pictures
-	@.venv/bin/python scripts/screenshots.py de
-	@.venv/bin/python scripts/screenshots.py docs
+	@.venv/bin/python -m scripts.screenshots de
+	@.venv/bin/python -m scripts.screenshots docs
 
 lock: setup ## Bring the lock files up to date with requirements*.in (UPGRADE=1: and to the newest versions)
 	@scripts/lock.sh $(if $(UPGRADE),--upgrade)

@@ -1,7 +1,7 @@
 """Brings the message catalogues of the dashboard up to date: `make words`. New texts get an empty translation, to be filled in.
 
 A text of `pages/NAME.py`, or of a template that only this module shows, belongs to `locale/de/NAME.po`; one that stands elsewhere
-in the room to `shared.po`. `refusals.po` is kept by hand: sentences of the areas.
+in the room to `shared.po`. `refusals*.po` are kept by hand: sentences of the areas.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def catalogues() -> dict[Path, str]:
 def main() -> None:
     wanted = catalogues()
     for path in (words.FOLDER / "de").glob("*.po"):
-        if path not in wanted and path.stem != BY_HAND:
+        if path not in wanted and not path.stem.startswith(BY_HAND):
             path.unlink()
     missing = 0
     for path, text in wanted.items():

@@ -9,10 +9,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.visitor import Visitor, session_token, visiting
+from tests.dashboard.full_demo import NOBODY
 from tests.journeys.process import ServerProcess, serving
-
-# A receiver of events where nobody listens.
-NOBODY = "127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 import pytest
 from playwright.sync_api import Browser
 
 from kontobahn.dashboard import rendering
+from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.menu import MENU
-from tests.bank_builder import order
-from tests.browser.conftest import NOBODY
-from tests.browser.visitor import COOKIE, visiting
+from tests.browser.visitor import COOKIE, Visitor, session_token, visiting
+from tests.dashboard.full_demo import fill
 from tests.dashboard.walking import SHOWN, walk
-from tests.journeys.process import ServerProcess
-from tests.statement_builder import IBAN, Booking, Sheet, camt
+from tests.journeys.process import ServerProcess, answer, kontobahn
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 # For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
-LOOKS: tuple[dict[str, Any], ...] = (
-    {"locale": "de", "color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
-    {"locale": "en", "color_scheme": "dark", "viewport": {"width": 320, "height": 800}},
-)
+# Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, or a receipt, which no entry
+# of the demo has.
+UNLINKED = {
+    "/dashboard/invoices/{id}/view",
+    "/dashboard/seller/logo",
+    "/dashboard/cash-book/receipts/{id}",
+    "/dashboard/payments/check-iban",
+    "/dashboard/payments/return",
+    "/dashboard/connections/return",
+}
 
 
 @pytest.fixture(scope="session")
 def addresses(demo: ServerProcess, demo_token: str) -> dict[str, str]:
     """One address for each page that links lead to; an empty one for a file to save."""
-    # The demo leaves its first invoice to be made by whoever tries it; another ticket waits for the next one.
-    customer = f"{demo.facts['base_url']}/v2/mobility/customers/{demo.facts['mobility']['customer_id']}"
-    ticket = {"product": "Deutschlandticket", "holder_reference": "P-0815", "valid_from": "2026-03",
-              "price_in_cents": 5800, "vat_rate": 7}  # fmt: skip
-    headers = {"x-api-key": demo.facts["api_key"]}
-    for path, body in (("invoice", None), ("tickets", {"tickets": [ticket]})):
-        made = httpx.post(f"{customer}/{path}", json=body, headers=headers, timeout=PATIENCE_SECONDS)
-        assert made.status_code == 201, made.text
-    endpoint = {"url": f"http://{NOBODY}/events", "description": "Buchhaltung"}
-    made = httpx.post(f"{demo.facts['base_url']}/v2/banking/webhook-endpoints", json=endpoint, headers=headers)
-    assert made.status_code == 201, made.text
-    keep_an_account_by_files(demo)
+    fill(demo)
     with httpx.Client(
         base_url=demo.facts["base_url"], cookies={COOKIE: demo_token}, timeout=PATIENCE_SECONDS
     ) as client:
@@ -54,59 +46,72 @@ def test_every_page_is_reached_by_links(addresses: dict[str, str]) -> None:
     assert wanted - set(addresses) - UNLINKED == set()
 
 
-# Asked for by a script while somebody types, shown inside another page, where the bank's pages lead back to, or a receipt, which no entry
-# of the demo has.
-UNLINKED = {
-    "/dashboard/invoices/{id}/view",
-    "/dashboard/seller/logo",
-    "/dashboard/cash-book/receipts/{id}",
-    "/dashboard/payments/check-iban",
-    "/dashboard/payments/return",
-    "/dashboard/connections/return",
-}
-
-
-def keep_an_account_by_files(demo: ServerProcess) -> None:
-    """What the demo does not have: a file that was read, and payments that are uploaded as files."""
-    headers = {"x-api-key": demo.key}
-    demo.http.post("/v2/banking/statements", headers=headers, content=camt(Sheet([Booking(1)]))).raise_for_status()
-    accounts = demo.get("/v2/banking/accounts").json()["data"]
-    [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == IBAN]
-    made = [demo.http.post("/v2/banking/payments", headers=headers, json=order(account_id)) for _ in range(2)]
-    body = {"payment_ids": [made[0].json()["data"]["id"]]}
-    demo.http.post("/v2/banking/order-files", headers=headers, json=body).raise_for_status()
-
-
 def test_every_line_of_the_menu_has_its_own_key() -> None:
     keys = [entry.key for section in MENU for entry in section.entries if entry.key]
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=["german-light-wide", "english-dark-narrow"])
+@pytest.mark.parametrize("who", ["signed in", "outside"])
+@pytest.mark.parametrize(("language", "width"), [("de", 1280), ("en", 320)])
 def test_every_page_is_accessible_and_fits(
-    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str], look: dict[str, Any]
+    browser: Browser,
+    demo: ServerProcess,
+    demo_token: str,
+    addresses: dict[str, str],
+    language: str,
+    width: int,
+    who: str,
 ) -> None:
+    """In both languages, each in both themes; in one language as on a wide screen, in the other as on the narrowest phone."""
     problems = []
-    with visiting(browser, demo.facts["base_url"], demo_token, **look) as visitor:
-        for address in filter(None, addresses.values()):
+    token, visited = (demo_token, filter(None, addresses.values())) if who == "signed in" else (None, OUTSIDE)
+    size = {"width": width, "height": 900}
+    with visiting(browser, demo.facts["base_url"], token, locale=language, viewport=size) as visitor:
+        for address in visited:
             visitor.open(address)
-            problems += visitor.violations()
-            if visitor.sideways() > 0:
-                problems.append(f"{address} is {visitor.sideways()} pixels too wide")
-            assert visitor.page.get_attribute("html", "lang") == look["locale"]
-    assert problems == []
+            assert visitor.page.get_attribute("html", "lang") == language
+            problems += look_closely(visitor, width)
+    assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=["german-light-wide", "english-dark-narrow"])
-def test_every_page_outside_is_accessible_and_fits(browser: Browser, demo: ServerProcess, look: dict[str, Any]) -> None:
-    problems = []
-    with visiting(browser, demo.facts["base_url"], **look) as visitor:
-        for address in OUTSIDE:
-            visitor.open(address)
-            problems += visitor.violations()
-            if visitor.sideways() > 0:
-                problems.append(f"{address} is {visitor.sideways()} pixels too wide")
-    assert problems == []
+def look_closely(visitor: Visitor, width: int) -> list[str]:
+    """What is wrong with the page that is open, in both themes and, in its width, at this and at the narrowest size."""
+    found = []
+    for theme in ("light", "dark"):
+        visitor.page.emulate_media(color_scheme=theme)
+        # A theme changes colours and nothing else.
+        found += [f"{theme} {problem}" for problem in visitor.violations(colours_only=theme == "dark")]
+    for wide in {width, 320}:
+        visitor.page.set_viewport_size({"width": wide, "height": 900})
+        if visitor.sideways() > 0:
+            found.append(f"{visitor.page.url} at {wide}: {visitor.sideways()} pixels too wide")
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    return found
+
+
+def test_a_strangers_ids_are_not_there(demo: ServerProcess, addresses: dict[str, str]) -> None:
+    """Whatever somebody of another organisation asks for or sends to, it is not there; and nothing says that it might be."""
+    other = answer("organizations", "create", "--name", "Fremde GmbH", data=demo.data)
+    account = {"email": "eve@fremd.example", "password": "a long enough password"}
+    kontobahn(
+        "users", "create", "--organization", other["id"], "--name", "Eve", "--email", account["email"], "--password",
+        account["password"], data=demo.data,
+    )  # fmt: skip
+    cookies = {COOKIE: session_token(demo.facts["base_url"], **account)}
+    theirs = {kind: found for kind, found in addresses.items() if "{" in kind and found}
+    assert len(theirs) > 20
+    with httpx.Client(base_url=demo.facts["base_url"], cookies=cookies, timeout=PATIENCE_SECONDS) as client:
+        shown = {found: client.get(found).status_code for found in theirs.values()}
+        assert {found: status for found, status in shown.items() if status != 404} == {}
+        origin = {"origin": demo.facts["base_url"]}
+        sent = {
+            page.path: client.post(theirs[page.path], headers=origin, data={"x": "y"}).status_code
+            for page in every_page()
+            if page.method == "POST" and page.path in theirs and not page.takes_file
+        }
+    assert len(sent) > 5
+    # 422 is said of the form, before anything is looked for.
+    assert {path: status for path, status in sent.items() if status not in (404, 422)} == {}
 
 
 def test_what_a_page_may_weigh(demo: ServerProcess, demo_token: str, addresses: dict[str, str]) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from kontobahn.access import keys
 from tests.dashboard.browsing import Browser
+from tests.file_bank import FileBank
 from tests.harness import ACTOR, Service
+from tests.mobility_builder import Shop
+from tests.statement_builder import Booking
 
 CONNECTIONS = "/dashboard/ledger/connections"
 
@@ -35,3 +38,36 @@ def test_people_of_an_agency_see_their_clients_only(service: Service) -> None:
     service.db.write_now(keys.revoke, agency.id, agency.key_id, ACTOR)
     assert browser.get(f"{CONNECTIONS}/{theirs}").status_code == 404
     assert "Klient GmbH" not in browser.get("/dashboard").text
+
+
+def test_every_page_of_money_shows_whose_data_was_chosen(service: Service) -> None:
+    client = service.organization("Klient GmbH", credits_granted=1_000)
+    bank, shop = FileBank(service, client), Shop(service, client, name="Verkäufer des Klienten")
+    bank.book(Booking(4_200, "Umsatz des Klienten"))
+    bank.pay(creditor_name="Gläubiger des Klienten")
+    shop.customer(name="Kunde des Klienten")
+    agency = service.agency(client)
+    service.user(agency, "kanzlei@beispiel.example")
+    browser = Browser(service)
+    browser.sign_in("kanzlei@beispiel.example")
+    shown = {
+        "/dashboard/accounts": "Konto 0532013000", "/dashboard/transactions": "Umsatz des Klienten",
+        "/dashboard/transactions.csv": "Umsatz des Klienten", "/dashboard/payments": "Gläubiger des Klienten",
+        "/dashboard/payments/new": "Konto 0532013000", "/dashboard/payments/order-files": "Konto 0532013000",
+        "/dashboard/connections": "Konto 0532013000", "/dashboard/customers": "Kunde des Klienten",
+        "/dashboard/invoices": "Kunde des Klienten", "/dashboard/seller": "Verkäufer des Klienten",
+    }  # fmt: skip
+    assert [path for path, mark in shown.items() if mark in browser.get(path).text] == []
+    browser.post("/dashboard/look", {"organization": client.id})
+    assert [path for path, mark in shown.items() if mark not in browser.get(path).text] == []
+    # What is made while looking at the client is the client's.
+    made = {
+        "name": "Neuer Kunde",
+        "street": "Weg 1",
+        "postal_code": "10115",
+        "city": "Berlin",
+        "country_code": "DE",
+        "email": "rechnung@neu.example",
+    }
+    assert browser.post("/dashboard/customers/new", made).status_code == 303
+    assert "Neuer Kunde" in shop.get("/customers").text

@@ -162,6 +162,26 @@ def test_a_cash_entry_with_its_receipt_is_written_once_and_reversed(browser: Bro
     assert cells(after)[-2] == "€0.00"
 
 
+def test_a_receipt_that_a_browser_could_run_is_only_ever_saved(browser: Browser, books: Books) -> None:
+    form = hidden(browser.get("/dashboard/cash-book/new"))
+    entry = {**form, "day": "2026-03-02", "direction": "in", "amount": "1.00", "text": "Verkauf", "account": "8400"}
+    hostile = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
+    origin = {"origin": browser.service.base_url}
+    path, file_ = "/dashboard/cash-book/new", {"receipt": ("beleg.xml", hostile, "image/svg+xml")}
+    made = browser.send("POST", path, data=entry, files=file_, headers=origin)
+    assert made.status_code == 303, made.text
+    saved = browser.get(link(browser.get(made.headers["location"]), "/cash-book/receipts/"))
+    assert saved.content == hostile
+    assert saved.headers["content-disposition"].startswith("attachment")
+    assert saved.headers["content-security-policy"].startswith("sandbox")
+    assert saved.headers["x-content-type-options"] == "nosniff"
+    assert "svg" not in saved.headers["content-type"]
+    page = {"receipt": ("beleg.html", b"<!doctype html><script>alert(1)</script>", "text/html")}
+    refused = browser.send("POST", path, data={**entry, **hidden(browser.get(path))}, files=page, headers=origin)
+    assert refused.status_code == 422
+    assert "PDF, JPEG" in refused.text
+
+
 def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Books) -> None:
     origin = {"origin": browser.service.base_url}
     form = hidden(browser.get("/dashboard/batches"))

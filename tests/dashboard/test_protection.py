@@ -12,7 +12,7 @@ from kontobahn.access import factors, users
 from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from kontobahn.dashboard import passkeys
-from kontobahn.dashboard.declare import every_page
+from kontobahn.dashboard.declare import ROOT, every_page
 from kontobahn.dashboard.security import Cookies
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
@@ -56,6 +56,29 @@ def test_a_wrong_password_says_nothing_about_the_address(service: Service, muste
     assert known.status_code == unknown.status_code == 422
     assert known.text.replace("erika", "nobody") == unknown.text
     assert "set-cookie" not in known.headers
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_an_unknown_address_takes_the_work_of_a_known_one(
+    service: Service, muster: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work: list[str] = []
+    hasher = users._hasher()
+
+    class Counting:
+        def verify(self, stored: str, password: str) -> bool:
+            work.append(stored.rpartition("$")[0].rpartition("$")[0])
+            return bool(hasher.verify(stored, password))
+
+        def hash(self, password: str) -> str:
+            return str(hasher.hash(password))
+
+    monkeypatch.setattr(users, "_hasher", Counting)
+    for email in ("erika@muster.example", "nobody@muster.example"):
+        assert Browser(service).sign_in(email, "wrong password!!").status_code == 422
+    # Once each, with the same parameters: the time says nothing.
+    assert len(work) == 2
+    assert len(set(work)) == 1
 
 
 def test_signing_in_leads_where_one_wanted_to_go_but_never_away(service: Service, muster: Organization) -> None:
@@ -240,6 +263,18 @@ def test_a_code_or_a_passkey_of_ones_own_confirms_as_a_password_does(
         assert browser.post(path, {"_code": "000000"}).status_code == 422
     assert "Too many wrong codes" in browser.post(path, {"_code": code()}).text
     assert browser.post(path, {"_password": PASSWORD}).status_code == 303
+
+
+# Keys, webhook addresses, people, second factors and payments; and what is done to them that gives nothing away.
+SENSITIVE = ("/keys", "/webhooks", "/team", "/profile/second-factor", "/payments")
+HARMLESS = ("try", "ask", "order", "test", "pause", "resume", "resend", "resend-failed", "invitations/{id}/revoke")
+
+
+def test_every_form_about_what_matters_asks_for_a_confirmation() -> None:
+    actions = [(page.path.removeprefix(ROOT), page) for page in every_page() if page.method == "POST"]
+    sensitive = [(path, page) for path, page in actions if path.startswith(SENSITIVE) and not path.endswith(HARMLESS)]
+    assert len(sensitive) > 15
+    assert [path for path, page in sensitive if not page.confirm] == []
 
 
 def test_a_role_that_rises_signs_in_again(service: Service, browser: Browser, muster: Organization) -> None:

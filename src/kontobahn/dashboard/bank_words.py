@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import date
 from typing import Literal, NamedTuple
 
 from kontobahn.banking.connections.store import ConnectionRow
@@ -44,6 +46,24 @@ def other_iban(transaction: Transaction) -> str:
 def purpose(transaction: Transaction) -> str:
     """What it is about, without the tags of the bank."""
     return transaction.description_parsed.svwz or transaction.description or transaction.extra.additional or ""
+
+
+# --- Filters that lists of transactions and of payments share
+
+
+def filter_labels() -> dict[str, str]:
+    return {
+        "q": _("Search"), "account": _("Account"), "state": _("State"), "from_date": _("From"), "to_date": _("To")
+    }  # fmt: skip
+
+
+def filter_words(name: str, text: str, accounts: Mapping[str, str], states: Mapping[str, str]) -> str:
+    """The value of a filter, as a chip shows it. `accounts` has names by id, `states` words by state."""
+    if name == "state":
+        return _(states.get(text, text))
+    if name == "account":
+        return accounts.get(text, text)
+    return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
 
 
 # --- Connections
@@ -128,3 +148,21 @@ PAYMENT_STATES: dict[PaymentStatus, tuple[str, Kind, str]] = {
 def payment_state(status: PaymentStatus) -> Shown:
     badge, kind, sentence = PAYMENT_STATES[status]
     return Shown(_(badge), kind, _(sentence))
+
+
+# --- Events
+
+EVENTS = {
+    "refresh_complete": N_("New transactions"),
+    "connection_error": N_("A bank connection fails"),
+    "connection_destroyed": N_("Bank connection deleted"),
+    "payment_progress": N_("A payment goes on"),
+    "payment_update": N_("A payment has changed"),
+    "webhook_test": N_("Test event"),
+}
+
+
+def payment_page(subject: str) -> str:
+    """The page of the payment that an event is about (`payment:17`); empty if it is about something else."""
+    kind, _, number = subject.partition(":")
+    return f"/dashboard/payments/{number}" if kind == "payment" and number.isdigit() else ""

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from kontobahn.access import factors, sessions
 from kontobahn.access.users import User
-from kontobahn.dashboard import passkeys, sign_in, words
+from kontobahn.dashboard import passkeys, refusals, sign_in
 from kontobahn.dashboard.visit import Visit
 from kontobahn.errors import Refusal, Unauthorized
 
@@ -34,7 +34,7 @@ async def ask(visit: Visit) -> Response | None:
             visit.new_cookies["session"] = secret
             return None
         except Refusal as error:
-            problem = words.refusal(str(error))
+            problem = refusals.refusal(str(error))
     known = {factor.kind for factor in await visit.read(factors.of_user, user.organization_id, user.id)}
     return visit.show(
         "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=visit.form.values,

@@ -94,6 +94,17 @@ def short_day(value: date) -> str:
     return f"{value.day}. {name}" if language() == "de" else f"{value.day} {name}"
 
 
+def months(first: str, last: str = "") -> str:
+    """A month like 2026-03, or the months from one to another: 03/2026 in German, Mar 2026 in English."""
+    shown = [_month(text) for text in dict.fromkeys((first, last or first))]
+    return " – ".join(shown)
+
+
+def _month(text: str) -> str:
+    year, _, month = text.partition("-")
+    return f"{month}/{year}" if language() == "de" else f"{_MONTHS['en'][int(month) - 1]} {year}"
+
+
 def iban(text: str | None) -> str:
     """In groups of four."""
     return " ".join((text or "")[start : start + 4] for start in range(0, len(text or ""), 4))

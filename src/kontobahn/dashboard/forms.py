@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from kontobahn.api.wire import plain_words
 from kontobahn.dashboard import figures
-from kontobahn.dashboard.words import _, refusal
+from kontobahn.dashboard.refusals import refusal
+from kontobahn.dashboard.words import _
 from kontobahn.errors import KontobahnError, OutOfCredits, Refusal
 
 S = TypeVar("S", bound=Struct)

@@ -64,16 +64,23 @@ class Filters(Generic[S]):
         return f"{self._path}?{query}" if query else self._path
 
     def chips(self, labels: Mapping[str, str], show: Callable[[str, str], str] = lambda name, text: text) -> list[Chip]:
-        """One for each filter that is set; `show` turns a value into words."""
+        """One for each filter that is set and has a label; `show` turns a value into words."""
         return [
-            Chip(labels.get(name, name), ", ".join(show(name, text) for text in values), self.url(**{name: None}))
+            Chip(labels[name], ", ".join(show(name, text) for text in values), self.url(**{name: None}))
             for name, values in self._set().items()
+            if name in labels
         ]
 
-    def first_page(self, found: Sequence[T], key: Callable[[T], Any]) -> Rows[T]:
+    def first_page(self, found: Sequence[T], key: Callable[[T], Any], stopped_at: str | None = None) -> Rows[T]:
+        """`stopped_at` is the key of the place where a search gave up: the next page goes on from there."""
         rows = list(found[:PAGE_SIZE])
-        next_url = self.url(**{AFTER: key(rows[-1])}) if len(found) > PAGE_SIZE else None
+        last = stopped_at or (key(rows[-1]) if len(found) > PAGE_SIZE else None)
+        next_url = self.url(**{AFTER: last}) if last is not None else None
         return Rows(rows, next_url, self.url() if self.after else None)
+
+    def csv_url(self) -> str:
+        """The address of this list as a CSV file."""
+        return self.url().replace(self._path, f"{self._path}.csv", 1)
 
     def days(self, today: date, since: str = "from_date", until: str = "to_date") -> list[tuple[str, str, bool]]:
         """Links to the usual spans: text, address, and whether it is the present one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from kontobahn.access.principal import Principal
+from kontobahn.access.principal import Principal, Role
 from kontobahn.api.call import Context
 from kontobahn.dashboard.declare import ROOT, Page, every_page
 from kontobahn.dashboard.words import N_, gettext
@@ -92,30 +92,52 @@ def _shown() -> dict[str, Page]:
 
 def may_open(principal: Principal, path: str) -> bool:
     """Whether a link leads somewhere for this person. Parameters of a path do not matter: /accounts/17 is /accounts/{id}."""
-    for known, page in _shown().items():
-        parts, wanted = known.split("/"), path.partition("?")[0].split("/")
-        if len(parts) == len(wanted) and all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
-            return principal.may(page.role)
+    wanted = path.partition("?")[0].split("/")
+    for parts, role in _known().get(len(wanted), ()):
+        if all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
+            return principal.may(role)
     return not path.startswith("/dashboard")
+
+
+@cache
+def _known() -> dict[int, list[tuple[list[str], Role]]]:
+    """The pages by the number of their segments."""
+    found: dict[int, list[tuple[list[str], Role]]] = {}
+    for path, page in _shown().items():
+        parts = path.split("/")
+        found.setdefault(len(parts), []).append((parts, page.role))
+    return found
 
 
 def menu_of(principal: Principal, path: str, context: Context) -> list[tuple[str, list[Shown]]]:
     """The sections with what this person may open, in the language of the request."""
+    return sections(open_entries(principal, context), here(path))
+
+
+def open_entries(principal: Principal, context: Context) -> frozenset[str]:
+    """The entries that this person may open, by their paths."""
     pages = _shown()
-    here = _here(path)
+    paths = (entry.path for section in MENU for entry in section.entries)
+    return frozenset(
+        path for path in paths if (page := pages.get(path)) and principal.may(page.role) and page.offered(context)
+    )
+
+
+def sections(opened: frozenset[str], here: str) -> list[tuple[str, list[Shown]]]:
+    """`here` is the path of the entry that the page belongs to."""
     found = []
     for section in MENU:
         entries = [
             Shown(gettext(entry.text), entry.path, entry.icon, entry.key, entry.path == here)
             for entry in section.entries
-            if (page := pages.get(entry.path)) and principal.may(page.role) and page.offered(context)
+            if entry.path in opened
         ]
         if entries:
             found.append((gettext(section.text) if section.text else "", entries))
     return found
 
 
-def _here(path: str) -> str:
+def here(path: str) -> str:
     """The entry that a page belongs to: the longest that its address begins with."""
     entries = [entry.path for section in MENU for entry in section.entries]
     fitting = [entry for entry in entries if path == entry or (path.startswith(entry + "/") and entry != ROOT)]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import jinja2
+from markupsafe import Markup
 
+from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
 from kontobahn.api.docs import icon_url, tokens_css
-from kontobahn.dashboard import charts, devices, figures, menu, words
+from kontobahn.dashboard import charts, devices, figures, menu, refusals, words
 from kontobahn.dashboard.declare import ROOT
 
 _HERE = Path(__file__).parent
@@ -40,6 +43,7 @@ def static_file(name: str) -> StaticFile | None:
     return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
 
 
+@cache
 def static_url(name: str) -> str:
     found = static_file(name)
     assert found is not None, name
@@ -55,6 +59,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
     )
     found.install_gettext_callables(words.gettext, words.plural_form, newstyle=True)  # type: ignore[attr-defined]
     found.filters.update(
@@ -63,6 +68,7 @@ def environment() -> jinja2.Environment:
         day=figures.day,
         moment=figures.moment,
         machine_time=figures.machine_time,
+        months=figures.months,
         iban=figures.iban,
         size=figures.size,
         query=urlencode,
@@ -73,13 +79,25 @@ def environment() -> jinja2.Environment:
         icon_url=icon_url,
         language=words.language,
         languages=words.LANGUAGES,
+        menu=menu_html,
         menu_of=menu.menu_of,
         may_open=menu.may_open,
         line_chart=charts.line,
         bar_chart=charts.bars,
         plain_amount=figures.plain_amount,
+        refusal=refusals.refusal,
     )
     return found
+
+
+def menu_html(principal: Principal, path: str, context: Context) -> Markup:
+    """The entries of the menu, which are most of a page and the same on every page of an entry."""
+    return _menu_html(menu.open_entries(principal, context), menu.here(path), words.language())
+
+
+@lru_cache(maxsize=1024)
+def _menu_html(opened: frozenset[str], here: str, language: words.Language) -> Markup:
+    return Markup(environment().get_template("menu.html").render(sections=menu.sections(opened, here)))
 
 
 def render(template: str, values: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ from kontobahn.dashboard.security import CookieName, Cookies
 from kontobahn.db import Tx
 from kontobahn.limits import Group, Windows
 from kontobahn.metrics import Metrics
+from kontobahn.threads import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -120,6 +121,10 @@ class Visit:
 
     async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.write(fn, *args, **kwargs)
+
+    async def off_loop(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Does work that may take more than a few milliseconds beside the event loop."""
+        return await self.context.part(Pool).run(fn, *args, **kwargs)
 
     def call(self, endpoint: Endpoint) -> Call:
         """A call of the API in this person's name. Raises Forbidden if the role may not make it.

@@ -6,7 +6,6 @@ module is loaded, mark it with `N_` and translate it where it is shown.
 
 from __future__ import annotations
 
-import re
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -19,8 +18,6 @@ LANGUAGES: dict[Language, str] = {"de": "Deutsch", "en": "English"}
 DEFAULT: Language = "de"
 FOLDER = Path(__file__).parent / "locale"
 _current: ContextVar[Language] = ContextVar("language", default=DEFAULT)
-# A hole in a sentence of the areas: `There is no user {id}.`
-_HOLE = re.compile(r"\\\{(\w+)\\\}")
 
 
 def language() -> Language:
@@ -76,35 +73,19 @@ def N_(text: str) -> str:
 class Catalogue(NamedTuple):
     texts: dict[str, str]
     plurals: dict[str, tuple[str, ...]]
-    # Sentences of the areas with something in them, as patterns.
-    sentences: tuple[tuple[re.Pattern[str], str], ...] = ()
 
 
 @cache
 def _catalogue(chosen: Language) -> Catalogue:
     texts: dict[str, str] = {}
     plurals: dict[str, tuple[str, ...]] = {}
-    sentences = []
     for path in sorted((FOLDER / chosen).glob("*.po")):
-        for message in po.read(path.read_text("utf-8")):
+        # Sentences of the areas are looked up by `refusals.py`.
+        for message in [] if path.stem.startswith("refusals") else po.read(path.read_text("utf-8")):
             if not message.is_translated:
                 continue
             if message.plural:
                 plurals[message.text] = message.translations
-            elif path.stem == "refusals" and "{" in message.text:
-                pattern = _HOLE.sub(r"(?P<\1>.+?)", re.escape(message.text))
-                sentences.append((re.compile(pattern, re.DOTALL), message.translations[0]))
             else:
                 texts[message.text] = message.translations[0]
-    return Catalogue(texts, plurals, tuple(sentences))
-
-
-def refusal(sentence: str) -> str:
-    """What an area says when it refuses, in the language of the request where `refusals.po` has it."""
-    catalogue = _catalogue(language())
-    if sentence in catalogue.texts:
-        return catalogue.texts[sentence]
-    for pattern, translation in catalogue.sentences:
-        if match := pattern.fullmatch(sentence):
-            return translation.format(**match.groupdict())
-    return sentence
+    return Catalogue(texts, plurals)

@@ -31,6 +31,15 @@ _ERRORS = (403, 404)
 EventId = Annotated[str, Meta(min_length=1, max_length=100, examples=["evt_0193b2a000007000800000000000abcd"])]
 
 
+Sort = Annotated[
+    Literal["id", "newest"], Meta(description="`id`: in the order of their commits; `newest`: the latest first.")
+]
+Cursor = Annotated[
+    str, form("a number", r"^[0-9]{1,18}$", description="The `next_cursor` of the answer before.", examples=["42"])
+]
+Limit = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
+
+
 class EventsQuery(OrganizationQuery, kw_only=True):
     event: Annotated[str, Meta(min_length=1, max_length=100, examples=["payment_update"])] | None = None
     subject: (
@@ -48,22 +57,9 @@ class EventsQuery(OrganizationQuery, kw_only=True):
     delivery: Annotated[DeliveryState, Meta(description="How its delivery stands.")] | None = None
     from_date: Annotated[date, Meta(description="First day, by `received_at`.")] | None = None
     to_date: Annotated[date, Meta(description="Last day, by `received_at`.")] | None = None
-    sort: Annotated[
-        Literal["id", "newest"], Meta(description="`id`: in the order of their commits; `newest`: the latest first.")
-    ] = "id"
-    cursor: (
-        Annotated[
-            str,
-            form(
-                "a number",
-                r"^[0-9]{1,18}$",
-                description="The `next_cursor` of the answer before.",
-                examples=["42"],
-            ),
-        ]
-        | None
-    ) = None
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = 100
+    sort: Sort = "id"
+    cursor: Cursor | None = None
+    limit: Limit = 100
     wait: Annotated[
         int,
         Meta(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for an event if there is none yet."),

@@ -11,13 +11,13 @@ from kontobahn.access.principal import Principal
 from kontobahn.access.scopes import Scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post, put
-from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Query, Text, Timestamp, Uuid, form
+from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Query, Text, Timestamp, Uuid
 from kontobahn.clock import optional_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.events import entries
 from kontobahn.events.entries import DeliveryState, Entry
-from kontobahn.events.event_log import MAX_EVENTS, EventAnswer, EventId, EventList, event_list, event_view
+from kontobahn.events.event_log import Cursor, EventAnswer, EventId, EventList, Limit, Sort, event_list, event_view
 from kontobahn.events.receiver_urls import check_url
 from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, WebhookSecretAnswer
 from kontobahn.ids import new_id
@@ -88,22 +88,9 @@ class RemovedWebhookEndpointAnswer(Answer):
 class DeliveriesQuery(Query, kw_only=True):
     event: EventName | None = None
     delivery: Annotated[DeliveryState, Meta(description="How it stands.")] | None = None
-    sort: Annotated[
-        Literal["id", "newest"], Meta(description="`id`: in the order of their commits; `newest`: the latest first.")
-    ] = "newest"
-    cursor: (
-        Annotated[
-            str,
-            form(
-                "a number",
-                r"^[0-9]{1,18}$",
-                description="The `next_cursor` of the answer before.",
-                examples=["42"],
-            ),
-        ]
-        | None
-    ) = None
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = 100
+    sort: Sort = "newest"
+    cursor: Cursor | None = None
+    limit: Limit = 100
 
 
 @post(_PATH, role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=(*_ERRORS, 409))

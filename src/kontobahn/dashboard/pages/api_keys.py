@@ -22,8 +22,9 @@ from kontobahn.banking.connections import routes as bank_connections
 from kontobahn.clock import start_of_day
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.pages.team import ROLE_NAMES
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import QUELLE, Visit
-from kontobahn.dashboard.words import N_, _, refusal
+from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import KontobahnError
 from kontobahn.money import to_minor
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 
-import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import users
+from kontobahn.access import keys, users
 from kontobahn.access.audit import AuditEntry
-from kontobahn.dashboard import figures
+from kontobahn.dashboard import audit_words, figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.listing import PAGE_SIZE, Filters
 from kontobahn.dashboard.views import team as views
@@ -34,16 +33,18 @@ async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)
     names = await _names(visit)
+    actions = await visit.read(views.audit_actions, visit.principal.organization_id)
     return visit.show(
         "audit_log.html",
         filters=filters,
         list=filters.first_page(found, lambda entry: entry.id),
-        actions=await visit.read(views.audit_actions, visit.principal.organization_id),
+        actions=[(action, audit_words.action_words(action)) for action in actions],
+        action_words=audit_words.action_words,
         names=names,
-        details=_details,
+        details=audit_words.details,
         chips=filters.chips(
             {"from_date": _("From"), "to_date": _("Until"), "action": _("What"), "actor": _("Who"), "subject": _("Of")},
-            lambda name, text: names.get(text, text),
+            lambda name, text: audit_words.action_words(text) if name == "action" else names.get(text, text),
         ),
     )
 
@@ -54,8 +55,8 @@ async def audit_csv(visit: Visit) -> Response:
     names = await _names(visit)
     head = [_("When"), _("Who"), _("What"), _("Of"), _("Details"), _("Address"), _("Request")]
     rows = [
-        (figures.moment(entry.at), names.get(entry.actor, entry.actor), entry.action, entry.subject,
-         _details(entry), entry.ip or "", entry.request_id or "")
+        (figures.moment(entry.at), names.get(entry.actor, entry.actor), audit_words.action_words(entry.action), entry.subject,
+         audit_words.details(entry), entry.ip or "", entry.request_id or "")
         for entry in found
     ]  # fmt: skip
     return visit.csv("audit", head, rows)
@@ -71,12 +72,7 @@ def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit:
 
 
 async def _names(visit: Visit) -> dict[str, str]:
-    """What actors are called: people by their names."""
-    people = await visit.read(users.listing, visit.principal.organization_id)
-    return {f"user:{user.id}": user.name for user in people}
-
-
-def _details(entry: AuditEntry) -> str:
-    """The details in one line: `role: admin, email: …`."""
-    found = msgspec.json.decode(entry.details)
-    return ", ".join(f"{name}: {value}" for name, value in found.items()) if isinstance(found, dict) else str(found)
+    organization_id = visit.principal.organization_id
+    people = await visit.read(users.listing, organization_id)
+    made = await visit.read(keys.listing, organization_id)
+    return audit_words.actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])

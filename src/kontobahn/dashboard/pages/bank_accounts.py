@@ -57,7 +57,7 @@ class Facts(NamedTuple):
 
 @page("/accounts", poll=15)
 async def bank_accounts(visit: Visit) -> Response:
-    lines = await visit.read(views.account_lines, visit.principal.organization_id)
+    lines = await visit.read(views.account_lines, visit.organization_id)
     totals: dict[str, int] = {}
     for line in lines:
         account = line.account

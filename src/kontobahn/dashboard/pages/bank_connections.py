@@ -32,7 +32,7 @@ class Facts(NamedTuple):
 
 @page("/connections", poll=5)
 async def bank_connections(visit: Visit) -> Response:
-    lines = await visit.read(views.connection_lines, visit.principal.organization_id)
+    lines = await visit.read(views.connection_lines, visit.organization_id)
     return visit.show("bank_connections.html", lines=lines, bank_words=bank_words, now=visit.now, files=FILES)
 
 
@@ -45,7 +45,9 @@ async def connect_page(visit: Visit) -> Response:
 async def connect(visit: Visit) -> Response:
     with visit.form.refusals():
         body = Connect(return_to=f"{visit.context.settings.base_url}{PATH}/return")
-        started: ConnectAnswer = await visit.ask(routes.start_connect, query=ConnectQuery(), body=body)
+        started: ConnectAnswer = await visit.ask(
+            routes.start_connect, query=ConnectQuery(organization_id=visit.organization_id), body=body
+        )
         return visit.leave(started.connect_url)
     response: Response = await connect_page.handler(visit)
     return response

@@ -80,17 +80,8 @@ async def bank_transactions(visit: Visit) -> Response:
     filters = visit.filters(TransactionFilters)
     listed = await _search(visit, filters)
     names = {str(account.id): account.name for account in listed.accounts}
-    rows = filters.first_page(listed.found.rows, lambda row: f"{row.made_on}_{row.id}")
     stopped = listed.found.stopped_at
-    if stopped is not None:
-        rows = rows._replace(next_url=filters.url(after=f"{stopped.made_on}_{stopped.id}"))
-    labels = {
-        "q": _("Search"),
-        "account": _("Account"),
-        "state": _("State"),
-        "from_date": _("From"),
-        "to_date": _("To"),
-    }
+    rows = filters.first_page(listed.found.rows, _place, _place(stopped) if stopped else None)
     return visit.show(
         "bank_transactions.html",
         filters=filters,
@@ -99,7 +90,9 @@ async def bank_transactions(visit: Visit) -> Response:
         accounts=listed.accounts,
         names=names,
         states={state: _(text) for state, text in STATES.items()},
-        chips=filters.chips(labels, lambda name, text: _shown(name, text, names)),
+        chips=filters.chips(
+            bank_words.filter_labels(), lambda name, text: bank_words.filter_words(name, text, names, STATES)
+        ),
         spans=filters.days(visit.today),
         bank_words=bank_words,
     )
@@ -107,7 +100,7 @@ async def bank_transactions(visit: Visit) -> Response:
 
 async def _search(visit: Visit, filters: Filters[TransactionFilters]) -> Listed:
     """One page. A search that finds little goes on for a few steps, and then says where it is."""
-    organization_id = visit.principal.organization_id
+    organization_id = visit.organization_id
     listed = await visit.read(_listed, organization_id, filters, _after(filters.after), PAGE_SIZE + 1)
     rows, stopped = listed.found
     for _step in range(1, _PAGE_STEPS):
@@ -136,12 +129,9 @@ def _after(text: str) -> Key | None:
         return None
 
 
-def _shown(name: str, text: str, names: dict[str, str]) -> str:
-    if name == "state":
-        return _(STATES.get(text, text))
-    if name == "account":
-        return names.get(text, text)
-    return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
+def _place(row: Transaction | Key) -> str:
+    """Where a row stands in the list, for the address of the next page."""
+    return f"{row.made_on}_{row.id}"
 
 
 @page("/transactions.csv")
@@ -150,7 +140,7 @@ async def transactions_csv(visit: Visit) -> Response:
     rows: list[tuple[Cell, ...]] = []
     after: Key | None = None
     for _step in range(_CSV_STEPS):
-        listed = await visit.read(_listed, visit.principal.organization_id, filters, after, _CSV_STEP_ROWS)
+        listed = await visit.read(_listed, visit.organization_id, filters, after, _CSV_STEP_ROWS)
         found, names = listed.found, {str(account.id): account.name for account in listed.accounts}
         rows += [_line(row, names) for row in found.rows]
         if found.stopped_at is None and len(found.rows) < _CSV_STEP_ROWS:
@@ -182,7 +172,7 @@ def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
 
 @page("/transactions/{id}")
 async def bank_transaction(visit: Visit, id: str) -> Response:
-    row = await visit.read(views.transaction, visit.principal.organization_id, id)
+    row = await visit.read(views.transaction, visit.organization_id, id)
     account = await visit.read(accounts.find, visit.principal, row.account_id)
     return visit.show(
         "bank_transaction.html",

@@ -37,8 +37,8 @@ class TicketFilters(Struct):
 
 @page("/customers")
 async def customers_page(visit: Visit) -> Response:
-    found = await visit.ask(customers.list_customers, query=ListQuery())
-    open_tickets = await visit.read(views.open_tickets, visit.principal.organization_id)
+    found = await visit.ask(customers.list_customers, query=ListQuery(organization_id=visit.organization_id))
+    open_tickets = await visit.read(views.open_tickets, visit.organization_id)
     return visit.show("mobility_customers.html", customers=found, open_tickets=open_tickets)
 
 
@@ -52,7 +52,9 @@ async def create_customer(visit: Visit) -> Response:
     wanted = visit.form.read(NewCustomer)
     if wanted is not None:
         with visit.form.refusals():
-            made = await visit.ask(customers.create_customer, query=OrganizationQuery(), body=wanted)
+            made = await visit.ask(
+                customers.create_customer, query=OrganizationQuery(organization_id=visit.organization_id), body=wanted
+            )
             return visit.redirect(f"{PATH}/{made.id}", _("%(name)s is a customer now.", name=made.name))
     response: Response = await new_customer.handler(visit)
     return response

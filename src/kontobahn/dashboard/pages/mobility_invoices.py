@@ -62,7 +62,7 @@ async def invoices_page(visit: Visit) -> Response:
     wanted = filters.wanted
     names = await _names(visit)
     found = await visit.read(
-        views.invoices, visit.principal.organization_id, PAGE_SIZE + 1,
+        views.invoices, visit.organization_id, PAGE_SIZE + 1,
         customer_id=wanted.customer, since=wanted.from_date, until=wanted.to_date, after=filters.after,
     )  # fmt: skip
     labels = {"from_date": _("From"), "to_date": _("Until"), "customer": _("Customer")}
@@ -76,7 +76,9 @@ async def invoices_page(visit: Visit) -> Response:
 
 
 async def _names(visit: Visit) -> dict[str, str]:
-    found: list[MobilityCustomer] = await visit.ask(customers.list_customers, query=ListQuery())
+    found: list[MobilityCustomer] = await visit.ask(
+        customers.list_customers, query=ListQuery(organization_id=visit.organization_id)
+    )
     return {customer.id: customer.name for customer in found}
 
 
@@ -84,7 +86,7 @@ async def _names(visit: Visit) -> dict[str, str]:
 async def invoices_csv(visit: Visit) -> Response:
     wanted = visit.filters(InvoiceFilters).wanted
     found = await visit.read(
-        views.invoices, visit.principal.organization_id, MAX_CSV_ROWS,
+        views.invoices, visit.organization_id, MAX_CSV_ROWS,
         customer_id=wanted.customer, since=wanted.from_date, until=wanted.to_date,
     )  # fmt: skip
     names = await _names(visit)
@@ -124,21 +126,21 @@ async def invoice_xml(visit: Visit, id: str) -> Response:
 
 @page("/seller")
 async def seller_page(visit: Visit) -> Response:
-    found = await visit.read(seller.show, visit.principal.organization_id)
+    found = await visit.read(seller.show, visit.organization_id)
     stored = msgspec.structs.asdict(found.seller)
     return visit.show(
         "mobility_seller.html",
         known={name: "" if value is None else value for name, value in stored.items()},
         missing=[_(SELLER_FIELDS[name]) for name in found.missing],
         labels={name: _(text) for name, text in SELLER_FIELDS.items()},
-        logo=await visit.read(logo.current, visit.principal.organization_id),
+        logo=await visit.read(logo.current, visit.organization_id),
         most=logo.MAX_BYTES,
     )
 
 
 @page("/seller/logo")
 async def seller_logo(visit: Visit) -> Response:
-    found = await visit.read(logo.current, visit.principal.organization_id)
+    found = await visit.read(logo.current, visit.organization_id)
     if found is None:
         raise visit.principal.missing("Logo")
     return visit.framed(found.content, found.media_type, "logo")
@@ -155,7 +157,7 @@ async def save_logo(visit: Visit) -> Response:
             checked = logo.check(upload.file.read(logo.MAX_BYTES + 1))
             if not await documents.can_be_printed(checked):
                 raise BadRequest("This picture cannot be printed. Save it again with another program.", field="logo")
-            await visit.write(logo.save, visit.principal.organization_id, checked, visit.actor)
+            await visit.write(logo.save, visit.organization_id, checked, visit.actor)
             return visit.redirect(f"{ROOT}/seller", _("The logo stands on invoices from now on."))
     response: Response = await seller_page.handler(visit)
     return response
@@ -163,7 +165,7 @@ async def save_logo(visit: Visit) -> Response:
 
 @action("/seller/logo/remove", role="admin")
 async def remove_logo(visit: Visit) -> Response:
-    await visit.write(logo.save, visit.principal.organization_id, None, visit.actor)
+    await visit.write(logo.save, visit.organization_id, None, visit.actor)
     return visit.redirect(f"{ROOT}/seller", _("Invoices are made without a logo from now on."))
 
 
@@ -172,7 +174,9 @@ async def save_seller(visit: Visit) -> Response:
     wanted = visit.form.read(Seller)
     if wanted is not None:
         with visit.form.refusals():
-            answer: Any = await visit.ask(seller.save_seller, query=OrganizationQuery(), body=wanted)
+            answer: Any = await visit.ask(
+                seller.save_seller, query=OrganizationQuery(organization_id=visit.organization_id), body=wanted
+            )
             text = _("Saved. Something is still missing.") if answer.missing else _("Saved. Invoices can be made.")
             return visit.redirect(f"{ROOT}/seller", text)
     response: Response = await seller_page.handler(visit)

@@ -52,10 +52,9 @@ async def open_items(visit: Visit) -> Response:
     start = int(filters.after) if filters.after.isdigit() else 0
     shown = filters.first_page(list(enumerate(konten, 1))[start : start + PAGE_SIZE + 1], key=lambda row: row[0])
     labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
-    chips = [chip for chip in filters.chips(labels, _in_words) if chip.label in labels.values()]
     return visit.show(
-        "open_items.html", chosen=chosen, filters=filters, found=found, konten=shown, chips=chips, ages=AGES,
-        count=len(konten), csv=filters.url().replace(PATH, f"{PATH}.csv", 1),
+        "open_items.html", chosen=chosen, filters=filters, found=found, konten=shown, chips=filters.chips(labels, _in_words), ages=AGES,
+        count=len(konten), csv=filters.csv_url(),
     )  # fmt: skip
 
 
@@ -117,7 +116,7 @@ async def _read(
         **chosen.query, stichtag=wanted.stichtag or visit.today, filter=wanted.side or "all", kontonummer=konto
     )
     answer = await visit.ask(rewe.get_faelligkeiten, query=query)
-    return plain(answer.data, Faelligkeiten)
+    return await visit.off_loop(plain, answer.data, Faelligkeiten)
 
 
 def _searched(konten: list[FaelligesKonto], search: str) -> list[FaelligesKonto]:

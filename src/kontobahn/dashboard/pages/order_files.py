@@ -62,7 +62,7 @@ class Listed(NamedTuple):
 async def order_file_list(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
     before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
-    listed = await visit.read(_listed, visit.principal.organization_id, before)
+    listed = await visit.read(_listed, visit.organization_id, before)
     return visit.show(
         "order_files.html",
         list=filters.first_page(listed.files, lambda line: line.file.id),

@@ -13,7 +13,7 @@ from kontobahn import credits, log
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import charts, figures
+from kontobahn.dashboard import bank_words, charts, figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.views import requests
 from kontobahn.dashboard.views import use as views
@@ -144,10 +144,10 @@ def _use_chart(use: list[DayUse]) -> Any:
 
 
 class _Event(NamedTuple):
-    id: str
-    name: str
+    words: str
     subject: str
-    state: str
+    # Of the payment; empty if it is about something else.
+    page: str
     at: datetime
 
 
@@ -158,4 +158,5 @@ class _Envelope(msgspec.Struct):
 
 def _event(entry: Entry) -> _Event:
     envelope = msgspec.json.decode(entry.body, type=_Envelope)
-    return _Event(entry.id, envelope.event, entry.subject, entry.state, envelope.received_at)
+    words = _(bank_words.EVENTS.get(envelope.event, envelope.event))
+    return _Event(words, entry.subject, bank_words.payment_page(entry.subject), envelope.received_at)

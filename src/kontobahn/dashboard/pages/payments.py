@@ -27,12 +27,13 @@ from kontobahn.dashboard import bank_words, figures, ibans, once, security
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.searching import words_of
 from kontobahn.dashboard.views import payments as views
 from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.views.payments import Found, Key, Wanted
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _, refusal
+from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 
 PATH = f"{ROOT}/payments"
@@ -79,19 +80,10 @@ class Facts(NamedTuple):
 @page("/payments", poll=5)
 async def payments(visit: Visit) -> Response:
     filters = visit.filters(PaymentFilters)
-    listed = await visit.read(_listed, visit.principal.organization_id, filters)
+    listed = await visit.read(_listed, visit.organization_id, filters)
     names = {str(account.id): account.name for account in listed.accounts}
-    rows = filters.first_page(listed.found.rows, lambda row: f"{row.created_at}_{row.id}")
     stopped = listed.found.stopped_at
-    if stopped is not None:
-        rows = rows._replace(next_url=filters.url(after=f"{stopped.created_at}_{stopped.id}"))
-    labels = {
-        "q": _("Search"),
-        "account": _("Account"),
-        "state": _("State"),
-        "from_date": _("From"),
-        "to_date": _("To"),
-    }
+    rows = filters.first_page(listed.found.rows, _place, _place(stopped) if stopped else None)
     return visit.show(
         "payments.html",
         filters=filters,
@@ -100,7 +92,9 @@ async def payments(visit: Visit) -> Response:
         looked_through=views.LOOKED_THROUGH,
         names=names,
         states={state: _(text) for state, text in STATES.items()},
-        chips=filters.chips(labels, lambda name, text: _shown(name, text, names)),
+        chips=filters.chips(
+            bank_words.filter_labels(), lambda name, text: bank_words.filter_words(name, text, names, STATES)
+        ),
         spans=filters.days(visit.today),
         bank_words=bank_words,
         has_files=listed.has_files,
@@ -119,12 +113,9 @@ def _listed(tx: Tx, organization_id: str, filters: Filters[PaymentFilters]) -> L
     )
 
 
-def _shown(name: str, text: str, names: dict[str, str]) -> str:
-    if name == "state":
-        return _(STATES.get(text, text))
-    if name == "account":
-        return names.get(text, text)
-    return figures.day(date.fromisoformat(text)) if name in ("from_date", "to_date") else text
+def _place(row: PaymentRow | Key) -> str:
+    """Where a row stands in the list, for the address of the next page."""
+    return f"{row.created_at}_{row.id}"
 
 
 # --- Making one
@@ -132,7 +123,9 @@ def _shown(name: str, text: str, names: dict[str, str]) -> str:
 
 @page("/payments/new")
 async def payment_form(visit: Visit) -> Response:
-    sources = await visit.read(accounts.listing, visit.principal, AccountsQuery(payments_supported=True))
+    sources = await visit.read(
+        accounts.listing, visit.principal, AccountsQuery(payments_supported=True, organization_id=visit.organization_id)
+    )
     if not visit.form.values:
         # A link may fill the form in: from an account, or to pay once more.
         visit.form = Form({name: visit.query[name] for name in Order.__struct_fields__ if name in visit.query})

@@ -12,9 +12,10 @@ from kontobahn.banking.imports.history import ImportRow
 from kontobahn.banking.imports.routes import ImportAnswer, StatementsQuery
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.views import imports as views
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _, refusal
+from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import NotFound, Refusal
 from kontobahn.formats.statements.model import UNBALANCED
 
@@ -42,7 +43,7 @@ class Choices(Struct):
 @page("/statements", poll=5)
 async def statements(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
-    rows = await visit.read(views.imports, visit.principal.organization_id, filters.after, PAGE_SIZE + 1)
+    rows = await visit.read(views.imports, visit.organization_id, filters.after, PAGE_SIZE + 1)
     return visit.show(
         "statements.html",
         list=filters.first_page(rows, lambda row: f"{row.created_at}_{row.id}"),
@@ -56,7 +57,10 @@ async def read_statements(visit: Visit) -> Response:
     upload = await visit.receive_file()
     choices = visit.form.read(Choices)
     if choices is not None:
-        query = StatementsQuery(allow_gaps=choices.allow_gaps, unbalanced=choices.unbalanced, iban=choices.iban or None)
+        query = StatementsQuery(
+            organization_id=visit.organization_id, allow_gaps=choices.allow_gaps, unbalanced=choices.unbalanced,
+            iban=choices.iban or None,
+        )  # fmt: skip
         try:
             answer: ImportAnswer = await visit.ask(routes.import_statements, query=query, body=upload)
         except Refusal as error:
@@ -79,7 +83,6 @@ async def statement_import(visit: Visit, id: str) -> Response:
         result=row.result(),
         state=STATES[row.status],
         error=_said(row.error) if row.error else "",
-        refusal=refusal,
         actor=await visit.read(views.actor_name, row.organization_id, row.actor),
         counts=_counts(row),
         nothing_new=_is_known(row),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -18,7 +18,7 @@ from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.errors import NotFound
 from kontobahn.ledger import rewe
-from kontobahn.ledger.accounting import Saldo, SusaZeile
+from kontobahn.ledger.accounting import Saldo
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 from kontobahn.ledger.rewe import SusaQuery
 
@@ -31,6 +31,17 @@ class TrialBalanceFilter(Struct):
     year: str = ""
     kind: Literal["ledger", "persons"] | None = None
     search: str = ""
+
+
+class _Zeile(Struct):
+    """What is shown of a line of the call: not the values of each period, which are most of it."""
+
+    kontonummer: str
+    kontobeschriftung: str
+    saldo: Saldo
+    ebWert: Saldo | None
+    umsatzHaben: Decimal
+    umsatzSoll: Decimal
 
 
 class Line(NamedTuple):
@@ -51,12 +62,11 @@ async def trial_balance(visit: Visit) -> Response:
     lines = _searched(await _read(visit, chosen), filters.wanted)
     rest = [line for line in lines if not filters.after or _place(line.konto) > _place(filters.after)]
     labels = {"kind": _("Accounts"), "search": _("Search")}
-    chips = [chip for chip in filters.chips(labels, _in_words) if chip.label in labels.values()]
     return visit.show(
-        "trial_balance.html", chosen=chosen, filters=filters, chips=chips, count=len(lines),
+        "trial_balance.html", chosen=chosen, filters=filters, chips=filters.chips(labels, _in_words), count=len(lines),
         lines=filters.first_page(rest[: PAGE_SIZE + 1], key=lambda line: line.konto),
         debit=sum((line.debit for line in lines), Decimal()), credit=sum((line.credit for line in lines), Decimal()),
-        csv=filters.url().replace(PATH, f"{PATH}.csv", 1),
+        csv=filters.csv_url(),
     )  # fmt: skip
 
 
@@ -82,10 +92,10 @@ async def account_bookings(visit: Visit, konto: str) -> Response:
     filters = visit.filters(TrialBalanceFilter)
     query = SusaQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start, kontonummer=konto)
     answer = await visit.ask(rewe.get_susa, query=query)
-    lines = [_line(zeile) for zeile in plain(answer.data, list[SusaZeile])]
+    lines = _lines(answer.data)
     if not lines:
         raise visit.principal.missing("Account")
-    after = int(filters.after) if filters.after.isdigit() else 0
+    after = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else 0
     found = await visit.read(
         views.bookings_of_account, chosen.connection.id, chosen.client_id or "", chosen.year.start.isoformat(),
         lines[0].konto, after, PAGE_SIZE + 1,
@@ -99,10 +109,15 @@ async def account_bookings(visit: Visit, konto: str) -> Response:
 async def _read(visit: Visit, chosen: ChosenBooks) -> list[Line]:
     query = SusaQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
     answer = await visit.ask(rewe.get_susa, query=query)
-    return [_line(zeile) for zeile in plain(answer.data, list[SusaZeile])]
+    # A client may have tens of thousands of accounts.
+    return await visit.off_loop(_lines, answer.data)
 
 
-def _line(zeile: SusaZeile) -> Line:
+def _lines(answer: Any) -> list[Line]:
+    return [_line(zeile) for zeile in plain(answer, list[_Zeile])]
+
+
+def _line(zeile: _Zeile) -> Line:
     return Line(
         zeile.kontonummer, zeile.kontobeschriftung, _signed(zeile.ebWert), zeile.umsatzSoll, zeile.umsatzHaben,
         _signed(zeile.saldo),

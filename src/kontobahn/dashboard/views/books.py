@@ -55,34 +55,35 @@ class AccountBooking(NamedTuple):
         return self.umsatz if on_debit else -self.umsatz
 
 
-_COLUMNS = "b.id, b.belegdatum, b.belegfeld1, b.buchungstext, b.konto, b.gegenkonto, b.bu_schluessel, b.umsatz, b.soll, b.batch"
-_BOOKING = (
-    f"SELECT {_COLUMNS} FROM books_bookings b JOIN books_clients c ON c.mandant = b.mandant"
-    " WHERE c.connection_id = ? AND c.client_id = ?"
-)
+_COLUMNS = "id, belegdatum, belegfeld1, buchungstext, konto, gegenkonto, bu_schluessel, umsatz, soll, batch"
+_BOOKING = f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ?"
+
+
+def _mandant(tx: Tx, connection_id: str, client_id: str) -> int:
+    """Found first, so that what follows is looked for among the rows of this client alone. The connection was found in the
+    caller's scope."""
+    row = tx.one(
+        "SELECT mandant FROM books_clients WHERE connection_id = ? AND client_id = ?", connection_id, client_id
+    )
+    return int(row[0]) if row else -1
 
 
 def bookings_of_account(
     tx: Tx, connection_id: str, client_id: str, jahr: str, konto: str, after: int, limit: int
 ) -> list[AccountBooking]:
-    """The bookings that name this account, in the order they were booked. The connection was found in the caller's scope."""
-    client = tx.one(
-        "SELECT mandant FROM books_clients WHERE connection_id = ? AND client_id = ?", connection_id, client_id
-    )
-    if client is None:
-        return []
+    """The bookings that name this account, in the order they were booked."""
+    mandant = _mandant(tx, connection_id, client_id)
     # Each side by its own index, so that what is read follows the page and not the year.
     side = (
         "SELECT s.id FROM (SELECT id FROM books_bookings WHERE mandant = ? AND jahr = ? AND {} = ? AND id > ?"
         " ORDER BY id LIMIT ?) AS s"
     )
-    given = (*client, jahr, konto, after, limit)
+    given = (mandant, jahr, konto, after, limit)
     return [
         AccountBooking(*row)
         for row in tx.all(
-            f"SELECT {_COLUMNS} FROM books_bookings b WHERE b.mandant = ?"
-            f" AND b.id IN ({side.format('konto')} UNION {side.format('gegenkonto')}) ORDER BY b.id LIMIT ?",
-            *client, *given, *given, limit,
+            f"{_BOOKING} AND id IN ({side.format('konto')} UNION {side.format('gegenkonto')}) ORDER BY id LIMIT ?",
+            mandant, *given, *given, limit,
         )
     ]  # fmt: skip
 
@@ -91,12 +92,13 @@ def bookings_of_document(
     tx: Tx, connection_id: str, client_id: str, konto: str, beleg: str, limit: int
 ) -> list[AccountBooking]:
     """All movements of a person account under one document number, over all years."""
+    mandant = _mandant(tx, connection_id, client_id)
     return [
         AccountBooking(*row)
         for row in tx.all(
-            f"{_BOOKING} AND b.id IN (SELECT m.booking FROM books_item_moves m WHERE m.mandant = c.mandant AND m.konto = ?"
-            " AND m.beleg = ?) ORDER BY b.belegdatum, b.id LIMIT ?",
-            connection_id, client_id, konto, beleg, limit,
+            f"{_BOOKING} AND id IN (SELECT booking FROM books_item_moves WHERE mandant = ? AND konto = ? AND beleg = ?)"
+            " ORDER BY belegdatum, id LIMIT ?",
+            mandant, mandant, konto, beleg, limit,
         )
     ]  # fmt: skip
 
@@ -109,11 +111,10 @@ class Partner(NamedTuple):
 
 
 _PARTNERS = (
-    "SELECT k.konto, COALESCE(a.beschriftung, ''), COALESCE(p.record, '') FROM books_clients c JOIN ("
-    " SELECT mandant, konto FROM books_accounts UNION SELECT mandant, konto FROM books_persons"
-    ") k ON k.mandant = c.mandant LEFT JOIN books_accounts a ON a.mandant = k.mandant AND a.konto = k.konto"
-    " LEFT JOIN books_persons p ON p.mandant = k.mandant AND p.konto = k.konto"
-    " WHERE c.connection_id = ? AND c.client_id = ? AND LENGTH(k.konto) = 9"
+    "SELECT k.konto, COALESCE(a.beschriftung, ''), COALESCE(p.record, '') FROM ("
+    " SELECT konto FROM books_accounts WHERE mandant = ? UNION SELECT konto FROM books_persons WHERE mandant = ?"
+    ") k LEFT JOIN books_accounts a ON a.mandant = ? AND a.konto = k.konto"
+    " LEFT JOIN books_persons p ON p.mandant = ? AND p.konto = k.konto WHERE LENGTH(k.konto) = 9"
 )
 
 
@@ -122,17 +123,17 @@ def partners(tx: Tx, connection_id: str, client_id: str, search: str, after: str
     words = [f"%{_escaped(word)}%" for word in search.lower().split()[:5]]
     condition = " AND (k.konto LIKE ? ESCAPE '!' OR LOWER(COALESCE(a.beschriftung, '')) LIKE ? ESCAPE '!')" * len(words)
     given = [word for word in words for _ in range(2)]
+    mandant = _mandant(tx, connection_id, client_id)
     return [
         Partner(*row)
         for row in tx.all(
-            f"{_PARTNERS} AND k.konto > ?{condition} ORDER BY k.konto LIMIT ?",
-            connection_id, client_id, after, *given, limit,
+            f"{_PARTNERS} AND k.konto > ?{condition} ORDER BY k.konto LIMIT ?", *[mandant] * 4, after, *given, limit
         )
-    ]  # fmt: skip
+    ]
 
 
 def partner(tx: Tx, connection_id: str, client_id: str, konto: str) -> Partner | None:
-    row = tx.one(f"{_PARTNERS} AND k.konto = ?", connection_id, client_id, konto)
+    row = tx.one(f"{_PARTNERS} AND k.konto = ?", *[_mandant(tx, connection_id, client_id)] * 4, konto)
     return Partner(*row) if row else None
 
 

@@ -68,7 +68,7 @@ def audit_entries(
     return AUDIT_LOG.all(tx, f"{where} ORDER BY id DESC LIMIT ?", *(value for _, value in given), limit)
 
 
-def audit_actions(tx: Tx, organization_id: str) -> list[tuple[str, str]]:
+def audit_actions(tx: Tx, organization_id: str) -> list[str]:
     """What has been done at least once, for a choice."""
     rows = tx.all("SELECT DISTINCT action FROM audit_log WHERE organization_id = ? ORDER BY action", organization_id)
-    return [(action, action) for (action,) in rows]
+    return [action for (action,) in rows]

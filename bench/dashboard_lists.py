@@ -1,0 +1,129 @@
+"""What does a list page of the dashboard cost beside the call that answers the same? Asked with a million transactions in one bank
+account and a million bookings in the books of one organisation, as somebody who is signed in and as a key, in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import urllib.parse
+from pathlib import Path
+
+from bench import books_data, measure
+from bench.measure import Row
+from bench.transactions import bookings
+from kontobahn.access import audit, sessions, users
+from kontobahn.banking import accounts
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts
+from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.clock import SystemClock
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.db import Tx, open_database
+from kontobahn.settings import load
+from kontobahn.vault import Vault, open_vault
+
+LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
+MOST = 3
+COOKIE = "kontobahn_session"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20,000 of each, and few rounds")
+    options = parser.parse_args()
+    count, rounds = (20_000, 15) if options.quick else (1_000_000, 40)
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as place:
+        print(measure.describe_machine(Path(place)), flush=True)
+        rows = _measure(Path(place), count, rounds)
+    measure.print_table(rows)
+    return 1 if any(row.met is False for row in rows) else 0
+
+
+def _measure(place: Path, count: int, rounds: int) -> list[Row]:
+    started = time.perf_counter()
+    installation = books_data.create_installation(place)
+    books_data.post_into(installation, count, count * 8 // 1000)
+    settings = load({}, data=str(place))
+    db = open_database(settings, SystemClock())
+    token, account_id = db.write_now(_person_and_account, open_vault(settings))
+    db.write_now(_transactions, account_id, count)
+    db.close()
+    print(f"made {count:,} bookings and transactions in {time.perf_counter() - started:,.0f} s", flush=True)
+    with measure.Child("-m", "bench.peers.kontobahn_server", str(place), environ=LIMITS) as server:
+        return [
+            _beside(server, rounds, page, call, token, installation.key)
+            for page, call in _pairs(account_id, installation.connection_id)
+        ]
+
+
+def _pairs(account_id: int, connection_id: str) -> list[tuple[str, str]]:
+    """Each list page of the bank and the books, with the call that answers what it shows."""
+    books = urllib.parse.urlencode({"connectionId": connection_id})
+    start = books_data.START.isoformat()
+    return [
+        ("/accounts", "/v2/banking/accounts"),
+        ("/transactions", f"/v2/banking/transactions?account_id={account_id}&sort=id&limit={PAGE_SIZE}"),
+        ("/payments", f"/v2/banking/payments?limit={PAGE_SIZE}"),
+        ("/connections", "/v2/banking/connections"),
+        ("/statements", f"/v2/banking/imports?limit={PAGE_SIZE}"),
+        (f"/open-items?year={start}", f"/v2/ledger-rewe-read/faelligkeiten?{books}"),
+        (f"/trial-balance?year={start}", f"/v2/ledger-rewe-read/susa?{books}&geschaeftsjahrStartDatum={start}"),
+        (
+            f"/trial-balance/12000000?year={start}",
+            f"/v2/ledger-rewe-read/buchungen?{books}&geschaeftsjahrStartDatum={start}&limit={PAGE_SIZE}",
+        ),
+        ("/partners", f"/v2/ledger-rewe-read/konten?{books}&geschaeftsjahrStartDatum={start}"),
+        ("/batches", f"/v2/ledger-rewe/imports?{books}&limit={PAGE_SIZE}"),
+    ]
+
+
+def _beside(server: measure.Child, rounds: int, page: str, call: str, token: str, key: str) -> Row:
+    def seconds(path: str, headers: dict[str, str]) -> float:
+        started = time.perf_counter()
+        status, _, body = measure.ask_once(server.port, path, headers)
+        taken = time.perf_counter() - started
+        if status != 200:
+            raise AssertionError(f"{path}: {status} {body[:500]!r}")
+        return taken
+
+    ours, beside = measure.interleave(
+        rounds,
+        lambda: seconds(f"/dashboard{page}", {"cookie": f"{COOKIE}={token}", "accept-language": "de"}),
+        lambda: seconds(call, {"x-api-key": key}),
+    )
+    name = page.partition("?")[0]
+    return measure.at_most(
+        f"{name}, beside {call.partition('?')[0]}", measure.spread([item * 1000 for item in ours], " ms", 1),
+        measure.spread([item * 1000 for item in beside], " ms", 1), measure.median_ratio(ours, beside), MOST,
+    )  # fmt: skip
+
+
+def _person_and_account(tx: Tx, vault: Vault) -> tuple[str, int]:
+    """Somebody who is signed in, and a bank account, in the organisation that has the books."""
+    [(owner,)] = tx.all("SELECT id FROM organizations")
+    user = users.create(
+        tx, owner, email="bench@muster.example", name="Bench", role="owner",
+        password_hash=users.hash_password("benchmark only"), actor=audit.SYSTEM,
+    )  # fmt: skip
+    session = sessions.create(tx, vault, user, hours=12, actor=audit.SYSTEM, in_browser=True)
+    bank = BankConnectionFacts(
+        "bank", "musterbank", "Musterbank", "DE", "", (), tx.now * 2, tx.now, automatic_refresh=False
+    )
+    row = connections.create(tx, owner, provider="files", api="partner", owner_user_id=None, facts=bank)
+    facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
+    return session.secret, accounts.save(tx, owner, row.id, facts).id
+
+
+def _transactions(tx: Tx, account_id: int, count: int) -> None:
+    account = accounts.ACCOUNTS.one(tx, "id = ?", account_id)
+    assert account is not None
+    ingest = TransactionIngest(tx, account)
+    ingest.add(bookings(count))
+    ingest.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Words for the audit log: what was done, who did it, and the details of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
+from kontobahn.dashboard.words import N_, _
+
+ACTIONS = {
+    "api_key.create": N_("API key made"),
+    "api_key.revoke": N_("API key revoked"),
+    "api_key.rotate": N_("API key rotated"),
+    "bank_connection.delete": N_("Bank connection deleted"),
+    "books.retax": N_("Tax of bookings corrected"),
+    "books.reverse": N_("Cash entry reversed"),
+    "books.right": N_("Right to books changed"),
+    "books.service": N_("Service of books changed"),
+    "books.undo": N_("Booking batch undone"),
+    "credits.grant": N_("Credits granted"),
+    "factor.add": N_("Second factor added"),
+    "factor.remove": N_("Second factor removed"),
+    "invitation.accept": N_("Invitation accepted"),
+    "invitation.create": N_("Invitation made"),
+    "invitation.revoke": N_("Invitation revoked"),
+    "ledger_connection.connected": N_("Accounting connection works again"),
+    "ledger_connection.error": N_("Accounting connection broken"),
+    "ledger_connection.expired": N_("Accounting connection expired"),
+    "ledger_connection.pending": N_("Accounting connection begun"),
+    "ledger_connection.revoked": N_("Accounting connection revoked"),
+    "ledger_connection.renew": N_("Accounting connection renewed"),
+    "mobility.logo": N_("Logo on invoices changed"),
+    "mobility.seller": N_("Seller's data changed"),
+    "order_file.create": N_("Order file made"),
+    "order_file.discard": N_("Order file discarded"),
+    "organization.create": N_("Organisation made"),
+    "organization.delete": N_("Organisation deleted"),
+    "organization.rename": N_("Organisation renamed"),
+    "password_reset.create": N_("Link for a new password made"),
+    "password_reset.use": N_("New password set by link"),
+    "payment.cancel": N_("Payment cancelled"),
+    "payment.contradiction": N_("Bank contradicts itself about a payment"),
+    "recovery_code.use": N_("Recovery code used"),
+    "recovery_codes.make": N_("Recovery codes made"),
+    "sandbox.clock": N_("Clock of the sandbox bank moved"),
+    "second_factor.require": N_("Second factor for everybody switched"),
+    "session.confirm": N_("Password confirmed"),
+    "session.create": N_("Signed in"),
+    "session.end": N_("Session ended"),
+    "session.end_others": N_("Other sessions ended"),
+    "session.refuse": N_("Attempts to sign in refused"),
+    "user.change_password": N_("Password changed"),
+    "user.change_role": N_("Role changed"),
+    "user.create": N_("Person added"),
+    "user.delete": N_("Person deleted"),
+    "webhook_endpoint.change": N_("Receiver of events changed"),
+    "webhook_endpoint.create": N_("Receiver of events added"),
+    "webhook_endpoint.delete": N_("Receiver of events removed"),
+    "webhook_endpoint.paused": N_("Receiver of events switched off"),
+    "webhook_endpoint.gone": N_("Receiver of events wants no more"),
+    "webhook_endpoint.pause": N_("Receiver of events paused"),
+    "webhook_endpoint.resume": N_("Receiver of events resumed"),
+    "webhook_secret.rotate": N_("Secret for events renewed"),
+    "webhook_url.clear": N_("Webhook URL removed"),
+    "webhook_url.paused": N_("Webhook URL switched off"),
+    "webhook_url.gone": N_("Webhook URL wants no more events"),
+    "webhook_url.set": N_("Webhook URL set"),
+}
+_ACTORS = {COMMAND_LINE.name: N_("command line"), SYSTEM.name: N_("by itself"), "anybody": N_("somebody unknown")}
+
+
+def action_words(action: str) -> str:
+    return _(ACTIONS[action]) if action in ACTIONS else action
+
+
+def actor_names(people: Iterable[tuple[str, str]], keys: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What actors are called: people and keys (id and name each) by their names."""
+    names = {name: _(text) for name, text in _ACTORS.items()}
+    names |= {f"key:{id}": _("Key “%(name)s”", name=name) for id, name in keys}
+    return names | {f"user:{id}": name for id, name in people}
+
+
+def details(entry: AuditEntry) -> str:
+    """The details in one line: `role: admin, email: …`. What was not given is left out."""
+    found = msgspec.json.decode(entry.details)
+    if not isinstance(found, Mapping):
+        return str(found)
+    return ", ".join(f"{name}: {_value(value)}" for name, value in found.items() if value not in (None, [], ""))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,71 @@
+"""Collects from the source what areas may say to a person: sentences, with `{}` for what is filled in."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import kontobahn
+
+SOURCE = Path(kontobahn.__file__).parent
+ROOMS = ("access", "api", "banking", "credits.py", "dashboard", "errors.py", "events", "formats", "ledger", "mobility",
+         "outbound.py", "webhooks")  # fmt: skip
+# What a call tells about itself, not about a request; and texts that have their German in another way.
+_NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext")
+_SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*\.", re.DOTALL)
+_SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
+
+
+def sentences() -> dict[str, str]:
+    """Every sentence with the module that says it."""
+    found: dict[str, str] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name.split("/")[0] in ROOMS:
+            for text in _texts(ast.parse(path.read_text("utf-8"))):
+                if _SENTENCE.fullmatch(text) and not _SQL.match(text):
+                    found.setdefault(text, name)
+    return found
+
+
+def forms() -> set[str]:
+    """What a field must be, in words: `form("a VAT id", …)`."""
+    return {
+        str(node.args[0].value)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "form"
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def plain(text: str) -> str:
+    """Without the names of what is filled in."""
+    return re.sub(r"\{\w+\}", "{}", text)
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return  # a docstring
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name in _NOT_SAID:
+            return
+    text = _text(node)
+    if text is not None:
+        yield text
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _texts(child)
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return None
