@@ -14,7 +14,7 @@ ROOMS = ("access", "api", "banking", "credits.py", "dashboard", "errors.py", "ev
          "outbound.py", "webhooks")  # fmt: skip
 # What a call tells about itself, not about a request; and texts that have their German in another way.
 _NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext")
-_SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*\.", re.DOTALL)
+_SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*(\.|\{\})", re.DOTALL)
 _SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
 
 
@@ -44,8 +44,8 @@ def forms() -> set[str]:
 
 
 def plain(text: str) -> str:
-    """Without the names of what is filled in."""
-    return re.sub(r"\{\w+\}", "{}", text)
+    """Without the names of what is filled in; two side by side are one."""
+    return re.sub(r"(\{\w*\})+", "{}", text)
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
@@ -67,5 +67,5 @@ def _text(node: ast.AST) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        return plain("".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values))
     return None

@@ -43,6 +43,9 @@ NEVER = {
     "The header `Idempotency-Key` must be 1 to {} printable ASCII characters.": "a form makes its own",
     "This is not a session.": "leads to signing in",
     "A session of the API is not one of a browser.": "leads to signing in",
+    "{} {}: the handler takes {}, the path names {}": "said to whoever writes a call",
+    "“{}” is not {}": "each of its kinds has an entry",
+    "The key {} {}": "each of its ends has an entry",
     "{} not found.": "what was not found is named: each has an entry",
     "Not enough credits: this call needs {}, {} are available.": "forms.words_of says it",
     "Repeat the call. A write that carries an Idempotency-Key happens once, however often it is repeated.": "for programs",
@@ -63,7 +66,7 @@ NEVER = {
 }
 # Rules whose reason is said after the name of the field.
 AFTER_A_FIELD = "formats/pain/sepa.py"
-GERMAN = re.compile(r"\b(wurden?|wird|vom|Kasse)\b")
+GERMAN = re.compile(r"\b(wurden?|wird|vom|Kasse|Zeitraum)\b")
 
 
 @pytest.fixture(autouse=True)
