@@ -105,6 +105,10 @@ def _selling(service: Service, owner: Organization) -> Made:
     return {}
 
 
+def _to_match(service: Service, owner: Organization) -> Made:
+    return {**tenancy._of_bank_account(service, owner), **tenancy._books(service, owner)}
+
+
 # Ids that stand in a body.
 IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/sessions": _signed_up,
@@ -114,6 +118,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/payments": _to_pay,
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
+    "POST /v2/reconciliation/runs": _to_match,
 }
 RECIPES = {name: recipe for (name, _), recipe in reversed(tenancy.RECIPES.items())}
 

@@ -101,6 +101,8 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Mobility collective invoice with lines": _BY_NAME["MobilityInvoiceWithLines"],
     "Seller, as sent": _BY_NAME["Seller"],
     "Seller's data": _BY_NAME["SellerAnswer"],
+    "Trial run, as sent": _BY_NAME["NeuerLauf"],
+    "Trial run": _BY_NAME["Lauf"],
     "User": _BY_NAME["UserView"],
     "Session": _BY_NAME["SessionView"],
     "New session": _BY_NAME["NewSessionView"],

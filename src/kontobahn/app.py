@@ -64,6 +64,7 @@ from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
 from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.outbound import OutboundClient, Rule
+from kontobahn.reconciliation import runs as reconciliation_runs
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.sandbox_bank.controls import controls as sandbox_controls
@@ -88,6 +89,7 @@ def all_endpoints() -> list[Endpoint]:
         *(payment_routes, order_file_routes, inbound),
         *(webhook_url, webhook_endpoints, event_log, resend_failed),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
+        reconciliation_runs,
     )
 
 

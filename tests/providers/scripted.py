@@ -47,6 +47,7 @@ from kontobahn.ledger.kassenbuch import (
 )
 from kontobahn.ledger.opos import Opos, OposKonto, OposSelection, Posten
 from kontobahn.ledger.personenkonto import (
+    Geschaeftspartner,
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
@@ -229,6 +230,10 @@ class ScriptedBooks:
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         await self._script.call("faelligkeiten")
         return Faelligkeiten(stichtag=selection.stichtag, konten=[], debitoren=classes([]), kreditoren=classes([]))
+
+    async def geschaeftspartner(self) -> list[Geschaeftspartner]:
+        await self._script.call("geschaeftspartner")
+        return [Geschaeftspartner("100100000", "10010", "Beispiel", ("DE89370400440532013000",))]
 
     async def kassenbuecher(self) -> list[Kassenbuch]:
         await self._script.call("kassenbuecher")

@@ -36,6 +36,7 @@ _AREAS = (
     ("/v2/ledger-", "Ledger", "The books of clients: cash book, person accounts, open items, trial balance."),
     ("/v2/banking/", "Banking", "Bank connections, accounts, transactions and payments."),
     ("/v2/mobility/", "Mobility", "Transport-ticket customers and their collective invoices."),
+    ("/v2/reconciliation/", "Reconciliation", "Which payment paid which invoice."),
     ("/v2/auth/", "Auth", "Signing in, invitations and the users of the organisation."),
 )
 _SUCCESSES = {200: "Done.", 201: "Created.", 202: "Accepted: the work goes on after the answer."}
@@ -225,7 +226,7 @@ class _Document:
             }
             for status in endpoint.statuses
         }
-        is_ledger = area_of(endpoint.path) == "Ledger"
+        is_ledger = area_of(endpoint.path) in ("Ledger", "Reconciliation")
         for status in _failures_of(endpoint, priced=priced, writes=writes):
             responses[str(status)] = self._failure(status, priced=priced, writes=writes, ledger=is_ledger)
         return responses

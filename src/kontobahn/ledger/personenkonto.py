@@ -6,7 +6,7 @@ Pure, without the call (`rewe.py`): the port and its adapters speak these types.
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, field
 
@@ -114,6 +114,15 @@ class PersonenkontoAntwort(Answer, kw_only=True):
     data: PersonenkontoDaten
     ledgerAntwort: PersonenkontoErgebnis
     platform: Platform = NOT_YET_KNOWN
+
+
+class Geschaeftspartner(NamedTuple):
+    """Whom a person account stands for, as far as payments tell: the number in full and as the client writes it."""
+
+    konto: str
+    nummer: str
+    name: str
+    ibans: tuple[str, ...]
 
 
 def check(person: Personenkonto) -> None:

@@ -18,7 +18,7 @@ from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
-from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
 
 T = TypeVar("T")
 
@@ -89,6 +89,9 @@ class ClientBooks(Protocol):
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
         """A receipt image that an entry came with."""
+
+    async def geschaeftspartner(self) -> list[Geschaeftspartner]:
+        """Business partners with their names and bank accounts, in the order of their numbers."""
 
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author

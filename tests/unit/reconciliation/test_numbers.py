@@ -68,6 +68,13 @@ def test_only_places_that_vary_weigh() -> None:
     assert [round(index.bits((KONTO, number)), 1) for number in numbers] == [9.9, 9.9, 9.9, 11.3, 11.3, 11.3, 6.6]
 
 
+def test_a_running_number_counts_even_among_a_few_that_follow_each_other() -> None:
+    numbers = ("RE-2026-00123", "RE-2026-00124", "RE-2026-00125", "2026007", "2026008", "2026009", "48213375")
+    index = NumberIndex([OpenItem(KONTO, number, date(2026, 5, 4), 100) for number in numbers])
+    bits = [round(index.bits((KONTO, number)), 1) for number in numbers]
+    assert bits == [9.9, 9.9, 9.9, 9.9, 9.9, 9.9, 19.8]
+
+
 def test_the_longest_wins_and_the_place_is_told() -> None:
     text = "Müller zahlt RE-2026-00123"
     [hit] = find(text, "RE-2026-00123", "123", "2026")

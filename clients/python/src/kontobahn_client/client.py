@@ -18,6 +18,7 @@ from kontobahn_client.calls.banking import BankingCalls
 from kontobahn_client.calls.events import EventCalls
 from kontobahn_client.calls.ledger import LedgerCalls
 from kontobahn_client.calls.mobility import MobilityCalls
+from kontobahn_client.calls.reconciliation import ReconciliationCalls
 from kontobahn_client.declare import Request
 from kontobahn_client.sending import RETRIES, Caller, Outcome, Pause, Send, Talk, decoded, next_page, talk
 
@@ -26,7 +27,7 @@ TIMEOUT = httpx.Timeout(60, connect=10)
 _BLOCK_BYTES = 256 * 1024
 
 
-class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls):
+class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, ReconciliationCalls):
     """Every call of the API, by its `operationId`."""
 
 

@@ -82,6 +82,16 @@ def by_provider_ref(tx: Tx, provider: str, provider_ref: str) -> PaymentRow | No
     return PAYMENTS.one(tx, "provider = ? AND provider_ref = ?", provider, provider_ref)
 
 
+def ordered_since(tx: Tx, organization_id: str, account_id: int, since: int, limit: int) -> list[PaymentRow]:
+    """The latest payments that were ordered from an account, but for those that failed."""
+    return PAYMENTS.all(
+        tx,
+        "organization_id = ? AND account_id = ? AND created_at >= ? AND status NOT IN ('failed', 'rejected')"
+        " ORDER BY id DESC LIMIT ?",
+        organization_id, account_id, since, limit,
+    )  # fmt: skip
+
+
 def by_end_to_end_id(tx: Tx, organization_id: str, end_to_end_id: str) -> PaymentRow | None:
     return PAYMENTS.one(tx, "organization_id = ? AND end_to_end_id = ?", organization_id, end_to_end_id)
 

@@ -172,6 +172,19 @@ def _of_account(tx: Tx, account_id: int, query: TransactionsQuery, limit: int) -
     )
 
 
+_decode = msgspec.json.Decoder(Transaction).decode
+
+
+def posted_between(tx: Tx, account_id: int, first: date, last: date, limit: int) -> list[Transaction]:
+    """The posted transactions of an account that is known to be the caller's, by value date, decoded."""
+    rows = tx.all(
+        "SELECT wire FROM banking_transactions WHERE account_id = ? AND made_on >= ? AND made_on <= ? AND status = 'posted'"
+        " ORDER BY made_on, id LIMIT ?",
+        account_id, first.isoformat(), last.isoformat(), limit,
+    )  # fmt: skip
+    return [_decode(wire) for (wire,) in rows]
+
+
 def read_one(tx: Tx, principal: Principal, account_id: str, transaction_id: str) -> Transaction:
     account = accounts.find(tx, principal, account_id)
     row = tx.one(

@@ -36,7 +36,7 @@ from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Opos, OposSelection
-from kontobahn.ledger.personenkonto import Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
 
 # The right that a file of master data needs; bookings are the rest.
@@ -141,6 +141,9 @@ class OpenBooks:
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
         return await self._read("belege", receipts.find_image, image_id)
+
+    async def geschaeftspartner(self) -> list[Geschaeftspartner]:
+        return await self._read("personenkonten", persons.partners)
 
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author

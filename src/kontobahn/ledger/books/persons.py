@@ -16,8 +16,9 @@ from kontobahn.ledger.accounting import Meldung
 from kontobahn.ledger.books import partner_rows
 from kontobahn.ledger.books.store import Client, label_accounts, years
 from kontobahn.ledger.books.tasks import SUCCESS, save_task
-from kontobahn.ledger.konto import is_personenkonto, technical
+from kontobahn.ledger.konto import functional, is_personenkonto, technical
 from kontobahn.ledger.personenkonto import (
+    Geschaeftspartner,
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
@@ -145,3 +146,13 @@ def listing(
         client.mandant, after, limit,
     )  # fmt: skip
     return [(konto, msgspec.json.decode(record), _decode_row(row)) for konto, record, row in rows]
+
+
+def partners(tx: Tx, client: Client) -> list[Geschaeftspartner]:
+    rows = tx.all("SELECT konto, record FROM books_persons WHERE mandant = ? ORDER BY konto", client.mandant)
+    found = []
+    for konto, text in rows:
+        record = msgspec.json.decode(text)
+        ibans = tuple(bank["iban"] for bank in record.get("bankkonten") or () if bank.get("iban"))
+        found.append(Geschaeftspartner(konto, functional(konto, client.konto_laenge), name_of_record(record), ibans))
+    return found

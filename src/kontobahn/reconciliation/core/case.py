@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 def is_too_early(item: OpenItem, movement: Movement) -> bool:
     """Whether the document is dated well after the payment: then the number is perhaps another's."""
-    return item.day > movement.day + MAX_AHEAD
+    return item.day - movement.day > MAX_AHEAD
 
 
 def amount_reason(signal: str, amount: int) -> Reason:

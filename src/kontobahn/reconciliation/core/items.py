@@ -78,7 +78,7 @@ def discounts_on(item: OpenItem, day: date, *, late: bool = False) -> list[int]:
     return [
         sign * discount.amount_minor
         for discount in item.discounts
-        if _counts(discount, item) and (day > discount.until + GRACE) == late
+        if _counts(discount, item) and (day - discount.until > GRACE) == late
     ]
 
 

@@ -24,6 +24,10 @@ MAX_SAME = 20
 LEAST_WEAK = 3
 _LEAST_EDITED, _MOST_WEAK_TOKENS = 6, 120
 _MANY = 3
+# With fewer it is not known what is only a prefix: never enough without a payer.
+_MOST_OF_FEW = 19.8
+# The last places of a running number vary, even where few open ones do not show it.
+_COUNTING = 3
 # A number with so many characters that all of the client's have (`RE-2026-`) is as good as one with a word before it.
 _TELLING = 4
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -88,16 +92,18 @@ class NumberIndex:
         texts = ["".join(run for run, _ in tokens) for _, tokens in members]
         if len(set(texts)) >= _MANY:
             varying = [len(set(column)) > 1 for column in zip(*texts, strict=True)]
-            for (key, _), text in zip(members, texts, strict=True):
-                self._bits[key] = sum(_bits_of(char) for char, varies in zip(text, varying, strict=True) if varies)
-                same = [char for char, varies in zip(text, varying, strict=True) if not varies and char != "0"]
+            for (key, tokens), text in zip(members, texts, strict=True):
+                counter = _counter(tokens)
+                varies = [column or place in counter for place, column in enumerate(varying)]
+                self._bits[key] = sum(_bits_of(char) for char, counts in zip(text, varies, strict=True) if counts)
+                same = [char for char, counts in zip(text, varies, strict=True) if not counts and char != "0"]
                 if len(same) >= _TELLING:
                     self._shaped.add(key)
         else:
             # Too few to tell which places vary: letters, years and leading zeros count nothing.
             for key, tokens in members:
                 runs = [run.lstrip("0") for run, digits in tokens if digits and not _YEAR.fullmatch(run)]
-                self._bits[key] = BITS_OF_DIGIT * sum(map(len, runs))
+                self._bits[key] = min(BITS_OF_DIGIT * sum(map(len, runs)), _MOST_OF_FEW)
 
     def bits(self, key: Key) -> float:
         return self._bits.get(key, 0.0)
@@ -231,6 +237,16 @@ def _joined(tokens: list[tuple[str, bool]]) -> str:
 
 def _dotted(tokens: list[tuple[str, bool]]) -> str:
     return ".".join((run.lstrip("0") or "0") if digits else run for run, digits in tokens)
+
+
+def _counter(tokens: list[tuple[str, bool]]) -> range:
+    """The places of the last digits of the last run of digits, without zeros that lead it."""
+    end = sum(len(run) for run, _ in tokens)
+    for run, digits in reversed(tokens):
+        if digits:
+            return range(end - min(len(run.lstrip("0")), _COUNTING), end)
+        end -= len(run)
+    return range(0)
 
 
 def _deletions(text: str) -> set[str]:

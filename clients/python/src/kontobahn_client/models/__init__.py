@@ -6,4 +6,5 @@ from kontobahn_client.models.books import *
 from kontobahn_client.models.common import *
 from kontobahn_client.models.events import *
 from kontobahn_client.models.mobility import *
+from kontobahn_client.models.reconciliation import *
 from kontobahn_client.models.reports import *
