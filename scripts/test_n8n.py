@@ -209,7 +209,7 @@ def _load_with_code_node(trial: Trial, secret: str) -> None:
     """The same workflow with the Code node of docs/n8n.md in place of the two nodes that it replaces."""
     [code] = re.findall(r"^```javascript\n(.*?)^```", (ROOT / "docs" / "n8n.md").read_text("utf-8"), re.M | re.S)
     workflow = json.loads((WORKFLOWS / "events.json").read_text("utf-8"))
-    workflow |= {"id": "kontobahnEventsByCode", "name": "Kontobahn: verified events, by code"}
+    workflow |= {"id": "kbEventsByCode", "name": "Kontobahn: verified events, by code"}
     kept = {node["name"]: node for node in workflow["nodes"]}
     kept["Webhook"]["parameters"]["path"] = "kontobahn-code"
     kept["Webhook"]["webhookId"] = "6f0b1f1e-5f5e-4c0e-9a52-0c5d3c8c7a12"

@@ -30,6 +30,12 @@ _BLOCK_BYTES = 256 * 1024
 class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, ReconciliationCalls):
     """Every call of the API, by its `operationId`."""
 
+    _caller: Caller
+
+    def __repr__(self) -> str:
+        # Without the key.
+        return f"{type(self).__name__}({str(self._caller.url)!r})"
+
 
 def _caller(url: str, key: str | None, session: str | None, quelle: str | None, retries: int) -> Caller:
     if key is not None and session is not None:
@@ -76,9 +82,6 @@ class Kontobahn(_Calls):
         self._caller = _caller(url, key, session, quelle, retries)
         self._owns_http = http is None
         self._http = http or httpx.Client(timeout=TIMEOUT)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._caller.url)!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -141,9 +144,6 @@ class AsyncKontobahn(_Calls):
         self._caller = _caller(url, key, session, quelle, retries)
         self._owns_http = http is None
         self._http = http or httpx.AsyncClient(timeout=TIMEOUT)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._caller.url)!r})"
 
     async def __aenter__(self) -> Self:
         return self
