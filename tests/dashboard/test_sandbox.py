@@ -87,7 +87,7 @@ def test_what_happens_at_the_bank_reaches_the_service(
         lambda tx: tx.all("SELECT action FROM audit_log WHERE action LIKE 'sandbox.%' ORDER BY id")
     )
     assert [action for (action,) in done] == [
-        f"sandbox.{what}" for what in ("book", "post-pending", "payment", "fail", "expire-consent", "destroy")
+        f"sandbox.{what}" for what in ("book", "post_pending", "payment", "fail", "expire_consent", "destroy")
     ]
 
 

@@ -160,7 +160,7 @@ def _book(tx: Tx, visit: Visit, wanted: Booking) -> None:
         _cents(wanted.amount), wanted.text, wanted.day, wanted.is_pending, None, wanted.name, wanted.is_quiet
     )
     visit.context.part(SandboxControls).book(tx, row.provider_ref, account_ref, booking)
-    _record(tx, row, visit.actor, "book")
+    _record(tx, row, visit.actor, "sandbox.book")
 
 
 def _cents(amount: Decimal) -> int:
@@ -171,7 +171,7 @@ def _cents(amount: Decimal) -> int:
 
 
 def _record(tx: Tx, row: ConnectionRow | PaymentRow, actor: Actor, what: str, **details: Any) -> None:
-    audit.record(tx, row.organization_id, actor, f"sandbox.{what}", str(row.id), **details)
+    audit.record(tx, row.organization_id, actor, what, str(row.id), **details)
 
 
 @action("/sandbox/connections/{id}/fail", role="admin", offered=_is_offered)
@@ -187,7 +187,7 @@ async def fail(visit: Visit, id: str) -> Response:
 def _fail(tx: Tx, visit: Visit, connection_id: str, wanted: Failure) -> None:
     row = _connection(tx, visit, connection_id)
     visit.context.part(SandboxControls).fail(tx, row.provider_ref, wanted.error_class, wanted.at_refresh)
-    _record(tx, row, visit.actor, "fail", error_class=wanted.error_class)
+    _record(tx, row, visit.actor, "sandbox.fail", error_class=wanted.error_class)
 
 
 @action("/sandbox/connections/{id}/do/{what}", role="admin", offered=_is_offered)
@@ -209,7 +209,7 @@ def _act(tx: Tx, visit: Visit, connection_id: str, what: What) -> None:
         "destroy": controls.destroy,
     }
     acts[what](tx, row.provider_ref)
-    _record(tx, row, visit.actor, what)
+    _record(tx, row, visit.actor, f"sandbox.{what.replace('-', '_')}")
 
 
 @action("/sandbox/payments/{id}", role="admin", offered=_is_offered)
@@ -227,7 +227,7 @@ def _set_status(tx: Tx, visit: Visit, principal: Principal, payment_id: str, sta
     if row.provider != controls.provider or row.provider_ref is None:
         raise principal.missing("Payment")
     controls.set_payment_status(tx, row.provider_ref, status)
-    _record(tx, row, visit.actor, "payment", status=status)
+    _record(tx, row, visit.actor, "sandbox.payment", status=status)
 
 
 @action("/sandbox/clock", role="admin", offered=_is_offered)
