@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     CANCELLED,
     AccountFacts,
@@ -78,10 +79,18 @@ class ScriptedBank:
         self.asked: list[tuple[Any, ...]] = []
         # What creating and finding a payment returns; an exception is raised.
         self.creation: PaymentStart | Exception | None = None
-        self.found: PaymentStart | Exception | None = None
+        self.found: PaymentStart | Literal["cannot be known"] | Exception | None = None
         self.live: PaymentReport | Exception = PaymentReport(None)
         self.cancellation: PaymentReport | Exception = PaymentReport("failed", "CANC", CANCELLED, "Cancelled as asked")
         self.refusal: Exception | None = None
+        # Pages after the first, by name; and what a refresh reports at once.
+        self.pages: dict[str, Snapshot] = {}
+        self.answers: list[Report] = []
+        self.fetch_refusal: Exception | None = None
+        self.asked_since: list[date | None] = []
+        # Steps on our pages: the first, and what each next one answers; an exception is raised.
+        self.first_step: Interaction | None = None
+        self.steps: list[Interaction | list[Report] | Exception] = []
         self.listed: list[ListedBank] | Exception = []
 
     async def banks(self) -> Sequence[ListedBank]:
@@ -93,16 +102,32 @@ class ScriptedBank:
         self.asked.append(("start_connect", request))
         if self.refusal:
             raise self.refusal
+        if self.first_step is not None:
+            return ConnectStart(None, self.first_step.expires_at, "Musterbank", interaction=self.first_step)
         return ConnectStart(f"https://bank.example/connect/{request.pending_token}", START + HOUR)
 
-    async def fetch(self, provider_ref: str) -> Snapshot:
-        self.asked.append(("fetch", provider_ref))
-        return self.snapshots[provider_ref]
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        self.asked.append(("proceed", state, dict(given)))
+        answer = self.steps.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+    async def abandon(self, state: bytes) -> None:
+        self.asked.append(("abandon", state))
+
+    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+        self.asked.append(("fetch", provider_ref))
+        self.asked_since.append(since)
+        if self.fetch_refusal:
+            raise self.fetch_refusal
+        return self.snapshots[provider_ref] if page is None else self.pages[page]
+
+    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
         self.asked.append(("refresh", provider_ref, kind))
         if self.refusal:
             raise self.refusal
+        return self.answers
 
     async def remove(self, provider_ref: str) -> None:
         self.asked.append(("remove", provider_ref))
@@ -117,7 +142,7 @@ class ScriptedBank:
             f"bank-{order.end_to_end_id}", "https://bank.example/pay", START + HOUR, PaymentReport("initiated", "RCVD")
         )
 
-    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | Literal["cannot be known"] | None:
         self.asked.append(("find_payment", order))
         if isinstance(self.found, Exception):
             raise self.found

@@ -214,6 +214,7 @@ class Application:
         self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
+        await self.context.part(Banking).finish_running(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
         await self.sandbox.sender.stop()
@@ -294,6 +295,7 @@ class Application:
         from kontobahn.api.pages import bounded_pages
         from kontobahn.api.system import system_routes
         from kontobahn.banking.hosted import pages as hosted_pages
+        from kontobahn.banking.hosted.connect_pages import ConnectPages
         from kontobahn.banking.payments.pages import OrderPages
         from kontobahn.dashboard.declare import ROOT as DASHBOARD
         from kontobahn.dashboard.dispatch import Dashboard
@@ -306,6 +308,7 @@ class Application:
             *guide_routes(),
             *hosted_pages.routes(),
             *OrderPages(self.context).routes(),
+            *ConnectPages(self.context).routes(),
             *SandboxPages(self.db, self.sandbox.sender, self._connection_id, self._payment_id).routes(),
             *Dashboard(self._dashboard_dependencies()).routes(),
         ]

@@ -19,7 +19,7 @@ def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Bank
         FilesProvider.name: FilesProvider(settings.order_file_days),
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
-    return Banking(providers, connect_providers(settings, providers))
+    return Banking(providers, connect_providers(settings, providers), set())
 
 
 def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:

@@ -81,6 +81,7 @@ class AccountRow(NamedTuple):
     nature: Nature
     balance_minor: int
     currency_code: str
+    identity: str | None
     can_hide: int
     posted: int
     pending: int
@@ -121,12 +122,33 @@ def of_organization(tx: Tx, organization_id: str) -> list[AccountRow]:
     return ACCOUNTS.all(tx, "organization_id = ? ORDER BY id", organization_id)
 
 
+def adopt(tx: Tx, organization_id: str, connection_id: str, reported: list[AccountFacts]) -> None:
+    """Gives known accounts the references that the provider uses now, where these change from session to session.
+
+    An account is the same if its identity is, or else its IBAN and currency; if two could be meant, neither is.
+    """
+    refs = {facts.provider_ref for facts in reported}
+    known = of_connection(tx, organization_id, connection_id)
+    free = [row for row in known if row.provider_ref not in refs]
+    strangers = [facts for facts in reported if facts.provider_ref not in {row.provider_ref for row in known}]
+    for facts in strangers:
+        same = [row for row in free if facts.identity is not None and row.identity == facts.identity]
+        if not same and facts.iban is not None:
+            same = [row for row in free if (row.iban, row.currency_code) == (facts.iban, facts.currency_code)]
+            alike = [one for one in strangers if (one.iban, one.currency_code) == (facts.iban, facts.currency_code)]
+            same = same if len(alike) == 1 else []
+        if len(same) == 1:
+            ACCOUNTS.update(tx, same[0], provider_ref=facts.provider_ref)
+            free.remove(same[0])
+
+
 def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
     """Creates the account, or updates it to what the bank reports now."""
     row = tx.one(
-        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, iban = ?, holder_name = ?, updated_at = ?"
+        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, iban = ?, holder_name = ?, updated_at = ?,"
+        " identity = COALESCE(?, identity)"
         f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {ACCOUNTS.columns}",
-        facts.name, facts.nature, facts.balance_minor, facts.iban, facts.holder_name, tx.now,
+        facts.name, facts.nature, facts.balance_minor, facts.iban, facts.holder_name, tx.now, facts.identity,
         organization_id, connection_id, facts.provider_ref,
     )  # fmt: skip
     if row is not None:
@@ -142,6 +164,7 @@ def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) 
         nature=facts.nature,
         balance_minor=facts.balance_minor,
         currency_code=facts.currency_code,
+        identity=facts.identity,
         can_hide=1,
         posted=0,
         pending=0,

@@ -1,4 +1,4 @@
-"""The five events of banking: what each one's `data` contains. Whoever emits one fills in these structs, and OpenAPI shows them."""
+"""The events of banking: what each one's `data` contains. Whoever emits one fills in these structs, and OpenAPI shows them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.wire import Answer
+from kontobahn.api.wire import Answer, Timestamp
 from kontobahn.banking.provider import PaymentStatus, Template
 
 RefreshType = Annotated[str, Meta(description="`automatic` or `manual`.", examples=["automatic"])]
@@ -56,6 +56,13 @@ class ConnectionDestroyed(_OfConnection, kw_only=True):
     refresh_type: RefreshType
 
 
+class ConsentExpiring(_OfConnection, kw_only=True):
+    """The consent for a connection ends soon: renew it by reconnecting. Only further webhook endpoints get this event."""
+
+    consent_expires_at: Timestamp
+    days: Annotated[int, Meta(description="Announced 14 and 3 days before.", examples=[14])]
+
+
 class PaymentAttributes(Answer):
     amount: Annotated[str, Meta(description="A string here, a number elsewhere.", examples=["119.00"])]
     currency_code: str
@@ -92,4 +99,5 @@ EVENTS: dict[str, type[Answer]] = {
     "connection_destroyed": ConnectionDestroyed,
     "payment_update": PaymentUpdate,
     "payment_progress": PaymentProgress,
+    "consent_expiring": ConsentExpiring,
 }

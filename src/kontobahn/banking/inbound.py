@@ -6,27 +6,12 @@ A delivery that cannot be applied yet is retried by a job.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kontobahn import log
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import JSON_BODY, post
 from kontobahn.api.wire import Answer, RawBody
-from kontobahn.banking.connections import flows
-from kontobahn.banking.payments import store as payments
-from kontobahn.banking.payments.apply import apply
-from kontobahn.banking.provider import (
-    BadSignature,
-    Banking,
-    BankProvider,
-    ConnectionFailed,
-    ConnectionFinished,
-    ConnectionGone,
-    PaymentReported,
-    ProviderRefused,
-    Report,
-    Snapshot,
-)  # fmt: skip
+from kontobahn.banking.provider import BadSignature, Banking, ProviderRefused
+from kontobahn.banking.reports import NotKnownYet, apply_all, prepare
 from kontobahn.clock import DAY, MINUTE, SECOND
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound, Unauthorized, Unavailable
@@ -42,15 +27,6 @@ class Received(Answer):
     """A provider's delivery was received."""
 
     received: bool
-
-
-class NotKnownYet(Exception):
-    """The report is about something that is not known here yet, but may be soon."""
-
-
-class _Prepared(NamedTuple):
-    report: Report
-    snapshot: Snapshot | None
 
 
 @post("/v2/banking/webhooks/{provider}", caller="anybody", statuses=(200,), max_body_bytes=JSON_BODY, errors=(401, 404))
@@ -109,8 +85,10 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
         return False
     body, attempts = claimed
     try:
-        prepared = [await _prepare(provider, report) for report in provider.reports(body)]
-        await context.db.write(_apply, provider_name, delivery_id, prepared)
+        prepared = await prepare(context, provider_name, provider.reports(body))
+        await context.db.write(
+            apply_all, provider_name, prepared, lambda tx: _mark_applied(tx, provider_name, delivery_id)
+        )
         return True
     except ProviderRefused as error:
         # What it reports on no longer exists; retrying would not help.
@@ -123,12 +101,6 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     return False
 
 
-async def _prepare(provider: BankProvider, report: Report) -> _Prepared:
-    # The delivery only says that there is new data; the data itself has to be fetched.
-    snapshot = await provider.fetch(report.provider_ref) if isinstance(report, ConnectionFinished) else None
-    return _Prepared(report, snapshot)
-
-
 def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[bytes, int] | None:
     row = tx.one(
         "UPDATE banking_inbox SET attempts = attempts + 1, next_attempt_at = ?"
@@ -138,36 +110,14 @@ def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[bytes, int] | None:
     return None if row is None else (bytes(row[0]), row[1])
 
 
-def _apply(tx: Tx, provider: str, delivery_id: str, prepared: list[_Prepared]) -> None:
-    is_first = tx.run(
-        "UPDATE banking_inbox SET state = 'applied', applied_at = ?, last_error = NULL"
-        " WHERE provider = ? AND delivery_id = ? AND state = 'received'",
-        tx.now, provider, delivery_id,
+def _mark_applied(tx: Tx, provider: str, delivery_id: str) -> bool:
+    return bool(
+        tx.run(
+            "UPDATE banking_inbox SET state = 'applied', applied_at = ?, last_error = NULL"
+            " WHERE provider = ? AND delivery_id = ? AND state = 'received'",
+            tx.now, provider, delivery_id,
+        )
     )  # fmt: skip
-    if not is_first:
-        return
-    for report, snapshot in prepared:
-        if not apply_report(tx, provider, report, snapshot):
-            log.warning("inbound_report_of_unknown", provider=provider, delivery_id=delivery_id)
-
-
-def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
-    """Applies a report. Returns False if it is about nothing known here."""
-    match report:
-        case ConnectionFinished():
-            assert snapshot is not None
-            return flows.apply_finished(tx, provider, snapshot, report.pending_token) is not None
-        case ConnectionFailed():
-            return flows.apply_failed(tx, provider, report)
-        case ConnectionGone():
-            return flows.apply_gone(tx, provider, report.provider_ref)
-        case PaymentReported():
-            payment = payments.by_provider_ref(tx, provider, report.provider_ref)
-            if payment is None:
-                # The webhook may be faster than the provider's answer to the creation.
-                raise NotKnownYet(f"There is no payment {report.provider_ref} of {provider} here.")
-            apply(tx, payment.organization_id, payment.id, report.report, "webhook")
-            return True
 
 
 def _give_up(tx: Tx, provider: str, delivery_id: str, error: str) -> None:

@@ -6,13 +6,16 @@ from polling it, or from a file. A report is a claim about the bank's state, and
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, NamedTuple, Protocol
 
+from kontobahn.banking.interaction import Given, Interaction, Language
 from kontobahn.errors import SetupError, Unavailable
 
 Api = Literal["partner", "openbanking"]
+Holder = Literal["personal", "business"]
 RefreshType = Literal["automatic", "manual"]
 Template = Literal["SEPA", "SEPA_INSTANT"]
 # Choice 21: the natures, modes and statuses that occur.
@@ -29,6 +32,11 @@ PaymentStatus = Literal[
 FILES = "files"
 # The error class of a payment that was cancelled, by the payer or by a call.
 CANCELLED = "Cancelled"
+# The error classes of an access that only its person can use again: the bank wants a confirmation, or has locked it. No machine
+# tries again, because each attempt may make it worse.
+PERSON_NEEDED, LOCKED = "InteractionRequired", "LockedAtBank"
+# What a provider that cannot look for a payment says about one whose creation had no answer: then only the statement tells.
+CANNOT_BE_KNOWN: Literal["cannot be known"] = "cannot be known"
 
 
 class ProviderDown(Unavailable):
@@ -42,6 +50,14 @@ class ProviderRefused(Exception):
         super().__init__(message)
         self.error_class = error_class
         self.raw_status = raw_status
+
+
+class PersonNeeded(ProviderRefused):
+    """The bank wants the person before it does anything. `url` is where, if the provider names a page; otherwise by reconnecting."""
+
+    def __init__(self, message: str, url: str | None = None) -> None:
+        super().__init__(PERSON_NEEDED, message)
+        self.url = url
 
 
 class BadSignature(Exception):
@@ -77,15 +93,24 @@ class ConnectRequest(NamedTuple):
     return_to: str | None
     # For a reconnect: the provider's id of the connection.
     provider_ref: str | None = None
+    # Who connects: whose customer it is at an aggregator, the kind of access, and the person's language, address and browser.
+    organization_id: str = ""
+    holder: Holder = "business"
+    language: Language | None = None
+    ip_address: str = ""
+    user_agent: str = ""
 
 
 class ConnectStart(NamedTuple):
-    connect_url: str
+    """Where a flow begins: at a page of the provider, or with a step on our own pages."""
+
+    connect_url: str | None
     expires_at: int
     # The bank, if the request names it and the provider knows it already.
     provider_name: str = ""
     country_code: str = ""
     logo_url: str = ""
+    interaction: Interaction | None = None
 
 
 class BankConnectionFacts(NamedTuple):
@@ -97,7 +122,8 @@ class BankConnectionFacts(NamedTuple):
     country_code: str
     logo_url: str
     templates: tuple[Template, ...]
-    consent_expires_at: int
+    # None if the provider does not tell.
+    consent_expires_at: int | None
     next_refresh_possible_at: int
     automatic_refresh: bool
     display_name: str | None = None
@@ -111,6 +137,8 @@ class AccountFacts(NamedTuple):
     currency_code: str
     iban: str | None
     holder_name: str | None
+    # What stays the same of the account where `provider_ref` changes from session to session.
+    identity: str | None = None
 
 
 class TransactionFacts(NamedTuple):
@@ -133,6 +161,8 @@ class TransactionFacts(NamedTuple):
     # The booked statement that contains it, and the account's balance after it there.
     statement: str | None = None
     balance_minor: int | None = None
+    # Whether the provider takes it for a duplicate; None if it does not say.
+    duplicated: bool | None = None
 
 
 class Snapshot(NamedTuple):
@@ -141,6 +171,12 @@ class Snapshot(NamedTuple):
     connection: BankConnectionFacts
     accounts: list[AccountFacts]
     transactions: list[TransactionFacts]
+    # Something may be missing, so what is not here is not gone.
+    is_partial: bool = False
+    # Where the transactions continue, as `fetch` takes it.
+    next_page: str | None = None
+    # From which day on transactions were asked for; None for as far back as the bank allows. Set above the port.
+    since: date | None = None
 
 
 # --- Paying
@@ -189,7 +225,7 @@ class PaymentStart(NamedTuple):
     report: PaymentReport
 
 
-# --- Reports by webhook
+# --- Reports
 
 
 class ConnectionFinished(NamedTuple):
@@ -197,6 +233,8 @@ class ConnectionFinished(NamedTuple):
 
     provider_ref: str
     pending_token: str | None = None
+    # What there is, if the provider has fetched it already.
+    snapshot: Snapshot | None = None
 
 
 class ConnectionFailed(NamedTuple):
@@ -228,13 +266,30 @@ class BankProvider(Protocol):
     async def banks(self) -> Sequence[ListedBank]:
         """Returns the banks that can be connected. Called often: what comes from the network is kept for a while."""
 
-    async def start_connect(self, request: ConnectRequest) -> ConnectStart: ...
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        """Returns where the person begins. Raises ProviderRefused, for an unknown bank with the class ProviderNotFound."""
 
-    async def fetch(self, provider_ref: str) -> Snapshot:
-        """Returns what the bank reports now."""
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        """Goes on from a step with what the person entered: to the next step, or to how the flow ended.
 
-    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
-        """Asks the bank for new data; a webhook reports when it is there."""
+        Without anything entered it is a poll for a confirmation elsewhere. Raises ProviderRefused if the flow has failed, and
+        ProviderDown only if the same step may be tried again.
+        """
+
+    async def abandon(self, state: bytes) -> None:
+        """The person has given up: ends what is still open at the bank."""
+
+    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+        """Returns what the bank reports now: transactions from a day on and everything pending, or as far back as it goes.
+
+        A page is one that the answer before named as `next_page`. Its accounts are the same again, or none.
+        """
+
+    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+        """Asks the bank for new data. Returns what it reports; nothing if a delivery will report when the data is there.
+
+        Raises PersonNeeded if the bank wants the person, which an automatic refresh never tries to get around.
+        """
 
     async def remove(self, provider_ref: str) -> None:
         """Ends the access. Succeeds if it had already ended."""
@@ -242,8 +297,11 @@ class BankProvider(Protocol):
     async def create_payment(self, order: PaymentOrder) -> PaymentStart:
         """Raises ProviderRefused if it was certainly not created, ProviderDown if that is unknown."""
 
-    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
-        """After a creation without an answer: returns the payment with our end-to-end id, None if there certainly is none."""
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | Literal["cannot be known"] | None:
+        """After a creation without an answer: returns the payment with our end-to-end id, None if there certainly is none.
+
+        A provider that cannot look for payments returns `CANNOT_BE_KNOWN`.
+        """
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
         """Asks the bank now."""
@@ -267,9 +325,18 @@ class Banking(NamedTuple):
     providers: dict[str, BankProvider]
     # The providers of bank connections. A flow without a bank goes to the first one.
     connect_providers: tuple[str, ...]
+    # What goes on after its call was answered.
+    running: set[asyncio.Task[None]]
 
     def provider(self, name: str) -> BankProvider:
         found = self.providers.get(name)
         if found is None:
             raise SetupError(f"The banking provider “{name}” is not set up in this installation.")
         return found
+
+    async def finish_running(self, seconds: float) -> None:
+        """Waits for what is still going on, and gives up on what takes longer: its claim expires."""
+        if self.running:
+            _, late = await asyncio.wait(self.running, timeout=seconds)
+            for task in late:
+                task.cancel()

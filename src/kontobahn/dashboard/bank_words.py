@@ -81,6 +81,8 @@ _ERRORS = {
     "ProviderDisabled": N_("The bank has switched off this access."),
     "ProviderInactive": N_("The bank does not answer at the moment."),
     "ConnectionDisabled": N_("The bank has switched off this connection."),
+    "InteractionRequired": N_("The bank wants a confirmation from you, for example a TAN."),
+    "LockedAtBank": N_("The bank has locked this access. Please have it unlocked at the bank first."),
     "Cancelled": N_("You cancelled it."),
 }
 
@@ -119,7 +121,7 @@ def connection_state(row: ConnectionRow, now: int) -> Shown:
 
 def consent(row: ConnectionRow, now: int) -> Shown | None:
     """How long the bank still lets us look; None if nothing ends."""
-    if row.provider == FILES or row.status == "pending_connect":
+    if row.consent_expires_at is None or row.status == "pending_connect":
         return None
     left = row.consent_expires_at - now
     day = figures.day(row.consent_expires_at)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
-from kontobahn.banking import accounts, inbound
+from kontobahn.banking import accounts, reports
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.flows import FlowRow
@@ -99,7 +99,7 @@ def _apply_deliveries(tx: Tx, context: Context) -> None:
         for report in deliveries.reports(body):
             is_news = isinstance(report, ConnectionFinished)
             snapshot = bank.snapshot(tx, report.provider_ref or "", context.settings.base_url) if is_news else None
-            inbound.apply_report(tx, adapter.NAME, report, snapshot)
+            reports.apply_report(tx, adapter.NAME, report, snapshot)
         deliveries.mark_delivered(tx, delivery_id, "demo")
 
 

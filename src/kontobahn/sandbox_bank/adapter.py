@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 
+from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     ConnectRequest,
     ConnectStart,
@@ -65,11 +67,18 @@ class SandboxProvider:
             return ConnectStart(url, expires_at)
         return ConnectStart(url, expires_at, chosen.name, chosen.country_code, self._base_url + chosen.logo_path)
 
-    async def fetch(self, provider_ref: str) -> Snapshot:
-        return await self._db.read(bank.snapshot, provider_ref, self._base_url)
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "The sandbox bank has pages of its own")
 
-    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+    async def abandon(self, state: bytes) -> None:
+        """Does nothing: there are no steps on our pages."""
+
+    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+        return await self._db.read(bank.snapshot, provider_ref, self._base_url, since)
+
+    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
         await self._db.write(bank.refresh, provider_ref)
+        return ()
 
     async def remove(self, provider_ref: str) -> None:
         await self._db.write(bank.remove, provider_ref)

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from kontobahn.banking.hosted import wording
 from kontobahn.banking.hosted.pages import (
     HEADERS,
     Form,
@@ -24,19 +25,20 @@ from kontobahn.banking.hosted.pages import (
     redirect,
     static_file,
 )
+from kontobahn.banking.interaction import Step, Words
 from kontobahn.db import Database, Tx
 from kontobahn.formats.pain.sepa import in_groups
-from kontobahn.sandbox_bank import flows, payments, store
-from kontobahn.sandbox_bank.banks import BANKS, logo, offered
+from kontobahn.sandbox_bank import flows, payments, steps, store
+from kontobahn.sandbox_bank.banks import BANKS, logo
 from kontobahn.sandbox_bank.deliveries import DeliverySender
 from kontobahn.sandbox_bank.flows import SandboxFlow
 from kontobahn.sandbox_bank.payments import SandboxPayment
 from kontobahn.sandbox_bank.people import MAX_WRONG_ENTRIES, PEOPLE, WRONG_PASSWORD, WRONG_TAN, accounts_of
 
 _PAGES = HostedPages(Path(__file__).parent / "templates")
-REFRESH_SECONDS = 3
 _STILL_WAITING = "Die Bank hat aus der App noch keine Antwort."
-_TAN_HINT = f"Sechs Ziffern. Jede TAN ist richtig, nur {WRONG_TAN} nicht."
+# The pages are German, as a German bank's are.
+_WORDS = {"words": wording, "say": lambda text: text.de}
 # What a person is told about an error.
 ERROR_TEXTS = {
     "InvalidCredentials": "Die Bank nimmt Benutzername oder Passwort nicht an.",
@@ -113,13 +115,11 @@ class SandboxPages:
     ) -> Response:
         bank = BANKS.get(flow.bank_code)
         values: dict[str, Any] = {
-            "flow": flow, "page": flow.page, "bank": bank, "banks": offered(flow.api), "problem": problem, "people": PEOPLE.values(),
-            "user_name": form.text("user_name") if form else flow.user_name, "tan_hint": _TAN_HINT,
+            "flow": flow, "page": flow.page, "bank": bank, "problem": problem, "people": PEOPLE.values(),
+            "step": _flow_step(flow, form.text("user_name") if form else flow.user_name, problem), **_WORDS,
             "error": ERROR_TEXTS.get(flow.error_class or "", flow.error_message),
             "return_url": await self._flow_return(flow) if flow.return_to and flow.step in ("done", "failed") else None,
         }  # fmt: skip
-        if flow.step == "consent" and bank is not None:
-            values["accounts"] = list(enumerate(accounts_of(flows.person_of(flow), bank)))
         return _PAGES.show("connect.html", values, flow.return_to, status, _refresh(flow.page))
 
     async def pay_page(self, request: Request) -> Response:
@@ -160,15 +160,52 @@ class SandboxPages:
             "debtor_iban": in_groups(row.debtor_iban),
             "execute_on": f"{date.fromisoformat(row.execute_on):%d.%m.%Y}" if row.execute_on else None,
             "hint": connection.user_name if connection else "",
-            "user_name": form.text("user_name") if form else "", "tan_hint": _TAN_HINT,
+            "step": _payment_step(row, form.text("user_name") if form else ""), **_WORDS,
             "error": ERROR_TEXTS.get(row.error_class or "", row.error_message),
             "return_url": await self._payment_return(row) if row.return_to and row.step == "done" else None,
         }  # fmt: skip
         return _PAGES.show("pay.html", values, row.return_to, status, _refresh(row.page))
 
 
+def _flow_step(flow: SandboxFlow, user_name: str, problem: str | None) -> Step | None:
+    match flow.page:
+        case "bank":
+            return steps.choose_bank(flow)
+        case "login":
+            return steps.login(user_name)
+        case "tan":
+            who = flow.user_name
+            return steps.enter_tan(
+                Words(
+                    f"Bestätigen Sie die Anmeldung von {who} mit einer TAN.", f"Confirm the login of {who} with a TAN."
+                )
+            )
+        case "wait":
+            return steps.wait_for_app(
+                f"Die Bank hat die Anmeldung von {flow.user_name} zur Bestätigung an die App geschickt."
+            )
+        case "consent":
+            accounts = accounts_of(flows.person_of(flow), BANKS[flow.bank_code])
+            return steps.consent(enumerate(accounts), is_chosen=problem is None)
+    return None
+
+
+def _payment_step(row: SandboxPayment, user_name: str) -> Step | None:
+    match row.page:
+        case "login":
+            return steps.login(user_name)
+        case "tan":
+            return steps.enter_tan()
+        case "wait":
+            amount = f"{german_amount(row.amount_minor)} {row.currency_code}"
+            return steps.wait_for_app(f"Die Bank hat die Zahlung über {amount} zur Bestätigung an die App geschickt.")
+        case "confirm":
+            return steps.check_payment()
+    return None
+
+
 def _refresh(page: str) -> int | None:
-    return REFRESH_SECONDS if page == "wait" else None
+    return steps.POLL_SECONDS if page == "wait" else None
 
 
 # --- Steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -224,11 +224,10 @@ def _booking(row: BookingRow) -> Booking:
     )
 
 
-def reported_transactions(tx: Tx, row: SandboxAccount, today: date) -> list[TransactionFacts]:
-    """Returns the bookings of the last months, and all that are pending."""
-    first = (today - timedelta(days=HISTORY_DAYS)).isoformat()
+def reported_transactions(tx: Tx, row: SandboxAccount, first: date) -> list[TransactionFacts]:
+    """Returns the bookings from a day on, and all that are pending."""
     bookings = BOOKINGS.all(
-        tx, "account_ref = ? AND (made_on >= ? OR status = 'pending') ORDER BY number", row.ref, first
+        tx, "account_ref = ? AND (made_on >= ? OR status = 'pending') ORDER BY number", row.ref, first.isoformat()
     )
     return [_facts(booking, row.currency_code) for booking in bookings]
 

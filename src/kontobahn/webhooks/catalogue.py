@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, get_args
 
 EventName = Literal[
-    "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update", "webhook_test"
-]
+    "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update",
+    "consent_expiring", "webhook_test",
+]  # fmt: skip
 TEST_EVENT: EventName = "webhook_test"
 
 
@@ -26,6 +27,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("connection_destroyed"),
         EventType("payment_progress"),
         EventType("payment_update"),
+        EventType("consent_expiring", to_webhook_url=False),
         EventType(TEST_EVENT, is_test=True),
     )
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from datetime import date
 from typing import Any
 
 from kontobahn.banking.connections import flows, refresh, status
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.importer import StatementImporter
-from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, Snapshot
+from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, RefreshType, Report, Snapshot
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, NotFound
@@ -45,7 +46,7 @@ def test_a_refusal_says_nothing_of_a_connection_that_was_removed_meanwhile(
 ) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
 
-    async def refuse(provider_ref: str, kind: str) -> None:
+    async def refuse(provider_ref: str, kind: RefreshType, since: date | None = None) -> list[Report]:
         await service.db.write(remove(row))
         raise REVOKED
 
@@ -57,7 +58,7 @@ def test_a_refusal_says_nothing_of_a_connection_that_was_removed_meanwhile(
 def test_a_refusal_does_not_undo_what_was_finished_meanwhile(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
 
-    async def refuse(provider_ref: str, kind: str) -> None:
+    async def refuse(provider_ref: str, kind: RefreshType, since: date | None = None) -> list[Report]:
         await service.db.write(finish(bank, row.provider_ref))
         raise REVOKED
 

@@ -17,6 +17,7 @@ from kontobahn_client.errors import WebhookError
 from kontobahn_client.models.events import (
     ConnectionDestroyed,
     ConnectionErrorReport,
+    ConsentExpiring,
     PaymentProgress,
     PaymentUpdate,
     RefreshComplete,
@@ -24,7 +25,13 @@ from kontobahn_client.models.events import (
 
 TOLERANCE_SECONDS = 5 * 60
 EventData = (
-    RefreshComplete | ConnectionErrorReport | ConnectionDestroyed | PaymentUpdate | PaymentProgress | dict[str, Any]
+    RefreshComplete
+    | ConnectionErrorReport
+    | ConnectionDestroyed
+    | PaymentUpdate
+    | PaymentProgress
+    | ConsentExpiring
+    | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
     "refresh_complete": RefreshComplete,
@@ -32,6 +39,7 @@ KINDS: dict[str, Any] = {
     "connection_destroyed": ConnectionDestroyed,
     "payment_update": PaymentUpdate,
     "payment_progress": PaymentProgress,
+    "consent_expiring": ConsentExpiring,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

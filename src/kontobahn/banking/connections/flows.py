@@ -97,6 +97,34 @@ def find(tx: Tx, provider: str, pending_token: str | None) -> FlowRow | None:
     return FLOWS.one(tx, "pending_token = ? AND provider = ?", pending_token, provider)
 
 
+def by_token(tx: Tx, organization_id: str, pending_token: str) -> FlowRow | None:
+    return FLOWS.one(tx, "organization_id = ? AND pending_token = ?", organization_id, pending_token)
+
+
+def bank_name(tx: Tx, organization_id: str, pending_token: str) -> str:
+    """Which bank a flow is about, as far as that is known."""
+    flow = by_token(tx, organization_id, pending_token)
+    row = store.look_up(tx, organization_id, (flow.connection_id if flow else None) or pending_token)
+    return "" if row is None else row.provider_name
+
+
+def set_provider(
+    tx: Tx, organization_id: str, pending_token: str, provider: str, provider_code: str, started: ConnectStart
+) -> None:
+    """Writes which bank the person has chosen, into the flow and its placeholder."""
+    store.lock(tx, organization_id, pending_token)
+    flow = by_token(tx, organization_id, pending_token)
+    if flow is not None:
+        FLOWS.update(tx, flow, provider=provider)
+    row = store.look_up(tx, organization_id, pending_token)
+    if row is not None:
+        store.change(
+            tx, row, provider=provider, provider_code=provider_code, provider_name=started.provider_name,
+            country_code=started.country_code or store.UNKNOWN_COUNTRY, logo_url=started.logo_url,
+            error_class=None, error_message=None,
+        )  # fmt: skip
+
+
 # --- What the provider reports
 
 
@@ -125,6 +153,8 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
         refresh_type, is_new = row.refresh_type or "automatic", row.status != "active"
         if row.owner_user_id is None and flow is not None:
             row = store.change(tx, row, owner_user_id=flow.owner_user_id)
+        if row.consent_expires_at != facts.consent_expires_at:
+            row = store.change(tx, row, announced_days=None)
         row = status.move(
             tx, row, "finished",
             **store.columns_of(facts), error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
@@ -134,6 +164,10 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     before = accounts.of_connection(tx, row.organization_id, row.id)
     counts = ingest_snapshot(tx, row, snapshot)
     after = accounts.of_connection(tx, row.organization_id, row.id)
+    if not snapshot.is_partial:
+        # An account that is new here has older transactions than were asked for: the next fetch goes back to the beginning.
+        has_gap = snapshot.since is not None and len(after) > len(before)
+        row = store.change(tx, row, fetched_at=None if has_gap else tx.now)
     # Choice 43: only if something new was stored. That the connection works again is new as well.
     if is_new or any(counts) or accounts.differ(before, after):
         emit_refresh_complete(tx, row, refresh_type, after)
@@ -158,11 +192,13 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     for facts in snapshot.transactions:
         by_account.setdefault(facts.account_ref, []).append(facts)
     added = modified = removed = 0
+    accounts.adopt(tx, row.organization_id, row.id, snapshot.accounts)
     for account_facts in snapshot.accounts:
         account = accounts.save(tx, row.organization_id, row.id, account_facts)
         ingest = TransactionIngest(tx, account)
         ingest.add(by_account.get(account_facts.provider_ref, []))
-        ingest.remove_missing_pending()
+        if not snapshot.is_partial:
+            ingest.remove_missing_pending()
         counts = ingest.finish()
         added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
     return Counts(added, modified, removed)

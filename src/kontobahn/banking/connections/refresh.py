@@ -6,11 +6,14 @@ A job claims its rows in one transaction and asks the provider outside any. What
 
 from __future__ import annotations
 
+import asyncio
+
 from kontobahn import log
 from kontobahn.api.call import Context
+from kontobahn.banking import reports
 from kontobahn.banking.connections import status, store
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
-from kontobahn.banking.provider import Banking, ProviderRefused, RefreshType
+from kontobahn.banking.provider import Banking, PersonNeeded, ProviderRefused, RefreshType
 from kontobahn.clock import HOUR, MINUTE, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, SetupError, Unavailable
@@ -21,13 +24,30 @@ AUTOMATIC_INTERVAL = 6 * HOUR
 REFRESH_TIMEOUT = 10 * MINUTE
 REMOVAL_RETRY = (MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 24 * HOUR)
 BATCH = 100
+# How many banks are asked at once by schedule, and how long a call waits for one before it answers that it is under way.
+AT_ONCE, ANSWER_SECONDS = 8, 10.0
 
 
 async def refresh(context: Context, row: ConnectionRow) -> ConnectionRow:
-    """Starts a manual refresh; a webhook reports when it is done."""
+    """Starts a manual refresh. What comes of it is reported; a bank that is asked directly may take longer than the call waits."""
     claimed = await context.db.write(_claim_manual, row)
-    await _request_refresh(context, claimed, "manual")
-    return claimed
+    asking = asyncio.create_task(_request_refresh(context, claimed, "manual"))
+    running = context.part(Banking).running
+    running.add(asking)
+    asking.add_done_callback(running.discard)
+    done, _ = await asyncio.wait({asking}, timeout=ANSWER_SECONDS)
+    if done:
+        asking.result()
+    else:
+        asking.add_done_callback(_log_failure)
+    # What it reported at once may be that the connection is gone.
+    return await context.db.read(store.look_up, row.organization_id, row.id) or claimed
+
+
+def _log_failure(asking: asyncio.Task[None]) -> None:
+    error = None if asking.cancelled() else asking.exception()
+    if error is not None:
+        log.warning("refresh_failed", detail=str(error))
 
 
 def _claim_manual(tx: Tx, row: ConnectionRow) -> ConnectionRow:
@@ -45,7 +65,14 @@ def _claim_manual(tx: Tx, row: ConnectionRow) -> ConnectionRow:
 
 async def _request_refresh(context: Context, row: ConnectionRow, kind: RefreshType) -> None:
     try:
-        await context.part(Banking).provider(row.provider).refresh(row.provider_ref, kind)
+        since = await context.db.read(reports.since_when, row.provider, row.provider_ref)
+        found = await context.part(Banking).provider(row.provider).refresh(row.provider_ref, kind, since)
+        await reports.take(context, row.provider, found)
+    except PersonNeeded as error:
+        await context.db.write(_fail, row, error)
+        if kind == "manual":
+            where = {} if error.url is None else {"connect_url": error.url}
+            raise Conflict(f"The bank wants the person: reconnect the connection. It says: {error}.", **where) from None
     except ProviderRefused as error:
         if error.error_class == "ActionNotSupported":
             # This says nothing about the state of the connection.
@@ -78,10 +105,19 @@ def _still_claimed(tx: Tx, claimed: ConnectionRow) -> ConnectionRow | None:
 
 
 async def refresh_automatically(context: Context) -> None:
-    for organization_id, connection_id in await context.db.read(_due_for_refresh):
+    due = await context.db.read(_due_for_refresh)
+    # A bank that takes minutes to answer must not hold up the others.
+    places = asyncio.Semaphore(AT_ONCE)
+    await asyncio.gather(*(_refresh_automatically(context, places, *found) for found in due))
+
+
+async def _refresh_automatically(
+    context: Context, places: asyncio.Semaphore, organization_id: str, connection_id: str
+) -> None:
+    async with places:
         claimed = await context.db.write(_claim_automatic, organization_id, connection_id)
         if claimed is None:
-            continue
+            return
         try:
             await _request_refresh(context, claimed, "automatic")
         except (Unavailable, Conflict, SetupError) as error:

@@ -9,18 +9,19 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.api.call import Call
+from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
-from kontobahn.banking.connections import flows, refresh, status, store
-from kontobahn.banking.connections.banks import offered
+from kontobahn.banking.connections import connecting, flows, refresh, status, store
+from kontobahn.banking.connections.connecting import Begun
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
 from kontobahn.banking.fields import ConnectionId, check_custom_fields, check_return_to
-from kontobahn.banking.provider import Api, Banking, BankProvider, ConnectRequest, ConnectStart, ProviderRefused
+from kontobahn.banking.interaction import Language
+from kontobahn.banking.provider import Api, ConnectRequest, Holder
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict
+from kontobahn.errors import Conflict
 from kontobahn.json_text import encode
 
 Scope = Literal["accounts", "holder_info", "transactions"]
@@ -50,11 +51,16 @@ class Connect(Body):
         Annotated[str, Meta(min_length=8, max_length=2000, description="Where the person goes afterwards.")] | None
     ) = None
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=3)] | None = None
+    holder: Annotated[Holder, Meta(description="Whose access it is at the bank; `business` when left out.")] | None = (
+        None
+    )
+    language: Annotated[Language, Meta(description="Of the pages; otherwise the browser's.")] | None = None
     custom_fields: dict[str, Any] | None = None
 
 
 class Reconnect(Body):
     return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
+    language: Annotated[Language, Meta(description="Of the pages; otherwise the browser's.")] | None = None
 
 
 class BankConnection(Answer):
@@ -70,7 +76,8 @@ class BankConnection(Answer):
     updated_at: Timestamp
     display_name: str | None
     logo_url: str
-    consent_expires_at: Timestamp
+    # Choice 40: null if the provider tells none.
+    consent_expires_at: Timestamp | None
     error_class: str | None
     error_message: str | None
 
@@ -129,28 +136,31 @@ async def start_connect(call: Call, query: ConnectQuery, body: Connect) -> Conne
     check_custom_fields(body.custom_fields)
     organization_id = call.principal.organization(query.organization_id)
     owner = await call.read_inline(flows.find_owner, call.principal, organization_id, body.email)
-    banking = call.context.part(Banking)
-    name = await _provider_for(banking, body.provider_code)
     token = flows.new_token()
-    request = ConnectRequest(token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to)
-    started = await _start_at_provider(banking.provider(name), request)
+    request = ConnectRequest(
+        token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to, None, organization_id,
+        body.holder or "business", body.language, call.ip,
+    )  # fmt: skip
+    begun = await connecting.begin(call.context, request)
     flow = FlowRow(
         organization_id=organization_id,
         pending_token=token,
-        provider=name,
+        provider=begun.provider,
         api=query.api,
         owner_user_id=owner,
         connection_id=None,
         return_to=body.return_to,
         custom_fields=None if body.custom_fields is None else encode(body.custom_fields).decode(),
         created_at=call.context.clock.now(),
-        expires_at=started.expires_at,
+        expires_at=begun.started.expires_at,
     )
-    return await call.commit(_start, flow, body.provider_code or "", started)
+    return await call.commit(_start, call.context, flow, begun)
 
 
-def _start(tx: Tx, flow: FlowRow, provider_code: str, started: ConnectStart) -> ConnectAnswer:
-    return _connect_answer(flows.start(tx, flow, provider_code, started), started)
+def _start(tx: Tx, context: Context, flow: FlowRow, begun: Begun) -> ConnectAnswer:
+    flow = flows.start(tx, flow, begun.request.provider_code or "", begun.started)
+    begun.keep(tx, context.vault, flow)
+    return _connect_answer(context, flow, begun)
 
 
 @post("/v2/banking/connections/{id}/reconnect", scope="banking:write", errors=(403, 404, 409))
@@ -164,8 +174,11 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
     if row.status == "pending_connect":
         raise Conflict("The connection is not finished yet: go on with its connect flow.")
     token = flows.new_token()
-    request = ConnectRequest(token, row.api, row.provider_code, (), body.return_to, row.provider_ref)
-    started = await _start_at_provider(call.context.part(Banking).provider(row.provider), request)
+    request = ConnectRequest(
+        token, row.api, row.provider_code, (), body.return_to, row.provider_ref, row.organization_id,
+        language=body.language, ip_address=call.ip,
+    )  # fmt: skip
+    begun = await connecting.begin_at(call.context, row.provider, request)
     flow = FlowRow(
         organization_id=row.organization_id,
         pending_token=token,
@@ -177,42 +190,20 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
         return_to=body.return_to,
         custom_fields=None,
         created_at=call.context.clock.now(),
-        expires_at=started.expires_at,
+        expires_at=begun.started.expires_at,
     )
-    return await call.commit(_start_reconnect, flow, row.id, started)
+    return await call.commit(_start_reconnect, call.context, flow, row.id, begun)
 
 
-def _start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectStart) -> ConnectAnswer:
-    return _connect_answer(flows.start_reconnect(tx, flow, connection_id, started), started)
+def _start_reconnect(tx: Tx, context: Context, flow: FlowRow, connection_id: str, begun: Begun) -> ConnectAnswer:
+    flow = flows.start_reconnect(tx, flow, connection_id, begun.started)
+    begun.keep(tx, context.vault, flow)
+    return _connect_answer(context, flow, begun)
 
 
-async def _provider_for(banking: Banking, provider_code: str | None) -> str:
-    """Returns which provider a connect flow goes to: the one that has the bank, or the first for a bank yet to be chosen."""
-    names = banking.connect_providers
-    if not names:
-        raise Conflict("No provider for bank connections is set up in this installation. Statements can be imported.")
-    if provider_code is None or len(names) == 1:
-        return names[0]
-    found = (await offered(banking)).one(provider_code)
-    if found is None:
-        raise BadRequest(
-            "The field `provider_code` names no bank: `GET /v2/banking/providers` lists them.", field="provider_code"
-        )
-    return found.provider
-
-
-async def _start_at_provider(provider: BankProvider, request: ConnectRequest) -> ConnectStart:
-    try:
-        return await provider.start_connect(request)
-    except ProviderRefused as error:
-        if error.error_class == "ProviderNotFound":
-            raise BadRequest(f"The field `provider_code` names no bank: {error}.", field="provider_code") from None
-        raise Conflict(f"{error}.") from None
-
-
-def _connect_answer(flow: FlowRow, started: ConnectStart) -> ConnectAnswer:
+def _connect_answer(context: Context, flow: FlowRow, begun: Begun) -> ConnectAnswer:
     return ConnectAnswer(
-        connect_url=started.connect_url,
+        connect_url=begun.connect_url(context.settings.base_url),
         expires_at=to_datetime(flow.expires_at),
         owner_user_id=flow.owner_user_id,
         pending_token=flow.pending_token,
@@ -266,7 +257,7 @@ def _bank_connection(row: ConnectionRow) -> BankConnection:
         updated_at=to_datetime(row.updated_at),
         display_name=row.display_name,
         logo_url=row.logo_url,
-        consent_expires_at=to_datetime(row.consent_expires_at),
+        consent_expires_at=None if row.consent_expires_at is None else to_datetime(row.consent_expires_at),
         error_class=row.error_class,
         error_message=row.error_message,
     )

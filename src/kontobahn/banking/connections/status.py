@@ -7,6 +7,7 @@ from typing import Any, Literal
 from kontobahn.banking import accounts
 from kontobahn.banking.connections import store
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow, ConnectionStatus
+from kontobahn.banking.provider import LOCKED, PERSON_NEEDED
 from kontobahn.db import Tx
 
 Trigger = Literal[
@@ -39,11 +40,18 @@ _TRIGGERS: dict[str, Trigger] = {
     "AispConsentExpired": "needs_person",
     "ProviderAccessNotGranted": "needs_person",
     "InteractiveTimeout": "needs_person",
+    PERSON_NEEDED: "needs_person",
+    LOCKED: "needs_person",
     "ProviderDisabled": "switched_off",
     "ProviderInactive": "switched_off",
     "ConnectionDisabled": "switched_off",
     "AispConsentRevoked": "switched_off",
 }
+
+
+def is_known(error_class: str) -> bool:
+    """Whether an error says something about the access, instead of about this one attempt."""
+    return error_class in _TRIGGERS
 
 
 def move(tx: Tx, row: ConnectionRow, trigger: Trigger, **values: Any) -> ConnectionRow:

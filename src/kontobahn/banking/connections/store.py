@@ -37,12 +37,14 @@ class ConnectionRow(NamedTuple):
     owner_user_id: str | None
     automatic_refresh: int
     next_refresh_possible_at: int
-    consent_expires_at: int
+    consent_expires_at: int | None
     error_class: str | None
     error_message: str | None
     refresh_type: str
     refresh_started_at: int | None
     last_automatic_at: int | None
+    fetched_at: int | None
+    announced_days: int | None
     created_at: int
     updated_at: int
 
@@ -106,6 +108,8 @@ def create(
         refresh_type="",
         refresh_started_at=None,
         last_automatic_at=tx.now,
+        fetched_at=None,
+        announced_days=None,
         created_at=tx.now,
         updated_at=tx.now,
     )
@@ -124,7 +128,7 @@ def create_placeholder(
         country_code=started.country_code or UNKNOWN_COUNTRY, logo_url=started.logo_url, display_name=None, templates="",
         status="pending_connect", owner_user_id=owner_user_id, automatic_refresh=0, next_refresh_possible_at=tx.now,
         consent_expires_at=expires_at, error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
-        last_automatic_at=None, created_at=tx.now, updated_at=tx.now,
+        last_automatic_at=None, fetched_at=None, announced_days=None, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
     CONNECTIONS.insert(tx, row)
 

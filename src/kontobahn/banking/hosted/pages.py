@@ -70,11 +70,11 @@ class HostedPages:
         values: dict[str, Any],
         return_to: str | None,
         status: int = 200,
-        refresh_seconds: int | None = None,
+        refresh_seconds: int | str | None = None,
     ) -> Response:
         """Renders a template. `return_to` is where the page's form may lead in the end.
 
-        With `refresh_seconds` the browser loads the page again by itself: for one that waits for something.
+        With `refresh_seconds` the browser loads the page again by itself: for one that waits for something, or leads elsewhere.
         """
         body = _environment(self._folder).get_template(template).render(values)
         headers = {**HEADERS, "Content-Security-Policy": content_policy(return_to), "Cache-Control": "no-store"}

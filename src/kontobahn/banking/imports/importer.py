@@ -20,7 +20,6 @@ from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.apply import apply
 from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
-from kontobahn.clock import from_datetime, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
@@ -33,9 +32,6 @@ from kontobahn.formats.statements import (
     StatementWarning,
     StatusReport,
 )
-
-# Access by files does not expire.
-NEVER = from_datetime(to_datetime(0).replace(year=2999))
 
 
 class ImportResult(NamedTuple):
@@ -196,7 +192,7 @@ class StatementImporter:
             country_code=number.country_code,
             logo_url="",
             templates=("SEPA", "SEPA_INSTANT"),
-            consent_expires_at=NEVER,
+            consent_expires_at=None,
             next_refresh_possible_at=self._tx.now,
             automatic_refresh=False,
             display_name=name,

@@ -7,26 +7,24 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any
 
 import msgspec
 
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.imports import spans as store
 from kontobahn.banking.imports.conflict import contradiction
+from kontobahn.banking.imports.entries import entry_facts, made_on, reference_of
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, compare, match
 from kontobahn.banking.provider import TransactionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest, fingerprint
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Opening, StatementError, StatementWarning
 from kontobahn.formats.statements.model import UNBALANCED
-from kontobahn.money import from_minor
 
 CHUNK = 2000
 _SPOOL_BYTES = 4 * 1024 * 1024
 # A pending entry that no statement has mentioned for this long will not be booked.
 MAX_PENDING = timedelta(days=14)
-_FEES = ("CHRG", "COMM", "FEES")
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -69,17 +67,17 @@ class StatementImport:
         self._entries.write(line)
         self._entries.write(b"\n")
         self._number += 1
-        if (reference := _reference(entry)) is not None:
+        if (reference := reference_of(entry)) is not None:
             self._references[reference] += 1
         if self._opening.kind == "booked" and entry.status == "posted":
             self._moved += entry.amount_minor
             self._add_booking(entry, reference)
 
     def _add_booking(self, entry: Entry, reference: str | None) -> None:
-        made_on, end_to_end_id = _made_on(entry), entry.end_to_end_id
-        low, high = self._value_dates or (made_on, made_on)
-        self._value_dates = min(low, made_on), max(high, made_on)
-        content = fingerprint(made_on, entry.amount_minor, entry.currency, entry.description, end_to_end_id)
+        day, end_to_end_id = made_on(entry), entry.end_to_end_id
+        low, high = self._value_dates or (day, day)
+        self._value_dates = min(low, day), max(high, day)
+        content = fingerprint(day, entry.amount_minor, entry.currency, entry.description, end_to_end_id)
         self._bookings.append(
             Booking(
                 self._number, entry.booking_date.isoformat(), entry.amount_minor, content, reference, end_to_end_id,
@@ -216,50 +214,8 @@ class StatementImport:
         )  # fmt: skip
 
     def _facts(self, entry: Entry, statement: str | None = None, balance: int | None = None) -> TransactionFacts:
-        payer, payee = entry.payer, entry.payee
-        extra: dict[str, Any] = {
-            "payer": payer.name,
-            "payee": payee.name,
-            "payer_information": payer.iban or payer.account,
-            "payee_information": payee.iban or payee.account,
-            "additional": " ".join(filter(None, (entry.booking_text, entry.purpose.additional))) or None,
-            "posting_date": entry.booking_date,
-            "bank_reference": entry.bank_reference,
-            "gvc": entry.gvc,
-            "primanota": entry.primanota,
-            "return_reason": entry.return_reason,
-        }
-        if balance is not None:
-            extra["account_balance_snapshot"] = from_minor(balance)
-        reference = _reference(entry)
-        return TransactionFacts(
-            account_ref=self.account.provider_ref,
-            made_on=_made_on(entry),
-            amount_minor=entry.amount_minor,
-            currency_code=entry.currency,
-            description=entry.description,
-            status=entry.status,
-            provider_ref=reference if reference and self._references[reference] == 1 else None,
-            mode="fee" if _is_fee(entry) else "transfer" if entry.counterparty.iban in self._own_ibans else "normal",
-            end_to_end_id=entry.end_to_end_id,
-            parsed=msgspec.structs.asdict(entry.purpose),
-            extra=extra,
-            statement=statement,
-            balance_minor=balance,
-        )
-
-
-def _made_on(entry: Entry) -> date:
-    return entry.value_date or entry.booking_date
-
-
-def _reference(entry: Entry) -> str | None:
-    """Returns the bank's reference. The parts of a batch share that of the batch."""
-    reference = entry.bank_reference
-    return f"{reference}/{entry.part}" if reference and entry.part else reference
-
-
-def _is_fee(entry: Entry) -> bool:
-    return bool(
-        (entry.gvc or "").startswith("8") or any(part in _FEES for part in (entry.transaction_code or "").split("-"))
-    )
+        reference = reference_of(entry)
+        return entry_facts(
+            entry, self.account.provider_ref, self._own_ibans,
+            reference=reference if reference and self._references[reference] == 1 else None, statement=statement, balance=balance,
+        )  # fmt: skip

@@ -93,7 +93,9 @@ def _apply_debit(tx: Tx, organization_id: str, payment_id: int, amount_minor: in
     row = store.get(tx, organization_id, payment_id)
     if row.amount_minor != -amount_minor or row.status == "settled":
         return
-    if row.status in FINAL or row.status == "executed" or row.debit_settles:
+    # Nobody knows what became of an order without an answer, until its debit is booked.
+    is_unanswered = row.provider_ref is None
+    if row.status in FINAL or row.status == "executed" or row.debit_settles or is_unanswered:
         apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
 
 

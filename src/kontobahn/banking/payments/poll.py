@@ -12,7 +12,7 @@ from kontobahn.banking.payments.apply import POLL, POLL_AFTER, apply, apply_star
 from kontobahn.banking.payments.create import as_order
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER, FINAL
-from kontobahn.banking.provider import Banking, BankProvider, PaymentReport, ProviderRefused
+from kontobahn.banking.provider import CANNOT_BE_KNOWN, Banking, BankProvider, PaymentReport, ProviderRefused
 from kontobahn.clock import HOUR, MINUTE
 from kontobahn.db import Tx
 from kontobahn.errors import SetupError, Unavailable
@@ -75,6 +75,9 @@ async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRo
     """Looks for a payment whose creation had no answer. It is never created again."""
     order = await context.db.read(as_order, row)
     start = await provider.find_payment(order)
+    if start == CANNOT_BE_KNOWN:
+        # Neither success nor failure: the booked debit tells, whenever it comes.
+        return row
     if start is not None:
         return await context.db.write(apply_start, row, start, POLL)
     if row.created_at > context.clock.now() - CREATION_GRACE:

@@ -246,7 +246,7 @@ class TransactionIngest:
                 id=str(number),
                 account_id=str(account.id),
                 payment_id=None if payment is None else str(payment),
-                duplicated=duplicated,
+                duplicated=duplicated if facts.duplicated is None else facts.duplicated,
                 mode=facts.mode,
                 status=facts.status,
                 made_on=facts.made_on,
@@ -285,6 +285,7 @@ class TransactionIngest:
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
             made_on=facts.made_on, amount=from_minor(facts.amount_minor), currency_code=facts.currency_code,
             description=facts.description, description_parsed=parsed, category=facts.category, extra=extra,
+            duplicated=before.duplicated if facts.duplicated is None else facts.duplicated,
         )  # fmt: skip
         if facts.statement and not known.statement:
             tx.run(_INTO_STATEMENT, *_in_statement(facts), facts.provider_ref, account.id, known.id)

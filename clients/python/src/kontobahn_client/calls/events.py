@@ -95,6 +95,7 @@ class EventCalls:
         event: Literal[
             "connection_destroyed",
             "connection_error",
+            "consent_expiring",
             "payment_progress",
             "payment_update",
             "refresh_complete",

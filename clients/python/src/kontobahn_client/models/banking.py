@@ -16,11 +16,14 @@ class Connect(Body, kw_only=True):
     email: str | None = None
     return_to: str | None = None
     scopes: list[Literal["accounts", "holder_info", "transactions"]] | None = None
+    holder: Literal["personal", "business"] | None = None
+    language: Literal["de", "en"] | None = None
     custom_fields: dict[str, Any] | None = None
 
 
 class Reconnect(Body, kw_only=True):
     return_to: str | None = None
+    language: Literal["de", "en"] | None = None
 
 
 class Address(Body, kw_only=True):
@@ -81,7 +84,7 @@ class BankConnection(Answer, kw_only=True):
     updated_at: datetime
     display_name: str | None = None
     logo_url: str
-    consent_expires_at: datetime
+    consent_expires_at: datetime | None = None
     error_class: str | None = None
     error_message: str | None = None
 

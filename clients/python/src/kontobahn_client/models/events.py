@@ -20,6 +20,7 @@ class NewWebhookEndpoint(Body, kw_only=True):
             Literal[
                 "connection_destroyed",
                 "connection_error",
+                "consent_expiring",
                 "payment_progress",
                 "payment_update",
                 "refresh_complete",
@@ -73,6 +74,17 @@ class ConnectionDestroyed(Answer, kw_only=True):
     provider_code: str
     country_code: str
     refresh_type: str
+
+
+class ConsentExpiring(Answer, kw_only=True):
+    """The consent for a connection ends soon: renew it by reconnecting. Only further webhook endpoints get this event."""
+
+    connection_id: str
+    provider_name: str
+    provider_code: str
+    country_code: str
+    consent_expires_at: datetime
+    days: int
 
 
 class PaymentAttributes(Answer, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
+from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     CANCELLED,
     FILES,
@@ -44,10 +45,16 @@ class FilesProvider:
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
-    async def fetch(self, provider_ref: str) -> Snapshot:
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
-    async def refresh(self, provider_ref: str, kind: RefreshType) -> None:
+    async def abandon(self, state: bytes) -> None:
+        """Does nothing: there are no steps on our pages."""
+
+    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+        raise ProviderRefused("ActionNotSupported", _BY_FILES)
+
+    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
     async def remove(self, provider_ref: str) -> None:

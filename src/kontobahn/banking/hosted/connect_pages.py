@@ -1,0 +1,205 @@
+"""The pages of a connect flow that the banking area hosts itself: choose the bank, then step by step what its provider wants.
+
+They belong to no provider: each says what it wants as data (`interaction.py`). A page is identified by the unguessable token in its
+address, which also protects its forms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kontobahn import log
+from kontobahn.api.call import Context
+from kontobahn.banking.connections import connecting, flows
+from kontobahn.banking.connections.banks import BanksQuery, offered, select
+from kontobahn.banking.hosted import flicker, interactions, wording
+from kontobahn.banking.hosted.going_on import GoingOn
+from kontobahn.banking.hosted.interactions import InteractionRow, Kept
+from kontobahn.banking.hosted.pages import HEADERS, TEMPLATES, Form, HostedPages, add_query, read_form, redirect
+from kontobahn.banking.interaction import Language, Option, Step, Words, entered, missing
+from kontobahn.banking.provider import LOCKED, Banking
+from kontobahn.clock import SECOND
+from kontobahn.errors import Refusal, Unavailable
+
+_PAGES = HostedPages(TEMPLATES)
+# What is offered at once; a person with more to choose from searches.
+SHOWN_BANKS = 40
+MAX_TOKEN_LENGTH = 100
+_PICTURES = ("image/png", "image/jpeg", "image/gif")
+
+
+class ConnectPages:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._going_on = GoingOn(context)
+
+    def routes(self) -> list[Route]:
+        path = f"{interactions.PATH}/{{token}}"
+        return [
+            Route(path, _PAGES.or_unavailable(self.page), methods=["GET"]),
+            Route(path, _PAGES.or_unavailable(self.step), methods=["POST"]),
+            Route(f"{path}/picture/{{number:int}}", _PAGES.or_unavailable(self.picture), methods=["GET"]),
+        ]
+
+    async def _find(self, request: Request) -> InteractionRow | None:
+        token = request.path_params["token"]
+        if len(token) > MAX_TOKEN_LENGTH:
+            return None
+        return await self._context.db.read(interactions.find, self._context.vault.token_hash(token))
+
+    async def page(self, request: Request) -> Response:
+        row = await self._find(request)
+        if row is not None and row.next_poll_at is not None and row.next_poll_at <= self._context.clock.now():
+            kept = interactions.open_kept(self._context.vault, row)
+            if kept is not None and kept.step is not None and kept.step.polling and kept.step.polling.by_itself:
+                await self._going_on.proceed(row, kept, {})
+                row = await self._find(request)
+        return _PAGES.gone() if row is None else await self._show(request, row)
+
+    async def step(self, request: Request) -> Response:
+        form = await read_form(request)
+        row = await self._find(request)
+        if row is None:
+            return _PAGES.gone()
+        kept = interactions.open_kept(self._context.vault, row)
+        back = redirect(f"{interactions.PATH}/{request.path_params['token']}{_language_query(request)}")
+        # A form of another step comes from the back button or a second click, and is ignored.
+        if kept is None or form.text("step") != str(row.number):
+            return back
+        action = form.text("action")
+        if action == "cancel" and row.outcome is None:
+            await self._going_on.cancel(row, kept)
+            flow = await self._flow(row)
+            return redirect(_return_url(flow.return_to, flow, "Cancelled")) if flow and flow.return_to else back
+        if row.outcome == "failed":
+            problem = await self._begin_again(row, kept) if action == "again" and row.error_class != LOCKED else None
+        elif not kept.provider:
+            problem = await self._choose(row, kept, form)
+        elif kept.step is not None and kept.step.kind != "redirect":
+            if kept.step.kind == "decoupled" and (row.next_poll_at or 0) > self._context.clock.now():
+                # The bank wants to be asked only so often.
+                return back
+            given = entered(kept.step, form)
+            problem = missing(kept.step, given) or await self._going_on.proceed(row, kept, given)
+        else:
+            problem = None
+        return back if problem is None else await self._show(request, row, problem, 422)
+
+    async def picture(self, request: Request) -> Response:
+        """The image of a step: the bank's own, or its code drawn as one."""
+        row = await self._find(request)
+        kept = None if row is None else interactions.open_kept(self._context.vault, row)
+        step = None if kept is None else kept.step
+        if row is None or step is None or row.number != request.path_params["number"]:
+            return _PAGES.gone()
+        if step.flicker is not None:
+            media_type, content = "image/svg+xml", flicker.image(step.flicker)
+        elif step.picture is not None and step.picture.media_type in _PICTURES:
+            media_type, content = step.picture
+        else:
+            return _PAGES.gone()
+        headers = {**HEADERS, "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; sandbox"}
+        return Response(content, headers=headers, media_type=media_type)
+
+    # --- Beginning
+
+    async def _choose(self, row: InteractionRow, kept: Kept, form: Form) -> Words | None:
+        if not form.text("bank"):
+            return wording.CHOOSE
+        found = (await offered(self._context.part(Banking))).one(form.text("bank"))
+        if found is None or found.bank.api != kept.request.api:
+            return wording.CHOOSE
+        return await self._begin_at(
+            row, kept._replace(request=kept.request._replace(provider_code=found.bank.code)), found.provider
+        )
+
+    async def _begin_again(self, row: InteractionRow, kept: Kept) -> Words | None:
+        return await self._begin_at(row, kept, kept.provider)
+
+    async def _begin_at(self, row: InteractionRow, kept: Kept, provider: str) -> Words | None:
+        claimed = await self._context.db.write(interactions.claim, row)
+        if claimed is None:
+            return wording.BUSY
+        try:
+            begun = await connecting.begin_at(self._context, provider, kept.request)
+        except (Refusal, Unavailable) as error:
+            log.warning("flow_not_begun", provider=provider, detail=str(error))
+            await self._context.db.write(interactions.release, claimed)
+            return wording.DOWN
+        await self._context.db.write(self._going_on.begun, claimed, kept._replace(provider=provider), begun.started)
+        return None
+
+    # --- Showing
+
+    async def _flow(self, row: InteractionRow) -> flows.FlowRow | None:
+        return await self._context.db.read(flows.by_token, row.organization_id, row.pending_token)
+
+    async def _show(
+        self, request: Request, row: InteractionRow, problem: Words | None = None, status: int = 200
+    ) -> Response:
+        kept, flow = interactions.open_kept(self._context.vault, row), await self._flow(row)
+        language = _language(request, row.language)
+        return_to = None if flow is None else flow.return_to
+        values: dict[str, Any] = {
+            "row": row, "problem": problem, "words": wording, "language": language, "step": None, "picture": None,
+            "say": lambda text: text.in_language(language), "can_try_again": row.error_class != LOCKED and kept is not None,
+            "error": wording.error_text(row.error_class, row.error_message),
+            "return_url": _return_url(return_to, flow, row.error_class) if row.outcome and flow and return_to else None,
+            "bank_name": await self._context.db.read(flows.bank_name, row.organization_id, row.pending_token),
+        }  # fmt: skip
+        refresh: int | str | None = None
+        if kept is not None and row.outcome is None:
+            values["step"] = kept.step if kept.provider else await self._banks(request, kept)
+            values["search"] = None if kept.provider else request.query_params.get("name", "")[:100]
+            refresh = self._refresh(row, values["step"])
+            if kept.step is not None and (kept.step.picture or kept.step.flicker):
+                values["picture"] = f"{interactions.PATH}/{request.path_params['token']}/picture/{row.number}"
+        return _PAGES.show("connect_step.html", values, return_to, status, refresh)
+
+    def _refresh(self, row: InteractionRow, step: Step | None) -> int | str | None:
+        """When the browser loads the page again by itself, and from where."""
+        if step is None:
+            return None
+        if step.kind == "redirect":
+            return f"1; url={step.url}"
+        if step.polling is None or not step.polling.by_itself or row.next_poll_at is None:
+            return None
+        return max(1, -(-(row.next_poll_at - self._context.clock.now()) // SECOND))
+
+    async def _banks(self, request: Request, kept: Kept) -> Step:
+        name = request.query_params.get("name", "").strip()[:100]
+        offer = await offered(self._context.part(Banking))
+        query = BanksQuery(name=name or None, api=kept.request.api, limit=SHOWN_BANKS)
+        if name.isdigit():
+            query = BanksQuery(blz=name, api=kept.request.api, limit=SHOWN_BANKS)
+        options = tuple(
+            Option(found.bank.code, found.bank.name, " · ".join(filter(None, (found.bank.country_code, *found.bank.bank_codes[:1]))),
+                   found.bank.logo_url if found.bank.logo_url.startswith(self._context.settings.base_url) else "")
+            for found in select(offer.found, query)
+        )  # fmt: skip
+        return Step("choice", wording.BANK_TITLE, choice="bank", legend=wording.BANK_LEGEND, options=options)
+
+
+def _return_url(return_to: str | None, flow: flows.FlowRow, error_class: str | None) -> str:
+    assert return_to is not None
+    fields = {"pending_token": flow.pending_token, "error_class": error_class}
+    return add_query(return_to, fields if error_class else {**fields, "connection_id": flow.connection_id})
+
+
+def _language(request: Request, stored: Language | None) -> Language:
+    asked = request.query_params.get("lang")
+    if asked in ("de", "en"):
+        return "de" if asked == "de" else "en"
+    if stored is not None:
+        return stored
+    wanted = request.headers.get("accept-language", "").lower()
+    return "en" if wanted.startswith("en") else "de"
+
+
+def _language_query(request: Request) -> str:
+    asked = request.query_params.get("lang")
+    return f"?lang={asked}" if asked in ("de", "en") else ""

@@ -1,0 +1,124 @@
+"""The one way in for what providers report: from a delivery, from an answer to something we asked, or from a person's return.
+
+A report of new data is completed first, by fetching outside any transaction; then all reports of one source are applied in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from kontobahn import log
+from kontobahn.api.call import Context
+from kontobahn.banking.connections import flows, status
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.apply import apply
+from kontobahn.banking.provider import (
+    Banking,
+    BankProvider,
+    ConnectionFailed,
+    ConnectionFinished,
+    ConnectionGone,
+    PaymentReported,
+    ProviderDown,
+    ProviderRefused,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.clock import berlin_date
+from kontobahn.db import Tx
+
+# How far back before the last fetch transactions are asked for again: banks book late and back-date.
+OVERLAP = timedelta(days=14)
+# What one fetch may bring.
+MAX_PAGES, MAX_TRANSACTIONS = 2_000, 500_000
+
+
+class NotKnownYet(Exception):
+    """The report is about something that is not known here yet, but may be soon."""
+
+
+class Prepared(NamedTuple):
+    report: Report
+    snapshot: Snapshot | None
+
+
+async def take(context: Context, provider_name: str, reports: Sequence[Report]) -> None:
+    """Applies reports that are not stored anywhere: what a provider answered to something we asked."""
+    prepared = await prepare(context, provider_name, reports)
+    await context.db.write(apply_all, provider_name, prepared)
+
+
+async def prepare(context: Context, provider_name: str, reports: Sequence[Report]) -> list[Prepared]:
+    provider = context.part(Banking).provider(provider_name)
+    return [await _prepare(context, provider, report) for report in reports]
+
+
+async def _prepare(context: Context, provider: BankProvider, report: Report) -> Prepared:
+    if not isinstance(report, ConnectionFinished) or report.snapshot is not None:
+        return Prepared(report, report.snapshot if isinstance(report, ConnectionFinished) else None)
+    since = await context.db.read(since_when, provider.name, report.provider_ref)
+    try:
+        return Prepared(report, await fetch_all(provider, report.provider_ref, since))
+    except ProviderRefused as error:
+        if not status.is_known(error.error_class):
+            raise
+        # The news was that there is data, and the bank does not hand it out: that is what there is to tell.
+        return Prepared(
+            ConnectionFailed(error.error_class, str(error), report.provider_ref, report.pending_token), None
+        )
+
+
+async def fetch_all(provider: BankProvider, provider_ref: str, since: date | None) -> Snapshot:
+    """Returns all pages as one. Raises ProviderDown if they do not end."""
+    snapshot = await provider.fetch(provider_ref, since)
+    transactions, page, pages = list(snapshot.transactions), snapshot.next_page, 1
+    is_partial = snapshot.is_partial
+    while page is not None:
+        pages += 1
+        if pages > MAX_PAGES or len(transactions) > MAX_TRANSACTIONS:
+            raise ProviderDown("The provider's list of transactions does not end.")
+        more = await provider.fetch(provider_ref, since, page)
+        if more.next_page == page:
+            raise ProviderDown("The provider's list of transactions does not end.")
+        transactions += more.transactions
+        is_partial, page = is_partial or more.is_partial, more.next_page
+    return snapshot._replace(transactions=transactions, is_partial=is_partial, next_page=None, since=since)
+
+
+def since_when(tx: Tx, provider_name: str, provider_ref: str) -> date | None:
+    """From which day on a connection is to be fetched; None for as far back as the bank allows."""
+    row = connections.by_provider_ref(tx, provider_name, provider_ref)
+    return None if row is None or row.fetched_at is None else berlin_date(row.fetched_at) - OVERLAP
+
+
+def apply_all(
+    tx: Tx, provider: str, prepared: list[Prepared], is_first: Callable[[Tx], bool] = lambda tx: True
+) -> None:
+    """Applies reports in one transaction, unless that was done before."""
+    if not is_first(tx):
+        return
+    for report, snapshot in prepared:
+        if not apply_report(tx, provider, report, snapshot):
+            log.warning("report_of_unknown", provider=provider, report=type(report).__name__)
+
+
+def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
+    """Applies a report. Returns False if it is about nothing known here."""
+    match report:
+        case ConnectionFinished():
+            assert snapshot is not None
+            return flows.apply_finished(tx, provider, snapshot, report.pending_token) is not None
+        case ConnectionFailed():
+            return flows.apply_failed(tx, provider, report)
+        case ConnectionGone():
+            return flows.apply_gone(tx, provider, report.provider_ref)
+        case PaymentReported():
+            payment = payments.by_provider_ref(tx, provider, report.provider_ref)
+            if payment is None:
+                # The webhook may be faster than the provider's answer to the creation.
+                raise NotKnownYet(f"There is no payment {report.provider_ref} of {provider} here.")
+            apply(tx, payment.organization_id, payment.id, report.report, "webhook")
+            return True
