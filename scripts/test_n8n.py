@@ -5,7 +5,6 @@ n8n is installed from npm into data/n8n, once: 1.8 GB, some ten minutes. Everyth
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -189,7 +188,7 @@ def events(trial: Trial, receivers: dict[str, Any]) -> None:
     for url, receiver in receivers.items():
         taken, refused = _deliver(trial, receiver["id"]), _forge(url)
         assert taken == 204, f"{url}: a delivery was answered {taken}"
-        assert refused >= 400, f"{url}: a forged delivery was answered {refused}"
+        assert refused == 400, f"{url}: a forged delivery was answered {refused}"
         print(f"Events at {url}: a delivery was answered {taken}, a forged one {refused}.")
 
 
@@ -206,24 +205,15 @@ def load_events(trial: Trial) -> dict[str, Any]:
 
 
 def _load_with_code_node(trial: Trial, secret: str) -> None:
-    """The same workflow with the Code node of docs/n8n.md in place of the two nodes that it replaces."""
+    """The same workflow with the Code node of docs/n8n.md in place of the Crypto node."""
     [code] = re.findall(r"^```javascript\n(.*?)^```", (ROOT / "docs" / "n8n.md").read_text("utf-8"), re.M | re.S)
     workflow = json.loads((WORKFLOWS / "events.json").read_text("utf-8"))
     workflow |= {"id": "kbEventsByCode", "name": "Kontobahn: verified events, by code"}
-    kept = {node["name"]: node for node in workflow["nodes"]}
-    kept["Webhook"]["parameters"]["path"] = "kontobahn-code"
-    kept["Webhook"]["webhookId"] = "6f0b1f1e-5f5e-4c0e-9a52-0c5d3c8c7a12"
-    check = {
-        **kept["The event"],
-        "name": "Check",
-        "parameters": {"jsCode": code.replace("whsec_PUT_YOUR_SECRET_HERE", secret)},
-    }
-    order = [kept["Webhook"], kept["The body as it came"], check, kept["Taken"]]
-    workflow["nodes"] = order
-    workflow["connections"] = {
-        first["name"]: {"main": [[{"node": second["name"], "type": "main", "index": 0}]]}
-        for first, second in itertools.pairwise(order)
-    }
+    nodes = {node["name"]: node for node in workflow["nodes"]}
+    nodes["Webhook"]["parameters"]["path"] = "kontobahn-code"
+    nodes["Webhook"]["webhookId"] = "6f0b1f1e-5f5e-4c0e-9a52-0c5d3c8c7a12"
+    code = code.replace("whsec_PUT_YOUR_SECRET_HERE", secret)
+    nodes["Signature"] |= {"type": "n8n-nodes-base.code", "typeVersion": 2, "parameters": {"jsCode": code}}
     trial.load_text("by-code.json", json.dumps(workflow))
 
 
