@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mutation.faults import Fault, planted
+from mutation.faults import Fault, faults_of, planted
 from mutation.subjects import LOCKS, SUBJECTS, Subject
 from mutation.trial import Job, Unplantable, statement_of
 
@@ -69,7 +69,7 @@ def _try_locks(options: argparse.Namespace) -> int:
     """Forgets every lock of every module, one at a time."""
     chosen = {}
     for path in sorted((ROOT / "src" / "kontobahn").rglob("*.py")):
-        found = [fault for fault, _ in planted(path.read_bytes()) if _LOCK.fullmatch(fault.what)]
+        found = [fault for fault in faults_of(path.read_bytes()) if _LOCK.fullmatch(fault.what)]
         if found:
             chosen[str(path.relative_to(ROOT / "src" / "kontobahn"))] = found
     verdicts = _try_all(LOCKS, chosen, options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kontobahn.api import idempotency
@@ -192,6 +192,10 @@ _STEPS = st.one_of(
 )
 
 
+_ONE = Claim("s", "k", "f", "a", "o", 24 * HOUR, 60 * SECOND)
+_TWO = _ONE._replace(key="l")
+
+
 class Stored:
     """What is known of every key, as the specification says it."""
 
@@ -250,6 +254,8 @@ def _done(service: Service, unit: Any, *args: Any) -> object:
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEPS, min_size=3, max_size=25))
+@example([("begin", _ONE), ("complete", _ONE), ("abandon", _ONE), ("release", _ONE), ("begin", _ONE)])
+@example([("begin", _ONE), ("begin", _TWO), ("release", _ONE), ("begin", _TWO), ("abandon", _ONE), ("begin", _TWO)])
 def test_every_key_is_known_to_its_own_caller_only(service: Service, steps: list[tuple[str, Any]]) -> None:
     service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys WHERE scope <> ?", ""))
     stored = Stored(service.clock.now())

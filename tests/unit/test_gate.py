@@ -9,7 +9,7 @@ import pytest
 
 from kontobahn.access import scopes
 from kontobahn.access.authenticator import CACHE_SECONDS, MAX_CACHED, Authenticator
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import Principal, Role, in_scope
 from kontobahn.clock import ManualClock
 from kontobahn.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, SESSION_PREFIX, new_token
@@ -91,8 +91,8 @@ def test_no_more_is_remembered_than_there_is_room_for(door: Door) -> None:
 
 
 def test_what_a_role_may() -> None:
-    may = {role: [wanted for wanted in ("member", "admin", "owner") if Principal("o", role, ("o",)).may(wanted)]  # type: ignore[arg-type]
-           for role in ("member", "admin", "owner")}  # fmt: skip
+    roles: tuple[Role, ...] = ("member", "admin", "owner")
+    may = {role: [wanted for wanted in roles if Principal("o", role, ("o",)).may(wanted)] for role in roles}
     assert may == {"member": ["member"], "admin": ["member", "admin"], "owner": ["member", "admin", "owner"]}
 
 

@@ -139,6 +139,10 @@ def test_a_booking_settles_its_own_payment_only(service: Service, bank: Bank, ow
     assert (
         settled_by(bank, owner, other, lambda own: debit()(own)._replace(account_ref="spar"), **elsewhere) == "executed"
     )
+    later = pay(service, owner).json()["data"]
+    bank.report(other, debit()(later["end_to_end_id"])._replace(account_ref="spar"), **elsewhere)
+    report(bank, later, "executed")
+    assert status(service, owner, later) == "executed", "nor one that was there before, on another account"
     assert settled_by(bank, owner, again, debit()) == "settled", "the same account, connected once more"
 
 
