@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.access import factors, keys, organizations, users
+from kontobahn.access import factors, invitations, keys, organizations, passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Limits, Principal
 from kontobahn.banking.payments import key_limits
@@ -75,7 +75,28 @@ def test_an_installation_has_one_first_person(service: Service) -> None:
     assert service.db.read_now(lambda tx: tx.all("SELECT email FROM users")) == [("erika@muster.example",)]
 
 
-# --- Second factors
+# --- Passwords and second factors
+
+
+def test_a_password_is_changed_by_one_and_a_link_used_once(service: Service, mine: Organization) -> None:
+    user, principal = person(service, mine)
+    known = service.db.read_now(users.by_email, user.email)
+    assert known is not None
+
+    def change(tx: Tx) -> int:
+        return passwords.change(tx, principal, old_hash=known[1], new_hash="new", actor=ACTOR)
+
+    changed = overlap(service.db, change, change)
+    assert changed.lock == "users"
+    assert isinstance(changed.second, Conflict)
+    link = service.db.write_now(passwords.create_reset, service.vault, user, hours=1, actor=ACTOR)
+
+    def reset(tx: Tx) -> users.User:
+        return passwords.reset(tx, service.vault, link.secret, password_hash="newer", actor=ACTOR)
+
+    used = overlap(service.db, reset, reset)
+    assert used.lock == "users"
+    assert isinstance(used.second, NotFound)
 
 
 def test_a_code_is_used_once(service: Service, mine: Organization) -> None:
@@ -118,6 +139,21 @@ def test_there_are_no_more_factors_than_may_be_and_never_none_where_one_is_requi
     assert removed.lock == "user_factors"
     assert isinstance(removed.second, Conflict)
     assert len(service.db.read_now(factors.of_user, mine.id, user.id)) == 1
+
+
+def test_who_leaves_takes_along_the_invitation_that_is_just_being_sent(service: Service, mine: Organization) -> None:
+    _, owner = person(service, mine)
+    admin = service.user(mine, "admin@muster.example", "admin")
+    inviting = Principal(mine.id, "admin", (mine.id,), user_id=admin.id)
+    outcome = overlap(
+        service.db,
+        lambda tx: invitations.create(
+            tx, service.vault, inviting, email="max@muster.example", role="member", days=7, actor=ACTOR
+        ),
+        lambda tx: users.delete(tx, owner, admin.id, ACTOR),
+    )
+    assert outcome.lock == "invitations"
+    assert [item.status for item in service.db.read_now(invitations.listing, mine.id)] == ["revoked"]
 
 
 # --- Limits of keys

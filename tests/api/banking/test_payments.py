@@ -294,6 +294,7 @@ def test_without_credits_nothing_is_written(service: Service, bank: Bank) -> Non
         ("customer_ip_address", "zuhause"),
         ("creditor_country_code", "FR"),
         ("creditor_agent", "kein BIC"),
+        ("creditor_agent_name", "x" * 71),
         ("end_to_end_id", "MEINE"),
     ],
 )
