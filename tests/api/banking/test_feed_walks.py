@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kontobahn.banking.connections.store import ConnectionRow
@@ -22,11 +22,14 @@ steps = st.one_of(
 )
 
 
+ANNOUNCED = {(1, 1, True), (2, 2, True), (3, 3, True)}
+
+
 class Follower:
     """Applies what the feed tells, and refuses what cannot be."""
 
-    def __init__(self, service: Service, key: str, **only: str) -> None:
-        self.service, self.key, self.only = service, key, only
+    def __init__(self, service: Service, key: str, accounts: list[str], **only: str) -> None:
+        self.service, self.key, self.accounts, self.only = service, key, accounts, only
         self.cursor, self.has = "", dict[str, Any]()
 
     def read(self, limit: int) -> bool:
@@ -38,6 +41,7 @@ class Follower:
         assert len(page["data"]) <= limit
         assert int(page["cursor"]) >= int(self.cursor or 0)
         for change in page["data"]:
+            assert change["account_id"] in self.accounts
             # What changed again while it was left to a later page is modified or removed there, and was never added.
             assert change["change"] != "added" or change["id"] not in self.has, "added is what was not there"
             if change["change"] == "removed":
@@ -70,11 +74,11 @@ class World:
             bank.connected(self.owner, ref=f"{number}-2", accounts=ACCOUNTS[1]),
             bank.connected(self.stranger, ref=f"{number}-3", accounts=ACCOUNTS[0]),
         ]
-        first, _ = self.accounts(self.owner)
+        first, second = self.accounts(self.owner)
         self.followers = {
-            "everything": Follower(service, self.owner.key),
-            "account": Follower(service, self.owner.key, account_id=first),
-            "connection": Follower(service, self.owner.key, connection_id=self.rows[1].id),
+            "everything": Follower(service, self.owner.key, [first, second]),
+            "account": Follower(service, self.owner.key, [first], account_id=first),
+            "connection": Follower(service, self.owner.key, [second], connection_id=self.rows[1].id),
         }
 
     def accounts(self, owner: Organization) -> list[str]:
@@ -100,6 +104,8 @@ class World:
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(told=st.lists(steps, min_size=2, max_size=14))
+@example([("report", 0, ANNOUNCED), ("read", "everything", 3), ("report", 0, set()), ("read", "everything", 1)])
+@example([("report", 1, ANNOUNCED), ("report", 0, ANNOUNCED), ("report", 0, set()), ("read", "connection", 3)])
 def test_a_follower_has_what_the_lists_show(service: Service, told: list[tuple[str, Any, Any]]) -> None:
     bank = Bank(service)
     number = len(service.db.read_now(lambda tx: tx.all("SELECT 1 FROM organizations")))

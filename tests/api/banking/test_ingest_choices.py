@@ -90,6 +90,7 @@ def test_one_booking_or_two(
     bank.connected(service.organization("Fremde GmbH"), one, ref="stranger")
     row = bank.connected(owner, one, one._replace(account_ref="spar"), accounts=accounts)
     before = listed(service, owner)[0]
+    assert before["duplicated"] is False
     both = [other] if one.status == "pending" else [one, other]
     told = bank.report(row, other, one._replace(account_ref="spar"), accounts=accounts)
     after = listed(service, owner)
