@@ -94,7 +94,7 @@ def test_a_strangers_ids_are_not_there(demo: ServerProcess, addresses: dict[str,
     other = answer("organizations", "create", "--name", "Fremde GmbH", data=demo.data)
     account = {"email": "eve@fremd.example", "password": "a long enough password"}
     kontobahn(
-        "users", "create", "--organization", other["id"], "--name", "Eve", "--email", account["email"], "--password",
+        "users", "create", "--organization", other["organization_id"], "--name", "Eve", "--email", account["email"], "--password",
         account["password"], data=demo.data,
     )  # fmt: skip
     cookies = {COOKIE: session_token(demo.facts["base_url"], **account)}
