@@ -23,6 +23,7 @@ BACKLOG = 1024
 # For the header of a request, and for a part of a body.
 BUFFER_BYTES = 64 * 1024
 LARGE_BLOCK_BYTES = 256 * 1024
+_PR_SET_PDEATHSIG = 1
 _M_MMAP_THRESHOLD = -3
 
 
@@ -148,6 +149,15 @@ async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]
     raise SetupError(f"The server does not answer on {host}:{port}.")
 
 
+def create_worker() -> Application:
+    """Makes the application in a worker process, which ends with the one that started it: nobody else would tell it to."""
+    from kontobahn import app
+
+    with suppress(OSError, AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    return app.create()
+
+
 def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
     """Serves with several worker processes on one port; each makes its own application from the environment."""
     from granian.constants import HTTPModes, Interfaces
@@ -158,7 +168,7 @@ def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
     os.environ[PREFIX + "RUN_JOBS"] = str(settings.run_jobs).lower()
     log.info("starting_workers", workers=workers, host=host, port=port)
     Server(
-        "kontobahn.app:create",
+        "kontobahn.serve:create_worker",
         factory=True,
         address=host,
         port=port,

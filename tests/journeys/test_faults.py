@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,15 @@ def test_hostile_input_leaves_the_process_at_the_same_size(tmp_path: Path) -> No
         server.stop()
 
 
+def _accepts(base_url: str) -> bool:
+    host, _, port = base_url.removeprefix("http://").partition(":")
+    try:
+        socket.create_connection((host, int(port))).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redis: RedisServer) -> None:
     redis.flush()
     with PostgresServer() as database:
@@ -200,7 +210,9 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
             assert set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {200}
             kontobahn("keys", "revoke", keys[0]["key_id"], data=tmp_path, **settings)
             eventually(lambda: set(asyncio.run(_hammer(server.facts["base_url"], second, 8))) == {401})
-            server.stop()
+            # Killed, it takes its workers along.
+            server.process.kill()
+            eventually(lambda: not _accepts(server.facts["base_url"]))
 
 
 @pytest.mark.parametrize(
