@@ -14,7 +14,7 @@ from kontobahn.api import idempotency
 from kontobahn.api.idempotency import Claim, StoredAnswer
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict, KeyReused
+from kontobahn.errors import Conflict, KeyReused, StillRunning
 from tests.harness import Organization, Service, ServiceFactory
 
 INVITE = "/v2/auth/invitations"
@@ -210,7 +210,7 @@ class Stored:
             if row["answer"] is not None:
                 return row["answer"]
             if row["lease"] > self.now:
-                return Conflict
+                return StillRunning
         lease, expires = self.now + 60 * SECOND, self.now + 24 * HOUR
         self.rows[claim.scope, claim.key] = {
             "text": claim.fingerprint, "wide": claim.organizations, "owner": claim.owner, "answer": None, "lease": lease,

@@ -82,7 +82,7 @@ def test_an_invitation_is_settled_once(service: Service, mine: Inviting) -> None
     mine.accept(taken.secret)
     with pytest.raises(Conflict, match="accepted"):
         mine.accept(taken.secret)
-    with pytest.raises(Conflict, match="accepted already"):
+    with pytest.raises(Conflict, match="already been accepted"):
         mine.revoke(taken.invitation.id)
     first = mine.revoke(revoked.invitation.id)
     service.clock.advance(seconds=5)

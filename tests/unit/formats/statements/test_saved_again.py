@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kontobahn.formats.statements import Entry, StatementError, StatementWarning
@@ -59,6 +59,8 @@ def test_mt940_in_any_code_page_says_the_same(found: list[Booking], encoding: st
 @given(bookings)
 def test_mt940_in_seven_bits_says_the_same(found: list[Booking]) -> None:
     data = mt940(Sheet(found)).decode()
+    # What would be braces within a word shows the code; a line's end in the middle of every such word leaves no sign of it.
+    assume(re.search("[a-z][äü][a-z]", data))
     same(entries(data.translate(SEVEN_BIT).encode("ascii")), entries(data.encode()))
 
 
