@@ -12,6 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from granian.constants import HTTPModes, Interfaces
+from granian.server.embed import Server
+
 from kontobahn import serve
 
 
@@ -34,7 +37,11 @@ def main() -> None:
 
 
 async def serve_until_told(application: Any, port: int) -> None:
-    server = serve.EmbeddedServer(application, "127.0.0.1", port)
+    # As serve.EmbeddedServer starts it, without the bounds on connections, which are part of what our service does.
+    server = Server(
+        application, address="127.0.0.1", port=port, interface=Interfaces.ASGINL, http=HTTPModes.http1, websockets=False,
+        backlog=serve.BACKLOG, log_enabled=False,
+    )  # fmt: skip
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
     serving = asyncio.create_task(server.serve())
     await serve.wait_until_accepting("127.0.0.1", port, serving)
