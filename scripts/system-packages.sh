@@ -20,5 +20,6 @@ need postgresql initdb postgres pg_ctl
 need redis-server redis-server
 need chromium chromium
 need curl curl
+need systemd systemd-analyze
 
 ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
