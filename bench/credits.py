@@ -73,8 +73,8 @@ def pairs_a_second(db: Database, callers: Sequence[str], seconds: float) -> floa
     async def call(organization_id: str, ends: float) -> int:
         done = 0
         while time.perf_counter() < ends:
-            hold = await db.write(credits.reserve, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE)
-            await db.write(credits.confirm, organization_id, hold.id)
+            hold = await db.write_together(credits.reserve, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE)
+            await db.write_together(credits.confirm, organization_id, hold.id)
             done += 1
         return done
 

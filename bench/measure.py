@@ -176,11 +176,21 @@ class Load(NamedTuple):
 
 def load(server: Child, path: str, headers: dict[str, str], seconds: float) -> Load:
     """Sends requests as fast as they are answered, over a few connections; every answer must be a 200."""
-    generate = _load_by_wrk if shutil.which("wrk") else _load_by_ourselves
     cpu, started = server.cpu_seconds(), time.perf_counter()
-    requests = generate(server.port, path, headers, seconds)
+    requests = _send(server.port, path, headers, seconds)
     elapsed, used = time.perf_counter() - started, server.cpu_seconds() - cpu
     return Load(requests / elapsed, used / requests * 1e6)
+
+
+def rate(port: int, path: str, headers: dict[str, str], seconds: float) -> float:
+    """Requests a second under the same load, for a service of several processes."""
+    started = time.perf_counter()
+    requests = _send(port, path, headers, seconds)
+    return requests / (time.perf_counter() - started)
+
+
+def _send(port: int, path: str, headers: dict[str, str], seconds: float) -> int:
+    return (_load_by_wrk if shutil.which("wrk") else _load_by_ourselves)(port, path, headers, seconds)
 
 
 def _load_by_wrk(port: int, path: str, headers: dict[str, str], seconds: float) -> int:

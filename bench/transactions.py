@@ -74,8 +74,8 @@ def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
     return key.secret, account.id
 
 
-def make(place: Path, count: int) -> tuple[str, int]:
-    chosen = settings.load({}, data=str(place))
+def make(place: Path, count: int, database_url: str = "") -> tuple[str, int]:
+    chosen = settings.load({}, data=str(place), database_url=database_url)
     db = open_database(chosen, SystemClock())
     migrate(db)
     seeded = db.write_now(seed, open_vault(chosen), count)

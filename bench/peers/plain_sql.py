@@ -52,6 +52,8 @@ class _Listener:
         self.heard.append(sql)
         return self._tx.run(sql, *params)
 
+    put = run
+
 
 def listen(db: Database, organization_id: str) -> Statements:
     """Returns the statements of one reserve and one confirm. Raises ValueError if their number has changed."""

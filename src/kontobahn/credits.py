@@ -280,7 +280,7 @@ def _write_line(
         api_key_id=cause.api_key_id,
         quelle=cause.quelle,
     )
-    tx.run(_INSERT_MOVEMENT, organization_id, *movement)
+    tx.put(_INSERT_MOVEMENT, organization_id, *movement)
 
 
 def _lapse(tx: Tx, organization_id: str) -> None:

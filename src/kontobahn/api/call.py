@@ -156,7 +156,7 @@ class Call:
             return
         claim, self.claim = self.claim, None
         try:
-            await self.context.db.write(idempotency.release, claim)
+            await self.context.db.write_together(idempotency.release, claim)
         except (DatabaseUnavailable, OutcomeUnknown) as error:
             log.warning("idempotency_key_left_to_expire", request_id=self.request_id, detail=error.operator)
 
@@ -164,7 +164,7 @@ class Call:
         if not self.price:
             return None
         # Choice 33: an agency pays for what it does for its clients.
-        return await self.context.db.write(
+        return await self.context.db.write_together(
             credits.reserve,
             self.principal.organization_id,
             self.price,
@@ -174,7 +174,7 @@ class Call:
 
     async def _release(self, hold: credits.Hold) -> None:
         try:
-            await self.context.db.write(credits.expire, self.principal.organization_id, hold.id)
+            await self.context.db.write_together(credits.expire, self.principal.organization_id, hold.id)
         except KontobahnError as error:
             # A job releases it when it expires.
             log.warning("reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id, detail=str(error))
@@ -223,4 +223,6 @@ class Charge:
         elif error is not None:
             await call._release(hold)
         else:
-            self.confirmed(await call.context.db.write(credits.confirm, call.principal.organization_id, hold.id))
+            self.confirmed(
+                await call.context.db.write_together(credits.confirm, call.principal.organization_id, hold.id)
+            )

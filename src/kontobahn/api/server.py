@@ -229,7 +229,7 @@ class Api:
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
         stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))
         if call.claim is not None:
-            await call.context.db.write(idempotency.complete, call.context.vault, call.claim, stored)
+            await call.context.db.write_together(idempotency.complete, call.context.vault, call.claim, stored)
         return stored
 
     async def _settle_claim_of_failure(self, call: Call, error: BaseException) -> None:
@@ -238,12 +238,12 @@ class Api:
         try:
             if isinstance(error, KontobahnError) and error.status in _STORED_REFUSALS and error.is_final:
                 stored = StoredAnswer(error.status, error_body(error, call.request_id))
-                await context.db.write(idempotency.complete, context.vault, call.claim, stored)
+                await context.db.write_together(idempotency.complete, context.vault, call.claim, stored)
             elif isinstance(error, Refusal):
-                await context.db.write(idempotency.abandon, call.claim)
+                await context.db.write_together(idempotency.abandon, call.claim)
             else:
                 # Something may have been written: the key stays bound to this request.
-                await context.db.write(idempotency.release, call.claim)
+                await context.db.write_together(idempotency.release, call.claim)
         except KontobahnError as failure:
             # Its lease will expire.
             log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(failure))
@@ -314,7 +314,7 @@ class Api:
         )
         is_large = len(exchange.body) > DECODE_INLINE_BYTES
         call.claim = await self._pool.run(make_claim) if is_large else make_claim()
-        return await context.db.write(idempotency.begin, context.vault, call.claim)
+        return await context.db.write_together(idempotency.begin, context.vault, call.claim)
 
     def _headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
         headers = [(b"x-request-id", exchange.request_id.encode())]

@@ -46,6 +46,9 @@ class SqliteTx:
     def run(self, sql: str, *params: Any) -> int:
         return self._execute(sql, params).rowcount
 
+    def put(self, sql: str, *params: Any) -> None:
+        self._execute(sql, params)
+
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._executemany(sql, rows)
 
@@ -78,7 +81,7 @@ class SqliteEngine:
         for thread in threads:
             thread.start()
 
-    def submit(self, unit: Unit, *, write: bool) -> None:
+    def submit(self, unit: Unit, *, write: bool, together: bool = True) -> None:
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
             return

@@ -1,0 +1,92 @@
+"""Does a busy organisation grow with its workers? PostgreSQL (durable) and Redis, `serve` with one and with two workers.
+
+1. A paid list of 100 transactions of one organisation: two workers beside one.
+2. The same with one worker beside SQLite, for information.
+3. A free call: two workers beside one, for information.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import measure
+from bench.transactions import NO_LIMIT, make
+from tests.services import PostgresServer, RedisServer
+
+FREE = "/v2/banking/connections"
+
+
+class Service(measure.Process):
+    """`kontobahn serve` with a number of workers, in the way a user starts it."""
+
+    def __init__(self, place: Path, workers: int, environ: dict[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        super().__init__(
+            "-m", "kontobahn", "serve", "--port", str(self.port), "--workers", str(workers), "--data", str(place),
+            environ=NO_LIMIT | {"KONTOBAHN_LOG_LEVEL": "error"} | environ,
+        )  # fmt: skip
+        while time.perf_counter() - self.started < measure.START_SECONDS and self.running:
+            try:
+                if measure.ask_once(self.port, "/readyz", {})[0] == 200:
+                    return
+            except OSError:
+                time.sleep(0.02)
+        raise self.failed("The service did not start:")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="shorter rounds")
+    rounds, seconds = (3, 1) if parser.parse_args().quick else (5, 3)
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as name, ExitStack() as stack:
+        place = Path(name)
+        print(measure.describe_machine(place), flush=True)
+        postgres = stack.enter_context(PostgresServer(durable=True))
+        redis = stack.enter_context(RedisServer())
+        services, paths = [], []
+        for number, workers in enumerate((1, 2, 1)):
+            on_sqlite = number == 2
+            environ = {} if on_sqlite else {
+                "KONTOBAHN_DATABASE_URL": postgres.create_database(f"workers_{number}"), "KONTOBAHN_REDIS_URL": redis.url,
+            }  # fmt: skip
+            key, account = make(place / str(number), 100, environ.get("KONTOBAHN_DATABASE_URL", ""))
+            services.append(stack.enter_context(Service(place / str(number), workers, environ)))
+            paths.append(({"x-api-key": key}, f"/v2/banking/transactions?account_id={account}"))
+
+        def rate(which: int, path: str = "") -> float:
+            headers, paid = paths[which]
+            return measure.rate(services[which].port, path or paid, headers, seconds)
+
+        one, two, sqlite, free_one, free_two = measure.interleave(
+            rounds, lambda: rate(0), lambda: rate(1), lambda: rate(2), lambda: rate(0, FREE), lambda: rate(1, FREE)
+        )
+    found = [measure.spread(figures, "/s") for figures in (one, two, sqlite, free_one, free_two)]
+    rows = [
+        measure.at_least(
+            "1 PostgreSQL, a paid list of 100: two workers, beside one",
+            found[1], found[0], measure.median_ratio(two, one), 1.5,
+        ),
+        measure.for_information(
+            "2 a paid list of 100, one worker: PostgreSQL, beside SQLite",
+            found[0], found[2], measure.median_ratio(one, sqlite),
+        ),
+        measure.for_information(
+            "3 PostgreSQL, a free call: two workers, beside one", found[4], found[3], measure.median_ratio(free_two, free_one)
+        ),
+    ]  # fmt: skip
+    measure.print_table(rows)
+    print(f"\nOne worker: {statistics.median(one):,.0f} paid lists a second; two: {statistics.median(two):,.0f}.")
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Short writes that wait at the same moment share one commit on PostgreSQL too, each in its own savepoint.
+
+A commit waits for the disk, and whoever holds a busy row makes the others wait as long: committed one by one, the writes of one
+organisation cannot be quicker than the disk, however many processes serve it. One thread runs them together instead. A unit that
+fails does not affect the others. Only the first unit of a group may wait for a lock: a later one that would wait is left to the
+next group, so no group waits for another while that one waits for it, and nobody waits behind a stranger's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from psycopg import errors as pg
+
+from kontobahn.clock import Clock
+from kontobahn.db.database import Outcome, Unit, notify_listeners, settle_all
+from kontobahn.db.postgres_pipeline import Failed, Pipeline
+from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
+
+MAX_UNITS_PER_COMMIT = 64
+# Whoever waits longer as the first goes on alone, where waiting holds up nobody; a later one hardly waits at all.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; SAVEPOINT unit"
+_HARDLY_WAIT = "SET LOCAL lock_timeout = '5ms'"
+_WOULD_WAIT = (pg.LockNotAvailable, *CONFLICTS)
+
+
+class GroupWriter:
+    """`begin` returns a session with the statement done; `run_alone` takes a unit that cannot be run in a group."""
+
+    def __init__(
+        self,
+        begin: Callable[[PostgresSession | None, str], PostgresSession],
+        run_alone: Callable[[Unit], None],
+        listeners: dict[str, list[Callable[[], None]]],
+        clock: Clock,
+    ) -> None:
+        self._begin = begin
+        self._run_alone = run_alone
+        self._listeners = listeners
+        self._clock = clock
+        self._units: SimpleQueue[Unit | None] = SimpleQueue()
+        self._session: PostgresSession | None = None
+        self._thread = threading.Thread(target=self._serve, name="postgres-group", daemon=True)
+        self._thread.start()
+
+    def submit(self, unit: Unit) -> None:
+        self._units.put(unit)
+
+    def refuse_waiting(self, refusal: Exception) -> None:
+        """Refuses the units that have not begun."""
+        with suppress(Empty):
+            while (unit := self._units.get_nowait()) is not None:
+                unit.promise.settle(None, refusal)
+            self._units.put(None)
+
+    def close(self) -> None:
+        """Finishes what is queued, then closes."""
+        self._units.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        batch: list[Unit] = []
+        last = False
+        while not last or batch:
+            last = self._fill(batch) or last
+            if batch:
+                batch = self._commit_together(batch)
+        if self._session is not None:
+            self._session.close()
+
+    def _fill(self, batch: list[Unit]) -> bool:
+        """Adds what is waiting; waits only for a first unit. Returns whether it was the end."""
+        left_over = len(batch)
+        with suppress(Empty):
+            while len(batch) < MAX_UNITS_PER_COMMIT:
+                unit = self._units.get_nowait() if batch else self._units.get()
+                if unit is None:
+                    return True
+                batch.append(unit)
+        # Groups of several processes that take their locks in the same order seldom wait for each other.
+        batch[left_over:] = sorted(batch[left_over:], key=_organization_of)
+        return False
+
+    def _commit_together(self, batch: list[Unit]) -> list[Unit]:
+        """Runs the units in one transaction, and returns those that still have to be run."""
+        group, failure = _Group(batch), None
+        try:
+            self._session = self._begin(self._session, _BEGIN)
+            group.run(Pipeline(self._session), self._clock)
+        except BaseException as error:
+            # Nothing of this group was written, or (OutcomeUnknown) nobody knows. Its connection is closed: what is still on its
+            # way cannot be told apart any more.
+            failure = translate_error(error)
+            if self._session is not None:
+                self._session.close()
+        outcomes = group.outcomes(failure)
+        for unit, _, own_error in outcomes:
+            if unit.notices and own_error is None:
+                notify_listeners(self._listeners, unit)
+        settle_all(outcomes)
+        for unit in group.alone:
+            self._run_alone(unit)
+        return group.left
+
+
+class _Group:
+    """The units of one transaction, and what becomes of them."""
+
+    def __init__(self, batch: list[Unit]) -> None:
+        self._batch = batch
+        self._end = len(batch)
+        # By the position in the batch.
+        self._done: dict[int, Any] = {}
+        self._errors: dict[int, BaseException] = {}
+        self._alone: set[int] = set()
+
+    def run(self, pipeline: Pipeline, clock: Clock) -> None:
+        """Runs the units and commits. What a unit has sent may fail while later ones run: these are then run again."""
+        position = 0
+        while True:
+            while position < self._end:
+                position = self._run_one(pipeline, position, clock)
+            failed = pipeline.commit()
+            if failed is None:
+                return
+            position = self._go_back(pipeline, failed)
+
+    def _run_one(self, pipeline: Pipeline, position: int, clock: Clock) -> int:
+        """Returns the position to go on at."""
+        pipeline.owner = position
+        unit = self._batch[position]
+        try:
+            self._done[position] = unit.fn(PostgresTx(pipeline, clock.now(), unit), *unit.args, **unit.kwargs)
+            pipeline.put("RELEASE unit", ())
+            if len(self._done) == 1:
+                pipeline.put(_HARDLY_WAIT, ())
+            pipeline.put("SAVEPOINT unit", ())
+            return position + 1
+        except BaseException as error:
+            return self._go_back(pipeline, pipeline.settle() or Failed(position, error))
+
+    def _go_back(self, pipeline: Pipeline, failed: Failed) -> int:
+        """To where the unit that failed began. Returns the position to go on at."""
+        pipeline.put("ROLLBACK TO unit", ())
+        position, error = failed
+        self._done = {done: result for done, result in self._done.items() if done < position}
+        if not isinstance(error, _WOULD_WAIT):
+            self._errors[position] = translate_error(error)
+        elif self._done:
+            self._end = position
+            return position
+        else:
+            self._alone.add(position)
+        return position + 1
+
+    def outcomes(self, failure: BaseException | None) -> list[Outcome]:
+        """What to tell the callers of the units that were run; `failure` is that of the whole transaction."""
+        return [
+            (unit, None, error)
+            if (error := self._errors.get(position, failure))
+            else (unit, self._done[position], None)
+            for position, unit in enumerate(self._batch[: self._end])
+            if position not in self._alone
+        ]
+
+    @property
+    def alone(self) -> list[Unit]:
+        """Those that cannot be run in a group, because they wait for somebody's lock."""
+        return [self._batch[position] for position in self._alone]
+
+    @property
+    def left(self) -> list[Unit]:
+        """Those for the next group."""
+        return self._batch[self._end :]
+
+
+def _organization_of(unit: Unit) -> str:
+    first = unit.args[0] if unit.args else None
+    return first if isinstance(first, str) else ""
