@@ -1,0 +1,340 @@
+"""What reconciliation keeps, by row, and how it is read. Every query starts from the organisation.
+
+Amounts are cents, signed as in `core/model.py`: money in is positive, and the lines of a match sum to its transaction.
+What writes a match or an undo is `deciding.py`, under `lock`; nothing else does.
+"""
+
+# For whoever books matches (a batch) or shows them (a page):
+#
+# - `account_settings`: the books, the bank's ledger account and who books, for a bank account.
+# - `matches`: those of a client that are `live`, `undone` or `all`, by id, a page at a time; `matches_between` by value date.
+# - `lines_of`: the lines of matches, in order, by match. `posten`, `skonto` and `ruecklast` name a person account and a document
+#   byte for byte; `sachkonto`, `gebuehr`, `differenz` and `transfer` a ledger account; `akonto` a person account alone.
+# - `undos_of`: who undid which of these matches, when and why. A match is never changed or deleted: to take back what was booked
+#   of it, look for those with an `undo_id`.
+# - `taken_from`: what live matches took from documents that the books do not show yet.
+
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from kontobahn.access.principal import Principal, find_in_scope
+from kontobahn.db import Table, Tx
+from kontobahn.reconciliation.core.model import EvidenceClass, Key, LineKind
+
+TransactionState = Literal["open", "proposed", "matched", "ignored"]
+ProposalState = Literal["open", "confirmed", "rejected", "replaced"]
+MatchState = Literal["live", "undone", "all"]
+Bucht = Literal["kanzlei", "kontobahn"]
+# So many values of one query: SQLite takes 32,766, PostgreSQL twice as many.
+_PORTION = 500
+
+
+class AccountSettings(NamedTuple):
+    organization_id: str
+    account_id: int
+    connection_id: str
+    client_id: str
+    sachkonto: str
+    gebuehrenkonto: str
+    transferkonto: str
+    start_date: str
+    bucht: Bucht
+    automatisch: str
+    changed_by: str
+    changed_at: int
+
+    @property
+    def acting(self) -> frozenset[EvidenceClass]:
+        """The classes that may act alone."""
+        return frozenset(self.automatisch.split())  # type: ignore[arg-type]
+
+    @property
+    def client(self) -> Client:
+        return Client(self.organization_id, self.connection_id, self.client_id)
+
+
+class Client(NamedTuple):
+    """Whose books: what learned payers, rules and documents belong to."""
+
+    organization_id: str
+    connection_id: str
+    client_id: str
+
+
+class RunRow(NamedTuple):
+    organization_id: str
+    id: str
+    account_id: int
+    connection_id: str
+    client_id: str
+    from_date: str
+    to_date: str
+    engine_version: str
+    wire: str
+    made_by: str
+    made_at: int
+
+
+class TransactionRow(NamedTuple):
+    organization_id: str
+    id: int
+    account_id: int
+    state: TransactionState
+    run_id: str | None
+    changed_at: int
+
+
+class ProposalRow(NamedTuple):
+    organization_id: str
+    id: str
+    transaction_id: int
+    run_id: str
+    place: int
+    evidence: EvidenceClass
+    acts: int
+    score_tenths: int
+    lines: str
+    reasons: str
+    engine_version: str
+    state: ProposalState
+    made_at: int
+    decided_by: str | None
+    decided_at: int | None
+
+
+class MatchRow(NamedTuple):
+    organization_id: str
+    id: str
+    transaction_id: int
+    account_id: int
+    connection_id: str
+    client_id: str
+    proposal_id: str | None
+    evidence: str
+    engine_version: str
+    made_on: str
+    amount_minor: int
+    payer: str
+    iban: str
+    end_to_end_id: str | None
+    mandate: str | None
+    bank_reference: str | None
+    made_by: str
+    made_at: int
+    undo_id: str | None
+
+
+class LineRow(NamedTuple):
+    organization_id: str
+    match_id: str
+    line: int
+    kind: LineKind
+    konto: str
+    beleg: str
+    amount_minor: int
+    open_minor: int
+
+
+class UndoRow(NamedTuple):
+    organization_id: str
+    id: str
+    match_id: str
+    grund: str
+    made_by: str
+    made_at: int
+
+
+class LearnedRow(NamedTuple):
+    organization_id: str
+    id: str
+    connection_id: str
+    client_id: str
+    kind: Literal["iban", "name"]
+    value: str
+    konto: str
+    times: int
+    first_at: int
+    last_at: int
+
+
+class RuleRow(NamedTuple):
+    organization_id: str
+    connection_id: str
+    client_id: str
+    place: int
+    id: str
+    name: str
+    text: str
+    iban: str
+    sign: Literal["in", "out", "any"]
+    least_minor: int | None
+    most_minor: int | None
+    sachkonto: str
+
+
+class Taken(NamedTuple):
+    """`pending_minor` was taken by live matches and is not in the books yet, which showed `seen_minor` when last looked at."""
+
+    pending_minor: int
+    seen_minor: int
+
+    def left_of(self, open_minor: int) -> Taken:
+        """The same, now that the books show this: what they have moved since towards what is pending was booked."""
+        moved = self.seen_minor - open_minor
+        low, high = sorted((0, self.pending_minor))
+        return Taken(self.pending_minor - min(max(moved, low), high), open_minor)
+
+
+ACCOUNTS = Table("recon_accounts", AccountSettings, key=("organization_id", "account_id"))
+RUNS = Table("recon_runs", RunRow)
+TRANSACTIONS = Table("recon_transactions", TransactionRow)
+PROPOSALS = Table("recon_proposals", ProposalRow)
+MATCHES = Table("recon_matches", MatchRow)
+LINES = Table("recon_lines", LineRow, key=("organization_id", "match_id", "line"))
+UNDOS = Table("recon_undos", UndoRow)
+LEARNED = Table("recon_learned", LearnedRow)
+RULES = Table("recon_rules", RuleRow, key=("organization_id", "connection_id", "client_id", "place"))
+_OF_CLIENT = "organization_id = ? AND connection_id = ? AND client_id = ?"
+_STATES: dict[MatchState, str] = {"live": " AND undo_id IS NULL", "undone": " AND undo_id IS NOT NULL", "all": ""}
+
+
+def account_settings(tx: Tx, organization_id: str, account_id: int) -> AccountSettings | None:
+    return ACCOUNTS.one(tx, "organization_id = ? AND account_id = ?", organization_id, account_id)
+
+
+def find_match(tx: Tx, principal: Principal, match_id: str) -> MatchRow:
+    return find_in_scope(tx, MATCHES, principal, "Match", match_id.lower())
+
+
+def live_match(tx: Tx, organization_id: str, transaction_id: int) -> MatchRow | None:
+    return MATCHES.one(
+        tx, "organization_id = ? AND transaction_id = ? AND undo_id IS NULL", organization_id, transaction_id
+    )
+
+
+def matches(
+    tx: Tx, client: Client, state: MatchState = "live", *, after: str = "", limit: int = 1_000
+) -> list[MatchRow]:
+    """A client's matches in the order of their ids, which is that in which they were made."""
+    condition = f"{_OF_CLIENT} AND id > ?{_STATES[state]} ORDER BY id LIMIT ?"
+    return MATCHES.all(tx, condition, *client, after, limit)
+
+
+def matches_between(
+    tx: Tx, organization_id: str, account_id: int, first: str, last: str, state: MatchState = "live", limit: int = 5_000
+) -> list[MatchRow]:
+    """An account's matches by the value date of their transactions, the latest `limit` of them."""
+    condition = f"organization_id = ? AND account_id = ? AND made_on >= ? AND made_on <= ?{_STATES[state]}"
+    found = MATCHES.all(
+        tx, f"{condition} ORDER BY made_on DESC, id DESC LIMIT ?", organization_id, account_id, first, last, limit
+    )
+    return found[::-1]
+
+
+def lines_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, list[LineRow]]:
+    found: dict[str, list[LineRow]] = defaultdict(list)
+    for some in _portions(list(match_ids)):
+        marks = ", ".join("?" * len(some))
+        condition = f"organization_id = ? AND match_id IN ({marks}) ORDER BY match_id, line"
+        for row in LINES.all(tx, condition, organization_id, *some):
+            found[row.match_id].append(row)
+    return found
+
+
+def undos_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, UndoRow]:
+    found: dict[str, UndoRow] = {}
+    for some in _portions(list(match_ids)):
+        marks = ", ".join("?" * len(some))
+        for row in UNDOS.all(tx, f"organization_id = ? AND match_id IN ({marks})", organization_id, *some):
+            found[row.match_id] = row
+    return found
+
+
+def states_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> dict[int, TransactionState]:
+    found: dict[int, TransactionState] = {}
+    for some in _portions(list(transaction_ids)):
+        marks = ", ".join("?" * len(some))
+        sql = f"SELECT id, state FROM recon_transactions WHERE organization_id = ? AND id IN ({marks})"
+        found.update(tx.all(sql, organization_id, *some))
+    return found
+
+
+def undone_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> set[int]:
+    """Those of the transactions that had a match which was undone."""
+    found: set[int] = set()
+    for some in _portions(list(transaction_ids)):
+        marks = ", ".join("?" * len(some))
+        sql = f"SELECT transaction_id FROM recon_matches WHERE organization_id = ? AND transaction_id IN ({marks})"
+        found.update(id for (id,) in tx.all(f"{sql} AND undo_id IS NOT NULL", organization_id, *some))
+    return found
+
+
+def proposals_of(
+    tx: Tx, organization_id: str, transaction_ids: Iterable[int], *states: ProposalState
+) -> dict[int, list[ProposalRow]]:
+    """The proposals for transactions that are in one of these states, the best first."""
+    found: dict[int, list[ProposalRow]] = defaultdict(list)
+    for some in _portions(list(transaction_ids)):
+        condition = (
+            f"organization_id = ? AND transaction_id IN ({', '.join('?' * len(some))})"
+            f" AND state IN ({', '.join('?' * len(states))}) ORDER BY transaction_id, place, id"
+        )
+        for row in PROPOSALS.all(tx, condition, organization_id, *some, *states):
+            found[row.transaction_id].append(row)
+    return found
+
+
+def taken_from(tx: Tx, client: Client) -> dict[Key, Taken]:
+    """What live matches took from a client's documents and the books do not show yet, by person account and document."""
+    return {
+        (konto, beleg): Taken(pending, seen)
+        for konto, beleg, pending, seen in tx.all(
+            f"SELECT konto, beleg, pending_minor, seen_minor FROM recon_items WHERE {_OF_CLIENT}", *client
+        )
+    }
+
+
+def taken_from_these(tx: Tx, client: Client, keys: Iterable[Key]) -> dict[Key, Taken]:
+    found = {}
+    for konto, beleg in keys:
+        row = tx.one(
+            f"SELECT pending_minor, seen_minor FROM recon_items WHERE {_OF_CLIENT} AND konto = ? AND beleg = ?",
+            *client, konto, beleg,
+        )  # fmt: skip
+        if row is not None:
+            found[konto, beleg] = Taken(*row)
+    return found
+
+
+def put_taken(tx: Tx, client: Client, key: Key, taken: Taken) -> None:
+    if not taken.pending_minor:
+        # Nothing is pending: what the books show is what is open.
+        tx.run(f"DELETE FROM recon_items WHERE {_OF_CLIENT} AND konto = ? AND beleg = ?", *client, *key)
+        return
+    tx.run(
+        "INSERT INTO recon_items (organization_id, connection_id, client_id, konto, beleg, pending_minor, seen_minor)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (organization_id, connection_id, client_id, konto, beleg)"
+        " DO UPDATE SET pending_minor = excluded.pending_minor, seen_minor = excluded.seen_minor",
+        *client, *key, *taken,
+    )  # fmt: skip
+
+
+def learned(tx: Tx, client: Client, limit: int) -> list[LearnedRow]:
+    return LEARNED.all(tx, f"{_OF_CLIENT} ORDER BY last_at DESC, id DESC LIMIT ?", *client, limit)
+
+
+def rules(tx: Tx, client: Client) -> list[RuleRow]:
+    return RULES.all(tx, f"{_OF_CLIENT} ORDER BY place", *client)
+
+
+def lock(tx: Tx, organization_id: str) -> None:
+    """Whoever decides about matches of an organisation takes this first: two never decide about one document at once."""
+    tx.lock("reconciliation", organization_id)
+
+
+def _portions(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION))
