@@ -24,6 +24,7 @@ from kontobahn.banking.provider import (
     ConnectionGone,
     ConnectRequest,
     ConnectStart,
+    Delivery,
     ListedBank,
     OrderFile,
     PaymentOrder,
@@ -91,7 +92,12 @@ class ScriptedBank:
         # Steps on our pages: the first, and what each next one answers; an exception is raised.
         self.first_step: Interaction | None = None
         self.steps: list[Interaction | list[Report] | Exception] = []
+        self.returns: list[list[Report] | Exception] = []
+        self.delivered: list[tuple[str, str]] = []
         self.listed: list[ListedBank] | Exception = []
+
+    async def close(self) -> None:
+        """Does nothing: what it uses is closed elsewhere."""
 
     async def banks(self) -> Sequence[ListedBank]:
         if isinstance(self.listed, Exception):
@@ -163,12 +169,22 @@ class ScriptedBank:
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "Orders are authorised on a page")
 
-    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        self.asked.append(("returned", dict(fields)))
+        answer = self.returns.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def read_webhook(self, delivery: Delivery) -> str:
+        headers = delivery.headers
+        self.delivered.append((delivery.url, delivery.kind))
         if headers.get("signature") != SIGNATURE:
             raise BadSignature("signed by somebody else")
         return headers["delivery-id"]
 
-    def reports(self, body: bytes) -> list[Report]:
+    def reports(self, kind: str, body: bytes) -> list[Report]:
+        self.delivered.append(("read", kind))
         report = msgspec.json.decode(body)
         if report["kind"] == "PaymentReported":
             return [PaymentReported(report["provider_ref"], PaymentReport(*report["report"]))]

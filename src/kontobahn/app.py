@@ -42,6 +42,7 @@ from kontobahn.banking.payments import order_file_routes
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking
+from kontobahn.banking.providers.fints import store as fints_store
 from kontobahn.banking.transactions import feed, listing
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
@@ -214,7 +215,7 @@ class Application:
         self.about_to_stop()
         await self.api.finish_running(self.settings.shutdown_grace_seconds)
         await self.context.part(Tasks).finish_running(self.settings.shutdown_grace_seconds)
-        await self.context.part(Banking).finish_running(self.settings.shutdown_grace_seconds)
+        await self.context.part(Banking).finish(self.settings.shutdown_grace_seconds)
         if self.jobs:
             await self.jobs.stop()
         await self.sandbox.sender.stop()
@@ -366,7 +367,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def purge() -> None:
         for tidy in (
             *(idempotency.purge_expired, sessions.purge_expired, passwords.purge_expired, factors.purge_challenges),
-            *(signin.purge, tasks.purge, sandbox.tidy),
+            *(signin.purge, tasks.purge, sandbox.tidy, fints_store.remove_orphans),
         ):
             await db.write(tidy)
         settings = context.settings

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
+from kontobahn import __version__
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
 from kontobahn.clock import Clock
@@ -13,19 +17,36 @@ from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
+FINTS = "fints"
+
 
 def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Banking:
     providers: dict[str, BankProvider] = {
         FilesProvider.name: FilesProvider(settings.order_file_days),
         sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
     }
+    if settings.fints_product_id:
+        providers[FINTS] = _fints(settings, db, vault, clock, providers[FilesProvider.name])
     return Banking(providers, connect_providers(settings, providers), set())
+
+
+def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders: BankProvider) -> BankProvider:
+    if find_spec("fints") is None:
+        raise SetupError("The setting fints_product_id needs the package fints: install kontobahn[fints].")
+    from kontobahn.banking.providers.fints.adapter import FintsProvider
+    from kontobahn.banking.providers.fints.bank_list import read_list
+
+    network = OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+    banks = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
+    return FintsProvider(db, vault, clock, network, settings.fints_product_id, banks, orders)
 
 
 def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:
     """Reads the setting that names them. Raises SetupError if a name is of no provider here."""
     names = tuple(filter(None, (name.strip() for name in settings.connect_provider.split(","))))
     for name in names:
+        if name == FINTS and name not in providers:
+            raise SetupError("The provider fints needs the setting fints_product_id.")
         if name not in providers:
             known = ", ".join(providers)
             raise SetupError(f"The setting connect_provider names “{name}”; there are {known}.")

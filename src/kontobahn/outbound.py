@@ -278,8 +278,12 @@ class OutboundClient:
         body: bytes | None = None,
         seconds: float = SECONDS,
         max_bytes: int = MAX_BYTES,
+        whole: bool = False,
     ) -> Reply:
-        """Sends one request and returns its answer, whatever the status; a redirect is an answer like any other."""
+        """Sends one request and returns its answer, whatever the status; a redirect is an answer like any other.
+
+        Of a longer answer the beginning is returned; if it is needed `whole`, Unreached is raised instead.
+        """
         target = self.rule.parse(url)
         session = await self._opened()
         import aiohttp
@@ -295,6 +299,8 @@ class OutboundClient:
                 method, built, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
                 content = await _read(response, max_bytes)
+                if whole and len(content) >= max_bytes:
+                    raise Unreached("size", f"The answer has more than {max_bytes:,} bytes.")
                 return Reply(response.status, response.headers, content)
         except aiohttp.ClientError as error:
             raise _translate_error(error) from error

@@ -107,10 +107,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connect_provider: Annotated[
         str,
         _about(
-            "providers of bank connections, separated by commas; the first one gets flows that name no bank; `files` for none,"
-            " with statements from files only"
+            "providers of bank connections, separated by commas; with several, a person chooses among the banks of all; `files`"
+            " for none, with statements from files only"
         ),
     ] = "sandbox"
+    fints_product_id: Annotated[
+        str, _about("product id from the registration of FinTS products; needed for the provider `fints`")
+    ] = ""
+    fints_banks: Annotated[
+        str,
+        _about("file with the list of FinTS banks and their addresses; without it a person types the bank's address"),
+    ] = ""
+    bank_allow: Annotated[
+        str,
+        _about(
+            "banks that may be at private addresses and without TLS, for development: host:port, separated by commas"
+        ),
+    ] = ""
     order_file_days: Annotated[
         Count,
         _about("how long an order file may be fetched after its day of execution; an order not fetched then fails"),

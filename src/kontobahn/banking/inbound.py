@@ -6,21 +6,31 @@ A delivery that cannot be applied yet is retried by a job.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
 from kontobahn import log
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import JSON_BODY, post
-from kontobahn.api.wire import Answer, RawBody
-from kontobahn.banking.provider import BadSignature, Banking, ProviderRefused
+from kontobahn.api.wire import Answer, RawBody, form
+from kontobahn.banking.provider import BadSignature, Banking, Delivery, ProviderRefused, Report
 from kontobahn.banking.reports import NotKnownYet, apply_all, prepare
 from kontobahn.clock import DAY, MINUTE, SECOND
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound, Unauthorized, Unavailable
+from kontobahn.json_text import encode
 
 # After this long without a result, another process may take the delivery over.
 ATTEMPT_TIMEOUT = MINUTE
 RETRY_AFTER = (2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE)
 RETENTION = 30 * DAY
 BATCH = 100
+# The kind of a person's return; providers cannot send it.
+RETURN = "return"
+DeliveryKind = Annotated[str, form("a word", r"^[a-z0-9_-]{1,40}$", examples=["success"])]
 
 
 class Received(Answer):
@@ -35,24 +45,60 @@ async def receive_webhook(call: Call, provider: str, body: RawBody) -> Received:
 
     It is stored before it is applied, and applied once; a repeat is answered as the first one was.
     """
+    return await _receive(call, provider, "", body)
+
+
+@post(
+    "/v2/banking/webhooks/{provider}/{kind}",
+    caller="anybody",
+    statuses=(200,),
+    max_body_bytes=JSON_BODY,
+    errors=(401, 404),
+)
+async def receive_webhook_of_kind(call: Call, provider: str, kind: DeliveryKind, body: RawBody) -> Received:
+    """Receive a delivery of a provider that has an address for each kind of news.
+
+    The signature is checked against the address as it is configured: `base_url` and this path.
+    """
+    return await _receive(call, provider, kind, body)
+
+
+async def _receive(call: Call, provider: str, kind: str, body: RawBody) -> Received:
     sender = call.context.part(Banking).providers.get(provider)
-    if sender is None:
+    if sender is None or kind == RETURN:
         raise NotFound("There is no such provider.")
     try:
-        delivery_id = sender.read_webhook(body.headers, body.content)
+        url = f"{call.context.settings.base_url}/v2/banking/webhooks/{provider}{kind and '/'}{kind}"
+        delivery_id = sender.read_webhook(Delivery(url, kind, body.headers, body.content))
     except BadSignature as error:
         raise Unauthorized("The signature of this delivery is wrong.", operator=str(error)) from None
-    await call.context.db.write(_store, provider, delivery_id, body.content)
+    await call.context.db.write(_store, provider, delivery_id, kind, body.content)
     await apply_delivery(call.context, provider, delivery_id)
     return Received(received=True)
 
 
-def _store(tx: Tx, provider: str, delivery_id: str, body: bytes) -> None:
+async def take_return(context: Context, provider: str, fields: Mapping[str, str]) -> bool:
+    """Takes a person's return from a bank's page: stored and applied once, like a delivery. Returns whether it is applied."""
+    content = encode(dict(sorted(fields.items())))
+    delivery_id = f"return-{hashlib.sha256(content).hexdigest()}"
+    # What a return carries may be exchanged for access to the accounts.
+    sealed = context.vault.seal(content, f"banking_inbox:{delivery_id}")
+    await context.db.write(_store, provider, delivery_id, RETURN, sealed)
+    await apply_delivery(context, provider, delivery_id)
+    return await context.db.read(_is_applied, provider, delivery_id)
+
+
+def _is_applied(tx: Tx, provider: str, delivery_id: str) -> bool:
+    row = tx.one("SELECT state FROM banking_inbox WHERE provider = ? AND delivery_id = ?", provider, delivery_id)
+    return row is not None and row[0] != "received"
+
+
+def _store(tx: Tx, provider: str, delivery_id: str, kind: str, body: bytes) -> None:
     # Choice 30: stored first, applied once.
     tx.run(
-        "INSERT INTO banking_inbox (provider, delivery_id, body, state, attempts, next_attempt_at, received_at)"
-        " VALUES (?, ?, ?, 'received', 0, ?, ?) ON CONFLICT DO NOTHING",
-        provider, delivery_id, body, tx.now, tx.now,
+        "INSERT INTO banking_inbox (provider, delivery_id, kind, body, state, attempts, next_attempt_at, received_at)"
+        " VALUES (?, ?, ?, ?, 'received', 0, ?, ?) ON CONFLICT DO NOTHING",
+        provider, delivery_id, kind, body, tx.now, tx.now,
     )  # fmt: skip
 
 
@@ -83,9 +129,14 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     claimed = await context.db.write(_claim, provider_name, delivery_id)
     if claimed is None or provider is None:
         return False
-    body, attempts = claimed
+    kind, body, attempts = claimed
     try:
-        prepared = await prepare(context, provider_name, provider.reports(body))
+        if kind == RETURN:
+            content = context.vault.open(body, f"banking_inbox:{delivery_id}")
+            reported: Sequence[Report] = await provider.returned(msgspec.json.decode(content, type=dict[str, str]))
+        else:
+            reported = provider.reports(kind, body)
+        prepared = await prepare(context, provider_name, reported)
         await context.db.write(
             apply_all, provider_name, prepared, lambda tx: _mark_applied(tx, provider_name, delivery_id)
         )
@@ -101,13 +152,13 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     return False
 
 
-def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[bytes, int] | None:
+def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[str, bytes, int] | None:
     row = tx.one(
         "UPDATE banking_inbox SET attempts = attempts + 1, next_attempt_at = ?"
-        " WHERE provider = ? AND delivery_id = ? AND state = 'received' AND next_attempt_at <= ? RETURNING body, attempts",
+        " WHERE provider = ? AND delivery_id = ? AND state = 'received' AND next_attempt_at <= ? RETURNING kind, body, attempts",
         tx.now + ATTEMPT_TIMEOUT, provider, delivery_id, tx.now,
     )  # fmt: skip
-    return None if row is None else (bytes(row[0]), row[1])
+    return None if row is None else (row[0] or "", bytes(row[1]), row[2])
 
 
 def _mark_applied(tx: Tx, provider: str, delivery_id: str) -> bool:

@@ -99,6 +99,8 @@ class ConnectRequest(NamedTuple):
     language: Language | None = None
     ip_address: str = ""
     user_agent: str = ""
+    # Where a page of the bank or the provider sends the person back to, with the pending token as `state`.
+    callback_url: str = ""
 
 
 class ConnectStart(NamedTuple):
@@ -228,6 +230,17 @@ class PaymentStart(NamedTuple):
 # --- Reports
 
 
+class Delivery(NamedTuple):
+    """What a provider sent to our webhook address."""
+
+    # The address as it is configured at the provider, which signs it; behind a proxy the request has another.
+    url: str
+    # The last part of its path, if providers have several: what kind of news it is.
+    kind: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class ConnectionFinished(NamedTuple):
     """A connect, reconnect or refresh succeeded: there is something to fetch."""
 
@@ -262,6 +275,9 @@ class BankProvider(Protocol):
     debit_settles: bool
     # Whether the payer uploads orders at the bank as files, instead of authorising them on a page of the provider.
     orders_are_files: bool
+
+    async def close(self) -> None:
+        """Lets go of connections and threads; nothing is asked any more."""
 
     async def banks(self) -> Sequence[ListedBank]:
         """Returns the banks that can be connected. Called often: what comes from the network is kept for a while."""
@@ -312,10 +328,16 @@ class BankProvider(Protocol):
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`."""
 
-    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        """Returns what it means that a person came back from a page of the bank, with these fields in the address.
+
+        `state` is the pending token of a flow that is known. A flow that failed is reported as such, not raised.
+        """
+
+    def read_webhook(self, delivery: Delivery) -> str:
         """Checks the signature over the raw body and returns the delivery's id. Raises BadSignature if it is wrong."""
 
-    def reports(self, body: bytes) -> list[Report]:
+    def reports(self, kind: str, body: bytes) -> list[Report]:
         """Returns what a stored delivery reports."""
 
 
@@ -334,9 +356,11 @@ class Banking(NamedTuple):
             raise SetupError(f"The banking provider “{name}” is not set up in this installation.")
         return found
 
-    async def finish_running(self, seconds: float) -> None:
-        """Waits for what is still going on, and gives up on what takes longer: its claim expires."""
+    async def finish(self, seconds: float) -> None:
+        """Waits for what is still going on, gives up on what takes longer (its claim expires), and closes all providers."""
         if self.running:
             _, late = await asyncio.wait(self.running, timeout=seconds)
             for task in late:
                 task.cancel()
+        for provider in self.providers.values():
+            await provider.close()

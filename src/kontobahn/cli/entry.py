@@ -47,6 +47,7 @@ FAMILIES = (
     Member("keys", "keys", "app"),
     Member("credits", "credits", "app"),
     Member("books", "books", "app"),
+    Member("banks", "banks", "app"),
     Member("sandbox", "sandbox", "app"),
     Member("seller", "mobility", "sellers"),
     Member("customers", "mobility", "buyers"),

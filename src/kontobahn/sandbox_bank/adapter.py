@@ -10,6 +10,7 @@ from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
     ConnectRequest,
     ConnectStart,
+    Delivery,
     ListedBank,
     OrderFile,
     PaymentOrder,
@@ -48,6 +49,9 @@ class SandboxProvider:
             db, clock, self._key, settings.sandbox_url or settings.base_url, client, advance, is_due
         )
 
+    async def close(self) -> None:
+        """Does nothing: what it uses is closed elsewhere."""
+
     async def banks(self) -> Sequence[ListedBank]:
         return [
             ListedBank(
@@ -74,7 +78,7 @@ class SandboxProvider:
         """Does nothing: there are no steps on our pages."""
 
     async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
-        return await self._db.read(bank.snapshot, provider_ref, self._base_url, since)
+        return await self._db.read(bank.snapshot, provider_ref, self._base_url)
 
     async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
         await self._db.write(bank.refresh, provider_ref)
@@ -110,10 +114,13 @@ class SandboxProvider:
     def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
-    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
-        return deliveries.check(self._key, headers, body, self._clock.now())
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "The sandbox bank reports by deliveries")
 
-    def reports(self, body: bytes) -> list[Report]:
+    def read_webhook(self, delivery: Delivery) -> str:
+        return deliveries.check(self._key, delivery.headers, delivery.body, self._clock.now())
+
+    def reports(self, kind: str, body: bytes) -> list[Report]:
         return deliveries.reports(body)
 
     def _start(self, row: SandboxPayment) -> PaymentStart:

@@ -5,7 +5,7 @@ Functions on a transaction, called by its pages, the adapter and the commands.
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, ProviderRefused, Snapshot
 from kontobahn.clock import DAY, SECOND
@@ -114,7 +114,7 @@ def notify_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | No
     )
 
 
-def snapshot(tx: Tx, ref: str, base_url: str, since: date | None = None) -> Snapshot:
+def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
     """Returns what the bank shows now, with its times converted to ours: a bank whose clock is ahead still expires on time."""
     row = store.find_connection(tx, ref)
     if row is None:
@@ -133,7 +133,8 @@ def snapshot(tx: Tx, ref: str, base_url: str, since: date | None = None) -> Snap
         )
         for account in chosen
     ]
-    first = max(filter(None, (since, today - timedelta(days=store.HISTORY_DAYS))))
+    # From whichever day on it is asked: what is booked by command may be back-dated a long way.
+    first = today - timedelta(days=store.HISTORY_DAYS)
     transactions = [booking for account in chosen for booking in store.reported_transactions(tx, account, first)]
     bank = row.bank
     connection = BankConnectionFacts(

@@ -184,11 +184,11 @@ def test_the_sender_is_woken_by_changes_here_and_looks_for_those_made_elsewhere(
 @one_engine
 def test_stages_on_the_way_say_nothing_and_an_unknown_status_is_not_guessed_at(service: Service) -> None:
     sandbox = service.application.sandbox
-    assert sandbox.reports(BODY.replace(b"destroy", b"fetching")) == []
+    assert sandbox.reports("", BODY.replace(b"destroy", b"fetching")) == []
     delivered = (
         b'{"data":{"payment_ref":"p","status":"on_hold","raw_status":"BLCK","error_class":null,"error_message":null}}'
     )
-    [report] = sandbox.reports(delivered)
+    [report] = sandbox.reports("", delivered)
     assert report.report.status is None  # type: ignore[union-attr]
     assert report.report.raw_status == "BLCK"  # type: ignore[union-attr]
 

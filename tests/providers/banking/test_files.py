@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.provider import BadSignature, ConnectRequest, PaymentOrder, PaymentReport, ProviderRefused
+from kontobahn.banking.provider import (
+    BadSignature,
+    ConnectRequest,
+    Delivery,
+    PaymentOrder,
+    PaymentReport,
+    ProviderRefused,
+)
 from kontobahn.banking.providers.files.adapter import FilesProvider
 from kontobahn.clock import start_of_day
 from tests.bank_builder import CREDITOR_IBAN, IBAN
@@ -68,4 +75,4 @@ def test_an_order_carries_its_address_bank_and_day() -> None:
 
 def test_nothing_is_ever_delivered_for_it() -> None:
     with pytest.raises(BadSignature):
-        FilesProvider(30).read_webhook({}, b"{}")
+        FilesProvider(30).read_webhook(Delivery("", "", {}, b"{}"))

@@ -15,6 +15,9 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.vault import Vault
 
+# Where pages of banks and providers send a person back to; the provider's name follows.
+RETURN_PATH = "/banking/return"
+
 
 class Begun(NamedTuple):
     """A flow that a provider has begun, or one whose bank is yet to be chosen on our pages."""
@@ -54,6 +57,7 @@ async def begin(context: Context, request: ConnectRequest) -> Begun:
 
 
 async def begin_at(context: Context, provider_name: str, request: ConnectRequest) -> Begun:
+    request = request._replace(callback_url=f"{context.settings.base_url}{RETURN_PATH}/{provider_name}")
     try:
         started = await context.part(Banking).provider(provider_name).start_connect(request)
     except ProviderRefused as error:

@@ -20,6 +20,7 @@ from kontobahn.banking.hosted import flicker, interactions, wording
 from kontobahn.banking.hosted.going_on import GoingOn
 from kontobahn.banking.hosted.interactions import InteractionRow, Kept
 from kontobahn.banking.hosted.pages import HEADERS, TEMPLATES, Form, HostedPages, add_query, read_form, redirect
+from kontobahn.banking.hosted.return_pages import ReturnPages
 from kontobahn.banking.interaction import Language, Option, Step, Words, entered, missing
 from kontobahn.banking.provider import LOCKED, Banking
 from kontobahn.clock import SECOND
@@ -43,6 +44,7 @@ class ConnectPages:
             Route(path, _PAGES.or_unavailable(self.page), methods=["GET"]),
             Route(path, _PAGES.or_unavailable(self.step), methods=["POST"]),
             Route(f"{path}/picture/{{number:int}}", _PAGES.or_unavailable(self.picture), methods=["GET"]),
+            *ReturnPages(self._context).routes(),
         ]
 
     async def _find(self, request: Request) -> InteractionRow | None:

@@ -38,7 +38,8 @@ async def bank_connections(visit: Visit) -> Response:
 
 @page("/connections/new")
 async def connect_page(visit: Visit) -> Response:
-    return visit.show("bank_connect.html", can_connect=bool(visit.context.part(Banking).connect_providers))
+    names = visit.context.part(Banking).connect_providers
+    return visit.show("bank_connect.html", can_connect=bool(names), goes_directly="fints" in names)
 
 
 @action("/connections/new")

@@ -12,6 +12,7 @@ from kontobahn.banking.provider import (
     BadSignature,
     ConnectRequest,
     ConnectStart,
+    Delivery,
     ListedBank,
     OrderFile,
     PaymentOrder,
@@ -38,6 +39,9 @@ class FilesProvider:
 
     def __init__(self, order_days: int) -> None:
         self._order_days = order_days
+
+    async def close(self) -> None:
+        """Does nothing: what it uses is closed elsewhere."""
 
     async def banks(self) -> Sequence[ListedBank]:
         return ()
@@ -80,10 +84,13 @@ class FilesProvider:
         content = write_pain001(message_id, to_datetime(created_at), debtor, transfers)
         return OrderFile(content, instruction_ids(message_id, transfers))
 
-    def read_webhook(self, headers: Mapping[str, str], body: bytes) -> str:
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "Nobody comes back from a file")
+
+    def read_webhook(self, delivery: Delivery) -> str:
         raise BadSignature("files send nothing")
 
-    def reports(self, body: bytes) -> list[Report]:
+    def reports(self, kind: str, body: bytes) -> list[Report]:
         return []
 
 

@@ -1,0 +1,1 @@
+"""Upstreams that tests cannot reach, played on loopback from their published descriptions."""

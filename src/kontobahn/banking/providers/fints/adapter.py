@@ -1,0 +1,357 @@
+"""FinTS behind the port: reading accounts directly at German banks. Payments are order files, as for accounts kept by files.
+
+The library blocks, so work runs in a few threads; each message goes through the one client to the network, with limits of its own. A
+login has one dialog at a time. After a wrong PIN or a lock nothing is tried again before a person acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any, Protocol
+
+import msgspec
+
+from kontobahn import log
+from kontobahn.banking.interaction import Given, Interaction, Step
+from kontobahn.banking.provider import (
+    BadSignature,
+    BankProvider,
+    ConnectionFinished,
+    ConnectRequest,
+    ConnectStart,
+    Delivery,
+    ListedBank,
+    OrderFile,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    PersonNeeded,
+    ProviderDown,
+    ProviderRefused,
+    RefreshType,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.banking.providers.fints import steps, store
+from kontobahn.banking.providers.fints.bank_list import FintsBank
+from kontobahn.banking.providers.fints.codes import failure
+from kontobahn.banking.providers.fints.model import Challenge, Login, Method, SeenAccount, Work, since_without_tan
+from kontobahn.banking.providers.fints.snapshot import snapshot_of
+from kontobahn.clock import MINUTE, Clock, berlin_date
+from kontobahn.db import Database
+from kontobahn.errors import Unavailable
+from kontobahn.outbound import Refused, Reply, Unreached
+from kontobahn.threads import Pool
+from kontobahn.vault import Vault
+
+NAME = "fints"
+# A bank that is not in the list: the person types its code and address.
+OTHER_BANK, OTHER_NAME = "fints_other", "Andere Bank (FinTS)"
+THREADS, WAITING = 8, 64
+# One message: a bank may take its time for a year of bookings, and camt is wordy.
+SECONDS, MAX_BYTES = 60.0, 32 * 1024 * 1024
+STEP_TIME = 10 * MINUTE
+# Between two refreshes by hand.
+REFRESH_AFTER = 5 * MINUTE
+
+
+class Network(Protocol):
+    async def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, seconds: float, max_bytes: int, whole: bool
+    ) -> Reply: ...  # fmt: skip
+
+    async def close(self) -> None: ...
+
+
+class Flow(msgspec.Struct):
+    """What is sealed between two steps of a connect flow."""
+
+    request: ConnectRequest
+    bank: FintsBank
+    stage: str
+    holder: str
+    user: str = ""
+    keep_pin: bool = False
+    more: bool = False
+    # The piece of work, once the person has signed in.
+    work: bytes = b""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_flow = msgspec.msgpack.Decoder(Flow).decode
+
+
+class FintsProvider:
+    name = NAME
+    debit_settles = True
+    orders_are_files = True
+
+    def __init__(
+        self, db: Database, vault: Vault, clock: Clock, network: Network, product_id: str, banks: dict[str, FintsBank],
+        orders: BankProvider,
+    ) -> None:  # fmt: skip
+        self._db, self._vault, self._clock, self._network = db, vault, clock, network
+        self._product_id = product_id
+        self._banks = banks
+        self._orders = orders
+        self._pool = Pool("fints", threads=THREADS, waiting=WAITING)
+
+    async def close(self) -> None:
+        self._pool.close()
+        await self._network.close()
+
+    async def banks(self) -> Sequence[ListedBank]:
+        listed = [
+            ListedBank(
+                f"fints_{bank.blz}", bank.name, "DE", "partner", (bank.bic,) if bank.bic else (), (bank.blz,),
+                templates=("SEPA", "SEPA_INSTANT"),
+            )
+            for bank in self._banks.values()
+        ]  # fmt: skip
+        return [
+            *listed,
+            ListedBank(OTHER_BANK, OTHER_NAME, "DE", "partner", templates=("SEPA", "SEPA_INSTANT")),
+        ]
+
+    # --- Connecting
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        code = request.provider_code or OTHER_BANK
+        bank = FintsBank("", "", "", "") if code == OTHER_BANK else self._banks.get(code.removeprefix("fints_"))
+        user, is_kept = "", False
+        if request.provider_ref is not None:
+            known = await self._login(request.provider_ref)
+            bank = FintsBank(known.blz, known.bank_name, "", known.url)
+            user, is_kept = known.user, known.pin is not None
+        if bank is None or not code.startswith("fints_"):
+            raise ProviderRefused("ProviderNotFound", "the list of FinTS banks has no such bank")
+        flow = Flow(request, bank, "login", secrets.token_hex(8), user)
+        step = steps.sign_in(user, is_other=not bank.url, is_kept=is_kept)
+        interaction = self._step(flow, step)
+        return ConnectStart(None, interaction.expires_at, bank.name or OTHER_NAME, "DE", "", interaction)
+
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        flow = _decode_flow(state)
+        match flow.stage:
+            case "login":
+                return await self._sign_in(flow, given)
+            case "method":
+                return await self._choose_method(flow, self._work(flow), _one(given, "method"))
+            case "device":
+                work = self._work(flow)
+                await self._run(flow, "choose_device", work, _one(given, "device"))
+                return await self._read(flow, work)
+            case _:
+                work = self._work(flow)
+                challenge: Challenge | None = await self._run(flow, "go_on", work, _one(given, "tan"))
+                return await self._after(flow, work, challenge)
+
+    async def abandon(self, state: bytes) -> None:
+        flow = _decode_flow(state)
+        if flow.work:
+            work = self._work(flow)
+            try:
+                await self._run(flow, "give_up", work)
+            finally:
+                await self._release(work.login, flow.holder)
+
+    async def _sign_in(self, flow: Flow, given: Given) -> Interaction | Sequence[Report]:
+
+        bank = flow.bank
+        if not bank.url:
+            bank = flow.bank = FintsBank(_one(given, "blz"), f"Bank {_one(given, 'blz')}", "", _one(given, "url"))
+        if len(bank.blz) != 8:
+            raise ProviderRefused("ProviderNotFound", "A Bankleitzahl has eight digits")
+        flow.keep_pin, flow.more = bool(given.get("keep")), bool(given.get("more"))
+        # For a reconnect too it is a new start: the bank may know this installation no more.
+        login = Login(bank.blz, bank.url, bank.name, _one(given, "user"), _one(given, "customer") or None)
+        since = None if flow.more else since_without_tan(berlin_date(self._clock.now()))
+        work = Work(login, _one(given, "pin"), self._product_id, since)
+        if flow.request.provider_ref is not None:
+            await self._check_same(flow.request.provider_ref, login)
+        await self._claim(login, flow.holder)
+        methods: list[Method] = await self._run(flow, "find_methods", work)
+        if len(methods) > 1:
+            return self._step(flow, steps.choose_method(methods), "method", work)
+        return await self._choose_method(flow, work, methods[0].code if methods else "")
+
+    async def _check_same(self, provider_ref: str, login: Login) -> None:
+        if (await self._login(provider_ref)).user != login.user:
+            raise ProviderRefused(
+                "InvalidCredentials", "This connection belongs to another login: sign in with the same one"
+            )
+
+    async def _choose_method(self, flow: Flow, work: Work, method: str) -> Interaction | Sequence[Report]:
+        devices: list[str] = await self._run(flow, "find_devices", work, method)
+        if len(devices) > 1:
+            return self._step(flow, steps.choose_device(devices), "device", work)
+        if devices:
+            await self._run(flow, "choose_device", work, devices[0])
+        return await self._read(flow, work)
+
+    async def _read(self, flow: Flow, work: Work) -> Interaction | Sequence[Report]:
+        return await self._after(flow, work, await self._run(flow, "read", work))
+
+    async def _after(self, flow: Flow, work: Work, challenge: Challenge | None) -> Interaction | Sequence[Report]:
+        if challenge is not None:
+            return self._step(flow, steps.confirm(challenge), "tan", work)
+        ref = flow.request.provider_ref or secrets.token_hex(16)
+        work.login.pin = work.pin if flow.keep_pin else None
+        if not flow.bank.name.strip():
+            work.login.bank_name = f"Bank {work.login.blz}"
+        await self._release(work.login, flow.holder)
+        snapshot = self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work.login, work.accounts or [])
+        await self._save(flow.request.organization_id, ref, work.login)
+        return [ConnectionFinished(ref, flow.request.pending_token, snapshot)]
+
+    def _step(self, flow: Flow, step: Step, stage: str | None = None, work: Work | None = None) -> Interaction:
+        flow.stage = stage or flow.stage
+        flow.work = _encode(work) if work is not None else b""
+        return Interaction(step, _encode(flow), self._clock.now() + STEP_TIME)
+
+    def _work(self, flow: Flow) -> Work:
+        return msgspec.msgpack.decode(flow.work, type=Work)
+
+    # --- Reading
+
+    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+        return [ConnectionFinished(provider_ref, snapshot=await self.fetch(provider_ref, since))]
+
+    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+        """Reads without the person: ends as soon as the bank wants anything confirmed."""
+        organization_id, login = await self._find(provider_ref)
+        if login.pin is None:
+            raise PersonNeeded("The PIN is not kept, so the person signs in for each refresh")
+        first = since_without_tan(berlin_date(self._clock.now()))
+        work = Work(login, login.pin, self._product_id, max(first, since or first))
+        holder = secrets.token_hex(8)
+        await self._claim(login, holder)
+        try:
+            challenge: Challenge | None = await self._run(None, "read", work)
+            if challenge is not None:
+                await self._run(None, "give_up", work)
+                raise PersonNeeded(challenge.text[:300].rstrip(".") or "The bank wants a TAN")
+        finally:
+            await self._release(login, holder)
+        code = f"fints_{login.blz}" if login.blz in self._banks else OTHER_BANK
+        await self._save(organization_id, provider_ref, work.login)
+        return self._snapshot(provider_ref, code, work.login, work.accounts or [])._replace(since=work.since)
+
+    async def remove(self, provider_ref: str) -> None:
+        await self._db.write(store.remove, provider_ref)
+
+    def _snapshot(self, ref: str, code: str, login: Login, accounts: list[SeenAccount]) -> Snapshot:
+        return snapshot_of(
+            login, accounts, provider_ref=ref, provider_code=code,
+            next_refresh_possible_at=self._clock.now() + REFRESH_AFTER,
+        )  # fmt: skip
+
+    # --- Logins
+
+    async def _find(self, provider_ref: str) -> tuple[str, Login]:
+        found = await self._db.read(store.find, self._vault, provider_ref)
+        if found is None:
+            raise ProviderRefused("ConnectionNotFound", "There is no such login")
+        return found
+
+    async def _login(self, provider_ref: str) -> Login:
+        return (await self._find(provider_ref))[1]
+
+    async def _save(self, organization_id: str, ref: str, login: Login) -> None:
+        await self._db.write(store.save, self._vault, organization_id, ref, login)
+
+    async def _claim(self, login: Login, holder: str) -> None:
+        if not await self._db.write(store.claim_dialog, login, holder):
+            raise ProviderDown("Another dialog with the bank is open for this login. Try again in a few minutes.")
+
+    async def _release(self, login: Login, holder: str) -> None:
+        await self._db.write(store.release_dialog, login, holder)
+
+    # --- In a thread
+
+    async def _run(self, flow: Flow | None, name: str, work: Work, *args: Any) -> Any:
+        """Does a part of the work in a thread, and raises what the port calls its failures."""
+        # The import takes a second, which is nothing for the event loop.
+        function, broken, refused = await self._pool.run(_library, name)
+        loop = asyncio.get_running_loop()
+        is_over = True
+        try:
+            result = await self._pool.run(function, work, self._poster(loop, broken), *args)
+            is_over = False
+            return result
+        except refused as error:
+            raise failure(error.codes) from None
+        except broken as error:
+            is_over = flow is not None and flow.stage == "tan"
+            if is_over:
+                # The dialog is lost with its request, so there is nothing to try again.
+                raise ProviderRefused("ProviderError", str(error).rstrip(".")) from None
+            raise ProviderDown(str(error)) from None
+        except Unavailable:
+            is_over = False
+            raise
+        except Exception as error:
+            # The library raises whatever its parser meets. What it says may repeat what was sent, so only its kind is logged.
+            log.error("fints_failed", step=name, kind=type(error).__name__)
+            raise ProviderRefused("ProviderError", "The bank's answer was not understood") from None
+        finally:
+            if is_over and flow is not None:
+                await self._release(work.login, flow.holder)
+
+    def _poster(self, loop: asyncio.AbstractEventLoop, broken: type[Exception]) -> Callable[[str, bytes], bytes]:
+        def post(url: str, body: bytes) -> bytes:
+            return asyncio.run_coroutine_threadsafe(self._post(url, body, broken), loop).result(SECONDS + 10)
+
+        return post
+
+    async def _post(self, url: str, body: bytes, broken: type[Exception]) -> bytes:
+        try:
+            reply = await self._network.send(
+                "POST", url, headers={"Content-Type": "text/plain"}, body=body, seconds=SECONDS, max_bytes=MAX_BYTES, whole=True
+            )  # fmt: skip
+        except (Refused, Unreached) as error:
+            raise broken(f"The bank cannot be reached: {error}") from None
+        if reply.status != 200:
+            raise broken(f"The bank answers with HTTP status {reply.status}.")
+        return reply.content
+
+    # --- Payments: order files
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        return await self._orders.create_payment(order)
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        return await self._orders.create_payment(order)
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.payment_status(provider_ref)
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.cancel_payment(provider_ref)
+
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+        return self._orders.order_file(message_id, created_at, orders)
+
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "FinTS has no pages of the bank")
+
+    def read_webhook(self, delivery: Delivery) -> str:
+        raise BadSignature("banks send nothing by FinTS")
+
+    def reports(self, kind: str, body: bytes) -> list[Report]:
+        return []
+
+
+def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
+    """Returns a function of `work.py`, and the library's exceptions for a broken connection and a refusal."""
+    from kontobahn.banking.providers.fints import work
+    from kontobahn.banking.providers.fints.client import BankError, FinTSConnectionError
+
+    return getattr(work, name), FinTSConnectionError, BankError
+
+
+def _one(given: Given, name: str) -> str:
+    return "".join(given.get(name, ())).strip()

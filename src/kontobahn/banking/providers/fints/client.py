@@ -1,0 +1,165 @@
+"""The library's client, made strict: no error of a bank is swallowed, and every message goes through our own connection.
+
+The library posts with a class-wide switch that hides the PIN while it writes its log, which spoils messages of other threads; that code
+is never reached here. One client serves one piece of work in one thread and is thrown away.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from fints.client import FinTS3PinTanClient, NeedTANResponse
+from fints.exceptions import FinTSClientError, FinTSConnectionError
+from fints.formals import SupportedMessageTypes
+from fints.message import FinTSInstituteMessage
+from fints.models import SEPAAccount
+from fints.segments.statement import HKCAZ1, HKKAZ5, HKKAZ6, HKKAZ7
+
+from kontobahn.banking.providers.fints.codes import is_failure
+
+__all__ = ["BankError", "FinTSConnectionError", "NeedTANResponse", "StrictClient"]
+PRODUCT_VERSION = "1.0"
+# It writes what banks say to its own log, and where nobody listens to that, to standard error.
+logging.getLogger("fints").setLevel(logging.CRITICAL + 1)
+# Posts a message and returns the answer. Raises FinTSConnectionError.
+Post = Callable[[str, bytes], bytes]
+
+
+class BankError(FinTSClientError):  # type: ignore[misc]
+    """The bank refused. A subclass of the library's, which wraps all others."""
+
+    def __init__(self, codes: list[tuple[str, str]]) -> None:
+        super().__init__(", ".join(code for code, _ in codes))
+        self.codes = codes
+
+
+class _Connection:
+    def __init__(self, url: str, post: Post) -> None:
+        self.url = url
+        self._post = post
+
+    def send(self, message: Any) -> Any:
+        answer = self._post(self.url, base64.b64encode(message.render_bytes()))
+        try:
+            return FinTSInstituteMessage(segments=base64.b64decode(answer, validate=True))
+        except Exception:
+            # Whatever the parser stumbles over, it is not FinTS. The answer is not repeated: it may hold anything.
+            raise FinTSConnectionError("The answer is not a FinTS message.") from None
+
+
+class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
+    def __init__(
+        self, post: Post, *, blz: str, url: str, user: str, customer: str | None, pin: str | None, product_id: str, data: bytes | None
+    ) -> None:  # fmt: skip
+        super().__init__(
+            blz, user, pin, url, customer_id=customer, from_data=data, product_id=product_id, product_version=PRODUCT_VERSION
+        )  # fmt: skip
+        self.connection = _Connection(url, post)
+        # At the first contact banks say which methods there are, and some refuse the rest of the message.
+        self.is_first_contact = False
+        self._has_failed = False
+
+    def process_response_message(self, dialog: Any, message: Any, internal_send: bool = True) -> None:
+        responses = [
+            response for name in ("HIRMG", "HIRMS") for segment in message.find_segments(name) for response in segment.responses
+        ]  # fmt: skip
+        codes = [(str(response.code), str(response.text or "")) for response in responses]
+        present = {code for code, _ in codes}
+        try:
+            super().process_response_message(dialog, message, internal_send=internal_send)
+        except BankError:
+            raise
+        except FinTSClientError:
+            # Said again below, with its codes.
+            pass
+        if "9800" in present:
+            # Only after the library has seen it: it takes any error outside a dialog for a wrong PIN.
+            dialog.open = False
+        if not any(is_failure(code) for code in present) or self._has_failed:
+            # After a failure the dialog is ended; what the bank says to that must not hide the failure.
+            return
+        if self.is_first_contact and "9075" in present:
+            return
+        self._has_failed = True
+        raise BankError(codes)
+
+    def set_tan_mechanism(self, security_function: str) -> None:
+        if self._standing_dialog:
+            # The bank has another list of methods now, without the one that was chosen.
+            raise BankError([("9391", "The TAN method that was chosen exists no more at the bank")])
+        super().set_tan_mechanism(security_function)
+
+    # --- Bookings as the bank's own documents
+
+    def reads_camt(self, account: SEPAAccount) -> bool:
+        """Whether the bank hands out camt for this account."""
+        if not self.bpd.find_segment_first("HICAZS"):
+            return False
+        allowed = [
+            {item.transaction for item in entry.allowed_transactions}
+            for entry in self.upd.find_segments("HIUPD")
+            if entry.iban == account.iban
+        ]
+        return not allowed or any("HKCAZ" in names for names in allowed)
+
+    def get_bookings(self, account: SEPAAccount, since: date | None) -> Any:
+        """Returns (booked, pending), each a list of documents; or that a TAN is needed."""
+        with self._get_dialog() as dialog:
+            return self._fetch_with_touchdowns(dialog, *self._bookings_of(account, since))
+
+    def expect_bookings(self, account: SEPAAccount, since: date | None) -> None:
+        """After a pause: says again what the next answer is about, which the library forgets."""
+        factory, processor, name = self._bookings_of(account, since)
+        self._touchdown_responses: list[Any] = []
+        self._touchdown_counter = 1
+        self._touchdown = None
+        self._touchdown_dialog = self._standing_dialog
+        self._touchdown_segment_factory = factory
+        self._touchdown_response_processor = processor
+        self._touchdown_args = (name,)
+        self._touchdown_kwargs: dict[str, Any] = {}
+
+    def gathered(self) -> tuple[list[bytes], list[bytes]]:
+        """Returns the documents of the pages that were read so far, and forgets them."""
+        segments, self._touchdown_responses = self._touchdown_responses, []
+        documents: tuple[list[bytes], list[bytes]] = self._touchdown_response_processor(segments)
+        return documents
+
+    def _bookings_of(self, account: SEPAAccount, since: date | None) -> tuple[Any, Any, str]:
+        if self.reads_camt(account):
+            formats = list(self.bpd.find_segment_first("HICAZS").parameter.supported_camt_formats)
+            return (
+                lambda touchdown: HKCAZ1(
+                    account=HKCAZ1._fields["account"].type.from_sepa_account(account), all_accounts=False, date_start=since,
+                    date_end=None, touchdown_point=touchdown, supported_camt_messages=SupportedMessageTypes(formats),
+                ),
+                _camt_documents,
+                "HICAZ",
+            )  # fmt: skip
+        order = self._find_highest_supported_command(HKKAZ5, HKKAZ6, HKKAZ7)
+        return (
+            lambda touchdown: order(
+                account=order._fields["account"].type.from_sepa_account(account), all_accounts=False, date_start=since,
+                date_end=None, touchdown_point=touchdown,
+            ),
+            _mt940_documents,
+            "HIKAZ",
+        )  # fmt: skip
+
+
+def _camt_documents(segments: list[Any]) -> tuple[list[bytes], list[bytes]]:
+    booked = [
+        bytes(document) for segment in segments for document in segment.statement_booked.camt_statements if document
+    ]
+    return booked, [bytes(segment.statement_pending) for segment in segments if segment.statement_pending]
+
+
+def _mt940_documents(segments: list[Any]) -> tuple[list[bytes], list[bytes]]:
+    # Banks cut a statement at any place, so the parts are one document.
+    booked = b"".join(bytes(segment.statement_booked) for segment in segments if segment.statement_booked)
+    pending = b"".join(bytes(segment.statement_pending) for segment in segments if segment.statement_pending)
+    return [booked] if booked.strip() else [], [pending] if pending.strip() else []

@@ -1,0 +1,74 @@
+"""`kontobahn banks`: whether a provider of bank connections is set up rightly, tried with one harmless question."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kontobahn import __version__
+from kontobahn.banking.providers.fints.adapter import MAX_BYTES, SECONDS
+from kontobahn.banking.providers.fints.bank_list import read_list
+from kontobahn.banking.providers.fints.trying import Answered, ask_who
+from kontobahn.cli.common import DataOption, JsonOption, say
+from kontobahn.errors import SetupError
+from kontobahn.outbound import OutboundClient, Refused, Rule, Unreached
+from kontobahn.settings import Settings, load
+
+app = typer.Typer(no_args_is_help=True, help="Providers of bank connections.")
+
+
+@app.callback()
+def banks() -> None:
+    """Providers of bank connections."""
+
+
+@app.command("try")
+def attempt(
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="fints, sandbox or files.")],
+    blz: Annotated[str, typer.Option("--blz", metavar="BLZ", help="For fints: which bank to ask.")] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Its FinTS address, if the list lacks it.")] = "",
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a provider something harmless, and say in a sentence what is wrong."""
+    settings = load(data=data)
+    if provider in ("sandbox", "files"):
+        found = f"The provider {provider} reaches nothing outside: there is nothing to try."
+    elif provider == "fints":
+        found = asyncio.run(_try_fints(settings, blz, url))
+    else:
+        raise SetupError(f"There is no provider “{provider}”: there are files, sandbox, fints.")
+    say({"provider": provider, "found": found}, found, as_json=as_json)
+
+
+async def _try_fints(settings: Settings, blz: str, url: str) -> str:
+    if not settings.fints_product_id:
+        raise SetupError("Set fints_product_id first: the product id from the registration of FinTS products.")
+    listed = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
+    if not blz or not (url or blz in listed):
+        raise SetupError("Name a bank with --blz, and its address with --url unless the file fints_banks has it.")
+    url = url or listed[blz].url
+    client = OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+
+    async def post(to: str, body: bytes) -> bytes:
+        reply = await client.send(
+            "POST", to, headers={"Content-Type": "text/plain"}, body=body, seconds=SECONDS, max_bytes=MAX_BYTES, whole=True
+        )  # fmt: skip
+        if reply.status != 200:
+            raise Unreached("status", f"It answers with HTTP status {reply.status}.")
+        return reply.content
+
+    try:
+        name = await ask_who(post, blz=blz, url=url, product_id=settings.fints_product_id)
+    except (Refused, Unreached) as error:
+        raise SetupError(f"The bank cannot be reached at {url}: {error}") from None
+    except Answered as error:
+        return f"The bank answers at this address, but refuses: {error}. Not every bank answers strangers; connect an account to be sure."
+    except Exception as error:
+        raise SetupError(f"What answers at {url} does not speak FinTS ({type(error).__name__}).") from None
+    finally:
+        await client.close()
+    return f"{name} answers, and speaks FinTS. Login and TAN are tried when somebody connects an account."

@@ -1,0 +1,84 @@
+"""`kontobahn banks try`: one harmless question, and in a sentence what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from kontobahn.banking.providers.fints.bank_list import read_list
+from kontobahn.errors import SetupError
+from simulators.fints_bank import FakeBank
+from tests.command_line import CommandLine
+
+
+@pytest.fixture
+def bank() -> Iterator[FakeBank]:
+    made = FakeBank()
+    yield made
+    made.stop()
+
+
+def test_a_bank_is_asked_who_it_is(cli: CommandLine, bank: FakeBank, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = bank.serve()
+    there = ("banks", "try", "fints", "--blz", "99990000", "--url")
+    assert "fints_product_id" in cli.refused(*there, address, code=1)
+    monkeypatch.setenv("KONTOBAHN_FINTS_PRODUCT_ID", "PRODUCT")
+    # Private addresses are reached only if the operator named them.
+    assert "cannot be reached" in cli.refused(*there, address, code=1)
+    monkeypatch.setenv("KONTOBAHN_BANK_ALLOW", urlsplit(address).netloc)
+    assert "Fakebank answers" in cli.ok(*there, address).out
+    bank.errors["start"] = [("9078", "Produkt nicht registriert")]
+    assert "Produkt nicht registriert (9078)" in cli.ok(*there, address).out
+    bank.breaks = ["nonsense"]
+    assert "does not speak FinTS" in cli.refused(*there, address, code=1)
+    bank.breaks = ["500"]
+    assert "HTTP status 500" in cli.refused(*there, address, code=1)
+    assert "--blz" in cli.refused("banks", "try", "fints", code=1)
+    assert bank.faults == []
+
+
+def test_what_reaches_nothing_has_nothing_to_try(cli: CommandLine) -> None:
+    assert "nothing to try" in cli.ok("banks", "try", "sandbox").out
+    assert "there are files, sandbox, fints" in cli.refused("banks", "try", "fintz", code=1)
+
+
+_TABLE = (
+    "Nr.;BLZ;BIC;Institut;Ort;RZ;PIN/TAN-Zugang URL;Version\r\n"
+    "1;99912030;MUSTDEFFXXX;Musterbank;Berlin;x;https://fints.example/fints;FinTS V3.0\r\n"
+    "2;10000000;NOTEDEFFXXX;Notenbank;Berlin;;;\r\n"
+    ";;;;;;;\r\n"
+    "3;99970150;SPKMDEFFXXX;Stadtsparkasse M\xfcnchen;M\xfcnchen;y;https://banking.example/pintan;FinTS V3.0\r\n"
+)
+_LINES = (
+    "# a comment\n99912030=Musterbank|Berlin|MUSTDEFFXXX|00|hbci.example|https://fints.example/fints|300\n"
+    "10000000=Notenbank|Berlin|NOTEDEFFXXX|09||||\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (_TABLE.encode("cp1252"), ["Musterbank Berlin", "Stadtsparkasse München München"]),
+        (_TABLE.encode("utf-8-sig"), ["Musterbank Berlin", "Stadtsparkasse München München"]),
+        (_LINES.encode(), ["Musterbank Berlin"]),
+    ],
+)
+def test_a_list_of_banks_is_read_in_both_forms(tmp_path: Path, content: bytes, names: list[str]) -> None:
+    path = tmp_path / "banks"
+    path.write_bytes(content)
+    found = read_list(path)
+    assert [bank.name for bank in found.values()] == names
+    assert found["99912030"][:1] + found["99912030"][2:] == ("99912030", "MUSTDEFFXXX", "https://fints.example/fints")
+
+
+@pytest.mark.parametrize("content", [b"", b"<html></html>", b"BLZ;Name\r\n123;x\r\n"])
+def test_a_file_without_banks_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "banks.csv"
+    path.write_bytes(content)
+    with pytest.raises(SetupError, match=r"banks\.csv"):
+        read_list(path)
+    with pytest.raises(SetupError, match=r"nowhere"):
+        read_list(tmp_path / "nowhere")

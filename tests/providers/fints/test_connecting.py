@@ -1,0 +1,282 @@
+"""FinTS from the first page to the last: what a bank may want on the way, how it may refuse or break, and what stays secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from kontobahn.banking.connections import refresh
+from kontobahn.banking.provider import LOCKED, PERSON_NEEDED
+from kontobahn.banking.providers.fints import store
+from kontobahn.banking.providers.fints.codes import failure
+from kontobahn.clock import DAY
+from simulators.fints_bank import FakeBank
+from tests.harness import Organization, Service, ServiceFactory
+from tests.providers.fints.person import EVERYTHING, GIRO, PIN, TAGESGELD, TAN, Person, open_bank, service_for
+
+
+@pytest.fixture
+def bank() -> Iterator[FakeBank]:
+    made = open_bank()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def address(bank: FakeBank) -> str:
+    return bank.serve()
+
+
+@pytest.fixture
+def service(start_service: ServiceFactory, address: str) -> Service:
+    return service_for(start_service, address)
+
+
+@pytest.fixture
+def owner(service: Service) -> Organization:
+    return service.organization()
+
+
+@pytest.fixture
+def person(service: Service, owner: Organization, address: str) -> Person:
+    return Person(service, owner, address)
+
+
+on_one_engine = pytest.mark.parametrize("engine", ["sqlite"])
+
+
+def everything_stored(service: Service) -> bytes:
+    """All rows of all tables, as text."""
+
+    def read(tx: Any) -> bytes:
+        names = [name for (name,) in tx.all("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return b"".join(repr(tx.all(f"SELECT * FROM {name}")).encode() for name in names)
+
+    return service.db.read_now(read)
+
+
+@on_one_engine
+def test_a_login_with_a_tan_becomes_a_connection_and_its_secrets_stay_secret(
+    person: Person, bank: FakeBank, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bank.start = "tan"
+    person.begin()
+    page = person.sign_in(keep="yes")
+    assert [text in page for text in ("smsTAN", "pushTAN 2.0")] == [True, True]
+    page = person.send(method="920")
+    # In the bank's own words.
+    assert "Bitte TAN eingeben: Auftrag HKIDN für Müller & Söhne" in page
+    for secret in (PIN, TAN):
+        assert secret not in page
+        assert secret.encode() not in everything_stored(person.service)
+    assert "Das Konto ist verbunden" in person.send(tan=TAN)
+    assert bank.faults == []
+    connection = person.connection()
+    assert (connection["status"], connection["provider_name"]) == ("active", "Bank 99990000")
+    assert (connection["consent_expires_at"], connection["automatic_refresh"]) == (None, True)
+    accounts = person.service.get("/v2/banking/accounts", person.owner.key).json()["data"]
+    assert [(one["extra"]["iban"], one["name"], one["nature"], one["balance"]) for one in accounts] == [
+        (GIRO, "Girokonto", "checking", 1042.5), (TAGESGELD, "Tagesgeld", "savings", -0.5),
+    ]  # fmt: skip
+    assert person.transactions() == EVERYTHING
+    stored = everything_stored(person.service)
+    output = "".join(capfd.readouterr())
+    for secret in (PIN, TAN):
+        assert secret.encode() not in stored
+        assert secret not in output
+
+
+@on_one_engine
+@pytest.mark.parametrize("orders", [{"HKSPA"}, {"HKCAZ"}, {"HKKAZ", "HKSAL"}])
+def test_an_order_on_the_way_may_want_a_tan_each_time(person: Person, bank: FakeBank, orders: set[str]) -> None:
+    bank.confirmed_orders = orders
+    person.begin()
+    person.sign_in()
+    page = person.send(method="920")
+    asked = 0
+    while "TAN eingeben" in page:
+        asked += 1
+        page = person.send(tan=TAN)
+    assert asked == {"HKSPA": 1, "HKCAZ": 2, "HKSAL": 4}[sorted(orders)[-1]]
+    assert person.transactions() == EVERYTHING
+    assert bank.faults == []
+
+
+@on_one_engine
+def test_a_confirmation_in_the_app_is_polled_at_the_banks_pace_on_a_chosen_device(
+    person: Person, bank: FakeBank
+) -> None:
+    bank.start, bank.devices = "decoupled", ["Handy Erika", "Tablet"]
+    person.begin()
+    person.sign_in()
+    assert "Handy Erika" in person.send(method="922")
+    assert "Bitte in der App freigeben" in person.send(device="Tablet")
+    before = bank.messages
+    person.look()
+    # The bank wants a second between two questions.
+    assert bank.messages == before
+    for _ in range(bank.open_polls + 1):
+        person.service.clock.advance(seconds=1)
+        person.look()
+    assert "Das Konto ist verbunden" in person.look()
+    assert person.transactions() == EVERYTHING
+    assert bank.faults == []
+
+
+def test_a_refresh_without_the_person_ends_where_the_bank_wants_one(person: Person, bank: FakeBank) -> None:
+    connection = person.connect(keep="yes")
+    service, context = person.service, person.service.application.context
+    service.clock.advance(seconds=6 * 3600)
+    bank.accounts[0].camt.pop(0)
+    bank.accounts[0].camt_pending = b""
+    service.run(refresh.refresh_automatically(context))
+    # What is pending no more is gone, and what was fetched before is not asked for again.
+    assert len(person.transactions()) == len(EVERYTHING) - 1
+    assert bank.asked_from == ["20251203", "20251203", "20260216", "20260216"]
+    bank.start = "tan"
+    service.clock.advance(seconds=6 * 3600)
+    service.run(refresh.refresh_automatically(context))
+    assert (person.connection()["status"], person.connection()["error_class"]) == ("inactive", PERSON_NEEDED)
+    asked = bank.messages
+    service.clock.advance(seconds=DAY // 1_000_000)
+    service.run(refresh.refresh_automatically(context))
+    assert bank.messages == asked
+    # The person comes, signs in again, and everything goes on under the same id.
+    again = service.post(f"/v2/banking/connections/{connection['id']}/reconnect", person.owner.key)
+    person.url = again.json()["connect_url"]
+    assert "muster" in service.http.get(person.url).text
+    person.sign_in()
+    person.send(method="920")
+    assert "Das Konto ist verbunden" in person.send(tan=TAN)
+    now = person.connection()
+    assert (now["id"], now["status"], now["automatic_refresh"]) == (connection["id"], "active", False)
+    # This time the PIN was not to be kept.
+    service.clock.advance(seconds=600)
+    refused = service.post(f"/v2/banking/connections/{now['id']}/refresh", person.owner.key)
+    assert (refused.status_code, "PIN" in refused.json()["error"]) == (409, True)
+    assert bank.faults == []
+    # With the connection goes the login.
+    assert service.request("DELETE", f"/v2/banking/connections/{now['id']}", person.owner.key).status_code == 200
+    assert service.db.read_now(lambda tx: tx.all("SELECT ref FROM fints_logins")) == []
+
+
+@on_one_engine
+@pytest.mark.parametrize(
+    ("where", "code", "error_class"),
+    [
+        ("sync", "9942", "InvalidCredentials"), ("sync", "9910", "InvalidCredentials"), ("sync", "3938", LOCKED),
+        ("sync", "9930", LOCKED), ("sync", "9078", "ProviderError"), ("start", "9931", LOCKED), ("start", "9010", "ProviderError"),
+        ("start", "9391", PERSON_NEEDED), ("HKSPA", "9010", "ProviderError"), ("HKCAZ", "9010", "ProviderError"),
+        ("HKSAL", "9160", "ProviderError"), ("tan", "9941", "InvalidInteractiveCredentials"), ("tan", "9951", "InteractiveTimeout"),
+    ],
+)  # fmt: skip
+def test_no_refusal_of_the_bank_is_swallowed(
+    person: Person, bank: FakeBank, where: str, code: str, error_class: str
+) -> None:
+    bank.errors[where] = [(code, f"Absage {code}")]
+    bank.start = "tan" if where == "tan" else "none"
+    person.begin()
+    page = person.sign_in()
+    if where != "sync":
+        page = person.send(method="920")
+    if where == "tan":
+        page = person.send(tan=TAN)
+    assert f"Absage {code}" in page
+    assert (person.connection()["status"], person.connection()["error_class"]) == ("pending_connect", error_class)
+    assert ("Noch einmal versuchen" in page) is (error_class != LOCKED)
+    assert bank.faults == []
+    asked = bank.messages
+    person.look()
+    # Nothing is tried again but by the person.
+    assert bank.messages == asked
+    # The login is free for another dialog at once.
+    assert person.service.db.read_now(lambda tx: tx.all("SELECT login FROM fints_dialogs")) == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "error_class"),
+    [
+        ([("9050", "Fehler"), ("9800", "Abbruch"), ("9942", "PIN falsch")], "InvalidCredentials"),
+        ([("9942", "PIN falsch"), ("3938", "Gesperrt")], LOCKED),
+        ([("9999", "Hausmitteilung")], "ProviderError"),
+        ([("9050", "Nur das")], "ProviderError"),
+    ],
+)
+def test_the_worst_code_counts_and_the_bank_is_quoted(codes: list[tuple[str, str]], error_class: str) -> None:
+    error: Any = failure(codes)
+    assert error.error_class == error_class
+    assert codes[-1][1] in str(error) or codes[0][1] in str(error)
+    assert not str(error).endswith(".")
+
+
+@on_one_engine
+@pytest.mark.parametrize("fault", ["500", "nonsense", "cut", "huge"])
+def test_a_broken_answer_loses_nothing(person: Person, bank: FakeBank, fault: Any) -> None:
+    person.begin()
+    bank.breaks = [fault]
+    assert "antwortet gerade nicht" in person.sign_in()
+    person.sign_in()
+    bank.breaks = [fault]
+    assert "antwortet gerade nicht" in person.send(method="920")
+    assert "Das Konto ist verbunden" in person.send(method="920")
+    assert person.transactions() == EVERYTHING
+
+
+def test_a_login_has_one_dialog_at_a_time(
+    person: Person, bank: FakeBank, service: Service, owner: Organization
+) -> None:
+    bank.start = "tan"
+    person.begin()
+    person.sign_in()
+    person.send(method="920")
+    # Another window, or another organisation with the same login.
+    other = Person(service, service.organization("Zweite GmbH"), person.address).begin()
+    assert "antwortet gerade nicht" in other.sign_in()
+    assert person.service.http.post(person.url, data={"step": "x", "action": "cancel"}).status_code == 303
+    person.send(action="cancel")
+    assert "smsTAN" in other.sign_in()
+    assert bank.open_at_once == 1
+    # One that never came back is given up for.
+    service.clock.advance(seconds=store.DIALOG_TIME // 1_000_000)
+    assert "smsTAN" in Person(service, owner, person.address).begin().sign_in()
+    service.clock.advance(seconds=7200)
+    service.db.write_now(store.remove_orphans)
+    assert service.db.read_now(lambda tx: tx.all("SELECT login FROM fints_dialogs")) == []
+
+
+@on_one_engine
+def test_twelve_logins_at_once_spoil_no_message(
+    service: Service, owner: Organization, bank: FakeBank, address: str
+) -> None:
+    bank.users = {f"nutzer{number}": f"pin-{number:05d}" for number in range(12)}
+    people = [Person(service, owner, address, user, pin) for user, pin in bank.users.items()]
+    with ThreadPoolExecutor(12) as threads:
+        connected = list(threads.map(lambda one: one.connect(), people))
+    assert len({connection["id"] for connection in connected}) == 12
+    assert all(one.transactions() == EVERYTHING for one in people)
+    assert bank.faults == []
+
+
+@on_one_engine
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/fints", "https://localhost/fints", "file:///etc/passwd"])
+def test_an_address_that_is_not_public_is_not_reached(person: Person, bank: FakeBank, url: str) -> None:
+    person.begin()
+    person.look()
+    assert "antwortet gerade nicht" in person.send(blz="99990000", url=url, user="muster", pin=PIN)
+    assert bank.messages == 0
+
+
+@on_one_engine
+def test_a_payment_from_such_an_account_is_an_order_file(person: Person, service: Service, owner: Organization) -> None:
+    person.connect()
+    account = service.get("/v2/banking/accounts", owner.key, params={"payments_supported": "true"}).json()["data"][0]
+    body = {
+        "account_id": account["id"], "amount": "12.34", "creditor_name": "Papier GmbH", "creditor_iban": TAGESGELD,
+        "description": "Rechnung",
+    }  # fmt: skip
+    made = service.post("/v2/banking/payments", owner.key, json=body)
+    assert made.status_code == 201, made.text
+    assert "/banking/orders/" in made.json()["data"]["payment_url"]
