@@ -60,6 +60,7 @@ class FakeBank:
         self.confirmed_orders: set[str] = set()
         self.methods = ["920", "922"]
         self.devices: list[str] = []
+        self.lists_devices_freely = True
         # How often a confirmation elsewhere is still open before it is there.
         self.open_polls = 2
         self.max_polls = 180
@@ -150,8 +151,12 @@ class FakeBank:
         segments = ["HIRMG:2:2+0010::Nachricht entgegengenommen.", *self._parameters(asked, names)]
         if "HKTAN" in names:
             order = next(order for order in asked.orders if order.name == "HKTAN")
-            segments += self._confirm(dialog, order, identification, self.start)
-            dialog.is_confirmed = self.start == "none"
+            # Its second element says what the dialog is for: everything, or only the list of devices.
+            how: Confirmation = "none" if order.text(2) == "HKTAB" and self.lists_devices_freely else self.start
+            if self.devices and order.text(2) != "HKTAB" and order.text(11) not in self.devices:
+                self.faults.append(f"the device {order.text(11)!r}, which does not exist")
+            segments += self._confirm(dialog, order, identification, how)
+            dialog.is_confirmed = how == "none"
         if "HKSYN" in names:
             order = next(order for order in asked.orders if order.name == "HKSYN")
             segments.append(f"HISYN:90:4:{order.number}+SYS{dialog_id}")

@@ -274,6 +274,7 @@ RECIPES: dict[tuple[str, str], Recipe] = {
 # Names that look like an id of ours and are none, and why.
 EXEMPT = {
     "provider": "names one of the installation's providers, which prove themselves by a signature",
+    "kind": "the kind of news that a delivery brings, at the end of its address; its signature covers the address",
     "from_id": "a place in a list that the caller has been given already",
     "nummer": "counts the entries of a cash book, which is looked for inside the caller's connection only",
     "clientId": "the advisor's and client's number at the provider, which is looked for inside the caller's connection only",

@@ -62,6 +62,7 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
         # At the first contact banks say which methods there are, and some refuse the rest of the message.
         self.is_first_contact = False
         self._has_failed = False
+        self._lists_devices = False
 
     def process_response_message(self, dialog: Any, message: Any, internal_send: bool = True) -> None:
         responses = [
@@ -92,6 +93,25 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
             # The bank has another list of methods now, without the one that was chosen.
             raise BankError([("9391", "The TAN method that was chosen exists no more at the bank")])
         super().set_tan_mechanism(security_function)
+
+    # --- Devices
+
+    def find_devices(self) -> list[str]:
+        """Returns the names of the person's devices. Empty if the bank wants a confirmation even for that: then it knows which."""
+        self._lists_devices = True
+        try:
+            _, media = self.get_tan_media() or (None, [])
+        finally:
+            self._lists_devices = False
+        self.init_tan_response: Any = None
+        return [str(item.tan_medium_name) for item in media if item.tan_medium_name]
+
+    def _get_tan_segment(self, orig_seg: Any, tan_process: str, tan_seg: Any = None) -> Any:
+        segment = super()._get_tan_segment(orig_seg, tan_process, tan_seg)
+        if self._lists_devices and tan_process == "4" and hasattr(segment, "segment_type"):
+            # A dialog only for the list of devices. One for everything would have to be confirmed, on a device that nobody has chosen.
+            segment.segment_type = "HKTAB"
+        return segment
 
     # --- Bookings as the bank's own documents
 

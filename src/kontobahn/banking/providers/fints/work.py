@@ -47,8 +47,7 @@ def find_devices(work: Work, post: Post, method: str) -> list[str]:
     chosen = client.get_tan_mechanisms().get(client.get_current_tan_mechanism())
     must = getattr(chosen, "description_required", None) == DescriptionRequired.MUST
     if chosen is not None and must and (getattr(chosen, "supported_media_number", None) or 0) > 1:
-        _, media = client.get_tan_media() or (None, [])
-        names = [str(item.tan_medium_name) for item in media if item.tan_medium_name]
+        names = client.find_devices()
     work.login.data = client.deconstruct(including_private=True)
     return names
 
