@@ -45,7 +45,7 @@ from kontobahn.ledger.kassenbuch import (
     Rechnungsordner,
     Storno,
 )
-from kontobahn.ledger.opos import Opos, OposKonto, OposSelection, Posten
+from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection, Posten
 from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
     Personenkonto,
@@ -234,6 +234,10 @@ class ScriptedBooks:
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         await self._script.call("geschaeftspartner")
         return [Geschaeftspartner("100100000", "10010", "Beispiel", ("DE89370400440532013000",))]
+
+    async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
+        await self._script.call("belegbewegungen")
+        return []
 
     async def kassenbuecher(self) -> list[Kassenbuch]:
         await self._script.call("kassenbuecher")

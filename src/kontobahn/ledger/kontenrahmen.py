@@ -14,6 +14,9 @@ class Kontenrahmen(NamedTuple):
     beschriftungen: dict[str, str]
     kasse: str
     zweite_kasse: str
+    # Transfers between own accounts, and what banks charge.
+    geldtransit: str
+    geldverkehr: str
     # Money accounts (cash, bank, transit): a tax key never belongs to them.
     geld: tuple[str, str]
     # First digits of the accounts of expenses.
@@ -76,6 +79,8 @@ _SKR03 = Kontenrahmen(
     },
     kasse="1000",
     zweite_kasse="1010",
+    geldtransit="1360",
+    geldverkehr="4970",
     geld=("1000", "1369"),
     aufwand="34",
     gewaehrte_skonti=_discounts("873", "5"),
@@ -124,6 +129,8 @@ _SKR04 = Kontenrahmen(
     },
     kasse="1600",
     zweite_kasse="1610",
+    geldtransit="1460",
+    geldverkehr="6855",
     geld=("1460", "1899"),
     aufwand="56",
     gewaehrte_skonti=_discounts("473", "5"),

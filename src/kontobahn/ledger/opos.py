@@ -58,6 +58,22 @@ class OposSelection(NamedTuple):
     kontonummer: str | None
 
 
+class Belegbewegung(NamedTuple):
+    """What a booking did to a document of a person account; `betrag` in cents, SOLL positive, with the discount in it."""
+
+    konto: str
+    beleg: str
+    belegdatum: date
+    betrag: int
+    skonto: int
+    # Whether money moved: the other account is a bank's or a cash book's.
+    ist_zahlung: bool
+    # The document itself: when it began, its text, and whether nothing of it is left.
+    beginn: date
+    text: str
+    ist_ausgeglichen: bool
+
+
 class Item(NamedTuple):
     """A document: all legs of one person account under one document number, up to the cut-off."""
 

@@ -17,7 +17,7 @@ from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.opos import Opos, OposSelection
+from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
 
 T = TypeVar("T")
@@ -69,6 +69,9 @@ class ClientBooks(Protocol):
     async def offene_posten(self, selection: OposSelection) -> Opos: ...
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten: ...
+
+    async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
+        """What moved the documents of person accounts since a day, the latest so many; not what was taken back."""
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]: ...
 

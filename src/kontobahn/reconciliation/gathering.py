@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from kontobahn.banking import accounts
@@ -14,10 +14,16 @@ from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.faelligkeit import FaelligerPosten, FaelligesKonto
-from kontobahn.ledger.opos import EB_RESIDUAL, OposSelection
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
+from kontobahn.ledger.konto import technical
+from kontobahn.ledger.opos import EB_RESIDUAL, Belegbewegung, OposSelection
 from kontobahn.ledger.provider import ClientBooks
+from kontobahn.mobility.invoices import store as mobility
+from kontobahn.mobility.invoices.facts import Buyer
+from kontobahn.mobility.invoices.store import IssuedInvoice
 from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import (
+    Booked,
     Discount,
     Knowledge,
     Movement,
@@ -27,12 +33,19 @@ from kontobahn.reconciliation.core.model import (
     Person,
 )
 from kontobahn.reconciliation.core.special import TRANSFER_DAYS
+from kontobahn.reconciliation.invoices import unbooked
 from kontobahn.reconciliation.movements import movement_of
 
 # A run has a bound: so many movements take a second or two, and so many items some hundred megabytes.
 MAX_MOVEMENTS = 2_000
 MAX_ITEMS = 50_000
 MAX_PAYMENTS = 5_000
+MAX_MOVES = 50_000
+MAX_INVOICES = 20_000
+# A settled document is known this long: paid again, or its payment returned, it is named once more.
+_SETTLED_BEFORE = timedelta(days=400)
+# A direct debit may be returned for eight weeks; what was booked is looked for among the movements of these days.
+_RETURNED_AFTER = timedelta(days=60)
 # An order may be executed long after it was given.
 _ORDERED_BEFORE = 90 * DAY
 
@@ -60,22 +73,53 @@ async def gather(
         raise BadRequest(
             f"The client of `clientId` has {len(items)} open items; a run takes at most {MAX_ITEMS}.", field="clientId"
         )
-    persons = {konto.kontonummer: Person(konto.kontonummer, konto.bezeichnung) for konto in due.konten}
-    has_partners = True
+    moves = await books.belegbewegungen(_before(from_date, _SETTLED_BEFORE), MAX_MOVES)
+    items += _settled(items, moves)
+    names = {konto.kontonummer: Person(konto.kontonummer, konto.bezeichnung) for konto in due.konten}
+    partners = await _partners(books)
+    persons = {**names, **{person.konto: person for person in partners or ()}}
+    of_mobility = unbooked(bank.invoices, {item.beleg for item in items}, persons.values())
+    persons.update((customer.konto, customer) for customer in of_mobility.customers)
+    fee_konto, transfer_konto = await _usual_accounts(books)
+    knowledge = bank.knowledge._replace(
+        persons=tuple(persons[konto] for konto in sorted(persons)),
+        booked=tuple(_booked(move) for move in moves if move.ist_zahlung),
+        fee_konto=fee_konto,
+        transfer_konto=transfer_konto,
+    )
+    return Material(items + of_mobility.items, knowledge, bank.movements, partners is not None)
+
+
+async def _partners(books: ClientBooks) -> list[Person] | None:
     try:
-        for partner in await books.geschaeftspartner():
-            persons[partner.konto] = Person(partner.konto, partner.name, partner.ibans, (partner.nummer,))
+        found = await books.geschaeftspartner()
     except ProviderError as error:
         if error.status != 403:
             raise
-        has_partners = False
-    ordered = tuple(persons[konto] for konto in sorted(persons))
-    return Material(items, bank.knowledge._replace(persons=ordered), bank.movements, has_partners)
+        return None
+    return [Person(partner.konto, partner.name, partner.ibans, (partner.nummer,)) for partner in found]
+
+
+async def _usual_accounts(books: ClientBooks) -> tuple[str, str]:
+    """Where bank fees and transfers between own accounts are booked in the client's chart; empty if that is not known."""
+    try:
+        years = await books.geschaeftsjahre()
+    except ProviderError as error:
+        if error.status != 403:
+            raise
+        years = []
+    rahmen = KONTENRAHMEN.get(years[-1].kontenrahmen) if years else None
+    if rahmen is None:
+        return "", ""
+    length = years[-1].konto_laenge
+    fee, transfer = (technical(konto.ljust(length, "0"), length) for konto in (rahmen.geldverkehr, rahmen.geldtransit))
+    return fee, transfer
 
 
 class _Bank(NamedTuple):
     movements: list[Movement]
     knowledge: Knowledge
+    invoices: list[tuple[IssuedInvoice, Buyer]]
 
 
 def _of_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _Bank:
@@ -102,8 +146,23 @@ def _of_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _Ba
         payments=tuple(OwnPayment(row.end_to_end_id, -row.amount_minor, row.description) for row in ordered),
         own_ibans=frozenset(other.iban or "" for other in own),
         own_movements=transfers,
+        earlier=_earlier(tx, account.id, from_date),
     )
-    return _Bank(movements, knowledge)
+    first = _before(from_date, _SETTLED_BEFORE)
+    return _Bank(movements, knowledge, mobility.issued_since(tx, account.organization_id, first, MAX_INVOICES))
+
+
+def _before(day: date, span: timedelta) -> date:
+    return max(day, date.min + span) - span
+
+
+def _earlier(tx: Tx, account_id: int, from_date: date) -> tuple[Movement, ...]:
+    """The movements before the first that is asked about: what the books show as paid may be one of these."""
+    span = _before(from_date, _RETURNED_AFTER), _before(from_date, timedelta(days=1))
+    if span[1] == from_date:
+        return ()
+    found = listing.posted_between(tx, account_id, *span, MAX_MOVEMENTS, latest_first=True)
+    return tuple(map(movement_of, found))
 
 
 def _around(first: date, last: date) -> tuple[date, date]:
@@ -125,3 +184,20 @@ def _item(konto: FaelligesKonto, posten: FaelligerPosten) -> OpenItem:
         tuple(Discount(terms.bis, str(terms.prozent), to_minor(terms.betrag)) for terms in posten.skonto),
         posten.buchungstext,
     )
+
+
+def _settled(items: list[OpenItem], moves: list[Belegbewegung]) -> list[OpenItem]:
+    """Documents of which nothing is open, by their numbers."""
+    known = {item.key for item in items}
+    found = {
+        (move.konto, move.beleg): OpenItem(move.konto, move.beleg, move.beginn, 0, text=move.text)
+        for move in moves
+        if move.ist_ausgeglichen and (move.konto, move.beleg) not in known
+    }
+    return list(found.values())
+
+
+def _booked(move: Belegbewegung) -> Booked:
+    """Money in reduces what is open: the bank's sign is the other one."""
+    skonto = move.skonto if move.betrag < 0 else -move.skonto
+    return Booked(move.konto, move.beleg, move.belegdatum, -move.betrag - skonto, skonto)

@@ -96,6 +96,8 @@ class Lauf(Answer):
     to_date: date
     transaktionen: int
     offene_posten: int
+    # Transactions that the books show already: they have no proposals.
+    gebucht: int
     # False if the books did not tell IBANs and names of partners.
     stammdaten: bool
     klassen: list[LaufKlasse]
@@ -115,6 +117,7 @@ _EXAMPLE = {
         "to_date": "2026-03-31",
         "transaktionen": 1,
         "offene_posten": 12,
+        "gebucht": 0,
         "stammdaten": True,
         "klassen": [{"klasse": "A2", "anzahl": 1, "eindeutig": 1, "betrag": 119.0}],
         "data": [
@@ -200,7 +203,8 @@ async def trial_run(call: Call, body: NeuerLauf) -> LaufAntwort:
         from_date=from_date,
         to_date=to_date,
         transaktionen=len(outcomes),
-        offene_posten=len(material.items),
+        offene_posten=sum(item.open_minor != 0 for item in material.items),
+        gebucht=sum(outcome.is_booked for outcome in outcomes),
         stammdaten=material.has_partners,
         klassen=classes(outcomes),
         data=[_transaction(outcome) for outcome in outcomes[::-1][: body.limit]],

@@ -14,7 +14,6 @@ What writes a match or an undo is `deciding.py`, under `lock`; nothing else does
 #   of it, look for those with an `undo_id`.
 # - `taken_from`: what live matches took from documents that the books do not show yet.
 
-
 from __future__ import annotations
 
 from collections import defaultdict

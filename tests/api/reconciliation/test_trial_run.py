@@ -63,7 +63,7 @@ def test_our_own_payment_and_a_transfer_are_recognised(service: Service) -> None
     )  # fmt: skip
     by_amount = {row["betrag"]: row["vorschlaege"] for row in desk.run()["data"]}
     assert (by_amount[-77][0]["klasse"], lines(by_amount[-77][0])) == ("A1", [("posten", "700010000", "L-4711", -77)])
-    assert lines(by_amount[-5][0]) == [("transfer", "", "", -5)]
+    assert lines(by_amount[-5][0]) == [("transfer", "13600000", "", -5)]
     assert [reason["signal"] for reason in by_amount[-5][0]["gruende"]] == ["own_account", "other_side"]
 
 

@@ -175,11 +175,14 @@ def _of_account(tx: Tx, account_id: int, query: TransactionsQuery, limit: int) -
 _decode = msgspec.json.Decoder(Transaction).decode
 
 
-def posted_between(tx: Tx, account_id: int, first: date, last: date, limit: int) -> list[Transaction]:
+def posted_between(
+    tx: Tx, account_id: int, first: date, last: date, limit: int, *, latest_first: bool = False
+) -> list[Transaction]:
     """The posted transactions of an account that is known to be the caller's, by value date, decoded."""
+    order = "made_on DESC, id DESC" if latest_first else "made_on, id"
     rows = tx.all(
         "SELECT wire FROM banking_transactions WHERE account_id = ? AND made_on >= ? AND made_on <= ? AND status = 'posted'"
-        " ORDER BY made_on, id LIMIT ?",
+        f" ORDER BY {order} LIMIT ?",
         account_id, first.isoformat(), last.isoformat(), limit,
     )  # fmt: skip
     return [_decode(wire) for (wire,) in rows]

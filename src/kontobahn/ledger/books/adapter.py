@@ -18,6 +18,7 @@ from kontobahn.ledger.books import (
     bwa_reading,
     cash,
     cash_reading,
+    document_reading,
     due_reading,
     exporting,
     figures,
@@ -35,7 +36,7 @@ from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
 from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.opos import Opos, OposSelection
+from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
 
@@ -105,6 +106,9 @@ class OpenBooks:
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         return await self._read("buchungen", due_reading.faelligkeiten, selection)
+
+    async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
+        return await self._read("buchungen", document_reading.belegbewegungen, seit, limit)
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
         return await self._read("kassenbuch", reading.kassenbuecher)

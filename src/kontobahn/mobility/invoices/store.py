@@ -46,8 +46,19 @@ class InvoiceRow(NamedTuple):
     logo_sha256: str | None
 
 
+class IssuedInvoice(NamedTuple):
+    """What a payment is compared with."""
+
+    invoice_number: str
+    amount_in_cents: int
+    issued_on: str
+    due_on: str | None
+    buyer: str
+
+
 SUMMARIES = Table("mobility_invoices", InvoiceSummary)
 INVOICES = Table("mobility_invoices", InvoiceRow)
+_ISSUED = Table("mobility_invoices", IssuedInvoice)
 _LINES = Table("mobility_invoice_lines", Line)
 _SUMS = Table("mobility_invoice_sums", Sum)
 
@@ -96,3 +107,12 @@ def load(tx: Tx, organization_id: str, invoice_id: str) -> tuple[InvoiceRow, Fac
         sums=_SUMS.all(tx, f"{of_invoice} ORDER BY vat_rate DESC", organization_id, invoice_id),
         logo=logo.find(tx, organization_id, row.logo_sha256),
     )
+
+
+def issued_since(tx: Tx, organization_id: str, day: date, limit: int) -> list[tuple[IssuedInvoice, Buyer]]:
+    """The latest invoices and corrections since a day, with whom they were issued to."""
+    found = _ISSUED.all(
+        tx, "organization_id = ? AND issued_on >= ? ORDER BY issued_on DESC, id DESC LIMIT ?",
+        organization_id, day.isoformat(), limit,
+    )  # fmt: skip
+    return [(row, msgspec.json.decode(row.buyer, type=Buyer)) for row in found]

@@ -86,7 +86,7 @@ def _suffices(case: Case, named: Sequence[Named]) -> bool:
     konto = named[0].item.konto
     if case.payer.contradicts(konto) or any(is_too_early(one.item, case.movement) for one in named):
         return False
-    if any(one.hit.bits < LEAST_BITS for one in named):
+    if any(one.hit.bits < LEAST_BITS or not one.item.has_account for one in named):
         return False
     if case.payer.agrees(konto):
         return all(_is_firm(case, one) for one in named)

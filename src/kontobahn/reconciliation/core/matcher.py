@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kontobahn.reconciliation.core import by_number, by_payer
+from kontobahn.reconciliation.core.booked import BookedPayments
 from kontobahn.reconciliation.core.case import Case
 from kontobahn.reconciliation.core.items import OpenItems
 from kontobahn.reconciliation.core.model import (
@@ -14,6 +15,7 @@ from kontobahn.reconciliation.core.model import (
     EvidenceClass,
     Key,
     Knowledge,
+    Line,
     MatchedMovement,
     Movement,
     OpenItem,
@@ -38,14 +40,19 @@ class Matcher:
         self._numbers = NumberIndex(items)
         self._payers = PayerIndex(knowledge)
         self._special = SpecialIndex(knowledge)
+        self._booked = BookedPayments(knowledge.booked)
+        self._recalled: set[str] = set()
+        for movement in sorted(knowledge.earlier, key=lambda movement: (movement.day, movement.id)):
+            self.is_booked(movement)
 
     def match(self, movement: Movement) -> list[Proposal]:
         """Returns proposals for one movement, the best first. Only the first can act alone."""
         # Only euro: another currency is never compared with what is owed in this one.
         if not movement.amount_minor or movement.currency != CURRENCY:
             return []
-        texts = tuple(cut(field, text) for field, text in movement.texts if text)
-        case = Case(movement, texts, self._payers.find(movement, texts), self.items, self._numbers, self._payers)
+        case = self._case(movement)
+        if self._recall(case):
+            return []
         proposals = [*self._special.own_payment(case), *self._special.returned(case)]
         if not movement.is_return:
             of_numbers, has_number = by_number.propose(case)
@@ -58,14 +65,33 @@ class Matcher:
         proposals += self._special.by_rule(case)
         return _ranked(proposals)
 
+    def is_booked(self, movement: Movement) -> bool:
+        """Whether the books show this movement already."""
+        return movement.currency == CURRENCY and self._recall(self._case(movement))
+
+    def _case(self, movement: Movement) -> Case:
+        texts = tuple(cut(field, text) for field, text in movement.texts if text)
+        return Case(movement, texts, self._payers.find(movement, texts), self.items, self._numbers, self._payers)
+
+    def _recall(self, case: Case) -> bool:
+        """Whether the movement is booked; if it is, a return of it is recognised later."""
+        lines = self._booked.lines(case)
+        if lines and case.movement.id not in self._recalled:
+            self._recalled.add(case.movement.id)
+            self._remember(case.movement, lines)
+        return bool(lines)
+
     def settle(self, movement: Movement, proposal: Proposal) -> None:
         """Takes what a proposal says as done: later movements find the rest."""
         for line in proposal.lines:
             if line.kind in ("posten", "ruecklast") and line.beleg:
                 self.items.reduce((line.konto, line.beleg), line.amount_minor)
+        self._remember(movement, proposal.lines)
+
+    def _remember(self, movement: Movement, lines: tuple[Line, ...]) -> None:
         self._special.remember(
             MatchedMovement(
-                movement.id, movement.amount_minor, proposal.lines, movement.end_to_end_id, movement.mandate,
+                movement.id, movement.amount_minor, lines, movement.end_to_end_id, movement.mandate,
                 movement.bank_reference,
             )
         )  # fmt: skip
@@ -80,6 +106,8 @@ class Outcome(NamedTuple):
     movement: Movement
     proposals: list[Proposal]
     acted: Proposal | None
+    # The books show it already: there is nothing to propose.
+    is_booked: bool = False
 
 
 def run(
@@ -97,7 +125,10 @@ def run(
                 found[movement.id] = matcher.match(movement)
         if not touched:
             break
-    return [Outcome(movement, found[movement.id], acted.get(movement.id)) for movement in ordered]
+    return [
+        Outcome(movement, found[movement.id], acted.get(movement.id), matcher.is_booked(movement))
+        for movement in ordered
+    ]
 
 
 def _act(

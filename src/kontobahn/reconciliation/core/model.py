@@ -31,7 +31,8 @@ class Discount(NamedTuple):
 class OpenItem(NamedTuple):
     """A document of a person account. `open_minor` is 0 for one that is settled and still known by its number.
 
-    A mobility invoice is an item too: its account is that of its customer, its document the invoice's number.
+    A mobility invoice is an item too: its account is that of its customer, its document the invoice's number. If the books do not
+    know the customer, the customer's number stands for the account.
     """
 
     konto: str
@@ -41,6 +42,8 @@ class OpenItem(NamedTuple):
     due: date | None = None
     discounts: tuple[Discount, ...] = ()
     text: str = ""
+    # Whether the books have the account: a payment of what they do not know is never booked without a person.
+    has_account: bool = True
 
     @property
     def key(self) -> Key:
@@ -105,6 +108,16 @@ class MatchedMovement(NamedTuple):
     bank_reference: str | None = None
 
 
+class Booked(NamedTuple):
+    """A payment that the books show already: what moved at the bank (signed as there), and the discount that was taken."""
+
+    konto: str
+    beleg: str
+    day: date
+    amount_minor: int
+    skonto_minor: int = 0
+
+
 class Movement(NamedTuple):
     """A bank transaction, as far as the matcher looks at it. `texts` are named: svwz, eref, kref, additional."""
 
@@ -142,6 +155,9 @@ class Knowledge(NamedTuple):
     rules: tuple[Rule, ...] = ()
     payments: tuple[OwnPayment, ...] = ()
     matched: tuple[MatchedMovement, ...] = ()
+    # What the books show as paid, and the movements before the first that is asked about: those may be what was booked.
+    booked: tuple[Booked, ...] = ()
+    earlier: tuple[Movement, ...] = ()
     own_ibans: frozenset[str] = frozenset()
     own_movements: tuple[OwnMovement, ...] = ()
     fee_konto: str = ""

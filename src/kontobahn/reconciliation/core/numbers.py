@@ -68,7 +68,8 @@ class NumberIndex:
             ):
                 continue
             shape = "".join(f"{'9' if digits else 'A'}{len(run)}" for run, digits in tokens)
-            shapes[is_debitor(item.konto), shape].append((item.key, tokens))
+            # A customer of whom the books know nothing is no supplier either.
+            shapes[not item.has_account or is_debitor(item.konto), shape].append((item.key, tokens))
             self._add(item, tokens)
         for members in shapes.values():
             self._weigh(members)

@@ -64,6 +64,7 @@ class Lauf(Answer, kw_only=True):
     to_date: date
     transaktionen: int
     offene_posten: int
+    gebucht: int
     stammdaten: bool
     klassen: list[LaufKlasse]
     data: list[LaufTransaktion]

@@ -1,0 +1,56 @@
+"""What moved the documents of person accounts, settled or not, read from the built-in books."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn.db import Tx
+from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.opos import Belegbewegung
+
+# By day, so that the cost follows the days asked for.
+_MOVES = (
+    "SELECT m.konto, m.beleg, m.belegdatum, m.betrag, b.skonto, b.konto, b.gegenkonto, b.generalumkehr,"
+    " i.belegdatum, i.buchungstext, i.is_open"
+    " FROM books_item_moves m"
+    " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
+    " JOIN books_items i ON i.mandant = m.mandant AND i.konto = m.konto AND i.beleg = m.beleg"
+    " WHERE m.mandant = ? AND m.belegdatum >= ? ORDER BY m.belegdatum DESC, m.booking DESC LIMIT ?"
+)
+
+
+class _Row(NamedTuple):
+    konto: str
+    beleg: str
+    day: str
+    betrag: int
+    skonto: int
+    one: str
+    other: str
+    generalumkehr: int
+    beginn: str
+    text: str
+    is_open: int
+
+
+def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Belegbewegung]:
+    first, last = client.rahmen.geld
+    taken_back: Counter[tuple[str, str, int]] = Counter()
+    found = []
+    for row in map(_Row._make, tx.all(_MOVES, client.mandant, seit.isoformat(), limit)):
+        if row.generalumkehr:
+            taken_back[row.konto, row.beleg, -row.betrag] += 1
+        elif taken_back[row.konto, row.beleg, row.betrag]:
+            taken_back[row.konto, row.beleg, row.betrag] -= 1
+        elif row.beleg:
+            contra = row.other if row.one == row.konto else row.one
+            is_money = len(contra) < len(row.konto) and first <= contra[:4] <= last
+            found.append(
+                Belegbewegung(
+                    row.konto, row.beleg, date.fromisoformat(row.day), row.betrag, row.skonto, is_money,
+                    date.fromisoformat(row.beginn), row.text, not row.is_open,
+                )
+            )  # fmt: skip
+    return found
