@@ -72,6 +72,8 @@ class Belegbewegung(NamedTuple):
     beginn: date
     text: str
     ist_ausgeglichen: bool
+    # Of the invoice, in per cent; None if it has none, several, or one that is not simply in the amount.
+    steuersatz: int | None = None
 
 
 class Item(NamedTuple):

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from kontobahn.db import Tx
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.opos import Belegbewegung
+from kontobahn.ledger.steuerschluessel import UMSATZSTEUER, VORSTEUER
 
 # By day, so that the cost follows the days asked for.
 _MOVES = (
     "SELECT m.konto, m.beleg, m.belegdatum, m.betrag, b.skonto, b.konto, b.gegenkonto, b.generalumkehr,"
-    " i.belegdatum, i.buchungstext, i.is_open"
+    " i.belegdatum, i.buchungstext, i.is_open, i.steuer"
     " FROM books_item_moves m"
     " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
     " JOIN books_items i ON i.mandant = m.mandant AND i.konto = m.konto AND i.beleg = m.beleg"
@@ -33,6 +34,7 @@ class _Row(NamedTuple):
     beginn: str
     text: str
     is_open: int
+    steuer: str
 
 
 def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Belegbewegung]:
@@ -50,7 +52,11 @@ def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Bele
             found.append(
                 Belegbewegung(
                     row.konto, row.beleg, date.fromisoformat(row.day), row.betrag, row.skonto, is_money,
-                    date.fromisoformat(row.beginn), row.text, not row.is_open,
+                    date.fromisoformat(row.beginn), row.text, not row.is_open, _rate(row.steuer),
                 )
             )  # fmt: skip
     return found
+
+
+def _rate(steuer: str) -> int | None:
+    return int(steuer[1:]) if steuer[:1] in (UMSATZSTEUER, VORSTEUER) and steuer[1:].isdigit() else None

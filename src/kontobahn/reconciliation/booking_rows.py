@@ -1,0 +1,178 @@
+"""From matches to bookings, row by row as a DATEV file has them, and what is open when they are booked. Pure.
+
+A row for each line: bank against person account, Belegfeld 1 the document byte for byte, a discount beside the payment that it
+belongs to. What was booked and then undone is a Generalumkehr, never a missing row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn.formats.extf import Buchungssatz, encode_weitere
+from kontobahn.ledger.buchung import EUR, NeueBuchung
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, is_debitor, is_personenkonto
+from kontobahn.money import from_minor
+from kontobahn.reconciliation.core.model import Key, Line
+
+MAX_TEXT, MAX_BELEGFELD2, MAX_INFO = 60, 12, 210
+# Columns of a row: kinds and contents of what goes with it, and the mandate.
+_INFOS, _MANDATE = (("21", "22"), ("23", "24"), ("25", "26")), "105"
+# The tax keys of the rates that a discount may have, of debtors and of creditors.
+_KEYS_OF_DEBTORS, _KEYS_OF_CREDITORS = {19: "3", 7: "2"}, {19: "9", 7: "8"}
+_OF_DOCUMENTS = ("posten", "ruecklast")
+
+
+class Transfer(NamedTuple):
+    """A match to be booked: a movement at the bank with its lines, signed as there. `is_undone`: booked, and to be taken back."""
+
+    match_id: str
+    transaction_id: int
+    day: date
+    sachkonto: str
+    lines: tuple[Line, ...]
+    payer: str = ""
+    evidence: str = ""
+    end_to_end_id: str = ""
+    mandate: str = ""
+    is_undone: bool = False
+
+
+class Unbookable(NamedTuple):
+    """A match that is left out, and why."""
+
+    match_id: str
+    transaction_id: int
+    reason: str
+
+
+def problem(transfer: Transfer) -> str | None:
+    """Why a match cannot be booked, if it cannot."""
+    if not transfer.sachkonto:
+        return "The bank has no ledger account."
+    for paid, discount in _paired(transfer.lines):
+        if len(paid.konto) not in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS) or not paid.konto.isdigit():
+            return f"The line `{paid.kind}` has no account of the books."
+        if paid.konto == transfer.sachkonto:
+            return f"The line `{paid.kind}` has the account of the bank itself."
+        if not paid.amount_minor + discount:
+            return f"Nothing was paid for document {paid.beleg}."
+    return None
+
+
+def rows(transfer: Transfer, rates: Mapping[Key, int]) -> list[Buchungssatz]:
+    """The bookings of a match that can be booked, with accounts in full. `rates` is the tax of the documents, in per cent."""
+    found = []
+    for paid, discount in _paired(transfer.lines):
+        amount = paid.amount_minor + discount
+        found.append(
+            Buchungssatz(
+                line=0,
+                umsatz=abs(amount),
+                # Money in is on the debit side of the bank; what takes it back is on the other one.
+                soll=(amount > 0) != transfer.is_undone,
+                waehrung=EUR,
+                kurs="",
+                basis_umsatz=None,
+                konto=transfer.sachkonto,
+                gegenkonto=paid.konto,
+                bu_schluessel=_key(paid, rates) if discount else "",
+                belegdatum=transfer.day.isoformat(),
+                belegfeld1=paid.beleg,
+                belegfeld2=str(transfer.transaction_id)[-MAX_BELEGFELD2:],
+                skonto=abs(discount),
+                buchungstext=_one_line(transfer.payer, MAX_TEXT) or "Zahlung",
+                kost1="",
+                kost2="",
+                generalumkehr=transfer.is_undone,
+                weitere=_weitere(transfer),
+            )
+        )
+    return found
+
+
+def _paired(lines: Iterable[Line]) -> list[tuple[Line, int]]:
+    """Each line with the discount that was taken from it; a discount is no line of its own."""
+    discounts: dict[Key, int] = defaultdict(int)
+    others = []
+    for line in lines:
+        if line.kind == "skonto":
+            discounts[line.konto, line.beleg] += line.amount_minor
+        else:
+            others.append(line)
+    found = []
+    for line in others:
+        taken = discounts.pop((line.konto, line.beleg), 0) if line.kind in _OF_DOCUMENTS else 0
+        found.append((line, taken))
+    # A discount without its document would be lost: it is shown as what cannot be booked.
+    found += [(Line("skonto", "", beleg, amount), 0) for (_, beleg), amount in discounts.items()]
+    return found
+
+
+def _key(paid: Line, rates: Mapping[Key, int]) -> str:
+    keys = _KEYS_OF_DEBTORS if is_debitor(paid.konto) else _KEYS_OF_CREDITORS
+    return keys.get(rates.get((paid.konto, paid.beleg), 0), "")
+
+
+def _weitere(transfer: Transfer) -> str:
+    said = (
+        ("Transaktion", str(transfer.transaction_id)),
+        ("EndToEndId", _one_line(transfer.end_to_end_id, MAX_INFO)),
+        ("Klasse", transfer.evidence or "von Hand"),
+    )
+    columns: dict[str, str] = {}
+    for (kind, content), (name, value) in zip(_INFOS, said, strict=True):
+        if value:
+            columns |= {kind: name, content: value}
+    mandate = _one_line(transfer.mandate, 35)
+    return encode_weitere(columns | ({_MANDATE: mandate} if mandate else {}))
+
+
+def _one_line(text: str, most: int) -> str:
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(plain.split())[:most].rstrip()
+
+
+# --- Where they go
+
+
+def for_file(records: Iterable[Buchungssatz], konto_laenge: int) -> list[Buchungssatz]:
+    """The same with accounts as the client writes them."""
+    return [
+        record._replace(
+            konto=functional(record.konto, konto_laenge), gegenkonto=functional(record.gegenkonto, konto_laenge)
+        )
+        for record in records
+    ]
+
+
+def for_books(records: Iterable[Buchungssatz]) -> list[NeueBuchung]:
+    """The same as the books take them, through the one way in for bookings."""
+    return [
+        NeueBuchung(
+            umsatz=from_minor(record.umsatz),
+            sollHabenKennzeichen="SOLL" if record.soll else "HABEN",
+            konto=record.konto,
+            gegenkonto=record.gegenkonto,
+            buSchluessel=record.bu_schluessel or None,
+            belegdatum=date.fromisoformat(record.belegdatum),
+            belegfeld1=record.belegfeld1 or None,
+            belegfeld2=record.belegfeld2,
+            buchungstext=record.buchungstext,
+            skonto=from_minor(record.skonto) if record.skonto else None,
+            generalumkehr=record.generalumkehr,
+        )
+        for record in records
+    ]
+
+
+def changes(records: Sequence[Buchungssatz]) -> dict[Key, int]:
+    """What these bookings change of each person account's documents, in cents, SOLL positive; `""` is what has no document."""
+    found: dict[Key, int] = defaultdict(int)
+    for record in records:
+        if is_personenkonto(record.gegenkonto):
+            amount = record.umsatz + record.skonto
+            found[record.gegenkonto, record.belegfeld1] += -amount if record.soll else amount
+    return found
