@@ -8,6 +8,7 @@ from pathlib import Path
 from kontobahn import __version__
 from kontobahn.banking.provider import Banking, BankProvider
 from kontobahn.banking.providers.files.adapter import FilesProvider
+from kontobahn.banking.providers.salt_edge import setup as salt_edge
 from kontobahn.clock import Clock
 from kontobahn.db import Database
 from kontobahn.errors import SetupError
@@ -18,6 +19,8 @@ from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 FINTS = "fints"
+# The setting that sets a provider up.
+_NEEDS = {FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id"}
 
 
 def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Banking:
@@ -27,6 +30,8 @@ def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Bank
     }
     if settings.fints_product_id:
         providers[FINTS] = _fints(settings, db, vault, clock, providers[FilesProvider.name])
+    if settings.salt_edge_app_id:
+        providers[salt_edge.NAME] = salt_edge.set_up(settings, vault, clock, _network(settings))
     return Banking(providers, connect_providers(settings, providers), set())
 
 
@@ -36,17 +41,20 @@ def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders:
     from kontobahn.banking.providers.fints.adapter import FintsProvider
     from kontobahn.banking.providers.fints.bank_list import read_list
 
-    network = OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
     banks = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
-    return FintsProvider(db, vault, clock, network, settings.fints_product_id, banks, orders)
+    return FintsProvider(db, vault, clock, _network(settings), settings.fints_product_id, banks, orders)
+
+
+def _network(settings: Settings) -> OutboundClient:
+    return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
 
 
 def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:
     """Reads the setting that names them. Raises SetupError if a name is of no provider here."""
     names = tuple(filter(None, (name.strip() for name in settings.connect_provider.split(","))))
     for name in names:
-        if name == FINTS and name not in providers:
-            raise SetupError("The provider fints needs the setting fints_product_id.")
+        if name in _NEEDS and name not in providers:
+            raise SetupError(f"The provider {name} needs the setting {_NEEDS[name]}.")
         if name not in providers:
             known = ", ".join(providers)
             raise SetupError(f"The setting connect_provider names “{name}”; there are {known}.")

@@ -118,6 +118,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         _about("file with the list of FinTS banks and their addresses; without it a person types the bank's address"),
     ] = ""
+    salt_edge_app_id: Annotated[str, _about("App-id from Salt Edge; needed for the provider `salt_edge`")] = ""
+    salt_edge_secret: Annotated[str, _about("the Secret that belongs to it")] = ""
+    salt_edge_private_key: Annotated[
+        str, _about("file with the RSA key (PEM) that signs requests; an app in test mode may go without")
+    ] = ""
+    salt_edge_callback_key: Annotated[
+        str, _about("file with Salt Edge's public key (PEM) that callbacks are checked with; it may contain several")
+    ] = ""
+    salt_edge_url: Annotated[str, _about("address of Salt Edge's API")] = "https://www.saltedge.com/api/v6"
+    salt_edge_sandboxes: Annotated[bool, _about("offer Salt Edge's test banks as well")] = False
     bank_allow: Annotated[
         str,
         _about(

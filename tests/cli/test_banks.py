@@ -11,7 +11,9 @@ import pytest
 from kontobahn.banking.providers.fints.bank_list import read_list
 from kontobahn.errors import SetupError
 from simulators.fints_bank import FakeBank
+from simulators.salt_edge import SaltEdge, key
 from tests.command_line import CommandLine
+from tests.providers.salt_edge import person as salt_edge_person
 
 
 @pytest.fixture
@@ -42,7 +44,35 @@ def test_a_bank_is_asked_who_it_is(cli: CommandLine, bank: FakeBank, monkeypatch
 
 def test_what_reaches_nothing_has_nothing_to_try(cli: CommandLine) -> None:
     assert "nothing to try" in cli.ok("banks", "try", "sandbox").out
-    assert "there are files, sandbox, fints" in cli.refused("banks", "try", "fintz", code=1)
+    assert "there are files, sandbox, fints, salt-edge" in cli.refused("banks", "try", "fintz", code=1)
+
+
+def test_salt_edge_is_asked_for_a_bank(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = SaltEdge()
+    settings = salt_edge_person.settings_for(remote, remote.serve(), tmp_path)
+    there = ("banks", "try", "salt-edge")
+    assert "salt_edge_app_id" in cli.refused(*there, code=1)
+    for name in ("app_id", "secret", "url"):
+        monkeypatch.setenv(f"KONTOBAHN_SALT_EDGE_{name.upper()}", settings[f"salt_edge_{name}"])
+    # Private addresses are reached only if the operator named them.
+    assert "cannot be reached" in cli.refused(*there, code=1)
+    monkeypatch.setenv("KONTOBAHN_BANK_ALLOW", settings["bank_allow"])
+    assert "set salt_edge_private_key" in cli.refused(*there, code=1)
+    remote.must_sign = False
+    assert "Not set yet: salt_edge_private_key, salt_edge_callback_key" in cli.ok(*there).out
+    remote.must_sign = True
+    for name in ("private_key", "callback_key"):
+        monkeypatch.setenv(f"KONTOBAHN_SALT_EDGE_{name.upper()}", settings[f"salt_edge_{name}"])
+    assert "accepts this app and its signature" in cli.ok(*there).out
+    remote.app_key = key("another")
+    assert "is not the key whose public half is registered" in cli.refused(*there, code=1)
+    remote.now = lambda: 4_000_000_000.0
+    assert "clock is wrong" in cli.refused(*there, code=1)
+    remote.secret = "changed"
+    said = cli.refused(*there, code=1)
+    assert "salt_edge_app_id or salt_edge_secret is wrong" in said
+    assert settings["salt_edge_secret"] not in said
+    remote.stop()
 
 
 _TABLE = (

@@ -6,6 +6,7 @@ A delivery that cannot be applied yet is retried by a job.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -25,6 +26,8 @@ from kontobahn.json_text import encode
 
 # After this long without a result, another process may take the delivery over.
 ATTEMPT_TIMEOUT = MINUTE
+# How long whoever brings a delivery waits until it is applied.
+ANSWER_SECONDS = 10.0
 RETRY_AFTER = (2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE)
 RETENTION = 30 * DAY
 BATCH = 100
@@ -73,7 +76,7 @@ async def _receive(call: Call, provider: str, kind: str, body: RawBody) -> Recei
     except BadSignature as error:
         raise Unauthorized("The signature of this delivery is wrong.", operator=str(error)) from None
     await call.context.db.write(_store, provider, delivery_id, kind, body.content)
-    await apply_delivery(call.context, provider, delivery_id)
+    await _apply_soon(call.context, provider, delivery_id)
     return Received(received=True)
 
 
@@ -84,8 +87,31 @@ async def take_return(context: Context, provider: str, fields: Mapping[str, str]
     # What a return carries may be exchanged for access to the accounts.
     sealed = context.vault.seal(content, f"banking_inbox:{delivery_id}")
     await context.db.write(_store, provider, delivery_id, RETURN, sealed)
-    await apply_delivery(context, provider, delivery_id)
+    await _apply_soon(context, provider, delivery_id)
     return await context.db.read(_is_applied, provider, delivery_id)
+
+
+async def _apply_soon(context: Context, provider: str, delivery_id: str) -> None:
+    """Applies a delivery, and waits for that a little: whoever brought it does not wait until a long history is read."""
+
+    async def apply_it() -> None:
+        await apply_delivery(context, provider, delivery_id)
+
+    applying = asyncio.create_task(apply_it())
+    running = context.part(Banking).running
+    running.add(applying)
+    applying.add_done_callback(running.discard)
+    done, _ = await asyncio.wait({applying}, timeout=ANSWER_SECONDS)
+    if done:
+        applying.result()
+    else:
+        applying.add_done_callback(_log_failure)
+
+
+def _log_failure(applying: asyncio.Task[None]) -> None:
+    error = None if applying.cancelled() else applying.exception()
+    if error is not None:
+        log.warning("inbound_delivery_not_applied", detail=str(error))
 
 
 def _is_applied(tx: Tx, provider: str, delivery_id: str) -> bool:
@@ -130,6 +156,7 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     if claimed is None or provider is None:
         return False
     kind, body, attempts = claimed
+    held = asyncio.create_task(_keep_claim(context, provider_name, delivery_id))
     try:
         if kind == RETURN:
             content = context.vault.open(body, f"banking_inbox:{delivery_id}")
@@ -149,7 +176,26 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
     except Exception as error:
         log.exception("inbound_delivery_failed", error, provider=provider_name, delivery_id=delivery_id)
         await context.db.write(_postpone, provider_name, delivery_id, attempts, f"{type(error).__name__}: {error}")
+    finally:
+        held.cancel()
     return False
+
+
+async def _keep_claim(context: Context, provider: str, delivery_id: str) -> None:
+    """Keeps others from taking a delivery over while it is applied, however long that takes."""
+    while True:
+        await asyncio.sleep(ATTEMPT_TIMEOUT / SECOND / 3)
+        try:
+            await context.db.write(_extend_claim, provider, delivery_id)
+        except Unavailable as error:
+            log.warning("inbound_claim_not_kept", provider=provider, detail=str(error))
+
+
+def _extend_claim(tx: Tx, provider: str, delivery_id: str) -> None:
+    tx.run(
+        "UPDATE banking_inbox SET next_attempt_at = ? WHERE provider = ? AND delivery_id = ? AND state = 'received'",
+        tx.now + ATTEMPT_TIMEOUT, provider, delivery_id,
+    )  # fmt: skip
 
 
 def _claim(tx: Tx, provider: str, delivery_id: str) -> tuple[str, bytes, int] | None:

@@ -255,6 +255,8 @@ class ConnectionFailed(NamedTuple):
     error_message: str
     provider_ref: str | None = None
     pending_token: str | None = None
+    # False if a success may have overtaken it: then the connection is fetched, and only what that says counts.
+    is_certain: bool = True
 
 
 class ConnectionGone(NamedTuple):

@@ -57,6 +57,8 @@ async def prepare(context: Context, provider_name: str, reports: Sequence[Report
 
 
 async def _prepare(context: Context, provider: BankProvider, report: Report) -> Prepared:
+    if isinstance(report, ConnectionFailed) and report.provider_ref and not report.is_certain:
+        return await _asked_again(context, provider, report, report.provider_ref)
     if not isinstance(report, ConnectionFinished) or report.snapshot is not None:
         return Prepared(report, report.snapshot if isinstance(report, ConnectionFinished) else None)
     since = await context.db.read(since_when, provider.name, report.provider_ref)
@@ -69,6 +71,20 @@ async def _prepare(context: Context, provider: BankProvider, report: Report) -> 
         return Prepared(
             ConnectionFailed(error.error_class, str(error), report.provider_ref, report.pending_token), None
         )
+
+
+async def _asked_again(
+    context: Context, provider: BankProvider, report: ConnectionFailed, provider_ref: str
+) -> Prepared:
+    """Returns what is so now: the failure, another one, or the success that overtook it."""
+    since = await context.db.read(since_when, provider.name, provider_ref)
+    try:
+        snapshot = await fetch_all(provider, provider_ref, since)
+    except ProviderRefused as error:
+        if error.error_class != "ConnectionNotFound":
+            report = report._replace(error_class=error.error_class, error_message=str(error))
+        return Prepared(report, None)
+    return Prepared(ConnectionFinished(provider_ref, report.pending_token), snapshot)
 
 
 async def fetch_all(provider: BankProvider, provider_ref: str, since: date | None) -> Snapshot:

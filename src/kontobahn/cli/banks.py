@@ -12,7 +12,9 @@ from kontobahn import __version__
 from kontobahn.banking.providers.fints.adapter import MAX_BYTES, SECONDS
 from kontobahn.banking.providers.fints.bank_list import read_list
 from kontobahn.banking.providers.fints.trying import Answered, ask_who
+from kontobahn.banking.providers.salt_edge import setup as salt_edge
 from kontobahn.cli.common import DataOption, JsonOption, say
+from kontobahn.clock import SystemClock
 from kontobahn.errors import SetupError
 from kontobahn.outbound import OutboundClient, Refused, Rule, Unreached
 from kontobahn.settings import Settings, load
@@ -27,7 +29,7 @@ def banks() -> None:
 
 @app.command("try")
 def attempt(
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="fints, sandbox or files.")],
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="fints, salt-edge, sandbox or files.")],
     blz: Annotated[str, typer.Option("--blz", metavar="BLZ", help="For fints: which bank to ask.")] = "",
     url: Annotated[str, typer.Option("--url", metavar="URL", help="Its FinTS address, if the list lacks it.")] = "",
     data: DataOption = None,
@@ -39,9 +41,15 @@ def attempt(
         found = f"The provider {provider} reaches nothing outside: there is nothing to try."
     elif provider == "fints":
         found = asyncio.run(_try_fints(settings, blz, url))
+    elif provider in ("salt-edge", "salt_edge"):
+        found = asyncio.run(salt_edge.ask(settings, SystemClock(), _network(settings)))
     else:
-        raise SetupError(f"There is no provider “{provider}”: there are files, sandbox, fints.")
+        raise SetupError(f"There is no provider “{provider}”: there are files, sandbox, fints, salt-edge.")
     say({"provider": provider, "found": found}, found, as_json=as_json)
+
+
+def _network(settings: Settings) -> OutboundClient:
+    return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
 
 
 async def _try_fints(settings: Settings, blz: str, url: str) -> str:
@@ -51,7 +59,7 @@ async def _try_fints(settings: Settings, blz: str, url: str) -> str:
     if not blz or not (url or blz in listed):
         raise SetupError("Name a bank with --blz, and its address with --url unless the file fints_banks has it.")
     url = url or listed[blz].url
-    client = OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+    client = _network(settings)
 
     async def post(to: str, body: bytes) -> bytes:
         reply = await client.send(

@@ -67,7 +67,7 @@ def doctor(
 
 
 def _is_secret(name: str) -> bool:
-    return name in ("secret_key", "database_url", "redis_url")
+    return name in ("secret_key", "database_url", "redis_url", "salt_edge_secret")
 
 
 def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:

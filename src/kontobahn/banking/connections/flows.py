@@ -139,6 +139,8 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     if row is None and flow is not None and flow.connection_id is not None:
         # A reconnect, after which the provider uses another reference.
         row = store.look_up(tx, flow.organization_id, flow.connection_id)
+        if row is None:
+            return None
     if row is not None:
         row = store.look_up_locked(tx, row.organization_id, row.id)
         if row is None:

@@ -84,6 +84,7 @@ class TransactionIngest:
         self._by_ref: dict[str, list[KnownRow]] = {}
         self._by_content: dict[tuple[int, str], list[KnownRow]] = {}
         self._pending: dict[int, list[KnownRow]] = {}
+        self._pending_by_ref: dict[str | None, list[KnownRow]] | None = None
         self._by_end_to_end: dict[tuple[int, str], list[KnownRow]] = {}
         # Rows matched by a booking of this delivery: no row is two bookings.
         self._matched: set[int] = set()
@@ -220,10 +221,12 @@ class TransactionIngest:
                 if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
             ]
         # A pending row may be posted on a day outside the loaded range.
-        return KNOWN.all(
-            self._tx, "account_id = ? AND provider_ref = ? AND status = 'pending'",
-            self._account.id, facts.provider_ref,
-        )  # fmt: skip
+        if self._pending_by_ref is None:
+            self._pending_by_ref = {}
+            # All at once: asked for each new booking, a long history would be searched each time.
+            for known in KNOWN.all(self._tx, "account_id = ? AND status = 'pending'", self._account.id):
+                self._pending_by_ref.setdefault(known.provider_ref, []).append(known)
+        return self._pending_by_ref.get(facts.provider_ref, [])
 
     def _is_free(self, known: KnownRow) -> bool:
         return known.id not in self._matched

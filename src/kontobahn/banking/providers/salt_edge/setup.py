@@ -1,0 +1,86 @@
+"""Salt Edge from its settings, and one harmless question that tries them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kontobahn.banking.provider import ProviderDown
+from kontobahn.banking.providers.salt_edge.adapter import NAME, SaltEdgeProvider
+from kontobahn.banking.providers.salt_edge.callbacks import read_public_keys
+from kontobahn.banking.providers.salt_edge.client import Answered, Network, SaltEdgeClient
+from kontobahn.banking.providers.salt_edge.tables import REMEDIES
+from kontobahn.banking.providers.salt_edge.wire import Page, Provider
+from kontobahn.clock import Clock
+from kontobahn.errors import SetupError
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+__all__ = ["NAME", "ask", "set_up"]
+
+
+def set_up(settings: Settings, vault: Vault, clock: Clock, network: Network) -> SaltEdgeProvider:
+    """Raises SetupError, naming the setting, if one is missing or cannot be used."""
+    if not settings.salt_edge_callback_key:
+        raise SetupError(
+            "Salt Edge needs the setting salt_edge_callback_key: the file with its public key, without which no callback is believed."
+        )
+    keys = read_public_keys(Path(settings.salt_edge_callback_key))
+    client = _client(settings, clock, network)
+    return SaltEdgeProvider(
+        client, clock, keys, vault.derive("salt edge returns"), sandboxes=settings.salt_edge_sandboxes
+    )
+
+
+def read_private_key(path: Path) -> RSAPrivateKey:
+    """Reads the key that requests are signed with. Raises SetupError with the reason."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(path.read_bytes(), None)
+    except OSError as error:
+        raise SetupError(f"The file salt_edge_private_key ({path}) cannot be read: {error.strerror}.") from None
+    except (ValueError, TypeError):
+        raise SetupError(
+            f"The file salt_edge_private_key ({path}) is not a PEM private key without a password."
+        ) from None
+    if not isinstance(key, RSAPrivateKey):
+        raise SetupError(f"The file salt_edge_private_key ({path}) is not an RSA key.")
+    return key
+
+
+def _client(settings: Settings, clock: Clock, network: Network) -> SaltEdgeClient:
+    if not settings.salt_edge_secret:
+        raise SetupError("Salt Edge needs the setting salt_edge_secret beside salt_edge_app_id.")
+    key = read_private_key(Path(settings.salt_edge_private_key)) if settings.salt_edge_private_key else None
+    return SaltEdgeClient(
+        network, clock, settings.salt_edge_url, settings.salt_edge_app_id, settings.salt_edge_secret, key
+    )
+
+
+async def ask(settings: Settings, clock: Clock, network: Network) -> str:
+    """Asks for one bank of the list. Returns what was found, as a sentence. Raises SetupError with what is wrong."""
+    if not settings.salt_edge_app_id:
+        raise SetupError("Set salt_edge_app_id first: Salt Edge shows it in its dashboard, beside the secret.")
+    client = _client(settings, clock, network)
+    try:
+        await client.get(Page[Provider], "/providers", include_sandboxes=True, per_page=1)
+    except Answered as error:
+        reason = REMEDIES.get(error.error_class, error.message)
+        raise SetupError(f"Salt Edge answers, but refuses ({error.error_class or error.status}): {reason}.") from None
+    except ProviderDown as error:
+        raise SetupError(f"{error} ({settings.salt_edge_url})") from None
+    finally:
+        await client.close()
+    if settings.salt_edge_callback_key:
+        read_public_keys(Path(settings.salt_edge_callback_key))
+    missing = [
+        name for name in ("salt_edge_private_key", "salt_edge_callback_key") if not getattr(settings, name)
+    ]  # fmt: skip
+    if missing:
+        return f"Salt Edge answers, and accepts this app. Not set yet: {', '.join(missing)}."
+    return "Salt Edge answers, and accepts this app and its signature. Callbacks are tried when somebody connects an account."

@@ -1,0 +1,197 @@
+"""From Salt Edge's answers to the facts of the port. What cannot be represented exactly is left out and told, never rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kontobahn import log
+from kontobahn.banking.provider import (
+    AccountFacts,
+    BankConnectionFacts,
+    ListedBank,
+    ProviderDown,
+    Template,
+    TransactionFacts,
+)
+from kontobahn.banking.providers.salt_edge.tables import MODES, NATURES, TEMPLATES
+from kontobahn.banking.providers.salt_edge.wire import (
+    Account,
+    BareTransaction,
+    Connection,
+    Consent,
+    Meta,
+    Page,
+    Provider,
+    Transaction,
+    instant,
+)
+from kontobahn.money import MAX_AMOUNT
+
+# Codes of banks begin with it, so that no other provider's are the same.
+PREFIX = "salt_edge_"
+_NOTHING: dict[str, Any] = {}
+_new: Any = tuple.__new__
+_EXACT = Context(prec=40, traps=[Inexact, InvalidOperation, Overflow])
+_MAX_CENTS = int(MAX_AMOUNT.scaleb(2))
+_decode_page = msgspec.json.Decoder(Page[Transaction]).decode
+_decode_rows = msgspec.json.Decoder(Page[msgspec.Raw]).decode
+_decode_row = msgspec.json.Decoder(Transaction).decode
+_decode_bare_row = msgspec.json.Decoder(BareTransaction).decode
+
+
+class Bookings(NamedTuple):
+    """A page of one of the lists that a connection's bookings are in."""
+
+    facts: list[TransactionFacts]
+    next_id: int | None
+    last_id: int
+    # A row could not be read, and may be one that is known here.
+    is_partial: bool
+
+
+def code_at_salt_edge(code: str) -> str | None:
+    return code.removeprefix(PREFIX) if code.startswith(PREFIX) else None
+
+
+def templates_of(provider: Provider) -> tuple[Template, ...]:
+    found = {TEMPLATES.get(name.upper()) for name in provider.payment_templates or ()}
+    return tuple(name for name in ("SEPA", "SEPA_INSTANT") if name in found)
+
+
+def listed_bank(provider: Provider) -> ListedBank:
+    return ListedBank(
+        PREFIX + provider.code, provider.name, provider.country_code,
+        "openbanking" if provider.regulated is False else "partner",
+        tuple(provider.bic_codes or ()), tuple(provider.identification_codes or ()), provider.logo_url or "",
+        templates_of(provider), provider.max_consent_days,
+    )  # fmt: skip
+
+
+def connection_facts(
+    connection: Connection, provider: Provider | None, consent: Consent | None, now: int
+) -> BankConnectionFacts:
+    return BankConnectionFacts(
+        provider_ref=str(connection.id),
+        provider_code=PREFIX + connection.provider_code,
+        provider_name=connection.provider_name,
+        country_code=connection.country_code,
+        logo_url=(provider.logo_url if provider else None) or "",
+        templates=templates_of(provider) if provider else (),
+        consent_expires_at=instant(consent.expires_at) if consent else None,
+        next_refresh_possible_at=instant(connection.next_refresh_possible_at) or now,
+        # By our own schedule, which keeps to four times a day: Salt Edge is told not to do it as well.
+        automatic_refresh=True,
+    )
+
+
+def consent_of(connection: Connection, consents: Sequence[Consent]) -> Consent | None:
+    """Returns the consent in force: the one the connection names, otherwise the one that lasts longest."""
+    for consent in consents:
+        if connection.last_consent_id is not None and str(consent.id) == str(connection.last_consent_id):
+            return consent
+    active = [consent for consent in consents if consent.status in (None, "active")]
+    return max(active or consents, key=lambda consent: instant(consent.expires_at) or 0, default=None)
+
+
+def account_facts(accounts: Sequence[Account]) -> list[AccountFacts]:
+    """Returns the accounts, without those whose balance has no whole cents."""
+    found = []
+    for account in accounts:
+        cents = _cents(account.balance)
+        if cents is None:
+            log.warning("salt_edge_account_left_out", account=str(account.id), reason="its balance has no whole cents")
+            continue
+        extra = account.extra
+        iban = (extra.iban or "").replace(" ", "").upper() if extra else ""
+        holder = (extra.holder_name or extra.client_name) if extra else None
+        found.append(
+            AccountFacts(
+                str(account.id), account.name, NATURES.get(account.nature, "account"), cents, account.currency_code,
+                iban or None, holder or None,
+            )
+        )  # fmt: skip
+    return found
+
+
+# Each booking is taken from one list only, by what it says of itself: some services repeat one list's rows in another.
+BELONGS: dict[str, Callable[[Transaction], bool]] = {
+    "posted": lambda row: row.status != "pending" and not row.duplicated,
+    "pending": lambda row: row.status != "posted" and not row.duplicated,
+    "duplicated": lambda row: row.duplicated is not False,
+}
+
+
+def bookings(content: bytes, name: str, after: int) -> Bookings:
+    """Reads a page of a list, without what came on earlier pages: up to the id `after`, because ids only rise.
+
+    Raises ProviderDown if they do not, and msgspec errors if it is no page at all.
+    """
+    try:
+        page = _decode_page(content)
+        rows, meta, is_partial = page.data, page.meta, False
+    except msgspec.ValidationError:
+        rows, meta, is_partial = _read_singly(content)
+    facts = []
+    belongs, last = BELONGS[name], after
+    is_pending, is_duplicate = name == "pending", name == "duplicated"
+    for row in rows:
+        number = int(row.id)
+        if number <= last:
+            if after < number < last:
+                raise ProviderDown("Salt Edge's list of transactions is not in the order of ids.")
+            continue
+        last = number
+        if not belongs(row):
+            continue
+        cents = _cents(row.amount)
+        if cents is None:
+            log.warning("salt_edge_booking_left_out", booking=number, reason="its amount has no whole cents")
+            continue
+        facts.append(_transaction_facts(row, cents, is_pending, is_duplicate))
+    return Bookings(facts, None if meta is None or meta.next_id is None else int(meta.next_id), last, is_partial)
+
+
+def _transaction_facts(row: Transaction, cents: int, is_pending: bool, is_duplicate: bool) -> TransactionFacts:
+    extra = row.extra
+    # By position and past the constructor, because it runs for every booking: in the order of the fields of TransactionFacts.
+    facts: TransactionFacts = _new(
+        TransactionFacts,
+        (
+            str(row.account_id), row.made_on, cents, row.currency_code, row.description or "",
+            "pending" if is_pending or row.status == "pending" else "posted", str(row.id), MODES.get(row.mode, "normal"),
+            row.category or "uncategorized", extra.end_to_end_id if extra is not None else None, _NOTHING,
+            extra if extra is not None else _NOTHING, None, None, is_duplicate,
+        ),
+    )  # fmt: skip
+    return facts
+
+
+def _read_singly(content: bytes) -> tuple[list[Transaction], Meta | None, bool]:
+    """Reads a page in which something is unexpected: each row for itself, and what cannot be read is left out and told."""
+    page = _decode_rows(content)
+    rows: list[Transaction] = []
+    for raw in page.data:
+        reason = ""
+        for decode in (_decode_row, _decode_bare_row):
+            try:
+                rows.append(decode(raw))
+                break
+            except msgspec.ValidationError as error:
+                reason = str(error)
+        else:
+            log.warning("salt_edge_booking_left_out", reason=reason)
+    return rows, page.meta, len(rows) < len(page.data)
+
+
+def _cents(value: Decimal) -> int | None:
+    """Returns an amount in whole cents; None if it has none, or more digits than money has. Never rounded."""
+    try:
+        scaled = value.scaleb(2, _EXACT)
+        cents = int(scaled)
+    except (ArithmeticError, ValueError):
+        return None
+    return cents if cents == scaled and -_MAX_CENTS <= cents <= _MAX_CENTS else None
