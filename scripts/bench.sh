@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 shopt -s nullglob
-scripts=(bench/credits.py bench/dashboard_lists.py bench/extf.py bench/invoice.py bench/matching.py bench/opos.py bench/salt_edge.py bench/statements.py bench/transactions.py bench/webhooks.py)
+scripts=(bench/credits.py bench/dashboard_lists.py bench/enable_banking.py bench/extf.py bench/invoice.py bench/matching.py bench/opos.py bench/salt_edge.py bench/statements.py bench/transactions.py bench/webhooks.py)
 if (($#)); then
     scripts=("${@%.py}")
     scripts=("${scripts[@]/#/bench/}")

@@ -42,6 +42,7 @@ from kontobahn.banking.payments import order_file_routes
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking
+from kontobahn.banking.providers.enable_banking import store as enable_banking_store
 from kontobahn.banking.providers.fints import store as fints_store
 from kontobahn.banking.transactions import feed, listing
 from kontobahn.clock import Clock, SystemClock
@@ -367,7 +368,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def purge() -> None:
         for tidy in (
             *(idempotency.purge_expired, sessions.purge_expired, passwords.purge_expired, factors.purge_challenges),
-            *(signin.purge, tasks.purge, sandbox.tidy, fints_store.remove_orphans),
+            *(signin.purge, tasks.purge, sandbox.tidy, fints_store.remove_orphans, enable_banking_store.end_orphans),
         ):
             await db.write(tidy)
         settings = context.settings

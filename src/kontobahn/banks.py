@@ -18,9 +18,9 @@ from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
-FINTS = "fints"
+FINTS, ENABLE_BANKING = "fints", "enable_banking"
 # The setting that sets a provider up.
-_NEEDS = {FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id"}
+_NEEDS = {FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id"}
 
 
 def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Banking:
@@ -32,6 +32,8 @@ def set_up(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Bank
         providers[FINTS] = _fints(settings, db, vault, clock, providers[FilesProvider.name])
     if settings.salt_edge_app_id:
         providers[salt_edge.NAME] = salt_edge.set_up(settings, vault, clock, _network(settings))
+    if settings.enable_banking_app_id:
+        providers[ENABLE_BANKING] = _enable_banking(settings, db, clock)
     return Banking(providers, connect_providers(settings, providers), set())
 
 
@@ -47,6 +49,13 @@ def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders:
 
 def _network(settings: Settings) -> OutboundClient:
     return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+
+
+def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvider:
+    from kontobahn.banking.providers.enable_banking.setting_up import provider
+
+    network = _network(settings)
+    return provider(settings, db, clock, network, network.rule)
 
 
 def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:

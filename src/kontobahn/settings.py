@@ -128,6 +128,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     salt_edge_url: Annotated[str, _about("address of Salt Edge's API")] = "https://www.saltedge.com/api/v6"
     salt_edge_sandboxes: Annotated[bool, _about("offer Salt Edge's test banks as well")] = False
+    enable_banking_app_id: Annotated[
+        str, _about("id of the application at Enable Banking; needed for the provider `enable_banking`")
+    ] = ""
+    enable_banking_key: Annotated[str, _about("file with the application's private RSA key, in PEM")] = ""
+    enable_banking_url: Annotated[str, _about("where Enable Banking is reached")] = "https://api.enablebanking.com"
+    enable_banking_countries: Annotated[
+        str, _about("countries whose banks it offers, separated by commas, for example DE,AT; empty for all")
+    ] = ""
+    enable_banking_webhooks: Annotated[
+        bool,
+        _about("have it report payments by webhook; the origin of base_url must be allowed for the application first"),
+    ] = False
+    enable_banking_webhook_key: Annotated[
+        str,
+        _about("file with the key or certificate that its webhooks are checked with; otherwise fetched where they say"),
+    ] = ""
     bank_allow: Annotated[
         str,
         _about(

@@ -10,6 +10,8 @@ import pytest
 
 from kontobahn.banking.providers.fints.bank_list import read_list
 from kontobahn.errors import SetupError
+from simulators.enable_banking import EnableBanking
+from simulators.enable_banking_wire import key_pair, private_pem, public_pem
 from simulators.fints_bank import FakeBank
 from simulators.salt_edge import SaltEdge, key
 from tests.command_line import CommandLine
@@ -42,9 +44,44 @@ def test_a_bank_is_asked_who_it_is(cli: CommandLine, bank: FakeBank, monkeypatch
     assert bank.faults == []
 
 
+def test_an_application_at_enable_banking_is_asked_how_it_stands(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ("banks", "try", "enable-banking")
+    simulator = EnableBanking()
+    address = simulator.serve()
+    assert "enable_banking_app_id" in cli.refused(*there, code=1)
+    monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_APP_ID", simulator.application_id)
+    assert "enable_banking_key" in cli.refused(*there, code=1)
+    key = tmp_path / "key.pem"
+    monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_KEY", str(key))
+    assert "cannot be read" in cli.refused(*there, code=1)
+    key.write_bytes(public_pem(simulator.key))
+    assert "not an unencrypted private key" in cli.refused(*there, code=1)
+    key.write_bytes(private_pem(simulator.key))
+    monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_URL", address)
+    assert "cannot be reached" in cli.refused(*there, code=1)
+    monkeypatch.setenv("KONTOBAHN_BANK_ALLOW", urlsplit(address).netloc)
+    assert "Set base_url" in cli.ok(*there).out
+    monkeypatch.setenv("KONTOBAHN_BASE_URL", "https://konto.example")
+    back = "https://konto.example/banking/return/enable_banking"
+    assert f"add the redirect URL {back}" in cli.ok(*there).out
+    simulator.redirect_urls = [back]
+    assert "it may use accounts and payments" in cli.ok(*there).out
+    monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_COUNTRIES", "de,SE")
+    assert "but not for SE" in cli.ok(*there).out
+    simulator.active = False
+    assert "not active yet" in cli.ok(*there).out
+    simulator.breaks = [("/application", "502")]
+    assert "HTTP status 502" in cli.refused(*there, code=1)
+    simulator.key = key_pair("another")
+    assert "does not know this application by this key" in cli.refused(*there, code=1)
+    simulator.stop()
+
+
 def test_what_reaches_nothing_has_nothing_to_try(cli: CommandLine) -> None:
     assert "nothing to try" in cli.ok("banks", "try", "sandbox").out
-    assert "there are files, sandbox, fints, salt-edge" in cli.refused("banks", "try", "fintz", code=1)
+    assert "there are files, sandbox, fints, salt-edge, enable-banking" in cli.refused("banks", "try", "fintz", code=1)
 
 
 def test_salt_edge_is_asked_for_a_bank(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,8 @@ CANCELLED = "Cancelled"
 # The error classes of an access that only its person can use again: the bank wants a confirmation, or has locked it. No machine
 # tries again, because each attempt may make it worse.
 PERSON_NEEDED, LOCKED = "InteractionRequired", "LockedAtBank"
+# The class with which a provider refuses a flow that names no bank: the person then chooses one on our page.
+BANK_NEEDED = "BankNeeded"
 # What a provider that cannot look for a payment says about one whose creation had no answer: then only the statement tells.
 CANNOT_BE_KNOWN: Literal["cannot be known"] = "cannot be known"
 
@@ -202,6 +204,9 @@ class PaymentOrder(NamedTuple):
     return_to: str | None
     customer_ip_address: str
     created_at: int
+    # Where a page of the provider sends the payer back to, and what it says there as `state`.
+    callback_url: str = ""
+    state: str = ""
 
 
 class OrderFile(NamedTuple):
@@ -285,7 +290,10 @@ class BankProvider(Protocol):
         """Returns the banks that can be connected. Called often: what comes from the network is kept for a while."""
 
     async def start_connect(self, request: ConnectRequest) -> ConnectStart:
-        """Returns where the person begins. Raises ProviderRefused, for an unknown bank with the class ProviderNotFound."""
+        """Returns where the person begins. Raises ProviderRefused, for an unknown bank with the class ProviderNotFound.
+
+        A provider without a page to choose a bank on refuses a request that names none with the class `BANK_NEEDED`.
+        """
 
     async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
         """Goes on from a step with what the person entered: to the next step, or to how the flow ended.

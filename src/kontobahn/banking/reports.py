@@ -26,6 +26,7 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Report,
     Snapshot,
+    TransactionFacts,
 )  # fmt: skip
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
@@ -101,7 +102,37 @@ async def fetch_all(provider: BankProvider, provider_ref: str, since: date | Non
             raise ProviderDown("The provider's list of transactions does not end.")
         transactions += more.transactions
         is_partial, page = is_partial or more.is_partial, more.next_page
-    return snapshot._replace(transactions=transactions, is_partial=is_partial, next_page=None, since=since)
+    return snapshot._replace(
+        transactions=without_repeats(transactions), is_partial=is_partial, next_page=None, since=since
+    )
+
+
+def without_repeats(transactions: list[TransactionFacts]) -> list[TransactionFacts]:
+    """Returns each booking once, where pages overlap or a booking is reported as pending as well.
+
+    What has the bank's id is the same if the amount is; an id that different bookings share identifies none of them.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, facts in enumerate(transactions):
+        if facts.provider_ref is not None:
+            groups.setdefault((facts.account_ref, facts.provider_ref), []).append(place)
+    dropped: set[int] = set()
+    shared: set[int] = set()
+    for places in groups.values():
+        if len(places) == 1:
+            continue
+        if len({(transactions[place].amount_minor, transactions[place].currency_code) for place in places}) > 1:
+            shared.update(places)
+            continue
+        kept = next((place for place in reversed(places) if transactions[place].status == "posted"), places[-1])
+        dropped.update(place for place in places if place != kept)
+    if not dropped and not shared:
+        return transactions
+    return [
+        facts._replace(provider_ref=None) if place in shared else facts
+        for place, facts in enumerate(transactions)
+        if place not in dropped
+    ]
 
 
 def since_when(tx: Tx, provider_name: str, provider_ref: str) -> date | None:

@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from kontobahn import __version__
+from kontobahn.banking.connections.connecting import RETURN_PATH
+from kontobahn.banking.providers.enable_banking import setting_up as enable_banking
 from kontobahn.banking.providers.fints.adapter import MAX_BYTES, SECONDS
 from kontobahn.banking.providers.fints.bank_list import read_list
 from kontobahn.banking.providers.fints.trying import Answered, ask_who
 from kontobahn.banking.providers.salt_edge import setup as salt_edge
+from kontobahn.banks import ENABLE_BANKING
 from kontobahn.cli.common import DataOption, JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.errors import SetupError
@@ -29,7 +32,9 @@ def banks() -> None:
 
 @app.command("try")
 def attempt(
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="fints, salt-edge, sandbox or files.")],
+    provider: Annotated[
+        str, typer.Argument(metavar="PROVIDER", help="enable-banking, fints, salt-edge, sandbox or files.")
+    ],
     blz: Annotated[str, typer.Option("--blz", metavar="BLZ", help="For fints: which bank to ask.")] = "",
     url: Annotated[str, typer.Option("--url", metavar="URL", help="Its FinTS address, if the list lacks it.")] = "",
     data: DataOption = None,
@@ -43,13 +48,26 @@ def attempt(
         found = asyncio.run(_try_fints(settings, blz, url))
     elif provider in ("salt-edge", "salt_edge"):
         found = asyncio.run(salt_edge.ask(settings, SystemClock(), _network(settings)))
+    elif provider.replace("-", "_") == ENABLE_BANKING:
+        found = asyncio.run(_try_enable_banking(settings))
     else:
-        raise SetupError(f"There is no provider “{provider}”: there are files, sandbox, fints, salt-edge.")
+        raise SetupError(
+            f"There is no provider “{provider}”: there are files, sandbox, fints, salt-edge, enable-banking."
+        )
     say({"provider": provider, "found": found}, found, as_json=as_json)
 
 
 def _network(settings: Settings) -> OutboundClient:
     return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+
+
+async def _try_enable_banking(settings: Settings) -> str:
+    client = _network(settings)
+    return_url = f"{settings.base_url}{RETURN_PATH}/{ENABLE_BANKING}"
+    try:
+        return await enable_banking.ask_who(settings, SystemClock(), client, return_url)
+    finally:
+        await client.close()
 
 
 async def _try_fints(settings: Settings, blz: str, url: str) -> str:

@@ -14,6 +14,7 @@ from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
+    BANK_NEEDED,
     CANCELLED,
     CANNOT_BE_KNOWN,
     BadSignature,
@@ -31,6 +32,7 @@ from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service
+from tests.providers.enable_banking import person as enable_banking_person
 from tests.providers.fints import person as fints_person
 from tests.providers.salt_edge import person as salt_edge_person
 from tests.sandbox_visitor import Visitor
@@ -106,11 +108,32 @@ def salt_edge(service: Service) -> Adapter:
     )  # fmt: skip
 
 
+def enable_banking(service: Service) -> Adapter:
+    """With a simulator, which the installation is set up for while it runs."""
+    bank = enable_banking_person.open_bank()
+    bank.serve()
+    settings = msgspec.structs.replace(
+        service.settings, **enable_banking_person.settings_for(bank, service.settings.data_dir)
+    )
+    made = banks.set_up(settings, service.db, service.vault, service.clock)
+    service.application.context.parts[Banking] = made  # type: ignore[index]
+    owner = service.organization()
+    person = enable_banking_person.Person(service, owner, bank)
+    row = service.db.read_now(connections.get, owner.id, person.connect()["id"])
+    provider = made.providers["enable_banking"]
+    account = next(one for one in service.run(provider.fetch(row.provider_ref)).accounts if one.nature == "checking")
+    return Adapter(
+        service, owner, provider, row, account.provider_ref, account.iban or "", knows_its_payments=False, cancels=False
+    )
+
+
 # Those that read accounts, and among them those that pay on a page of their own.
 READERS: dict[str, Callable[[Service], Adapter]] = {
-    "sandbox": sandbox, "fints": fints, "salt_edge": salt_edge,
+    "sandbox": sandbox, "fints": fints, "salt_edge": salt_edge, "enable_banking": enable_banking,
 }  # fmt: skip
-ADAPTERS: dict[str, Callable[[Service], Adapter]] = {"sandbox": sandbox, "salt_edge": salt_edge}
+ADAPTERS: dict[str, Callable[[Service], Adapter]] = {
+    "sandbox": sandbox, "salt_edge": salt_edge, "enable_banking": enable_banking,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -137,13 +160,24 @@ def refusal(adapter: Adapter, coroutine: Any) -> str:
     return caught.value.error_class
 
 
+def attempt(adapter: Adapter, coroutine: Any) -> tuple[Any, str | None]:
+    """What it answers, or the class with which it refuses."""
+    try:
+        return adapter.ask(coroutine), None
+    except ProviderRefused as error:
+        return None, error.error_class
+
+
 def test_a_snapshot_is_consistent_and_brings_nothing_new_the_second_time(reader: Adapter) -> None:
     snapshot: Snapshot = reader.ask(fetch_all(reader.provider, reader.connection.provider_ref, None))
     assert snapshot.connection.provider_ref == reader.connection.provider_ref
     accounts = [account.provider_ref for account in snapshot.accounts]
     assert len(set(accounts)) == len(accounts) > 0
     assert {facts.account_ref for facts in snapshot.transactions} <= set(accounts)
-    refs = [facts.provider_ref for facts in snapshot.transactions if facts.provider_ref is not None]
+    # Banks number the bookings of each account.
+    refs = [
+        (facts.account_ref, facts.provider_ref) for facts in snapshot.transactions if facts.provider_ref is not None
+    ]
     assert len(set(refs)) == len(refs)
 
     def ingest(tx: Tx) -> Counts:
@@ -166,7 +200,12 @@ def test_banks_have_codes_of_their_own_that_flows_take(reader: Adapter) -> None:
 
 def test_a_connect_flow_has_an_address_that_expires(reader: Adapter) -> None:
     request = ConnectRequest("pending_x", reader.connection.api, None, (), None, organization_id=reader.owner.id)
-    start = reader.ask(reader.provider.start_connect(request))
+    start, error_class = attempt(reader, reader.provider.start_connect(request))
+    if start is None:
+        # The person chooses the bank on our page first.
+        assert error_class == BANK_NEEDED
+        request = request._replace(provider_code=reader.connection.provider_code)
+        start = reader.ask(reader.provider.start_connect(request))
     # At a page of the provider, or with a step on ours.
     assert (start.connect_url is None) is (start.interaction is not None)
     assert start.expires_at > reader.service.clock.now()
@@ -189,11 +228,13 @@ def test_an_order_is_accepted_once_and_found_by_its_end_to_end_id(adapter: Adapt
     start: PaymentStart = adapter.ask(provider.create_payment(order))
     assert start.report.status == "initiated"
     assert start.payment_url
+    # A status that says nothing yet leaves it so.
+    assert adapter.ask(provider.payment_status(start.provider_ref)).status in ("initiated", None)
     found = adapter.ask(provider.find_payment(order))
-    assert found.provider_ref == start.provider_ref
+    if adapter.knows_its_payments or found != CANNOT_BE_KNOWN:
+        assert found.provider_ref == start.provider_ref
     if adapter.knows_its_payments:
         assert adapter.ask(provider.create_payment(order)).provider_ref == start.provider_ref
-    assert adapter.ask(provider.payment_status(start.provider_ref)).status == "initiated"
     assert adapter.ask(provider.find_payment(adapter.order(end_to_end_id="KB2-0A0B0C0D"))) == nothing
 
 
@@ -201,7 +242,7 @@ def test_a_payment_is_cancelled_before_it_is_authorised_and_again_without_harm(a
     ref = adapter.ask(adapter.provider.create_payment(adapter.order())).provider_ref
     if not adapter.cancels:
         assert refusal(adapter, adapter.provider.cancel_payment(ref)) == "ActionNotSupported"
-        assert adapter.ask(adapter.provider.payment_status(ref)).status == "initiated"
+        assert adapter.ask(adapter.provider.payment_status(ref)).status in ("initiated", None)
         return
     for _ in range(2):
         report = adapter.ask(adapter.provider.cancel_payment(ref))

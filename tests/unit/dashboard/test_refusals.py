@@ -20,6 +20,8 @@ NOWHERE = {
     "banking/interaction.py": "pages about a bank have both languages themselves",
     "banking/providers/salt_edge/callbacks.py": "said at the start, and to Salt Edge",
     "banking/providers/salt_edge/setup.py": "said at the start, or on the command line",
+    "banking/providers/enable_banking/setting_up.py": "said at the start, or on the command line",
+    "banking/providers/enable_banking/signing.py": "said at the start, or to Enable Banking",
     "banking/reports.py": "said to providers, or logged",
     "credits.py": "said on the command line",
     "formats/cii/": "what goes into an invoice",

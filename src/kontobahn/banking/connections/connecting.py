@@ -10,7 +10,7 @@ from kontobahn.banking.connections.banks import offered
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.hosted import interactions
 from kontobahn.banking.hosted.interactions import Kept
-from kontobahn.banking.provider import Banking, ConnectRequest, ConnectStart, ProviderRefused
+from kontobahn.banking.provider import BANK_NEEDED, Banking, ConnectRequest, ConnectStart, ProviderRefused
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.vault import Vault
@@ -50,10 +50,12 @@ async def begin(context: Context, request: ConnectRequest) -> Begun:
     """Begins a flow at the provider that has the bank. Raises Conflict if there is none, BadRequest if no provider has the bank."""
     banking = context.part(Banking)
     name = await _provider_for(banking, request.provider_code)
-    if not name:
-        expires_at = context.clock.now() + flows.PLACEHOLDER_LIFETIME
-        return Begun("", request, ConnectStart(None, expires_at), interactions.new_token())
-    return await begin_at(context, name, request)
+    return await begin_at(context, name, request) if name else _bank_to_choose(context, request)
+
+
+def _bank_to_choose(context: Context, request: ConnectRequest) -> Begun:
+    expires_at = context.clock.now() + flows.PLACEHOLDER_LIFETIME
+    return Begun("", request, ConnectStart(None, expires_at), interactions.new_token())
 
 
 async def begin_at(context: Context, provider_name: str, request: ConnectRequest) -> Begun:
@@ -61,6 +63,8 @@ async def begin_at(context: Context, provider_name: str, request: ConnectRequest
     try:
         started = await context.part(Banking).provider(provider_name).start_connect(request)
     except ProviderRefused as error:
+        if error.error_class == BANK_NEEDED:
+            return _bank_to_choose(context, request)
         if error.error_class == "ProviderNotFound":
             raise BadRequest(f"The field `provider_code` names no bank: {error}.", field="provider_code") from None
         raise Conflict(f"{error}.") from None

@@ -5,6 +5,9 @@ The address carries the flow's unguessable token as `state`. A reload does nothi
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,8 +18,11 @@ from kontobahn.banking.connections import flows, store
 from kontobahn.banking.connections.connecting import RETURN_PATH
 from kontobahn.banking.hosted import wording
 from kontobahn.banking.hosted.pages import TEMPLATES, HostedPages, add_query, redirect
+from kontobahn.banking.payments import links
+from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking
 from kontobahn.db import Tx
+from kontobahn.errors import NotFound
 
 _PAGES = HostedPages(TEMPLATES)
 # What an address may carry.
@@ -35,8 +41,13 @@ class ReturnPages:
         fields = dict(request.query_params)
         if len(fields) > MAX_FIELDS or len(request.url.query) > MAX_LENGTH:
             return _PAGES.gone()
+        if provider not in self._context.part(Banking).providers:
+            return _PAGES.gone()
+        link = links.read_token(self._context.vault, fields.get("state", ""), self._context.clock.now())
+        if link is not None and link.kind == "payment":
+            return await self._back_from_paying(link)
         flow = await self._context.db.read(flows.find, provider, fields.get("state"))
-        if flow is None or provider not in self._context.part(Banking).providers:
+        if flow is None:
             # Somebody else's address, or one of a flow that nobody waits for any more.
             return _PAGES.gone()
         if not await inbound.take_return(self._context, provider, fields):
@@ -48,6 +59,17 @@ class ReturnPages:
         return _PAGES.show(
             "returned.html", {"words": wording, "error": wording.error_text(error_class, None), "is_connected": error_class is None}, None
         )  # fmt: skip
+
+    async def _back_from_paying(self, link: links.Link) -> Response:
+        """The payer has been at the bank. How it ended is reported by the bank, not by whoever comes here."""
+        try:
+            row = await self._context.db.read(payments.get, link.organization_id, link.id)
+        except NotFound:
+            return _PAGES.gone()
+        return_to = msgspec.json.decode(row.order_details, type=dict[str, Any]).get("return_to")
+        if return_to is not None:
+            return redirect(add_query(return_to, {"payment_id": str(row.id)}))
+        return _PAGES.show("paid.html", {"words": wording}, None)
 
 
 RELOAD_SECONDS = 5

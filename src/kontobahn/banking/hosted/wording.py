@@ -43,6 +43,11 @@ FLICKER = Words(
 IMAGE = Words(
     "Scannen Sie das Bild mit der App oder dem Lesegerät Ihrer Bank.", "Scan the image with your bank's app or reader."
 )
+PAID_TITLE = Words("Zurück von der Bank", "Back from the bank")
+PAID = Words(
+    "Was aus der Zahlung wird, meldet die Bank. Die Anwendung, von der Sie kommen, zeigt es an.",
+    "What becomes of the payment is reported by the bank. The application that you come from shows it.",
+)
 CODE = Words("Code der Bank", "Code of the bank")
 OTHER_LANGUAGE = Words("English", "Deutsch")
 

@@ -22,7 +22,7 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow, check_active
 from kontobahn.banking.fields import check_custom_fields, check_return_to
-from kontobahn.banking.payments import key_limits
+from kontobahn.banking.payments import key_limits, links
 from kontobahn.banking.payments.apply import END_TO_END_PREFIX, POLL_AFTER, apply, apply_start
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
 from kontobahn.banking.payments.wire import NewPayment
@@ -201,6 +201,8 @@ async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:
 async def _send(context: Context, row: PaymentRow) -> PaymentRow:
     provider = context.part(Banking).provider(row.provider)
     order = await context.db.read(as_order, row)
+    callback_url, state = links.way_back(context, row)
+    order = order._replace(callback_url=callback_url, state=state)
     try:
         start = await provider.create_payment(order)
     except ProviderRefused as error:

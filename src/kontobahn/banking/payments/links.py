@@ -14,12 +14,15 @@ import uuid
 from typing import Literal, NamedTuple
 
 from kontobahn.api.call import Context
+from kontobahn.banking.connections.connecting import RETURN_PATH
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.banking.provider import Banking
+from kontobahn.clock import DAY
 from kontobahn.vault import Vault
 
 PATH = "/banking/orders"
+RETURN_LIFETIME = 30 * DAY
 Kind = Literal["payment", "file"]
 _KINDS: tuple[Kind, ...] = ("payment", "file")
 # Kind, organisation, number, end in microseconds.
@@ -57,6 +60,12 @@ def read_token(vault: Vault, token: str, now: int) -> Link | None:
 
 def url_of(context: Context, link: Link) -> str:
     return f"{context.settings.base_url}{PATH}/{make_token(context.vault, link)}"
+
+
+def way_back(context: Context, row: PaymentRow) -> tuple[str, str]:
+    """Where the payer of a payment is sent back to, and the `state` by which the page there recognises the payment."""
+    link = Link("payment", row.organization_id, row.id, row.created_at + RETURN_LIFETIME)
+    return f"{context.settings.base_url}{RETURN_PATH}/{row.provider}", make_token(context.vault, link)
 
 
 class PayerAddress(NamedTuple):

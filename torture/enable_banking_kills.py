@@ -1,0 +1,218 @@
+"""The service is killed in the middle of connecting, reading, paying and being told, again and again, beside a simulated Enable Banking.
+
+Nothing may be paid twice, no report be lost, no connection be half made, and no transaction be lost or there twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from simulators.enable_banking import EnableBanking
+from simulators.enable_banking_data import Account, transaction
+from simulators.enable_banking_wire import public_pem
+from tests.providers.enable_banking.person import BANK, GIRO, settings_for
+from torture.others import Target
+
+CREDITOR = "DE75512108001245126199"
+# Sooner than any answer, to later than most.
+WITHIN_SECONDS = 0.4
+SECONDS = 120.0
+# What a killed process has claimed is free again after minutes: here that time is made to pass in the database.
+TIME_PASSES = (
+    "UPDATE banking_inbox SET next_attempt_at = 0 WHERE state = 'received'",
+    "UPDATE banking_connections SET refresh_started_at = NULL, next_refresh_possible_at = 0, refresh_type = ''",
+    "UPDATE idempotency_keys SET lease_until = 0 WHERE lease_until IS NOT NULL",
+)
+
+
+class Trial:
+    def __init__(self, folder: Path, bank: EnableBanking, chance: random.Random) -> None:
+        self._data, self.bank, self._chance = folder / "data", bank, chance
+        self._data.mkdir()
+        key = folder / "webhooks.pem"
+        key.write_bytes(public_pem(bank.webhook_key))
+        self._settings = settings_for(bank, folder) | {
+            "enable_banking_webhooks": "true", "enable_banking_webhook_key": str(key), "run_jobs": "true", "log_level": "error",
+            "limit_api_requests": 10**9, "limit_webhook_requests": 10**9,
+        }  # fmt: skip
+        self.found: Counter[str] = Counter()
+        self._start()
+
+    def _start(self) -> None:
+        # Its port is a new one, so the facts of the one before lead nowhere.
+        self.running = Target(self._data, **self._settings)
+        self._base = f"http://127.0.0.1:{self.running.port}"
+
+    def close(self) -> None:
+        self.running.process.kill()
+        self.running.process.wait()
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        headers = {"x-api-key": self.running.key, **more.pop("headers", {})}
+        return httpx.request(method, self._here(path), headers=headers, timeout=SECONDS, trust_env=False, **more)
+
+    def _here(self, address: str) -> str:
+        parts = urlsplit(address)
+        return f"{self._base}{parts.path}{'?' if parts.query else ''}{parts.query}"
+
+    def killed_while(self, action: Callable[[], Any]) -> None:
+        """Kills the service at some moment of the action, and starts it again."""
+
+        def act() -> None:
+            try:
+                action()
+            except httpx.HTTPError:
+                self.found["amid"] += 1
+
+        acting = threading.Thread(target=act)
+        acting.start()
+        acting.join(self._chance.uniform(0, WITHIN_SECONDS))
+        self.running.process.kill()
+        self.running.process.wait()
+        acting.join()
+        database = sqlite3.connect(self._data / "kontobahn.sqlite3")
+        with database:
+            for statement in TIME_PASSES:
+                database.execute(statement)
+        database.close()
+        self._start()
+
+    # --- What is interrupted
+
+    def connect(self) -> None:
+        begun = self._begin()
+        address = self.bank.sign_in(begun["connect_url"])
+        self.killed_while(lambda: self.call("GET", address))
+        page = self.call("GET", address)
+        while page.status_code == 503:
+            page = self.call("GET", address)
+        row = self.call("GET", f"/v2/banking/connections/{begun['pending_token']}").json()["data"]
+        if row["status"] == "active":
+            self.found["connected"] += 1
+            self._check_transactions(row["id"])
+        else:
+            # The answer to the code was lost with the process: the person is told, and signs in again.
+            assert row["status"] == "pending_connect", row
+            assert "ALREADY_AUTHORIZED" in row["error_message"], row
+            self.found["told to sign in again"] += 1
+
+    def fetch(self) -> None:
+        row = self._connected()
+        number = len(self.bank.accounts[0].transactions)
+        self.bank.accounts[0].transactions.append(_booking(number))
+        self.killed_while(lambda: self.call("POST", f"/v2/banking/connections/{row}/refresh"))
+        answer = self.call("POST", f"/v2/banking/connections/{row}/refresh")
+        assert answer.status_code in (202, 409), answer.text
+        self._check_transactions(row)
+
+    def pay(self) -> None:
+        text = f"Zahlung {self._chance.randrange(10**12)}"
+        account = next(
+            one for one in self.call("GET", f"/v2/banking/accounts?connection_id={self._connected()}").json()["data"]
+        )
+        order = {
+            "account_id": account["id"], "template_identifier": "SEPA", "amount": 1.25, "currency_code": "EUR",
+            "creditor_name": "Papier GmbH", "creditor_iban": CREDITOR, "description": text,
+        }  # fmt: skip
+        headers = {"Idempotency-Key": text.replace(" ", "-")}
+        self.killed_while(lambda: self.call("POST", "/v2/banking/payments", json=order, headers=headers))
+        answer = self.call("POST", "/v2/banking/payments", json=order, headers=headers)
+        assert answer.status_code in (200, 201), answer.text
+        there = [one for one in self.bank.payments.values() if text in str(one["asked"])]
+        listed = [one for one in self.call("GET", "/v2/banking/payments").json()["data"] if one["description"] == text]
+        assert (len(there) <= 1, len(listed)) == (True, 1), (there, listed)
+        self.found["paid" if there and listed[0]["status"] == "initiated" else "not paid"] += 1
+
+    def callback(self) -> None:
+        payment = self._payment()
+        ref = next(reversed(self.bank.payments))
+        made = self.bank.payments[ref]
+        made["status"] = "ACSC"
+        self.killed_while(lambda: self._deliver(ref))
+        while self._deliver(ref) != 200:
+            pass
+        history = self.call("GET", f"/v2/banking/payments/{payment}/history").json()["data"]
+        moved = [one for one in history if (one["status"], one["outcome"]) == ("executed", "moved")]
+        assert len(moved) == 1, history
+        self.found["told once"] += 1
+
+    # --- What they share
+
+    def _deliver(self, ref: str) -> int:
+        asked = self.bank.payments[ref]["asked"]
+        asked["webhook_url"] = self._here(asked["webhook_url"])
+        return self.bank.deliver(ref)
+
+    def _payment(self) -> str:
+        account = self.call("GET", f"/v2/banking/accounts?connection_id={self._connected()}").json()["data"][0]
+        order = {
+            "account_id": account["id"], "template_identifier": "SEPA", "amount": 1.25, "currency_code": "EUR",
+            "creditor_name": "Papier GmbH", "creditor_iban": CREDITOR, "description": "Rechnung",
+        }  # fmt: skip
+        answer = self.call("POST", "/v2/banking/payments", json=order)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["data"]["payment_id"])
+
+    def _begin(self) -> dict[str, Any]:
+        answer = self.call("POST", "/v2/banking/connect", json={"provider_code": BANK})
+        assert answer.status_code == 201, answer.text
+        begun: dict[str, Any] = answer.json()
+        return begun
+
+    def _connected(self) -> str:
+        rows = self.call("GET", "/v2/banking/connections").json()["data"]
+        found = [row["id"] for row in rows if row["provider_code"] == BANK and row["status"] == "active"]
+        if found:
+            return str(found[0])
+        self.call("GET", self.bank.sign_in(self._begin()["connect_url"]))
+        return self._connected()
+
+    def _check_transactions(self, connection_id: str) -> None:
+        answer = self.call("GET", f"/v2/banking/transactions?connection_id={connection_id}")
+        found = Counter(one["description"] for one in answer.json()["data"])
+        assert found == Counter(one["remittance_information"][0] for one in self.bank.accounts[0].transactions), found
+
+
+def _booking(number: int) -> dict[str, Any]:
+    day = datetime.now(UTC).date().isoformat()
+    return transaction(f"-{number}.50", f"Kaffee {number}", day, f"k-{number}" if number % 2 else None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    bank = EnableBanking()
+    bank.page_size = 3
+    bank.accounts = [Account(GIRO, transactions=[_booking(number) for number in range(8)])]
+    bank.serve()
+    with tempfile.TemporaryDirectory() as folder:
+        trial = Trial(Path(folder), bank, random.Random(given.seed))
+        try:
+            for action in (trial.connect, trial.fetch, trial.pay, trial.callback):
+                for _ in range(given.kills):
+                    action()
+                print(action.__name__, dict(trial.found), flush=True)
+        finally:
+            trial.close()
+    bank.stop()
+    if bank.faults:
+        sys.exit(f"Enable Banking was sent what it should not have been: {bank.faults}")
+
+
+if __name__ == "__main__":
+    main()
