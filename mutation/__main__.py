@@ -16,7 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mutation.faults import Fault, faults_of, planted
+from mutation import excused
+from mutation.faults import Fault, planted
 from mutation.subjects import LOCKS, SUBJECTS, Subject
 from mutation.trial import Job, Unplantable, statement_of
 
@@ -69,9 +70,10 @@ def _try_locks(options: argparse.Namespace) -> int:
     """Forgets every lock of every module, one at a time."""
     chosen = {}
     for path in sorted((ROOT / "src" / "kontobahn").rglob("*.py")):
-        found = [fault for fault in faults_of(path.read_bytes()) if _LOCK.fullmatch(fault.what)]
+        name = str(path.relative_to(ROOT / "src" / "kontobahn"))
+        found = [fault for fault in _choose(name, options) if _LOCK.fullmatch(fault.what)]
         if found:
-            chosen[str(path.relative_to(ROOT / "src" / "kontobahn"))] = found
+            chosen[name] = found
     verdicts = _try_all(LOCKS, chosen, options)
     shares = [_report(name, {fault: verdicts[Planted(name, fault)] for fault in chosen[name]}) for name in chosen]
     return 0 if min(shares) >= options.least else 1
@@ -82,7 +84,9 @@ def _path(name: str, root: Path = ROOT) -> Path:
 
 
 def _choose(name: str, options: argparse.Namespace) -> list[Fault]:
-    chosen = [fault for fault, _ in planted(_path(name).read_bytes())]
+    source = _path(name).read_bytes()
+    lines, excuses = source.decode().splitlines(), excused.read()
+    chosen = [fault for fault, _ in planted(source) if not any(excuse.covers(name, fault, lines) for excuse in excuses)]
     if options.lines:
         spans = [span.split("-") for span in options.lines.split(",")]
         chosen = [fault for fault in chosen if any(int(span[0]) <= fault.line <= int(span[-1]) for span in spans)]

@@ -133,3 +133,30 @@ def test_a_cursor_counts_the_changes_of_one_organisation(service: Service) -> No
     assert (refused.status_code, refused.json()["field"]) == (400, "organization_id")
     for owner in (one, two):
         assert len(service.get(CHANGES, agency.key, params={"organization_id": owner.id}).json()["data"]) == 1
+    only_client = service.agency(one)
+    assert service.get(CHANGES, only_client.key).status_code == 400, "the agency's own changes have another count"
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_page_begins_right_after_the_last_change_that_was_read(service: Service) -> None:
+    bank = Bank(service)
+    owner = service.organization(credits_granted=100)
+    first, second = facts(1, "SVWZ+1", status="pending"), facts(2, "SVWZ+2", status="pending")
+    row = bank.connected(owner, first, second)
+
+    def changes(cursor: str, limit: int) -> Any:
+        answer = service.get(CHANGES, owner.key, params={"cursor": cursor, "limit": str(limit)})
+        return answer.json() if answer.status_code == 200 else answer.json()["field"]
+
+    exact = changes("", 2)
+    assert [change["change"] for change in exact["data"]] == ["added", "added"]
+    assert exact["has_more"] is False
+    assert changes("", 1)["has_more"] is True
+    # The second was the last that was read: that it changes and goes is news.
+    bank.report(row, first, facts(2, "SVWZ+2", status="pending", category="fees"))
+    after = changes(exact["cursor"], 10)
+    assert [change["change"] for change in after["data"]] == ["modified"]
+    bank.report(row, first)
+    assert [change["change"] for change in changes(exact["cursor"], 10)["data"]] == ["removed"]
+    assert [changes("", limit) for limit in (0, 10_001)] == ["limit", "limit"]
+    assert len(changes("", 10_000)["data"]) == 1

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kontobahn.banking.transactions.ingest import fingerprint_of
 from kontobahn.db import Tx
-from tests.bank_builder import Bank, account_id, facts
+from tests.bank_builder import SECOND_IBAN, Bank, account_facts, account_id, facts
 from tests.harness import Organization, Service
 
 LIST = "/v2/banking/transactions"
@@ -89,6 +90,31 @@ def test_pending_becomes_posted_in_its_own_row(service: Service, bank: Bank, own
     ]  # fmt: skip
     [account] = service.get("/v2/banking/accounts", owner.key).json()["data"]
     assert account["extra"]["transactions_count"] == {"posted": 3, "pending": 0}
+
+
+def test_what_a_statement_contains_stays_in_it(service: Service, bank: Bank, owner: Organization) -> None:
+    """Two statements with the same booking have two: also if it was first told during the day, or told again since."""
+    row = bank.connected(owner, facts(500, "SVWZ+Miete"))
+    assert bank.report(row, facts(500, "SVWZ+Miete", statement="s1")) == (0, 0, 0)
+    assert bank.report(row, facts(500, "SVWZ+Miete", category="rent")) == (0, 1, 0)
+    assert bank.report(row, facts(500, "SVWZ+Miete", statement="s2", category="rent")) == (1, 0, 0)
+    assert len(listed(service, owner)) == 2
+
+
+def test_each_account_counts_its_own_transactions(service: Service, bank: Bank, owner: Organization) -> None:
+    accounts = [account_facts(), account_facts("spar", SECOND_IBAN)]
+    bank.connected(owner, facts(1), facts(2, status="pending"), facts(3, account_ref="spar"), accounts=accounts)
+    counted = [
+        account["extra"]["transactions_count"]
+        for account in service.get("/v2/banking/accounts", owner.key).json()["data"]
+    ]
+    assert counted == [{"posted": 1, "pending": 1}, {"posted": 1, "pending": 0}]
+
+
+def test_bookings_stored_by_earlier_versions_are_recognised() -> None:
+    """Their digests are in the database: computed otherwise, every booking would be taken a second time."""
+    booking = facts(-12_34, "SVWZ+Miete  März\nHaus 3", "2026-03-01", end_to_end_id="E-1")
+    assert fingerprint_of(booking) == "4e1dea264ca5bae1ec3a40f781e03111"
 
 
 def test_posted_never_becomes_pending_again(service: Service, bank: Bank, owner: Organization) -> None:

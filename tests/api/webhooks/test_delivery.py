@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import itertools
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from kontobahn import log
+from kontobahn.clock import SECOND
+from kontobahn.webhooks import deliver
 from kontobahn.webhooks.claims import JITTER, RETRY_AFTER
 from tests.api.webhooks.conftest import Delivering
 from tests.receiver import Answer, Receiver
@@ -170,6 +175,40 @@ def test_a_receiver_that_takes_too_long_has_failed(start_delivering: Start, make
     delivery = customer.wait_for(customer.emit(), "pending", attempts=1)
     assert delivery["attempts"][0]["status"] is None
     assert "1 seconds" in delivery["attempts"][0]["reason"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_a_claim_outlasts_the_attempt(start_delivering: Start, make_receiver: MakeReceiver) -> None:
+    """Nobody else sends an event while somebody may still be sending it."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(_: object) -> int:
+        begun.set()
+        go_on.wait()
+        return 204
+
+    receiver = make_receiver(answer)
+    world = start_delivering(receiver, webhook_timeout_seconds=60)
+    customer = world.customer(receiver)
+    event_id = customer.emit()
+    begun.wait()
+    [(owner, until)] = world.service.db.read_now(lambda tx: tx.all("SELECT owner, next_at FROM webhook_lanes"))
+    go_on.set()
+    assert owner
+    assert until >= world.service.clock.now() + 60 * SECOND
+    customer.wait_for(event_id)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_how_long_a_receiver_took_is_told_in_milliseconds(
+    start_delivering: Start, make_receiver: MakeReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver = make_receiver()
+    customer = start_delivering(receiver).customer(receiver)
+    ticks = itertools.count(0, 1.5)
+    monkeypatch.setattr(deliver, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    delivery = customer.wait_for(customer.emit())
+    assert delivery["attempts"][0]["milliseconds"] == 1500
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation(start_delivering: Start, make_receiver: MakeReceiver) -> None:
