@@ -58,7 +58,9 @@ _WEBHOOKS = Subject(
     )
 )
 _GATE = Subject(("tests/unit/test_gate.py", "tests/api/test_keys.py", "tests/api/test_scopes.py"))
-_OPEN_ITEMS = Subject(("tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py"))
+_OPEN_ITEMS = Subject(
+    ("tests/unit/ledger/test_netting.py", "tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py")
+)
 _INVOICES = Subject(
     (
         "tests/unit/mobility/test_vat.py",

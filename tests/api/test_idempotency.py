@@ -161,6 +161,11 @@ def test_a_claim_left_by_a_dead_process_is_free_again_and_its_late_effect_undone
     with pytest.raises(Exception, match="taken over"):
         service.db.write_now(idempotency.complete, service.vault, dead, idempotency.StoredAnswer(201, b"late"))
     service.db.write_now(idempotency.complete, service.vault, alive, idempotency.StoredAnswer(201, b"{}"))
+    # Another call of the same caller, begun anew after its process died too: what is stored for the first stays.
+    other = dead._replace(key="order-2")
+    assert service.db.write_now(idempotency.begin, service.vault, other) is None
+    service.clock.advance(seconds=60)
+    assert service.db.write_now(idempotency.begin, service.vault, other._replace(owner="alive")) is None
     stored = service.db.write_now(idempotency.begin, service.vault, dead)
     assert stored == idempotency.StoredAnswer(201, b"{}")
 

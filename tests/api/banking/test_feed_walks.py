@@ -160,3 +160,18 @@ def test_a_page_begins_right_after_the_last_change_that_was_read(service: Servic
     assert [change["change"] for change in changes(exact["cursor"], 10)["data"]] == ["removed"]
     assert [changes("", limit) for limit in (0, 10_001)] == ["limit", "limit"]
     assert len(changes("", 10_000)["data"]) == 1
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_what_left_another_account_is_no_news_of_this_one(service: Service) -> None:
+    bank = Bank(service)
+    owner = service.organization(credits_granted=100)
+    both = [ACCOUNTS[0][0], ACCOUNTS[1][0]]
+    announced = [facts(1, "SVWZ+1", status="pending"), facts(2, "SVWZ+2", status="pending", account_ref="spar")]
+    row = bank.connected(owner, *announced, accounts=both)
+    giro, spar = (account["id"] for account in service.get("/v2/banking/accounts", owner.key).json()["data"])
+    cursor = service.get(CHANGES, owner.key).json()["cursor"]
+    bank.report(row, announced[0], accounts=both)
+    for account, told in ((giro, []), (spar, ["removed"])):
+        found = service.get(CHANGES, owner.key, params={"account_id": account, "cursor": cursor}).json()["data"]
+        assert [change["change"] for change in found] == told
