@@ -66,14 +66,21 @@ class FakeBank:
         self.max_polls = 180
         # What an order is refused with, by its name; `start` for the start of a dialog, `tan` for a TAN.
         self.errors: dict[str, Codes] = {}
-        # What happens to the next answers: status 500, nonsense, a cut connection, too much of it.
-        self.breaks: list[Literal["500", "nonsense", "cut", "huge"]] = []
+        # What happens to the next answers: nothing, status 500, nonsense, a cut connection, too much of it, what was sent,
+        # and no answer at all.
+        self.breaks: list[Literal["", "500", "nonsense", "cut", "huge", "echo", "silent"]] = []
+        # Whether it says at the end of a page that the same page follows.
+        self.repeats_page = False
         self.asked_from: list[str] = []
         self.faults: list[str] = []
         self.open_at_once = 0
         self._dialogs: dict[str, _Dialog] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        # While it is not set, no message is answered.
+        self.pause = threading.Event()
+        self.pause.set()
         self.messages = 0
 
     # --- The server
@@ -94,9 +101,15 @@ class FakeBank:
                     self.close_connection = True
                     self.connection.close()
                     return
+                if how == "silent":
+                    bank._stopping.wait()
+                    return
+                bank.pause.wait()
                 with bank._lock:
                     answer = bank.answer(body)
-                content = {"nonsense": b"%%% not base64 %%%", "huge": b"A" * 80_000_000}.get(how or "", answer)
+                content = {"nonsense": b"%%% not base64 %%%", "huge": b"A" * 80_000_000, "echo": body}.get(
+                    how or "", answer
+                )
                 self.send_response(500 if how == "500" else 200)
                 self.send_header("Content-Type", "text/plain")
                 self.send_header("Content-Length", str(len(content)))
@@ -118,6 +131,8 @@ class FakeBank:
         return f"http://127.0.0.1:{self._server.server_address[1]}/fints"
 
     def stop(self) -> None:
+        self._stopping.set()
+        self.pause.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -135,8 +150,10 @@ class FakeBank:
         if dialog is None or not dialog.is_open:
             self.faults.append(f"{names} in a dialog that is not open")
             return self._refuse(asked, asked.dialog, [("9800", "Der Dialog ist abgebrochen.")], asked.orders[0])
-        if asked.number != dialog.next_number or self.users.get(dialog.user, "") != asked.pin:
-            self.faults.append(f"message {asked.number} with PIN {asked.pin!r} where {dialog.next_number} was due")
+        if asked.number != dialog.next_number:
+            self.faults.append(f"message {asked.number} where {dialog.next_number} was due")
+        if self.users.get(dialog.user, "") != asked.pin:
+            self.faults.append(f"the PIN {asked.pin!r}, which is wrong")
         dialog.next_number += 1
         return self._continue(asked, dialog, names)
 
@@ -277,9 +294,10 @@ class FakeBank:
         page = int(touchdown) if touchdown else 0
         if not pages:
             return [f"HIRMS:3:2:{order.number}+3010::Keine Umsätze gefunden."]
+        following = page if self.repeats_page and page else page + 1
         more = (
-            [f"HIRMS:3:2:{order.number}+3040::Es liegen weitere Informationen vor:{page + 1}"]
-            if page + 1 < len(pages)
+            [f"HIRMS:3:2:{order.number}+3040::Es liegen weitere Informationen vor:{following}"]
+            if following < len(pages)
             else []
         )
         if is_camt:
@@ -340,12 +358,17 @@ class FakeBank:
         ]
 
 
-def camt_document(iban: str, day: date, entries: list[tuple[str, str]], *, status: str = "BOOK") -> bytes:
-    """A camt.052 with entries of (amount with its sign, text); without entries it is an empty report."""
+def camt_document(
+    iban: str, day: date, entries: list[tuple[str, str]], *, status: str = "BOOK", reference: str = "REF"
+) -> bytes:
+    """A camt.052 with entries of (amount with its sign, text); without entries it is an empty report.
+
+    With the same `reference` two documents number their entries alike, as some banks do.
+    """
     body = "".join(
         f'<Ntry><NtryRef>{number}</NtryRef><Amt Ccy="EUR">{amount.lstrip("-")}</Amt>'
         f"<CdtDbtInd>{'DBIT' if amount.startswith('-') else 'CRDT'}</CdtDbtInd><Sts><Cd>{status}</Cd></Sts>"
-        f"<BookgDt><Dt>{day}</Dt></BookgDt><ValDt><Dt>{day}</Dt></ValDt>"
+        f"<BookgDt><Dt>{day}</Dt></BookgDt><ValDt><Dt>{day}</Dt></ValDt><AcctSvcrRef>{reference}-{number}</AcctSvcrRef>"
         f"<NtryDtls><TxDtls><RmtInf><Ustrd>{text}</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>"
         for number, (amount, text) in enumerate(entries, 1)
     )

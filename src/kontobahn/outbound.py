@@ -357,15 +357,15 @@ def _resolved(host: str, address: str, port: int) -> Any:
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     """Reads up to the limit; a connection with more to come is closed, not drained."""
-    content = b""
+    content = bytearray()
     while len(content) < max_bytes:
         chunk = await response.content.read(max_bytes - len(content))
         if not chunk:
-            return content
+            return bytes(content)
         content += chunk
     if not response.content.at_eof():
         response.close()
-    return content
+    return bytes(content)
 
 
 def _translate_error(error: aiohttp.ClientError) -> Exception:

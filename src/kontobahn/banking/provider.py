@@ -7,8 +7,8 @@ from polling it, or from a file. A report is a claim about the bank's state, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple, Protocol
 
 from kontobahn.banking.interaction import Given, Interaction, Language
@@ -37,6 +37,8 @@ CANCELLED = "Cancelled"
 PERSON_NEEDED, LOCKED = "InteractionRequired", "LockedAtBank"
 # The class with which a provider refuses a flow that names no bank: the person then chooses one on our page.
 BANK_NEEDED = "BankNeeded"
+# How far back before the last fetch transactions are asked for again: banks book late and back-date.
+OVERLAP = timedelta(days=14)
 # What a provider that cannot look for a payment says about one whose creation had no answer: then only the statement tells.
 CANNOT_BE_KNOWN: Literal["cannot be known"] = "cannot be known"
 
@@ -174,7 +176,8 @@ class Snapshot(NamedTuple):
 
     connection: BankConnectionFacts
     accounts: list[AccountFacts]
-    transactions: list[TransactionFacts]
+    # Of one page; a long history is gathered on disk (`gathered.py`), so read it more than once rather than copy it.
+    transactions: Collection[TransactionFacts]
     # Something may be missing, so what is not here is not gone.
     is_partial: bool = False
     # Where the transactions continue, as `fetch` takes it.
@@ -358,7 +361,7 @@ class Banking(NamedTuple):
     # The providers of bank connections. A flow without a bank goes to the first one.
     connect_providers: tuple[str, ...]
     # What goes on after its call was answered.
-    running: set[asyncio.Task[None]]
+    running: set[asyncio.Task[Any]]
 
     def provider(self, name: str) -> BankProvider:
         found = self.providers.get(name)

@@ -5,17 +5,20 @@ A report of new data is completed first, by fetching outside any transaction; th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.api.call import Context
 from kontobahn.banking.connections import flows, status
 from kontobahn.banking.connections import store as connections
+from kontobahn.banking.gathered import Gathered, without_repeats
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.apply import apply
 from kontobahn.banking.provider import (
+    OVERLAP,
     Banking,
     BankProvider,
     ConnectionFailed,
@@ -31,8 +34,6 @@ from kontobahn.banking.provider import (
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 
-# How far back before the last fetch transactions are asked for again: banks book late and back-date.
-OVERLAP = timedelta(days=14)
 # What one fetch may bring.
 MAX_PAGES, MAX_TRANSACTIONS = 2_000, 500_000
 
@@ -91,48 +92,21 @@ async def _asked_again(
 async def fetch_all(provider: BankProvider, provider_ref: str, since: date | None) -> Snapshot:
     """Returns all pages as one. Raises ProviderDown if they do not end."""
     snapshot = await provider.fetch(provider_ref, since)
-    transactions, page, pages = list(snapshot.transactions), snapshot.next_page, 1
-    is_partial = snapshot.is_partial
+    page, pages, is_partial = snapshot.next_page, 1, snapshot.is_partial
+    # A long history does not fit into memory; one page does.
+    transactions = snapshot.transactions if page is None else Gathered(snapshot.transactions)
     while page is not None:
+        assert isinstance(transactions, Gathered)
         pages += 1
         if pages > MAX_PAGES or len(transactions) > MAX_TRANSACTIONS:
             raise ProviderDown("The provider's list of transactions does not end.")
         more = await provider.fetch(provider_ref, since, page)
         if more.next_page == page:
             raise ProviderDown("The provider's list of transactions does not end.")
-        transactions += more.transactions
+        await asyncio.to_thread(transactions.add, more.transactions)
         is_partial, page = is_partial or more.is_partial, more.next_page
-    return snapshot._replace(
-        transactions=without_repeats(transactions), is_partial=is_partial, next_page=None, since=since
-    )
-
-
-def without_repeats(transactions: list[TransactionFacts]) -> list[TransactionFacts]:
-    """Returns each booking once, where pages overlap or a booking is reported as pending as well.
-
-    What has the bank's id is the same if the amount is; an id that different bookings share identifies none of them.
-    """
-    groups: dict[tuple[str, str], list[int]] = {}
-    for place, facts in enumerate(transactions):
-        if facts.provider_ref is not None:
-            groups.setdefault((facts.account_ref, facts.provider_ref), []).append(place)
-    dropped: set[int] = set()
-    shared: set[int] = set()
-    for places in groups.values():
-        if len(places) == 1:
-            continue
-        if len({(transactions[place].amount_minor, transactions[place].currency_code) for place in places}) > 1:
-            shared.update(places)
-            continue
-        kept = next((place for place in reversed(places) if transactions[place].status == "posted"), places[-1])
-        dropped.update(place for place in places if place != kept)
-    if not dropped and not shared:
-        return transactions
-    return [
-        facts._replace(provider_ref=None) if place in shared else facts
-        for place, facts in enumerate(transactions)
-        if place not in dropped
-    ]
+    found = await asyncio.to_thread(without_repeats, transactions)
+    return snapshot._replace(transactions=found, is_partial=is_partial, next_page=None, since=since)
 
 
 def since_when(tx: Tx, provider_name: str, provider_ref: str) -> date | None:

@@ -222,7 +222,11 @@ def test_the_bank_is_chosen_on_our_page_if_there_are_several_providers(
     assert "Sparkasse Köln" in words(person.look("?name=37050198"))
     assert person.send(bank="nirgendwo").status_code == 422
     # To a provider with pages of its own: the browser is led there, without being redirected by a form.
+    service.http.headers["user-agent"] = "Mozilla/5.0 (Erika)"
     assert person.send(bank="scripted_1").status_code == 303
+    # The provider is told from where the person comes, and with what.
+    [request] = [call[1] for call in bank.provider.asked if call[0] == "start_connect"]
+    assert (request.ip_address, request.user_agent) == ("127.0.0.1", "Mozilla/5.0 (Erika)")
     page = person.look()
     assert page.headers["refresh"] == f"1; url=https://bank.example/connect/{person.token}"
     [row] = listed(service, owner)

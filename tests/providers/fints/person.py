@@ -12,6 +12,7 @@ import httpx
 from simulators.fints_bank import Account, FakeBank, camt_document
 from tests.harness import Organization, Service, ServiceFactory
 from tests.sandbox_visitor import words
+from tests.waiting import eventually
 
 GIRO, TAGESGELD = "DE02120300000000202051", "DE89370400440532013000"
 PIN, TAN = "geheim-4711", "987654"
@@ -75,13 +76,25 @@ class Person:
         return self
 
     def look(self) -> str:
-        return words(_get(self.url))
+        """What the page says, once the bank has answered."""
+
+        def answered() -> str:
+            page = words(_get(self.url))
+            return "" if "Ihre Bank wird gefragt" in page else page
+
+        return eventually(answered)
 
     def send(self, **fields: Any) -> str:
         """Sends the form that is shown, and returns what the page says then."""
         number = re.search(r'name="step" value="(\d+)"', _get(self.url).text)
         answer = _post(self.url, {"step": number[1] if number else "", **fields})
         return words(answer) if answer.status_code == 422 else self.look()
+
+    def send_at_once(self, **fields: Any) -> httpx.Response:
+        """Sends a form, and returns the page as it is then."""
+        number = re.search(r'name="step" value="(\d+)"', _get(self.url).text)
+        _post(self.url, {"step": number[1] if number else "1", **fields})
+        return _get(self.url)
 
     def sign_in(self, **more: Any) -> str:
         bank = {} if "FinTS-Adresse" not in self.look() else {"blz": "99990000", "url": self.address}

@@ -14,7 +14,8 @@ from kontobahn.banking import accounts
 from kontobahn.banking.accounts import emit_refresh_complete
 from kontobahn.banking.connections import status, store
 from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, ConnectionRow
-from kontobahn.banking.provider import Api, ConnectionFailed, ConnectStart, Snapshot, TransactionFacts
+from kontobahn.banking.gathered import Gathered
+from kontobahn.banking.provider import Api, ConnectionFailed, ConnectStart, Snapshot
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
 from kontobahn.clock import DAY, MINUTE
 from kontobahn.db import Table, Tx
@@ -190,15 +191,14 @@ def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> Connectio
 
 
 def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
-    by_account: dict[str, list[TransactionFacts]] = {}
-    for facts in snapshot.transactions:
-        by_account.setdefault(facts.account_ref, []).append(facts)
+    found = snapshot.transactions
+    transactions = found if isinstance(found, Gathered) else Gathered(found)
     added = modified = removed = 0
     accounts.adopt(tx, row.organization_id, row.id, snapshot.accounts)
     for account_facts in snapshot.accounts:
         account = accounts.save(tx, row.organization_id, row.id, account_facts)
         ingest = TransactionIngest(tx, account)
-        ingest.add(by_account.get(account_facts.provider_ref, []))
+        ingest.add(transactions.of_account(account_facts.provider_ref))
         if not snapshot.is_partial:
             ingest.remove_missing_pending()
         counts = ingest.finish()

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from kontobahn import log
 from kontobahn.api.call import Context
+from kontobahn.api.exchange import ClientAddress
 from kontobahn.banking.connections import connecting, flows
 from kontobahn.banking.connections.banks import BanksQuery, offered, select
 from kontobahn.banking.hosted import flicker, interactions, wording
@@ -30,6 +31,9 @@ _PAGES = HostedPages(TEMPLATES)
 # What is offered at once; a person with more to choose from searches.
 SHOWN_BANKS = 40
 MAX_TOKEN_LENGTH = 100
+MAX_AGENT_LENGTH = 300
+# Between two looks whether the bank has answered.
+WAITING_SECONDS = 3
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
 
 
@@ -37,6 +41,7 @@ class ConnectPages:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._going_on = GoingOn(context)
+        self._addresses = ClientAddress(context.settings.trusted_proxies)
 
     def routes(self) -> list[Route]:
         path = f"{interactions.PATH}/{{token}}"
@@ -78,9 +83,13 @@ class ConnectPages:
             flow = await self._flow(row)
             return redirect(_return_url(flow.return_to, flow, "Cancelled")) if flow and flow.return_to else back
         if row.outcome == "failed":
-            problem = await self._begin_again(row, kept) if action == "again" and row.error_class != LOCKED else None
+            problem = (
+                await self._begin_at(request, row, kept, kept.provider)
+                if action == "again" and row.error_class != LOCKED
+                else None
+            )
         elif not kept.provider:
-            problem = await self._choose(row, kept, form)
+            problem = await self._choose(request, row, kept, form)
         elif kept.step is not None and kept.step.kind != "redirect":
             if kept.step.kind == "decoupled" and (row.next_poll_at or 0) > self._context.clock.now():
                 # The bank wants to be asked only so often.
@@ -109,20 +118,21 @@ class ConnectPages:
 
     # --- Beginning
 
-    async def _choose(self, row: InteractionRow, kept: Kept, form: Form) -> Words | None:
+    async def _choose(self, request: Request, row: InteractionRow, kept: Kept, form: Form) -> Words | None:
         if not form.text("bank"):
             return wording.CHOOSE
         found = (await offered(self._context.part(Banking))).one(form.text("bank"))
         if found is None or found.bank.api != kept.request.api:
             return wording.CHOOSE
         return await self._begin_at(
-            row, kept._replace(request=kept.request._replace(provider_code=found.bank.code)), found.provider
+            request, row, kept._replace(request=kept.request._replace(provider_code=found.bank.code)), found.provider
         )
 
-    async def _begin_again(self, row: InteractionRow, kept: Kept) -> Words | None:
-        return await self._begin_at(row, kept, kept.provider)
-
-    async def _begin_at(self, row: InteractionRow, kept: Kept, provider: str) -> Words | None:
+    async def _begin_at(self, request: Request, row: InteractionRow, kept: Kept, provider: str) -> Words | None:
+        # Banks treat an access differently if the person is there, and want to know from where.
+        agent = request.headers.get("user-agent", "")[:MAX_AGENT_LENGTH]
+        ip_address = self._addresses.of_scope(request.scope)
+        kept = kept._replace(request=kept.request._replace(ip_address=ip_address, user_agent=agent))
         claimed = await self._context.db.write(interactions.claim, row)
         if claimed is None:
             return wording.BUSY
@@ -154,7 +164,12 @@ class ConnectPages:
             "bank_name": await self._context.db.read(flows.bank_name, row.organization_id, row.pending_token),
         }  # fmt: skip
         refresh: int | str | None = None
-        if kept is not None and row.outcome is None:
+        # Another request, or one before, asks the bank at this moment.
+        is_waiting = problem is None and row.outcome is None and (row.claimed_until or 0) > self._context.clock.now()
+        values["is_waiting"] = is_waiting
+        if is_waiting:
+            refresh = WAITING_SECONDS
+        elif kept is not None and row.outcome is None:
             values["step"] = kept.step if kept.provider else await self._banks(request, kept)
             values["search"] = None if kept.provider else request.query_params.get("name", "")[:100]
             refresh = self._refresh(row, values["step"])

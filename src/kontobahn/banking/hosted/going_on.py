@@ -5,6 +5,9 @@ A person who clicks twice, two open windows, a page that polls while the person 
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from kontobahn import log
 from kontobahn.api.call import Context
 from kontobahn.banking import reports
@@ -17,6 +20,10 @@ from kontobahn.banking.reports import Prepared
 from kontobahn.db import Tx
 from kontobahn.errors import Unavailable
 
+# How long a page waits for the bank before it says that the answer is still to come.
+ANSWER_SECONDS = 15.0
+RENEW_SECONDS = 100.0
+
 
 class GoingOn:
     def __init__(self, context: Context) -> None:
@@ -27,25 +34,46 @@ class GoingOn:
         claimed = await self._context.db.write(interactions.claim, row)
         if claimed is None:
             return wording.BUSY
-        if not given and kept.step is not None and kept.step.polling and row.polls >= kept.step.polling.max_polls:
+        # Reading a long history takes minutes. A page that waited for it would be cut off by whatever is in between.
+        asking = asyncio.create_task(self._ask(claimed, kept, given))
+        running = self._context.part(Banking).running
+        running.add(asking)
+        asking.add_done_callback(running.discard)
+        done, _ = await asyncio.wait({asking}, timeout=ANSWER_SECONDS)
+        if done:
+            return asking.result()
+        asking.add_done_callback(_log_failure)
+        return None
+
+    async def _ask(self, claimed: InteractionRow, kept: Kept, given: Given) -> Words | None:
+        if not given and kept.step is not None and kept.step.polling and claimed.polls >= kept.step.polling.max_polls:
             await self._abandon(kept)
             await self._fail(claimed, kept, "InteractiveTimeout", "It was not confirmed in time.")
             return None
+        renewing = asyncio.create_task(self._renew(claimed))
         try:
             answer = await self._context.part(Banking).provider(kept.provider).proceed(kept.state, given)
             if isinstance(answer, Interaction):
                 await self._context.db.write(interactions.advance, self._context.vault, claimed, kept, answer)
                 return None
             prepared = await reports.prepare(self._context, kept.provider, answer)
+            await self._context.db.write(self._finish, claimed, kept, prepared)
         except ProviderRefused as error:
             await self._fail(claimed, kept, error.error_class, str(error))
-            return None
         except Unavailable as error:
             log.warning("step_not_answered", provider=kept.provider, detail=str(error))
             await self._context.db.write(interactions.release, claimed)
             return wording.DOWN
-        await self._context.db.write(self._finish, claimed, kept, prepared)
+        finally:
+            renewing.cancel()
         return None
+
+    async def _renew(self, claimed: InteractionRow) -> None:
+        """Keeps the step for as long as the bank is being asked."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(Unavailable):
+                await self._context.db.write(interactions.renew, claimed)
 
     def _finish(self, tx: Tx, row: InteractionRow, kept: Kept, prepared: list[Prepared]) -> None:
         """Applies how the flow ended, and shows it: both or neither."""
@@ -82,3 +110,9 @@ class GoingOn:
         request = kept.request
         report = ConnectionFailed(error_class, message, request.provider_ref, request.pending_token)
         await self._context.db.write(self._finish, row, kept, [Prepared(report, None)])
+
+
+def _log_failure(asking: asyncio.Task[Words | None]) -> None:
+    error = None if asking.cancelled() else asking.exception()
+    if error is not None:
+        log.exception("step_crashed", error)

@@ -89,6 +89,15 @@ def claim(tx: Tx, row: InteractionRow) -> InteractionRow | None:
     return row._replace(claimed_until=tx.now + CLAIM) if taken else None
 
 
+def renew(tx: Tx, row: InteractionRow) -> None:
+    """Takes the step for longer: the bank is still being asked."""
+    tx.run(
+        "UPDATE banking_interactions SET claimed_until = ? WHERE organization_id = ? AND pending_token = ? AND number = ?"
+        " AND claimed_until IS NOT NULL",
+        tx.now + CLAIM, row.organization_id, row.pending_token, row.number,
+    )  # fmt: skip
+
+
 def release(tx: Tx, row: InteractionRow) -> None:
     """Gives the step back as it was: the bank did not answer."""
     _change(tx, row, claimed_until=None)

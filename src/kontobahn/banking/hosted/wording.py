@@ -25,6 +25,11 @@ BUSY = Words(
     "Die Bank wird gerade gefragt. Bitte laden Sie die Seite gleich noch einmal.",
     "The bank is being asked at the moment. Please reload this page in a moment.",
 )
+WAITING_TITLE = Words("Ihre Bank wird gefragt", "Your bank is being asked")
+WAITING = Words(
+    "Das kann einige Minuten dauern. Lassen Sie diese Seite offen: Sie geht von selbst weiter.",
+    "This may take some minutes. Keep this page open: it continues by itself.",
+)
 DOWN = Words(
     "Die Bank antwortet gerade nicht. Es ist nichts verloren gegangen: Bitte versuchen Sie es gleich noch einmal.",
     "The bank does not answer at the moment. Nothing was lost: please try again in a moment.",

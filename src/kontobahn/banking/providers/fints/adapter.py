@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any, Protocol
 
@@ -38,7 +39,8 @@ from kontobahn.banking.provider import (
 from kontobahn.banking.providers.fints import steps, store
 from kontobahn.banking.providers.fints.bank_list import FintsBank
 from kontobahn.banking.providers.fints.codes import failure
-from kontobahn.banking.providers.fints.model import Challenge, Login, Method, SeenAccount, Work, since_without_tan
+from kontobahn.banking.providers.fints.documents import Documents
+from kontobahn.banking.providers.fints.model import Challenge, Login, Method, Work, since_when
 from kontobahn.banking.providers.fints.snapshot import snapshot_of
 from kontobahn.clock import MINUTE, Clock, berlin_date
 from kontobahn.db import Database
@@ -54,6 +56,8 @@ THREADS, WAITING = 8, 64
 # One message: a bank may take its time for a year of bookings, and camt is wordy.
 SECONDS, MAX_BYTES = 60.0, 32 * 1024 * 1024
 STEP_TIME = 10 * MINUTE
+# Less than a claim on a login lasts.
+RENEW_SECONDS = 240.0
 # Between two refreshes by hand.
 REFRESH_AFTER = 5 * MINUTE
 
@@ -146,8 +150,7 @@ class FintsProvider:
                 return await self._read(flow, work)
             case _:
                 work = self._work(flow)
-                challenge: Challenge | None = await self._run(flow, "go_on", work, _one(given, "tan"))
-                return await self._after(flow, work, challenge)
+                return await self._after(flow, work, await self._run(flow, "go_on", work, _one(given, "tan")))
 
     async def abandon(self, state: bytes) -> None:
         flow = _decode_flow(state)
@@ -159,7 +162,6 @@ class FintsProvider:
                 await self._release(work.login, flow.holder)
 
     async def _sign_in(self, flow: Flow, given: Given) -> Interaction | Sequence[Report]:
-
         bank = flow.bank
         if not bank.url:
             bank = flow.bank = FintsBank(_one(given, "blz"), f"Bank {_one(given, 'blz')}", "", _one(given, "url"))
@@ -168,21 +170,23 @@ class FintsProvider:
         flow.keep_pin, flow.more = bool(given.get("keep")), bool(given.get("more"))
         # For a reconnect too it is a new start: the bank may know this installation no more.
         login = Login(bank.blz, bank.url, bank.name, _one(given, "user"), _one(given, "customer") or None)
-        since = None if flow.more else since_without_tan(berlin_date(self._clock.now()))
-        work = Work(login, _one(given, "pin"), self._product_id, since)
-        if flow.request.provider_ref is not None:
-            await self._check_same(flow.request.provider_ref, login)
+        known = await self._same_login(flow.request.provider_ref, login)
+        since = since_when(self._today(), known.read_on if known else None)
+        work = Work(login, _one(given, "pin"), self._product_id, None if flow.more else since)
         await self._claim(login, flow.holder)
         methods: list[Method] = await self._run(flow, "find_methods", work)
         if len(methods) > 1:
             return self._step(flow, steps.choose_method(methods), "method", work)
         return await self._choose_method(flow, work, methods[0].code if methods else "")
 
-    async def _check_same(self, provider_ref: str, login: Login) -> None:
-        if (await self._login(provider_ref)).user != login.user:
+    async def _same_login(self, provider_ref: str | None, login: Login) -> Login | None:
+        """Returns what a reconnect renews. Raises ProviderRefused if somebody else signs in."""
+        known = None if provider_ref is None else await self._login(provider_ref)
+        if known is not None and known.user != login.user:
             raise ProviderRefused(
                 "InvalidCredentials", "This connection belongs to another login: sign in with the same one"
             )
+        return known
 
     async def _choose_method(self, flow: Flow, work: Work, method: str) -> Interaction | Sequence[Report]:
         devices: list[str] = await self._run(flow, "find_devices", work, method)
@@ -195,15 +199,16 @@ class FintsProvider:
     async def _read(self, flow: Flow, work: Work) -> Interaction | Sequence[Report]:
         return await self._after(flow, work, await self._run(flow, "read", work))
 
-    async def _after(self, flow: Flow, work: Work, challenge: Challenge | None) -> Interaction | Sequence[Report]:
-        if challenge is not None:
-            return self._step(flow, steps.confirm(challenge), "tan", work)
+    async def _after(self, flow: Flow, work: Work, found: Challenge | Documents) -> Interaction | Sequence[Report]:
+        if isinstance(found, Challenge):
+            return self._step(flow, steps.confirm(found), "tan", work)
         ref = flow.request.provider_ref or secrets.token_hex(16)
         work.login.pin = work.pin if flow.keep_pin else None
+        work.login.read_on = self._today()
         if not flow.bank.name.strip():
             work.login.bank_name = f"Bank {work.login.blz}"
         await self._release(work.login, flow.holder)
-        snapshot = self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work.login, work.accounts or [])
+        snapshot = await self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work, found)
         await self._save(flow.request.organization_id, ref, work.login)
         return [ConnectionFinished(ref, flow.request.pending_token, snapshot)]
 
@@ -225,29 +230,34 @@ class FintsProvider:
         organization_id, login = await self._find(provider_ref)
         if login.pin is None:
             raise PersonNeeded("The PIN is not kept, so the person signs in for each refresh")
-        first = since_without_tan(berlin_date(self._clock.now()))
-        work = Work(login, login.pin, self._product_id, max(first, since or first))
+        # Older than banks hand out without a TAN only if nothing was read for that long; then the person is needed.
+        work = Work(login, login.pin, self._product_id, since or since_when(self._today()))
         holder = secrets.token_hex(8)
         await self._claim(login, holder)
         try:
-            challenge: Challenge | None = await self._run(None, "read", work)
-            if challenge is not None:
-                await self._run(None, "give_up", work)
-                raise PersonNeeded(challenge.text[:300].rstrip(".") or "The bank wants a TAN")
+            found: Challenge | Documents = await self._run(None, "read", work, holder=holder)
+            if isinstance(found, Challenge):
+                await self._run(None, "give_up", work, holder=holder)
+                raise PersonNeeded(found.text[:300].rstrip(".") or "The bank wants a TAN")
         finally:
             await self._release(login, holder)
         code = f"fints_{login.blz}" if login.blz in self._banks else OTHER_BANK
+        snapshot = await self._snapshot(provider_ref, code, work, found)
+        work.login.read_on = self._today()
         await self._save(organization_id, provider_ref, work.login)
-        return self._snapshot(provider_ref, code, work.login, work.accounts or [])._replace(since=work.since)
+        return snapshot._replace(since=work.since)
 
     async def remove(self, provider_ref: str) -> None:
         await self._db.write(store.remove, provider_ref)
 
-    def _snapshot(self, ref: str, code: str, login: Login, accounts: list[SeenAccount]) -> Snapshot:
-        return snapshot_of(
-            login, accounts, provider_ref=ref, provider_code=code,
+    async def _snapshot(self, ref: str, code: str, work: Work, documents: Documents) -> Snapshot:
+        return await self._pool.run(
+            snapshot_of, work.login, work.accounts or [], documents, provider_ref=ref, provider_code=code,
             next_refresh_possible_at=self._clock.now() + REFRESH_AFTER,
         )  # fmt: skip
+
+    def _today(self) -> date:
+        return berlin_date(self._clock.now())
 
     # --- Logins
 
@@ -272,18 +282,28 @@ class FintsProvider:
 
     # --- In a thread
 
-    async def _run(self, flow: Flow | None, name: str, work: Work, *args: Any) -> Any:
+    async def _keep_claim(self, login: Login, holder: str) -> None:
+        """Keeps the login for as long as the bank is being asked."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(Unavailable):
+                await self._db.write(store.claim_dialog, login, holder)
+
+    async def _run(self, flow: Flow | None, name: str, work: Work, *args: Any, holder: str = "") -> Any:
         """Does a part of the work in a thread, and raises what the port calls its failures."""
         # The import takes a second, which is nothing for the event loop.
         function, broken, refused = await self._pool.run(_library, name)
         loop = asyncio.get_running_loop()
         is_over = True
+        keeping = asyncio.create_task(self._keep_claim(work.login, flow.holder if flow else holder))
         try:
             result = await self._pool.run(function, work, self._poster(loop, broken), *args)
             is_over = False
             return result
         except refused as error:
-            raise failure(error.codes) from None
+            # A bank may repeat what it was told: PIN and TAN are nowhere shown or kept.
+            secrets_told = (work.pin, *args) if name == "go_on" else (work.pin,)
+            raise failure([(code, _hidden(text, *secrets_told)) for code, text in error.codes]) from None
         except broken as error:
             is_over = flow is not None and flow.stage == "tan"
             if is_over:
@@ -293,11 +313,14 @@ class FintsProvider:
         except Unavailable:
             is_over = False
             raise
+        except ProviderRefused:
+            raise
         except Exception as error:
             # The library raises whatever its parser meets. What it says may repeat what was sent, so only its kind is logged.
             log.error("fints_failed", step=name, kind=type(error).__name__)
             raise ProviderRefused("ProviderError", "The bank's answer was not understood") from None
         finally:
+            keeping.cancel()
             if is_over and flow is not None:
                 await self._release(work.login, flow.holder)
 
@@ -351,6 +374,12 @@ def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
     from kontobahn.banking.providers.fints.client import BankError, FinTSConnectionError
 
     return getattr(work, name), FinTSConnectionError, BankError
+
+
+def _hidden(text: str, *secrets: str) -> str:
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "•••")
+    return text
 
 
 def _one(given: Given, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -27,6 +28,10 @@ PRODUCT_VERSION = "1.0"
 logging.getLogger("fints").setLevel(logging.CRITICAL + 1)
 # Posts a message and returns the answer. Raises FinTSConnectionError.
 Post = Callable[[str, bytes], bytes]
+# Takes documents: booked and pending.
+Keep = Callable[[list[bytes], list[bytes]], None]
+# Of the bookings of one account.
+MAX_PAGES = 10_000
 
 
 class BankError(FinTSClientError):  # type: ignore[misc]
@@ -37,13 +42,20 @@ class BankError(FinTSClientError):  # type: ignore[misc]
         self.codes = codes
 
 
+_GOODBYE = re.compile(rb"'HKEND:\d+:1\+")
+
+
 class _Connection:
     def __init__(self, url: str, post: Post) -> None:
         self.url = url
         self._post = post
+        # Whether the message that was sent last ends its dialog.
+        self.is_goodbye = False
 
     def send(self, message: Any) -> Any:
-        answer = self._post(self.url, base64.b64encode(message.render_bytes()))
+        raw = message.render_bytes()
+        self.is_goodbye = _GOODBYE.search(raw) is not None
+        answer = self._post(self.url, base64.b64encode(raw))
         try:
             return FinTSInstituteMessage(segments=base64.b64decode(answer, validate=True))
         except Exception:
@@ -77,11 +89,14 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
         except FinTSClientError:
             # Said again below, with its codes.
             pass
+        # The library keeps every message of a dialog and never looks at them again.
+        for kept in dialog.messages.values():
+            kept.clear()
         if "9800" in present:
             # Only after the library has seen it: it takes any error outside a dialog for a wrong PIN.
             dialog.open = False
-        if not any(is_failure(code) for code in present) or self._has_failed:
-            # After a failure the dialog is ended; what the bank says to that must not hide the failure.
+        if not any(is_failure(code) for code in present) or self._has_failed or self.connection.is_goodbye:
+            # What the bank says to the end of a dialog changes nothing, and must not hide a failure before it.
             return
         if self.is_first_contact and "9075" in present:
             return
@@ -126,32 +141,36 @@ class StrictClient(FinTS3PinTanClient):  # type: ignore[misc]
         ]
         return not allowed or any("HKCAZ" in names for names in allowed)
 
-    def get_bookings(self, account: SEPAAccount, since: date | None) -> Any:
-        """Returns (booked, pending), each a list of documents; or that a TAN is needed."""
+    def begin_bookings(self, account: SEPAAccount, since: date | None, keep: Keep) -> None:
+        """Says which bookings the next answers are about, and where their documents go; after a pause as well."""
+        self._order, self._documents_of, self._answer = self._bookings_of(account, since)
+        self._keep = keep
+
+    def read_bookings(self, touchdown: str | None = None) -> Any:
+        """Reads page by page, from the beginning or from where an answer said that there is more. Returns None, or that a TAN is needed.
+
+        The library would call itself for each page, and hold all of them.
+        """
         with self._get_dialog() as dialog:
-            return self._fetch_with_touchdowns(dialog, *self._bookings_of(account, since))
+            for _ in range(MAX_PAGES):
+                found = self._send_with_possible_retry(dialog, self._order(touchdown), self._take_page)
+                if found is None or isinstance(found, NeedTANResponse):
+                    return found
+                if found == touchdown:
+                    break
+                touchdown = found
+        raise FinTSConnectionError("The bank's list of bookings does not end.")
 
-    def expect_bookings(self, account: SEPAAccount, since: date | None) -> None:
-        """After a pause: says again what the next answer is about, which the library forgets."""
-        factory, processor, name = self._bookings_of(account, since)
-        self._touchdown_responses: list[Any] = []
-        self._touchdown_counter = 1
-        self._touchdown = None
-        self._touchdown_dialog = self._standing_dialog
-        self._touchdown_segment_factory = factory
-        self._touchdown_response_processor = processor
-        self._touchdown_args = (name,)
-        self._touchdown_kwargs: dict[str, Any] = {}
-
-    def gathered(self) -> tuple[list[bytes], list[bytes]]:
-        """Returns the documents of the pages that were read so far, and forgets them."""
-        segments, self._touchdown_responses = self._touchdown_responses, []
-        documents: tuple[list[bytes], list[bytes]] = self._touchdown_response_processor(segments)
-        return documents
+    def _take_page(self, command_seg: Any, response: Any) -> str | None:
+        """Hands over a page's documents, and returns where the next page begins."""
+        self._keep(*self._documents_of(list(response.response_segments(command_seg, self._answer))))
+        more = [found.parameters[0] for found in response.responses(command_seg, "3040") if found.parameters]
+        return str(more[0]) if more else None
 
     def _bookings_of(self, account: SEPAAccount, since: date | None) -> tuple[Any, Any, str]:
         if self.reads_camt(account):
-            formats = list(self.bpd.find_segment_first("HICAZS").parameter.supported_camt_formats)
+            parameter = self.bpd.find_segment_first("HICAZS").parameter
+            formats = list(parameter.supported_camt_formats)
             return (
                 lambda touchdown: HKCAZ1(
                     account=HKCAZ1._fields["account"].type.from_sepa_account(account), all_accounts=False, date_start=since,
@@ -182,4 +201,4 @@ def _mt940_documents(segments: list[Any]) -> tuple[list[bytes], list[bytes]]:
     # Banks cut a statement at any place, so the parts are one document.
     booked = b"".join(bytes(segment.statement_booked) for segment in segments if segment.statement_booked)
     pending = b"".join(bytes(segment.statement_pending) for segment in segments if segment.statement_pending)
-    return [booked] if booked.strip() else [], [pending] if pending.strip() else []
+    return [booked] if booked else [], [pending] if pending else []

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from kontobahn.banking.provider import OVERLAP
+
 Doing = Literal["", "start", "accounts", "balance", "bookings"]
 # What banks usually hand out without a TAN.
 DAYS_WITHOUT_TAN = 89
@@ -24,6 +26,8 @@ class Login(msgspec.Struct):
     pin: str | None = None
     # What the library knows of bank and user: system id, parameters, chosen method and device.
     data: bytes | None = None
+    # When everything was read last.
+    read_on: date | None = None
 
 
 class SeenAccount(msgspec.Struct):
@@ -38,8 +42,6 @@ class SeenAccount(msgspec.Struct):
     currency: str = "EUR"
     balance_minor: int | None = None
     has_balance: bool = False
-    booked: list[bytes] = []
-    pending: list[bytes] = []
     has_bookings: bool = False
 
 
@@ -67,7 +69,8 @@ class Work(msgspec.Struct):
     since: date | None = None
     doing: Doing = ""
     accounts: list[SeenAccount] | None = None
-    # A dialog that waits for the person: its frozen state and the bank's request.
+    # A dialog that waits for the person: what was read before, its frozen state and the bank's request.
+    documents: bytes = b""
     dialog: bytes = b""
     request: bytes = b""
     is_decoupled: bool = False
@@ -78,5 +81,7 @@ class Method(msgspec.Struct):
     name: str
 
 
-def since_without_tan(today: date) -> date:
-    return today - timedelta(days=DAYS_WITHOUT_TAN)
+def since_when(today: date, read_on: date | None = None) -> date:
+    """From which day on bookings are asked for: what banks hand out without a TAN, or everything since the last time."""
+    first = today - timedelta(days=DAYS_WITHOUT_TAN)
+    return first if read_on is None else min(first, read_on - OVERLAP)

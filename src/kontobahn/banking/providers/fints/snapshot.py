@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
+import tempfile
+from collections.abc import Iterator
+from typing import IO
 
+from kontobahn.banking.gathered import Gathered
 from kontobahn.banking.imports.entries import entry_facts, reference_of
 from kontobahn.banking.provider import (
     AccountFacts,
@@ -14,6 +17,7 @@ from kontobahn.banking.provider import (
     Snapshot,
     TransactionFacts,
 )
+from kontobahn.banking.providers.fints.documents import IN_MEMORY, Documents
 from kontobahn.banking.providers.fints.model import Login, SeenAccount
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Balance, Closing, Entry, StatementError
@@ -32,15 +36,18 @@ _MIN_DOCUMENT = 20
 
 
 def snapshot_of(
-    login: Login, accounts: list[SeenAccount], *, provider_ref: str, provider_code: str, next_refresh_possible_at: int
-) -> Snapshot:
+    login: Login, accounts: list[SeenAccount], documents: Documents, *, provider_ref: str, provider_code: str,
+    next_refresh_possible_at: int,
+) -> Snapshot:  # fmt: skip
     """Raises ProviderRefused if a document cannot be read: half a statement is worse than none."""
-    facts, transactions = [], []
+    facts, transactions = [], Gathered()
     own = {account.iban for account in accounts}
-    for account in accounts:
-        found, balance = _transactions(account, own)
-        transactions += found
-        facts.append(_account(account, balance))
+    for number, account in enumerate(accounts):
+        reading = _Reading(account)
+        transactions.add(reading.transactions(documents, number, own - {account.iban}))
+        facts.append(_account(account, reading.balance_minor))
+        if reading.shared:
+            transactions = Gathered(_without(transactions, _ref(account), reading.shared))
     connection = BankConnectionFacts(
         provider_ref=provider_ref,
         provider_code=provider_code,
@@ -60,7 +67,7 @@ def snapshot_of(
 def _account(account: SeenAccount, closing_minor: int | None) -> AccountFacts:
     balance = account.balance_minor if account.balance_minor is not None else closing_minor
     return AccountFacts(
-        provider_ref=account.iban or f"{account.blz}/{account.number}/{account.sub}",
+        provider_ref=_ref(account),
         name=account.name or f"Konto {account.number}",
         nature=_NATURES.get(account.type // 10, "account"),
         balance_minor=balance or 0,
@@ -70,39 +77,75 @@ def _account(account: SeenAccount, closing_minor: int | None) -> AccountFacts:
     )
 
 
-def _transactions(account: SeenAccount, own: set[str]) -> tuple[list[TransactionFacts], int | None]:
-    entries: list[Entry] = []
-    latest: Balance | None = None
-    for number, document in enumerate([*_whole(account.booked), *_whole(account.pending)], 1):
-        if len(document.strip()) < _MIN_DOCUMENT or _is_empty(document):
-            continue
+def _ref(account: SeenAccount) -> str:
+    return account.iban or f"{account.blz}/{account.number}/{account.sub}"
+
+
+class _Reading:
+    """Reads an account's documents one after the other; afterwards `balance_minor` is what the latest one closes with.
+
+    `shared` are references that several bookings have: such a one identifies none of them.
+    """
+
+    def __init__(self, account: SeenAccount) -> None:
+        self._account = account
+        # Digests, because there may be hundreds of thousands.
+        self._seen: set[int] = set()
+        self._latest: Balance | None = None
+        self.shared: set[str] = set()
+
+    @property
+    def balance_minor(self) -> int | None:
+        return None if self._latest is None else self._latest.amount_minor
+
+    def transactions(self, documents: Documents, number: int, own: set[str]) -> Iterator[TransactionFacts]:
+        ref = _ref(self._account)
+        for is_pending in (False, True):
+            for file in _files(documents.of_account(number, is_pending=is_pending)):
+                for entry in self._entries(file):
+                    reference = reference_of(entry)
+                    if reference is not None:
+                        if hash(reference) in self._seen:
+                            self.shared.add(reference)
+                        self._seen.add(hash(reference))
+                    yield entry_facts(entry, ref, own, reference=reference)
+
+    def _is_later(self, balance: Balance) -> bool:
+        return self._latest is None or balance.day >= self._latest.day
+
+    def _entries(self, file: IO[bytes]) -> Iterator[Entry]:
         try:
-            for item in read(io.BytesIO(document), f"{account.iban}-{number}", ibans=_names(account), unbalanced=True):
+            for item in read(file, _ref(self._account), ibans=_names(self._account), unbalanced=True):  # type: ignore[arg-type]
                 if isinstance(item, Entry):
-                    entries.append(item)
-                elif isinstance(item, Closing) and item.balance and (not latest or item.balance.day >= latest.day):
-                    latest = item.balance
+                    yield item
+                elif isinstance(item, Closing) and item.balance and self._is_later(item.balance):
+                    self._latest = item.balance
         except StatementError as error:
             raise ProviderRefused("ProviderError", f"A statement of the bank cannot be read: {error}") from None
-    references = Counter(filter(None, map(reference_of, entries)))
-    ref = account.iban or f"{account.blz}/{account.number}/{account.sub}"
-    facts = [
-        # A reference that several bookings share identifies none of them.
-        entry_facts(entry, ref, own - {account.iban}, reference=name if name and references[name] == 1 else None)
-        for entry in entries
-        for name in (reference_of(entry),)
-    ]
-    return facts, None if latest is None else latest.amount_minor
 
 
-def _whole(documents: list[bytes]) -> list[bytes]:
+def _without(transactions: Gathered, account_ref: str, shared: set[str]) -> Iterator[TransactionFacts]:
+    for facts in transactions:
+        is_shared = facts.account_ref == account_ref and facts.provider_ref in shared
+        yield facts._replace(provider_ref=None) if is_shared else facts
+
+
+def _files(documents: Iterator[bytes]) -> Iterator[IO[bytes]]:
     """Puts the parts of an MT940 together, which banks cut at any place. camt comes in whole documents."""
-    return documents if not documents or documents[0].lstrip()[:1] == b"<" else [b"".join(documents)]
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:
+        for document in documents:
+            if document.lstrip()[:1] != b"<":
+                whole.write(document)
+            elif not _is_empty(document):
+                yield io.BytesIO(document)
+        if whole.tell() >= _MIN_DOCUMENT:
+            whole.seek(0)
+            yield whole
 
 
 def _is_empty(document: bytes) -> bool:
     """Whether it is a camt without a report, which some banks send where there is nothing."""
-    return document.lstrip()[:1] == b"<" and b"Rpt>" not in document and b"Stmt>" not in document
+    return b"Rpt>" not in document and b"Stmt>" not in document
 
 
 def _names(account: SeenAccount) -> dict[str, str]:

@@ -5,6 +5,8 @@ Blocking, in a thread of its own. Between two pauses nothing is held but what `W
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from fints.client import NeedRetryResponse
@@ -13,6 +15,7 @@ from fints.formals import DescriptionRequired
 from fints.models import SEPAAccount
 
 from kontobahn.banking.providers.fints.client import NeedTANResponse, Post, StrictClient
+from kontobahn.banking.providers.fints.documents import Documents
 from kontobahn.banking.providers.fints.model import Challenge, Doing, Method, SeenAccount, Work
 from kontobahn.money import to_minor
 
@@ -61,35 +64,34 @@ def choose_device(work: Work, post: Post, name: str) -> None:
 # --- Reading
 
 
-def read(work: Work, post: Post) -> Challenge | None:
-    """Reads everything in one dialog. Returns what the bank wants confirmed on the way; None if everything is read."""
-    client = _client(work, post)
-    client.__enter__()
-    try:
+def read(work: Work, post: Post) -> Challenge | Documents:
+    """Reads everything in one dialog. Returns what the bank wants confirmed on the way, or what it has handed out."""
+    client, documents = _client(work, post), Documents()
+    with _quietly_left(client):
         if client.init_tan_response is not None:
             request, client.init_tan_response = client.init_tan_response, None
             work.doing = "start"
-            return _pause(work, client, request)
-        return _read_on(work, client)
-    finally:
-        _leave(client)
+            return _pause(work, client, documents, request)
+        return _read_on(work, client, documents)
 
 
-def go_on(work: Work, post: Post, tan: str) -> Challenge | None:
+def go_on(work: Work, post: Post, tan: str) -> Challenge | Documents:
     """Goes on from a pause, with a TAN or with a question whether it was confirmed elsewhere."""
-    client = _client(work, post)
+    client, documents = _client(work, post), Documents(work.documents)
     request = NeedRetryResponse.from_data(work.request)
     # The library forgets this.
     request.decoupled = work.is_decoupled
-    with client.resume_dialog(work.dialog):
+    with _quietly_left(client.resume_dialog(work.dialog)):
         if work.doing == "bookings":
-            client.expect_bookings(_sepa(_current(work)), work.since)
+            _begin_bookings(work, client, documents)
         result = client.send_tan(request, tan)
+        if work.doing == "bookings" and isinstance(result, str):
+            result = client.read_bookings(result)
         if isinstance(result, NeedTANResponse):
-            return _pause(work, client, result)
+            return _pause(work, client, documents, result)
         if work.doing != "start":
             _store(work, client, result)
-        return _read_on(work, client)
+        return _read_on(work, client, documents)
 
 
 def give_up(work: Work, post: Post) -> None:
@@ -99,23 +101,26 @@ def give_up(work: Work, post: Post) -> None:
             pass
 
 
-def _leave(client: StrictClient) -> None:
+@contextmanager
+def _quietly_left(dialog: AbstractContextManager[Any]) -> Iterator[None]:
+    """A dialog whose end does not matter: everything was said before."""
+    dialog.__enter__()
     try:
-        client.__exit__(None, None, None)
-    except Exception:
-        # Everything was said before; how the goodbye ends does not matter.
-        client._standing_dialog = None
+        yield
+    finally:
+        with suppress(Exception):
+            dialog.__exit__(None, None, None)
 
 
-def _read_on(work: Work, client: StrictClient) -> Challenge | None:
+def _read_on(work: Work, client: StrictClient, documents: Documents) -> Challenge | Documents:
     while True:
         work.doing = _next(work)
         if not work.doing:
             work.login.data = client.deconstruct(including_private=True)
-            return None
-        result = _ask(work, client)
+            return documents
+        result = _ask(work, client, documents)
         if isinstance(result, NeedTANResponse):
-            return _pause(work, client, result)
+            return _pause(work, client, documents, result)
         _store(work, client, result)
 
 
@@ -138,34 +143,41 @@ def _sepa(account: SeenAccount) -> SEPAAccount:
     return SEPAAccount(account.iban, account.bic, account.number, account.sub, account.blz)
 
 
-def _ask(work: Work, client: StrictClient) -> Any:
+def _ask(work: Work, client: StrictClient, documents: Documents) -> Any:
     try:
         if work.doing == "accounts":
             return client.get_sepa_accounts()
-        account = _sepa(_current(work))
-        return client.get_balance(account) if work.doing == "balance" else client.get_bookings(account, work.since)
+        if work.doing == "balance":
+            return client.get_balance(_sepa(_current(work)))
+        _begin_bookings(work, client, documents)
+        return client.read_bookings()
     except FinTSUnsupportedOperation:
         # A bank that does not offer this for any account: a depot, a card.
         return None
 
 
+def _begin_bookings(work: Work, client: StrictClient, documents: Documents) -> None:
+    account = _current(work)
+    number = (work.accounts or []).index(account)
+
+    def keep(booked: list[bytes], pending: list[bytes]) -> None:
+        for found, is_pending in ((booked, False), (pending, True)):
+            for document in found:
+                documents.add(number, document, is_pending=is_pending)
+
+    client.begin_bookings(_sepa(account), work.since, keep)
+
+
 def _store(work: Work, client: StrictClient, result: Any) -> None:
     if work.doing == "accounts":
         work.accounts = _accounts(client, result or [])
-        return
-    account = _current(work)
-    if work.doing == "balance":
+    elif work.doing == "balance":
+        account = _current(work)
         account.has_balance = True
         if result is not None:
             account.balance_minor = to_minor(result.amount.amount)
     else:
-        account.has_bookings = True
-        _keep(account, result or ([], []))
-
-
-def _keep(account: SeenAccount, documents: tuple[list[bytes], list[bytes]]) -> None:
-    account.booked += documents[0]
-    account.pending += documents[1]
+        _current(work).has_bookings = True
 
 
 def _accounts(client: StrictClient, found: list[SEPAAccount]) -> list[SeenAccount]:
@@ -183,10 +195,8 @@ def _accounts(client: StrictClient, found: list[SEPAAccount]) -> list[SeenAccoun
     return seen
 
 
-def _pause(work: Work, client: StrictClient, request: NeedTANResponse) -> Challenge:
-    if work.doing == "bookings":
-        # The pages before this one: the library would forget them.
-        _keep(_current(work), client.gathered())
+def _pause(work: Work, client: StrictClient, documents: Documents, request: NeedTANResponse) -> Challenge:
+    work.documents = documents.pack()
     work.is_decoupled = bool(request.decoupled)
     work.request = request.get_data()
     work.dialog = client.pause_dialog()
