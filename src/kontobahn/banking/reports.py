@@ -29,7 +29,6 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Report,
     Snapshot,
-    TransactionFacts,
 )  # fmt: skip
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx

@@ -27,10 +27,14 @@ def finished(bank: Bank, token: str) -> list[Report]:
 
 
 def test_a_return_connects_once_and_leads_to_the_application(service: Service, bank: Bank, owner: Organization) -> None:
-    token = begin(service, owner, return_to=RETURN_TO)["pending_token"]
+    browser = {"customer_ip_address": "2001:db8:0::7", "customer_user_agent": "Mozilla/5.0"}
+    token = begin(service, owner, return_to=RETURN_TO, **browser)["pending_token"]
     [request] = [call[1] for call in bank.provider.asked if call[0] == "start_connect"]
     assert request.callback_url == f"{service.base_url}/banking/return/scripted"
     assert request.organization_id == owner.id
+    assert (request.ip_address, request.user_agent) == ("2001:db8::7", "Mozilla/5.0")
+    refused = service.post("/v2/banking/connect", owner.key, json={"customer_ip_address": "zuhause"})
+    assert (refused.status_code, refused.json()["field"]) == (400, "customer_ip_address")
     bank.provider.returns = [finished(bank, token)]
     for _ in range(2):
         answer = come_back(service, state=token, code="einmal-code")

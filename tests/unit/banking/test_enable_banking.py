@@ -13,6 +13,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kontobahn.banking.gathered import without_repeats
 from kontobahn.banking.provider import PaymentOrder, ProviderDown, ProviderRefused
 from kontobahn.banking.providers.enable_banking import codes
 from kontobahn.banking.providers.enable_banking.bank_list import code_of
@@ -20,7 +21,6 @@ from kontobahn.banking.providers.enable_banking.facts import minor
 from kontobahn.banking.providers.enable_banking.payments import payment_body
 from kontobahn.banking.providers.enable_banking.signing import read_public_key
 from kontobahn.banking.providers.enable_banking.wire import Amount, Bank, PaymentKind, Refusal, RemittanceLine
-from kontobahn.banking.reports import without_repeats
 from kontobahn.money import amount_text
 from simulators.enable_banking_wire import key_pair, public_pem
 from tests.bank_builder import facts
@@ -31,14 +31,14 @@ NOW = 1_772_442_000
 def test_a_repeat_is_dropped_and_a_shared_id_identifies_nothing() -> None:
     once = facts(1, provider_ref="a")
     pending = facts(1, provider_ref="a", status="pending", day="2026-02-27")
-    assert without_repeats([pending, once, once]) == [once]
-    assert without_repeats([once, pending]) == [once]
+    assert list(without_repeats([pending, once, once])) == [once]
+    assert list(without_repeats([once, pending])) == [once]
     # Without an id, two that look alike are two; so are those of two accounts.
-    assert without_repeats([facts(1), facts(1)]) == [facts(1), facts(1)]
+    assert list(without_repeats([facts(1), facts(1)])) == [facts(1), facts(1)]
     elsewhere = facts(1, provider_ref="a", account_ref="other")
-    assert without_repeats([once, elsewhere]) == [once, elsewhere]
+    assert list(without_repeats([once, elsewhere])) == [once, elsewhere]
     # The parts of a batch under the reference of the batch.
-    assert without_repeats([once, facts(2, provider_ref="a")]) == [facts(1), facts(2)]
+    assert list(without_repeats([once, facts(2, provider_ref="a")])) == [facts(1), facts(2)]
 
 
 @given(st.integers(-(10**14) + 1, 10**14 - 1), st.integers(0, 5))

@@ -16,7 +16,14 @@ from kontobahn.banking.connections import connecting, flows, refresh, status, st
 from kontobahn.banking.connections.connecting import Begun
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow, ConnectionStatus
-from kontobahn.banking.fields import ConnectionId, check_custom_fields, check_return_to
+from kontobahn.banking.fields import (
+    ConnectionId,
+    CustomerAddress,
+    CustomerAgent,
+    check_custom_fields,
+    check_return_to,
+    parse_ip_address,
+)
 from kontobahn.banking.interaction import Language
 from kontobahn.banking.provider import Api, ConnectRequest, Holder
 from kontobahn.clock import to_datetime
@@ -55,12 +62,16 @@ class Connect(Body):
         None
     )
     language: Annotated[Language, Meta(description="Of the pages; otherwise the browser's.")] | None = None
+    customer_ip_address: CustomerAddress | None = None
+    customer_user_agent: CustomerAgent | None = None
     custom_fields: dict[str, Any] | None = None
 
 
 class Reconnect(Body):
     return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
     language: Annotated[Language, Meta(description="Of the pages; otherwise the browser's.")] | None = None
+    customer_ip_address: CustomerAddress | None = None
+    customer_user_agent: CustomerAgent | None = None
 
 
 class BankConnection(Answer):
@@ -139,7 +150,7 @@ async def start_connect(call: Call, query: ConnectQuery, body: Connect) -> Conne
     token = flows.new_token()
     request = ConnectRequest(
         token, query.api, body.provider_code, tuple(body.scopes or ()), body.return_to, None, organization_id,
-        body.holder or "business", body.language, call.ip,
+        body.holder or "business", body.language, parse_ip_address(body.customer_ip_address) or call.ip, body.customer_user_agent or "",
     )  # fmt: skip
     begun = await connecting.begin(call.context, request)
     flow = FlowRow(
@@ -176,7 +187,8 @@ async def reconnect_bank_connection(call: Call, id: ConnectionId, body: Reconnec
     token = flows.new_token()
     request = ConnectRequest(
         token, row.api, row.provider_code, (), body.return_to, row.provider_ref, row.organization_id,
-        language=body.language, ip_address=call.ip,
+        language=body.language, ip_address=parse_ip_address(body.customer_ip_address) or call.ip,
+        user_agent=body.customer_user_agent or "",
     )  # fmt: skip
     begun = await connecting.begin_at(call.context, row.provider, request)
     flow = FlowRow(

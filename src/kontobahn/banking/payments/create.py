@@ -5,7 +5,6 @@ The payment and the reservation of its credits are one transaction; the bank is 
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -21,7 +20,7 @@ from kontobahn.banking import accounts, numbers
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow, check_active
-from kontobahn.banking.fields import check_custom_fields, check_return_to
+from kontobahn.banking.fields import check_custom_fields, check_return_to, parse_ip_address
 from kontobahn.banking.payments import key_limits, links
 from kontobahn.banking.payments.apply import END_TO_END_PREFIX, POLL_AFTER, apply, apply_start
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
@@ -89,7 +88,7 @@ def check(body: NewPayment, caller_ip: str, today: date) -> CheckedOrder:
             raise _refused("date", "cannot be given for SEPA_INSTANT, which is executed at once")
     check_return_to(body.return_to)
     check_custom_fields(body.custom_fields)
-    return CheckedOrder(body, amount_minor, iban, _parse_ip_address(body.customer_ip_address) or caller_ip)
+    return CheckedOrder(body, amount_minor, iban, parse_ip_address(body.customer_ip_address) or caller_ip)
 
 
 def create_pending(
@@ -270,15 +269,6 @@ def _check_field(field: str, rule: Callable[..., object], *values: object) -> ob
         return rule(field, *values)
     except BadRequest as error:
         raise _refused(field, str(error).removeprefix(field).strip().rstrip(".")) from None
-
-
-def _parse_ip_address(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise _refused("customer_ip_address", "is not an IP address") from None
 
 
 def _refused(field: str, reason: str) -> BadRequest:

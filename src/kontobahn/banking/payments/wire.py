@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.api.numbers_only import OR_TEXT
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
-from kontobahn.banking.fields import ConnectionId, FromId, NumericId
+from kontobahn.banking.fields import ConnectionId, CustomerAddress, FromId, NumericId
 from kontobahn.banking.provider import Api, PaymentStatus, Template
 
 # The value of a filter that selects everything, like leaving it out.
@@ -98,7 +98,7 @@ class NewPayment(Body, kw_only=True):
     )
     return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
     custom_fields: dict[str, Any] | None = None
-    customer_ip_address: Annotated[str, Meta(min_length=2, max_length=45)] | None = None
+    customer_ip_address: CustomerAddress | None = None
 
 
 class Payment(Answer):

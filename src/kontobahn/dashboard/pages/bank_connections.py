@@ -45,7 +45,9 @@ async def connect_page(visit: Visit) -> Response:
 @action("/connections/new")
 async def connect(visit: Visit) -> Response:
     with visit.form.refusals():
-        body = Connect(return_to=f"{visit.context.settings.base_url}{PATH}/return")
+        body = Connect(
+            return_to=f"{visit.context.settings.base_url}{PATH}/return", customer_user_agent=visit.device[:300]
+        )
         started: ConnectAnswer = await visit.ask(
             routes.start_connect, query=ConnectQuery(organization_id=visit.organization_id), body=body
         )
@@ -116,7 +118,9 @@ async def refresh(visit: Visit, id: str) -> Response:
 @action("/connections/{id}/reconnect")
 async def reconnect(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
-        body = Reconnect(return_to=f"{visit.context.settings.base_url}{PATH}/return")
+        body = Reconnect(
+            return_to=f"{visit.context.settings.base_url}{PATH}/return", customer_user_agent=visit.device[:300]
+        )
         started: ConnectAnswer = await visit.ask(routes.reconnect_bank_connection, id=id, body=body)
         return visit.leave(started.connect_url)
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")

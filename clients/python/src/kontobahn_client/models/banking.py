@@ -18,12 +18,16 @@ class Connect(Body, kw_only=True):
     scopes: list[Literal["accounts", "holder_info", "transactions"]] | None = None
     holder: Literal["personal", "business"] | None = None
     language: Literal["de", "en"] | None = None
+    customer_ip_address: str | None = None
+    customer_user_agent: str | None = None
     custom_fields: dict[str, Any] | None = None
 
 
 class Reconnect(Body, kw_only=True):
     return_to: str | None = None
     language: Literal["de", "en"] | None = None
+    customer_ip_address: str | None = None
+    customer_user_agent: str | None = None
 
 
 class Address(Body, kw_only=True):

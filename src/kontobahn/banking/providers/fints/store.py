@@ -7,12 +7,14 @@ import hashlib
 import msgspec
 
 from kontobahn.banking.providers.fints.model import Login
-from kontobahn.clock import HOUR, MINUTE
+from kontobahn.clock import MINUTE
 from kontobahn.db import Tx
 from kontobahn.vault import Vault
 
 # Longer than a person may take for a TAN: then the bank has ended the dialog as well.
 DIALOG_TIME = 10 * MINUTE
+# A login is written right before its connection.
+ORPHAN_TIME = 15 * MINUTE
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Login).decode
 
@@ -40,7 +42,7 @@ def remove_orphans(tx: Tx) -> None:
     tx.run(
         "DELETE FROM fints_logins WHERE created_at <= ? AND NOT EXISTS (SELECT 1 FROM banking_connections c"
         " WHERE c.organization_id = fints_logins.organization_id AND c.provider = 'fints' AND c.provider_ref = fints_logins.ref)",
-        tx.now - HOUR,
+        tx.now - ORPHAN_TIME,
     )
     tx.run("DELETE FROM fints_dialogs WHERE until <= ?", tx.now)
 
