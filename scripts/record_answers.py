@@ -33,6 +33,8 @@ LEFT_OUT = {
     "get_order_file": "the demo has no account that is kept by files",
     "discard_order_file": "the demo has no account that is kept by files",
     "receive_webhook": "banks make it",
+    "save_logo": "the demo has no picture to send",
+    "delete_logo": "the demo has no picture to send",
     "trial_run": "its declaration has an example, which shows what it is about: a match and its reasons",
     "receive_webhook_of_kind": "banks make it",
 }

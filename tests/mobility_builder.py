@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -32,6 +34,17 @@ def ticket(holder: str = "PN-1", **more: Any) -> dict[str, Any]:
         "product": "Deutschlandticket Job", "holder_reference": holder, "valid_from": "2026-03", "price_in_cents": 6300,
         "vat_rate": 7, **more,
     }  # fmt: skip
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width: int = 40, height: int = 10, pixels: bytes | None = None) -> bytes:
+    """A picture in one colour, half transparent."""
+    drawn = zlib.compress((b"\0" + b"\x10\x60\x40\x80" * width) * height) if pixels is None else pixels
+    head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", drawn) + _chunk(b"IEND", b"")
 
 
 class Shop:

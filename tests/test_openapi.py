@@ -96,6 +96,8 @@ def test_every_answer_shows_its_headers(endpoint: Endpoint) -> None:
         headers = response(endpoint, status)["headers"].keys()
         assert STANDARD_HEADERS | special.get(status, set()) <= headers
         assert ("X-Credits-Charged" in headers) == bool(endpoint.cost)
+        if status == 409:
+            assert ("Retry-After" in headers) == (endpoint.method in ("POST", "PUT"))
         if status in endpoint.statuses:
             assert ("Idempotent-Replayed" in headers) == (endpoint.method in ("POST", "PUT"))
 

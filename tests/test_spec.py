@@ -25,6 +25,7 @@ from kontobahn.ledger import buchung, kassenbuch, permissions
 from kontobahn.ledger import errors as ledger_errors
 from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
+from kontobahn.mobility.logos import logo
 from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.settings import Settings
 from kontobahn.webhooks import further
@@ -142,6 +143,7 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "receipt images of one entry": kassenbuch.MAX_IMAGES,
         "lines of one cash book entry": kassenbuch.MAX_LINES,
         "bookings of one call": buchung.MAX_BOOKINGS,
+        "logo on invoices (256 KiB)": logo.MAX_BYTES,
         "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.MAX_URL_LENGTH,

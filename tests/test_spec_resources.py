@@ -101,6 +101,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Mobility collective invoice with lines": _BY_NAME["MobilityInvoiceWithLines"],
     "Seller, as sent": _BY_NAME["Seller"],
     "Seller's data": _BY_NAME["SellerAnswer"],
+    "Logo": _BY_NAME["LogoAnswer"],
     "Trial run, as sent": _BY_NAME["NeuerLauf"],
     "Trial run": _BY_NAME["Lauf"],
     "User": _BY_NAME["UserView"],

@@ -22,7 +22,7 @@ from tests.bank_builder import Bank, account_id, facts, order
 from tests.file_bank import FileBank
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
-from tests.mobility_builder import CUSTOMER, SELLER, Shop, ticket
+from tests.mobility_builder import CUSTOMER, SELLER, Shop, png, ticket
 from tests.statement_builder import Booking, Sheet, camt
 from tests.tenancy_recipes import WEBHOOK_RECIPES, Recipe, of_organization
 
@@ -86,6 +86,12 @@ def _cash_entry(service: Service, owner: Organization) -> dict[str, str]:
 
 def _seller(service: Service, owner: Organization) -> dict[str, str]:
     Shop(service, owner)
+    return {"organization_id": owner.id}
+
+
+def _logo(service: Service, owner: Organization) -> dict[str, str]:
+    sent = service.request("PUT", "/v2/mobility/seller/logo", owner.key, content=png())
+    assert sent.status_code == 200, sent.text
     return {"organization_id": owner.id}
 
 
@@ -270,6 +276,9 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("POST /v2/mobility/tickets/{id}/cancel", "id"): Recipe(_mobility_ticket),
     ("PUT /v2/mobility/customers/{id}", "id"): Recipe(_mobility_customer, body=CUSTOMER),
     ("PUT /v2/mobility/seller", "organization_id"): Recipe(_seller, body=SELLER),
+    ("GET /v2/mobility/seller/logo", "organization_id"): Recipe(_logo),
+    ("PUT /v2/mobility/seller/logo", "organization_id"): Recipe(of_organization, content=png()),
+    ("DELETE /v2/mobility/seller/logo", "organization_id"): Recipe(_logo, used_up=True),
 }
 # Names that look like an id of ours and are none, and why.
 EXEMPT = {
@@ -277,7 +286,7 @@ EXEMPT = {
     "kind": "the kind of news that a delivery brings, at the end of its address; its signature covers the address",
     "from_id": "a place in a list that the caller has been given already",
     "nummer": "counts the entries of a cash book, which is looked for inside the caller's connection only",
-    "clientId": "the advisor's and client's number at the provider, which is looked for inside the caller's connection only",
+    "clientId": "the adviser's and client's number at the provider, which is looked for inside the caller's connection only",
 }
 
 

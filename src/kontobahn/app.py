@@ -62,6 +62,7 @@ from kontobahn.mobility import customers as mobility_customers
 from kontobahn.mobility import seller as mobility_seller
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import routes as invoice_routes
+from kontobahn.mobility.logos import routes as logo_routes
 from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
 from kontobahn.mobility.tickets import routes as ticket_routes
@@ -88,9 +89,8 @@ def all_endpoints() -> list[Endpoint]:
         *(auth_sessions, auth_invitations, auth_users, auth_passwords),
         *(ledger_connections, duo, rewe, rewe_write, rewe_export, permissions),
         *(connect_banks, connection_routes, accounts, listing, feed, import_routes),
-        *(payment_routes, order_file_routes, inbound),
-        *(webhook_url, webhook_endpoints, event_log, resend_failed),
-        *(mobility_customers, ticket_routes, invoice_routes, mobility_seller),
+        *(payment_routes, order_file_routes, inbound, webhook_url, webhook_endpoints, event_log, resend_failed),
+        *(mobility_customers, ticket_routes, invoice_routes, mobility_seller, logo_routes),
         reconciliation_runs,
     )
 

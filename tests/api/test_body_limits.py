@@ -76,6 +76,8 @@ def test_every_call_declares_the_limit_of_its_kind() -> None:
             assert limit == 16 * KIB, endpoint.name
         elif endpoint.path == "/v2/ledger-duo/kassenbuch-advanced":
             assert limit == 28 * MIB
+        elif endpoint.path == "/v2/mobility/seller/logo":
+            assert limit == 256 * KIB
         else:
             assert limit == (200 * MIB if endpoint.takes_upload else MIB), endpoint.name
         assert max_body_of(endpoint, Settings(body_limit_bytes=1000, upload_limit_bytes=2000)) == (

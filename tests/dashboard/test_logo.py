@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 from typing import Any
 
 import httpx
@@ -13,24 +12,13 @@ from facturx import get_xml_from_pdf
 from pypdf import PdfReader
 
 from kontobahn.errors import BadRequest
-from kontobahn.mobility import logo
+from kontobahn.mobility.logos import logo
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
-from tests.mobility_builder import Shop, ticket
+from tests.mobility_builder import Shop, png, ticket
 
 EMAIL = "erika@muster.example"
 PAGE = "/dashboard/seller"
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width: int = 40, height: int = 10, pixels: bytes | None = None) -> bytes:
-    """A picture in one colour, half transparent."""
-    drawn = zlib.compress((b"\0" + b"\x10\x60\x40\x80" * width) * height) if pixels is None else pixels
-    head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", drawn) + chunk(b"IEND", b"")
 
 
 def jpeg(components: int = 3, width: int = 8, height: int = 8) -> bytes:

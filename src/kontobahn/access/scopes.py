@@ -27,8 +27,8 @@ MEANINGS: dict[Scope, str] = {
     "banking:read": "read bank connections, accounts, transactions, payments and events",
     "banking:write": "connect and remove banks, refresh, import statements",
     "payments": "make and cancel payments, fetch and make order files, read payments",
-    "mobility:read": "read customers, tickets, invoices and the seller",
-    "mobility:write": "change customers, tickets and the seller, issue invoices",
+    "mobility:read": "read customers, tickets, invoices, the seller and the logo",
+    "mobility:write": "change customers, tickets, the seller and the logo, issue invoices",
     "webhooks": "say where events are sent, read and resend them",
     "admin": "users, invitations, sessions and passwords, as far as the role allows",
 }

@@ -134,9 +134,8 @@ async def body_chunks(
 
 def max_body_of(endpoint: Endpoint, settings: Settings) -> int:
     """The largest body that a call takes; of an upload, the largest file."""
-    if endpoint.takes_upload:
-        return settings.upload_limit_bytes
-    return min(endpoint.max_body_bytes, settings.body_limit_bytes)
+    limit = settings.upload_limit_bytes if endpoint.takes_upload else settings.body_limit_bytes
+    return limit if endpoint.max_body_bytes is None else min(endpoint.max_body_bytes, limit)
 
 
 def too_large(limit: int) -> TooLarge:

@@ -55,7 +55,8 @@ class Endpoint(NamedTuple):
     scopes: tuple[Scope, ...] = ()
     # A key that has the scope by its list need not have the role as well.
     scope_replaces_role: bool = False
-    max_body_bytes: int = JSON_BODY
+    # None of an upload: as large as the setting allows.
+    max_body_bytes: int | None = JSON_BODY
     # The statuses that it may refuse with, beyond those of every call.
     errors: tuple[int, ...] = ()
     # The types that a call which answers with a file (Download) may answer with; empty for JSON.
@@ -137,7 +138,8 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
     query = hints.get("query", Query)
     taken = hints.get("body")
     body = None if taken in (RawBody, Upload) else taken
-    further: dict[str, Any] = {"max_body_bytes": SMALL_BODY if group_of(path) == AUTH else JSON_BODY, **options}
+    usual = None if taken is Upload else SMALL_BODY if group_of(path) == AUTH else JSON_BODY
+    further: dict[str, Any] = {"max_body_bytes": usual, **options}
     scopes: Any = further.pop("scope", ())
     if isinstance(scopes, str):
         scopes = (scopes,)

@@ -42,6 +42,7 @@ _AREAS = (
 _SUCCESSES = {200: "Done.", 201: "Created.", 202: "Accepted: the work goes on after the answer."}
 _EVERYWHERE = ("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy")
 _WITH_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
+_STILL_RUNNING = {"Retry-After": {"$ref": "#/components/headers/Retry-After-If-Running"}}
 _REPLAYED_ERRORS = (403, 404, 409)
 _LEDGER_ERRORS = (400, 403, 404, 409, 503)
 _WEBHOOK_HEADERS = (
@@ -253,7 +254,8 @@ class _Document:
             schema = "OutOfCredits" if status == 402 else "LedgerError" if ledger else "Error"
             self._responses[name] = {
                 "description": failure.description,
-                "headers": _header_names(_WITH_STATUS.get(status), priced=priced, replayed=replayed),
+                "headers": _header_names(_WITH_STATUS.get(status), priced=priced, replayed=replayed)
+                | (_STILL_RUNNING if replayed and status == 409 else {}),
                 "content": {
                     _JSON: {"schema": self._schemas[schema], "example": {**failure.body, "request_id": _REQUEST_ID}}
                 },
@@ -326,13 +328,14 @@ def _headers(group: limits.Group) -> dict[str, Any]:
         ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
         ("Link", 'The address of the next page, as `<…>; rel="next"`; absent on the last.', text, _NEXT_PAGE),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
+        ("Retry-After-If-Running", "Present if the first call with this idempotency key is still running.", number, 1),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
         ("WWW-Authenticate", "How to identify yourself.", text, 'ApiKey header="x-api-key"'),
     )
     return {
         name: {
             "description": description,
-            "required": name not in ("Idempotent-Replayed", "Link"),
+            "required": name not in ("Idempotent-Replayed", "Link", "Retry-After-If-Running"),
             "schema": schema,
             "example": sample,
         }

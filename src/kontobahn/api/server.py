@@ -180,7 +180,9 @@ class Api:
         if endpoint.query is not Query:
             arguments["query"] = query
         if endpoint.takes_upload:
-            arguments["body"] = await self.uploads.receive(exchange, receive)
+            arguments["body"] = await self.uploads.receive(
+                exchange, receive, limit=max_body_of(endpoint, self._settings)
+            )
         elif endpoint.method in ("POST", "PUT"):
             body = await self._body(exchange, endpoint, receive)
             if body is not None:

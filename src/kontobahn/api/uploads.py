@@ -45,14 +45,22 @@ class Uploads:
         self._directory = settings.data_dir
         self._arriving: dict[str, int] = {}
 
-    async def receive(self, exchange: Exchange, receive: Receive, fields: dict[str, list[str]] | None = None) -> Upload:
+    async def receive(
+        self,
+        exchange: Exchange,
+        receive: Receive,
+        fields: dict[str, list[str]] | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Upload:
         """Returns the file, and leaves its checksum as the exchange's body.
 
+        `limit` is the most bytes it may have, if that is less than the setting allows.
         With `fields`, a form may have others beside its file; they are put there.
         """
         assert exchange.principal is not None, "a call that takes a file must know its caller"
         with self._place_for(exchange.principal.organization_id):
-            upload = exchange.upload = await self._receive(exchange, receive, fields)
+            upload = exchange.upload = await self._receive(exchange, receive, limit or self._limit, fields)
         exchange.body = bytes.fromhex(upload.sha256)
         return upload
 
@@ -76,12 +84,12 @@ class Uploads:
                 del self._arriving[organization_id]
 
     async def _receive(
-        self, exchange: Exchange, receive: Receive, fields: dict[str, list[str]] | None = None
+        self, exchange: Exchange, receive: Receive, limit: int, fields: dict[str, list[str]] | None
     ) -> Upload:
-        sink = _Sink(self._directory, self._limit)
+        sink = _Sink(self._directory, limit)
         try:
             reader = _reader_of(exchange, sink, fields)
-            allowed = self._limit + (_FORM_BYTES if isinstance(reader, _Form) else 0)
+            allowed = limit + (_FORM_BYTES if isinstance(reader, _Form) else 0)
             waiting, size = [], 0
             async for chunk in body_chunks(receive, exchange.headers, allowed, self._pace):
                 waiting.append(chunk)

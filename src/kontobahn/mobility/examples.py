@@ -52,6 +52,10 @@ INVOICE_WITH_LINES: Example = {
     ],
     "invoice_xml_url": f"{_URL}/xml",
 }  # fmt: skip
+LOGO: Example = {
+    "media_type": "image/png", "width": 640, "height": 160,
+    "sha256": "5b1f2f0c7d3e4a6988b7c6d5e4f3a2b1908f7e6d5c4b3a29181716151413121f",
+}  # fmt: skip
 NEW_SELLER: Example = {
     "name": "Muster Verkehrs GmbH", "street": "Bahnhofsplatz 4", "postal_code": "10557", "city": "Berlin", "country_code": "DE",
     "vat_id": "DE136695976", "tax_number": "37/123/45678", "iban": "DE02120300000000202051", "bic": "BYLADEM1001",

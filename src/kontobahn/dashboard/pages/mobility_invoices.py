@@ -16,15 +16,21 @@ from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.views import mobility as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.errors import BadRequest
-from kontobahn.mobility import customers, logo, seller
+from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import MobilityCustomer
-from kontobahn.mobility.invoices import documents, routes
+from kontobahn.mobility.invoices import routes
+from kontobahn.mobility.logos import logo
+from kontobahn.mobility.logos import routes as logos
 from kontobahn.mobility.seller import Seller
 from kontobahn.money import from_minor
 
 PATH = f"{ROOT}/invoices"
 MAX_CSV_ROWS = 20_000
+# Without these there is no invoice; of VAT id and tax number, one is enough.
+NEEDED = {
+    *Seller().missing_fields(set()), "vat_id", "tax_number", "country_code", "payment_days", "invoice_number_digits",
+    "invoice_number_prefix",
+}  # fmt: skip
 SELLER_FIELDS = {
     "name": N_("Name"),
     "street": N_("Street and number"),
@@ -44,9 +50,9 @@ SELLER_FIELDS = {
     "register_entry": N_("Commercial register"),
     "managing_directors": N_("Managing directors"),
     "vat_exemption_reason": N_("Reason for tax exemption, if tickets are sold at 0 %"),
-    "payment_days": N_("Days to pay"),
+    "payment_days": N_("Payment period in days"),
     "invoice_number_prefix": N_("Invoice numbers begin with"),
-    "invoice_number_digits": N_("Digits of the running number"),
+    "invoice_number_digits": N_("Digits of the sequential number"),
 }
 
 
@@ -133,6 +139,8 @@ async def seller_page(visit: Visit) -> Response:
         known={name: "" if value is None else value for name, value in stored.items()},
         missing=[_(SELLER_FIELDS[name]) for name in found.missing],
         labels={name: _(text) for name, text in SELLER_FIELDS.items()},
+        # Not to save them, but to make an invoice.
+        needed=NEEDED,
         logo=await visit.read(logo.current, visit.organization_id),
         most=logo.MAX_BYTES,
     )
@@ -153,12 +161,8 @@ async def save_logo(visit: Visit) -> Response:
         visit.form.fail("", _("Please choose a file."))
     else:
         with visit.form.refusals():
-            upload.file.seek(0)
-            checked = logo.check(upload.file.read(logo.MAX_BYTES + 1))
-            if not await documents.can_be_printed(checked):
-                raise BadRequest("This picture cannot be printed. Save it again with another program.", field="logo")
-            await visit.write(logo.save, visit.organization_id, checked, visit.actor)
-            return visit.redirect(f"{ROOT}/seller", _("The logo stands on invoices from now on."))
+            await visit.write(logo.save, visit.organization_id, await logos.received(upload), visit.actor)
+            return visit.redirect(f"{ROOT}/seller", _("The logo will appear on invoices from now on."))
     response: Response = await seller_page.handler(visit)
     return response
 
@@ -166,7 +170,7 @@ async def save_logo(visit: Visit) -> Response:
 @action("/seller/logo/remove", role="admin")
 async def remove_logo(visit: Visit) -> Response:
     await visit.write(logo.save, visit.organization_id, None, visit.actor)
-    return visit.redirect(f"{ROOT}/seller", _("Invoices are made without a logo from now on."))
+    return visit.redirect(f"{ROOT}/seller", _("Invoices will be issued without a logo from now on."))
 
 
 @action("/seller", role="admin")
@@ -177,7 +181,7 @@ async def save_seller(visit: Visit) -> Response:
             answer: Any = await visit.ask(
                 seller.save_seller, query=OrganizationQuery(organization_id=visit.organization_id), body=wanted
             )
-            text = _("Saved. Something is still missing.") if answer.missing else _("Saved. Invoices can be made.")
+            text = _("Saved. Something is still missing.") if answer.missing else _("Saved. Invoices can be created.")
             return visit.redirect(f"{ROOT}/seller", text)
     response: Response = await seller_page.handler(visit)
     return response

@@ -23,7 +23,7 @@ from kontobahn.mobility.invoices.facts import Facts
 from kontobahn.mobility.invoices.sample import sample
 from kontobahn.mobility.invoices.store import load
 from kontobahn.mobility.invoices.typesetting import Document, Failed, Kind, Typesetter
-from kontobahn.mobility.logo import Logo
+from kontobahn.mobility.logos.logo import Logo
 
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
@@ -160,7 +160,7 @@ def allow_again(tx: Tx, invoice_id: str | None) -> list[LaidAside]:
     """Lets the documents of this invoice, or of all, be tried again. Returns those that were laid aside."""
     found = [item for item in laid_aside(tx) if invoice_id in (None, item.invoice_id, item.invoice_number)]
     if invoice_id is not None and not found:
-        raise NotFound(f"No documents of an invoice {invoice_id} are laid aside.")
+        raise NotFound(f"No documents of the invoice {invoice_id} have been laid aside.")
     for item in found:
         tx.run(
             "UPDATE mobility_documents_due SET tries = 0 WHERE organization_id = ? AND invoice_id = ? AND tries >= ?",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE
-from kontobahn.mobility.logo import Logo
+from kontobahn.mobility.logos.logo import Logo
 from kontobahn.mobility.seller import Seller
 
 

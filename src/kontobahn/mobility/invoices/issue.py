@@ -16,11 +16,12 @@ from kontobahn.formats import cii
 from kontobahn.formats.cii import national
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.ids import new_id
-from kontobahn.mobility import customers, logo, seller
+from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices.electronic import to_cii
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum, split_vat
 from kontobahn.mobility.invoices.store import InvoiceRow, freeze
+from kontobahn.mobility.logos import logo
 from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.tickets.merge import merge
 from kontobahn.mobility.tickets.ticket import Ticket, list_unbilled, lock, mark_billed

@@ -11,7 +11,7 @@ from typing import Any
 
 from kontobahn.formats.pain.sepa import in_groups
 from kontobahn.mobility.invoices.facts import Facts, Line, first_day, last_day
-from kontobahn.mobility.logo import Logo
+from kontobahn.mobility.logos.logo import Logo
 from kontobahn.money import amount_text
 
 # The largest amount that a GiroCode (EPC069-12) can carry.

@@ -6,7 +6,7 @@ from datetime import date
 
 from kontobahn.formats.cii.invoice import INVOICE
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
-from kontobahn.mobility.logo import Logo
+from kontobahn.mobility.logos.logo import Logo
 from kontobahn.mobility.seller import Seller
 
 _DAY = date(2026, 1, 31)

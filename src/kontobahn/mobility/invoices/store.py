@@ -9,8 +9,9 @@ import msgspec
 
 from kontobahn.db import Table, Tx
 from kontobahn.json_text import encode
-from kontobahn.mobility import logo, seller
+from kontobahn.mobility import seller
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
+from kontobahn.mobility.logos import logo
 
 
 class InvoiceSummary(NamedTuple):

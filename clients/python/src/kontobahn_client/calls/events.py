@@ -77,7 +77,7 @@ class EventCalls:
 
     @post("/v2/banking/webhook-endpoints/{id}/resume")
     def resume_webhook_endpoint(self, id: str, *, idempotency_key: str | None = None) -> Data[WebhookEndpoint]:
-        """Send to an endpoint again that was paused or gone, what has been waiting first."""
+        """Resume an endpoint that was paused or gone; what has been waiting is sent first."""
 
     @post("/v2/banking/webhook-endpoints/{id}/secret")
     def rotate_webhook_endpoint_secret(self, id: str, *, idempotency_key: str | None = None) -> Data[WebhookSecret]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from datetime import date
 
-from kontobahn_client.declare import get, post, put
+from kontobahn_client.declare import FileBody, delete, get, post, put
 from kontobahn_client.models.common import File
 from kontobahn_client.models.mobility import (
+    LogoAnswer,
     MobilityCustomer,
     MobilityCustomerWithTickets,
     MobilityInvoice,
@@ -19,6 +20,7 @@ from kontobahn_client.models.mobility import (
     MobilityTicket,
     NewCustomer,
     NewTickets,
+    RemovedLogoAnswer,
     Seller,
     SellerAnswer,
 )
@@ -87,3 +89,17 @@ class MobilityCalls:
         self, body: Seller | None = None, *, organization_id: str | None = None, idempotency_key: str | None = None
     ) -> SellerAnswer:
         """Set the organisation's name, address, tax numbers, bank account and invoice numbers, all at once."""
+
+    @get("/v2/mobility/seller/logo")
+    def get_logo(self, *, organization_id: str | None = None) -> File:
+        """Read the logo that the next invoice will show."""
+
+    @put("/v2/mobility/seller/logo")
+    def save_logo(
+        self, file: FileBody, *, organization_id: str | None = None, idempotency_key: str | None = None
+    ) -> LogoAnswer:
+        """Set the logo in the letterhead of invoices: a PNG or JPEG picture."""
+
+    @delete("/v2/mobility/seller/logo")
+    def delete_logo(self, *, organization_id: str | None = None) -> RemovedLogoAnswer:
+        """Make further invoices without a logo."""

@@ -151,6 +151,17 @@ class MobilityInvoiceWithLines(MobilityInvoice, kw_only=True):
     invoice_xml_url: str
 
 
+class LogoAnswer(Answer, kw_only=True):
+    media_type: str
+    width: int
+    height: int
+    sha256: str
+
+
+class RemovedLogoAnswer(Answer, kw_only=True):
+    removed: bool
+
+
 class SellerAnswer(Answer, kw_only=True):
     seller: Seller
     missing: list[str]

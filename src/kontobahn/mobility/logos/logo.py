@@ -45,7 +45,7 @@ _LOGOS = Table("mobility_logos", Logo, key=("organization_id", "sha256"))
 def check(content: bytes) -> Logo:
     """Returns what the file is. Raises BadRequest if it is not a PNG or JPEG picture within the limits."""
     if len(content) > MAX_BYTES:
-        raise BadRequest(f"The logo may have {MAX_BYTES // 1024} KiB at most.", field="logo")
+        raise BadRequest(f"The logo may have at most {MAX_BYTES // 1024} KiB.", field="logo")
     try:
         if content.startswith(_PNG):
             media_type: MediaType = "image/png"
@@ -58,7 +58,7 @@ def check(content: bytes) -> Logo:
     except (struct.error, IndexError):
         raise BadRequest("This picture is damaged.", field="logo") from None
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
-        raise BadRequest("The logo may have 4,000 pixels on a side and 4 million in all at most.", field="logo")
+        raise BadRequest("The logo may have at most 4,000 pixels on a side and 4 million in total.", field="logo")
     return Logo(hashlib.sha256(content).hexdigest(), media_type, width, height, content)
 
 
