@@ -15,6 +15,7 @@ import httpx
 import msgspec
 import pytest
 
+import kontobahn_client
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.samples import samples
 from kontobahn_client import sending
@@ -99,7 +100,7 @@ def test_the_python_sample(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, 
         raise Stopped
 
     http = httpx.Client(transport=httpx.MockTransport(note))
-    monkeypatch.setattr("kontobahn_client.client.httpx.Client", lambda **options: http)
+    monkeypatch.setattr(kontobahn_client.Kontobahn, "_new_http", staticmethod(lambda **options: http))
     monkeypatch.setenv("API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE").write_bytes(b"a file")

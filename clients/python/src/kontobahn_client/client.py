@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -20,17 +20,36 @@ from kontobahn_client.calls.ledger import LedgerCalls
 from kontobahn_client.calls.mobility import MobilityCalls
 from kontobahn_client.calls.reconciliation import ReconciliationCalls
 from kontobahn_client.declare import Request
-from kontobahn_client.sending import RETRIES, Caller, Outcome, Pause, Send, Talk, decoded, next_page, talk
+from kontobahn_client.sending import RETRIES, Caller, Outcome, Pause, Send, advance, decoded, next_page, talk
 
 # To connect, and between two parts of an answer: open items of a large client take their time.
 TIMEOUT = httpx.Timeout(60, connect=10)
 _BLOCK_BYTES = 256 * 1024
+H = TypeVar("H", httpx.Client, httpx.AsyncClient)
 
 
-class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, ReconciliationCalls):
-    """Every call of the API, by its `operationId`."""
+class _Calls(AuthCalls, BankingCalls, EventCalls, LedgerCalls, MobilityCalls, ReconciliationCalls, Generic[H]):
+    """Every call of the API, by its `operationId`, and what both clients hold."""
 
-    _caller: Caller
+    _new_http: Callable[..., H]
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        session: str | None = None,
+        quelle: str | None = None,
+        retries: int = RETRIES,
+        http: H | None = None,
+    ) -> None:
+        """`session` is the token of a signed-in person, for the calls below /v2/auth/. `quelle` labels what comes from this program.
+
+        `http` is a client of your own, with proxies, certificates and timeouts as you need them; closing it is yours too.
+        """
+        self._caller = _caller(url, key, session, quelle, retries)
+        self._owns_http = http is None
+        self._http: H = self._new_http(timeout=TIMEOUT) if http is None else http
 
     def __repr__(self) -> str:
         # Without the key.
@@ -62,26 +81,10 @@ def _named(sent: Send) -> dict[str, str]:
     }
 
 
-class Kontobahn(_Calls):
+class Kontobahn(_Calls[httpx.Client]):
     """The service at an address, as the holder of a key sees it."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        session: str | None = None,
-        quelle: str | None = None,
-        retries: int = RETRIES,
-        http: httpx.Client | None = None,
-    ) -> None:
-        """`session` is the token of a signed-in person, for the calls below /v2/auth/. `quelle` labels what comes from this program.
-
-        `http` is a client of your own, with proxies, certificates and timeouts as you need them; closing it is yours too.
-        """
-        self._caller = _caller(url, key, session, quelle, retries)
-        self._owns_http = http is None
-        self._http = http or httpx.Client(timeout=TIMEOUT)
+    _new_http = httpx.Client
 
     def __enter__(self) -> Self:
         return self
@@ -104,46 +107,28 @@ class Kontobahn(_Calls):
         return decoded(request, response), next_page(request, response, self._caller)
 
     def _response(self, request: Request) -> httpx.Response:
-        steps: Talk = talk(self._caller, request)
-        outcome: Outcome = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                response: httpx.Response = end.value
-                return response
-            if isinstance(step, Pause):
-                outcome = None
-                time.sleep(step.seconds)
-            else:
-                outcome = self._exchange(step)
+        step = advance(steps := talk(self._caller, request))
+        while not isinstance(step, httpx.Response):
+            step = advance(steps, self._carry_out(step))
+        return step
 
-    def _exchange(self, sent: Send) -> Outcome:
+    def _carry_out(self, step: Send | Pause) -> Outcome:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
         try:
-            if isinstance(sent.content, os.PathLike):
-                with Path(sent.content).open("rb") as file:
-                    return self._http.request(sent.method, sent.url, headers=_named(sent), content=file)
-            return self._http.request(sent.method, sent.url, headers=sent.headers, content=sent.content)
+            if isinstance(step.content, os.PathLike):
+                with Path(step.content).open("rb") as file:
+                    return self._http.request(step.method, step.url, headers=_named(step), content=file)
+            return self._http.request(step.method, step.url, headers=step.headers, content=step.content)
         except httpx.TransportError as error:
             return error
 
 
-class AsyncKontobahn(_Calls):
+class AsyncKontobahn(_Calls[httpx.AsyncClient]):
     """The same with `await`; lists are walked with `async for`."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        session: str | None = None,
-        quelle: str | None = None,
-        retries: int = RETRIES,
-        http: httpx.AsyncClient | None = None,
-    ) -> None:
-        self._caller = _caller(url, key, session, quelle, retries)
-        self._owns_http = http is None
-        self._http = http or httpx.AsyncClient(timeout=TIMEOUT)
+    _new_http = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,26 +150,20 @@ class AsyncKontobahn(_Calls):
         return decoded(request, response), next_page(request, response, self._caller)
 
     async def _response(self, request: Request) -> httpx.Response:
-        steps: Talk = talk(self._caller, request)
-        outcome: Outcome = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as end:
-                response: httpx.Response = end.value
-                return response
-            if isinstance(step, Pause):
-                outcome = None
-                await asyncio.sleep(step.seconds)
-            else:
-                outcome = await self._exchange(step)
+        step = advance(steps := talk(self._caller, request))
+        while not isinstance(step, httpx.Response):
+            step = advance(steps, await self._carry_out(step))
+        return step
 
-    async def _exchange(self, sent: Send) -> Outcome:
+    async def _carry_out(self, step: Send | Pause) -> Outcome:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
         try:
-            if isinstance(sent.content, os.PathLike):
-                blocks = _blocks(Path(sent.content))
-                return await self._http.request(sent.method, sent.url, headers=_named(sent), content=blocks)
-            return await self._http.request(sent.method, sent.url, headers=sent.headers, content=sent.content)
+            if isinstance(step.content, os.PathLike):
+                blocks = _blocks(Path(step.content))
+                return await self._http.request(step.method, step.url, headers=_named(step), content=blocks)
+            return await self._http.request(step.method, step.url, headers=step.headers, content=step.content)
         except httpx.TransportError as error:
             return error
 

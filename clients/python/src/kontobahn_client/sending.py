@@ -56,6 +56,15 @@ class Caller(NamedTuple):
         return f"Caller({self.url})"
 
 
+def advance(steps: Talk, outcome: Outcome = None) -> Send | Pause | httpx.Response:
+    """Returns what to do next, or at the end the answer."""
+    try:
+        return steps.send(outcome)
+    except StopIteration as end:
+        answer: httpx.Response = end.value
+        return answer
+
+
 def talk(caller: Caller, request: Request) -> Talk:
     """Sends the request until there is an answer that is not to be tried again, and returns it. Raises what went wrong."""
     sent, paused = _prepare(caller, request), 0.0
