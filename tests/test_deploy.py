@@ -111,6 +111,9 @@ def test_the_unit_stops_in_time_and_can_be_enabled() -> None:
     assert unit["Service"]["Environment"] == f"KONTOBAHN_DATA=/var/lib/{unit['Service']['StateDirectory']}"
     assert unit["Service"]["ExecStart"] == "/opt/kontobahn/bin/kontobahn serve"
     assert unit["Install"]["WantedBy"] == "multi-user.target"
+    # Exit code 3, something is down, is worth another start however often; what a person has to mend is not.
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0"
+    assert unit["Service"]["RestartPreventExitStatus"].split() == ["1", "2"]
 
 
 def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import kontobahn_client
 from kontobahn import __version__, settings
 from kontobahn.errors import SetupError
 from tests.tidy_rules import ROOT
@@ -52,6 +53,17 @@ def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload() == (ROOT / "README.md").read_text("utf-8")
     assert name.replace("METADATA", "licenses/LICENSE") in wheel.namelist()
+
+
+def test_the_client_is_released_with_the_service_under_the_same_licence_and_version() -> None:
+    client = ROOT / "clients" / "python"
+    described = tomllib.loads((client / "pyproject.toml").read_text("utf-8"))
+    assert kontobahn_client.__version__ == __version__
+    assert described["tool"]["hatch"]["version"]["path"] == "src/kontobahn_client/__init__.py"
+    assert (client / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    same = ("license", "license-files", "requires-python", "authors")
+    assert {name: described["project"][name] for name in same} == {name: PROJECT["project"][name] for name in same}
+    assert described["build-system"] == PROJECT["build-system"]
 
 
 def test_the_changelog_begins_with_this_version() -> None:
