@@ -10,7 +10,9 @@ from typing import Any
 
 import hypothesis
 import pytest
+from argon2 import PasswordHasher
 
+from kontobahn.access import users
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
@@ -26,6 +28,15 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("KONTOBAHN_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _passwords_are_hashed_quickly() -> Iterator[None]:
+    """A hash is slow on purpose, and no test is about that. Processes that tests start hash as an installation does."""
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(users, "_hasher", lambda: quick)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -108,3 +110,10 @@ def test_nobody_makes_a_link_for_somebody_above_them(service: Service, mine: Org
 
 def _dump(tx: Tx) -> str:
     return repr(tx.all("SELECT * FROM password_resets")) + repr(tx.all("SELECT * FROM audit_log"))
+
+
+def test_an_installation_hashes_slowly() -> None:
+    """The tests' own hasher is quick; this asks a process without it."""
+    code = "from kontobahn.access import users; print(users.hash_password('correct horse battery'))"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert made.startswith("$argon2id$v=19$m=65536,t=3,p=4$")

@@ -1,4 +1,7 @@
-"""EXTF files in and out, and the built-in books, by the command line."""
+"""EXTF files in and out, and the built-in books, by the command line.
+
+A command calls what the API calls, which is tested on both engines; that commands reach either is seen by the first test.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import pytest
 
 from kontobahn.formats import extf
 from tests.journeys.process import answer, kontobahn, serving
+from tests.spec_pages import on_sqlite
 
 HEADER = extf.make_header(
     extf.BUCHUNGSSTAPEL, erzeugt_am=datetime(2024, 12, 31, 12), berater=1234, mandant=1, wj_beginn=date(2024, 1, 1),
@@ -88,6 +92,7 @@ def test_a_batch_is_imported_once_and_exported_unchanged(
         server.stop()
 
 
+@on_sqlite
 def test_every_refused_row_is_named_and_nothing_imported(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
@@ -130,6 +135,7 @@ def test_every_refused_row_is_named_and_nothing_imported(
     assert "every read model equals its bookings" in shown.stdout
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -150,6 +156,7 @@ def test_a_file_of_other_books_is_refused(
     assert sentence in json.loads(refused.stdout)[0]["error"]
 
 
+@on_sqlite
 def test_master_data_comes_in_and_person_accounts_go_out(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
@@ -214,6 +221,7 @@ def _header(category: extf.Category) -> extf.Header:
     )
 
 
+@on_sqlite
 def test_connections_expire_and_are_renewed_and_services_decide(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:
@@ -236,6 +244,7 @@ def test_connections_expire_and_are_renewed_and_services_decide(
         server.stop()
 
 
+@on_sqlite
 def test_a_cash_book_entry_is_reversed_and_never_changed(tmp_path: Path, settings: dict[str, Any]) -> None:
     facts = answer("demo", data=tmp_path, **settings)["ledger"]
     undone = answer(
@@ -282,6 +291,7 @@ def test_the_doctor_sees_a_cent_that_differs(tmp_path: Path) -> None:
     assert "the chain is broken" in found
 
 
+@on_sqlite
 def test_retax_has_nothing_to_do_where_books_were_split_by_the_rules_of_today(
     tmp_path: Path, connection: str, settings: dict[str, Any]
 ) -> None:

@@ -48,7 +48,7 @@ from tests.unit.ledger.recalculation import (
 )
 
 MODES = ("reconcile", "raw")
-LEDGERS = {"sqlite": 1500, "postgres": 500}
+LEDGERS = {"sqlite": 1000, "postgres": 200}
 FIRST_SEED = int(os.environ.get("RANDOM_LEDGERS_FROM", "1"))
 LEDGERS_A_TRANSACTION = 20
 _numbers = itertools.count(1)
