@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from kontobahn.dashboard import rendering
 from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.menu import MENU
-from tests.browser.visitor import COOKIE, Visitor, session_token, visiting
+from tests.browser.visitor import COOKIE, session_token, visiting
 from tests.dashboard.full_demo import fill
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess, answer, kontobahn
@@ -70,23 +70,8 @@ def test_every_page_is_accessible_and_fits(
         for address in visited:
             visitor.open(address)
             assert visitor.page.get_attribute("html", "lang") == language
-            problems += look_closely(visitor, width)
+            problems += visitor.look_closely(width)
     assert not problems, "\n".join(problems)
-
-
-def look_closely(visitor: Visitor, width: int) -> list[str]:
-    """What is wrong with the page that is open, in both themes and, in its width, at this and at the narrowest size."""
-    found = []
-    for theme in ("light", "dark"):
-        visitor.page.emulate_media(color_scheme=theme)
-        # A theme changes colours and nothing else.
-        found += [f"{theme} {problem}" for problem in visitor.violations(colours_only=theme == "dark")]
-    for wide in {width, 320}:
-        visitor.page.set_viewport_size({"width": wide, "height": 900})
-        if visitor.sideways() > 0:
-            found.append(f"{visitor.page.url} at {wide}: {visitor.sideways()} pixels too wide")
-    visitor.page.set_viewport_size({"width": width, "height": 900})
-    return found
 
 
 def test_a_strangers_ids_are_not_there(demo: ServerProcess, addresses: dict[str, str]) -> None:

@@ -9,6 +9,22 @@ from playwright.sync_api import Browser, expect
 from tests.browser.visitor import Visitor, visiting
 from tests.journeys.process import ServerProcess
 
+# The reference, and a page of the guide of each kind: the start, text with code, tables, a picture, what a search finds or does
+# not, and an address that is none.
+ALL_BUT_TWO = """
+    document.querySelectorAll("article.operation:not(#create_payment):not(#list_konten)").forEach(call => call.remove())
+"""
+READ = (
+    "/docs",
+    "/docs/guide",
+    "/docs/guide/tutorial",
+    "/docs/guide/reference/settings",
+    "/docs/guide/dashboard",
+    "/docs/guide/search?q=backup",
+    "/docs/guide/search?q=zzzzzz",
+    "/docs/guide/none",
+)
+
 
 def test_fields_parameters_and_texts_are_found(stranger: Visitor) -> None:
     page = stranger.open("/docs")
@@ -46,7 +62,16 @@ def test_a_language_that_was_chosen_once_is_chosen_everywhere(stranger: Visitor)
     expect(figure.locator("pre:visible")).to_contain_text("kb.create_payment(")
     expect(page.locator("#get_opos .request pre:visible")).to_contain_text("kb.get_opos(")
     expect(page.locator("#get_opos .request pre:visible")).to_have_count(1)
-    assert stranger.violations() == []
+
+
+def test_the_reference_and_the_guide_are_accessible_in_both_themes_and_fit(stranger: Visitor) -> None:
+    problems = []
+    for address in READ:
+        page = stranger.open(address)
+        # All calls are drawn alike; with every one of them the page has 30,000 elements, which takes axe minutes.
+        page.evaluate(ALL_BUT_TWO)
+        problems += stranger.look_closely(1280)
+    assert not problems, "\n".join(problems)
 
 
 def test_it_can_be_read_without_javascript(browser: Browser, demo: ServerProcess) -> None:

@@ -63,6 +63,20 @@ class Visitor:
             for node in rule["nodes"]
         ]
 
+    def look_closely(self, width: int) -> list[str]:
+        """What is wrong with the page that is open, in both themes and, in its width, at this and at the narrowest size."""
+        found = []
+        for theme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=theme)
+            # A theme changes colours and nothing else.
+            found += [f"{theme} {problem}" for problem in self.violations(colours_only=theme == "dark")]
+        for wide in {width, 320}:
+            self.page.set_viewport_size({"width": wide, "height": 900})
+            if self.sideways() > 0:
+                found.append(f"{self.page.url} at {wide}: {self.sideways()} pixels too wide")
+        self.page.set_viewport_size({"width": width, "height": 900})
+        return found
+
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""
         return int(self.page.evaluate(_TOO_WIDE))
