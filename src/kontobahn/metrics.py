@@ -89,7 +89,7 @@ class Metrics:
         )
         self._laid_aside = Gauge(
             "kontobahn_documents_laid_aside",
-            "Invoices whose documents could not be made in three tries.",
+            "Invoices whose documents could not be made in three attempts.",
             registry=self._registry,
         )
 

@@ -73,11 +73,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Count, _about("largest request body of any call; each has a limit of its own, which this can only lower")
     ] = 28 * 1024 * 1024
     body_memory_bytes: Annotated[
-        Count, _about("what all request bodies in a process may hold together; half of it for one organisation")
+        Count, _about("memory for all request bodies of a process together; at most half of it for one organisation")
     ] = 128 * 1024 * 1024
-    body_seconds: Annotated[Count, _about("time for a request body to arrive, beside what its size allows")] = 30
+    body_seconds: Annotated[Count, _about("time for a request body to arrive, in addition to what its size allows")] = (
+        30
+    )
     body_bytes_per_second: Annotated[
-        Count, _about("for every so many bytes a body may take one more second; slower clients are disconnected")
+        Count, _about("a body may take one more second for each of this many bytes; slower clients are disconnected")
     ] = 16 * 1024
     # Choice 37: files by setting.
     upload_limit_bytes: Annotated[Count, _about("largest file that a call takes")] = 200 * 1024 * 1024
@@ -89,19 +91,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 4 * 1024 * 1024
     connections: Annotated[
         Count,
-        _about("connections a process takes; when most are taken, those without a request are ended, oldest first"),
+        _about("connections a process accepts; when most are in use, those without a request are closed, oldest first"),
     ] = 4096
     connections_per_address: Annotated[
         Count,
-        _about("connections, and requests at the same time, of one address (IPv6: /64); trusted proxies excepted"),
+        _about("simultaneous connections and requests from one address (IPv6: /64), except trusted proxies"),
     ] = 256
     header_seconds: Annotated[Count, _about("time for the header of a request to arrive")] = 30
-    idle_seconds: Annotated[Count, _about("a connection on which nothing moves for this long is closed")] = 75
+    idle_seconds: Annotated[Count, _about("an idle connection is closed after this long")] = 75
     idempotency_hours: Annotated[Count, _about("how long an idempotency key is remembered")] = 24
     idempotency_money_days: Annotated[Count, _about("the same for payments and invoices")] = 30
-    session_hours: Annotated[Count, _about("life of a sign-in")] = 12
-    invitation_days: Annotated[Count, _about("life of an invitation")] = 7
-    password_reset_hours: Annotated[Count, _about("life of a link that sets a new password")] = 24
+    session_hours: Annotated[Count, _about("how long a sign-in lasts")] = 12
+    invitation_days: Annotated[Count, _about("how long an invitation is valid")] = 7
+    password_reset_hours: Annotated[Count, _about("how long a link that sets a new password is valid")] = 24
     shutdown_grace_seconds: Annotated[Count, _about("how long running calls may take to finish at shutdown")] = 30
 
     connect_provider: Annotated[
@@ -181,14 +183,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     webhook_concurrency: Annotated[
         Annotated[int, Meta(ge=4)],
-        _about("deliveries a process may have on their way; a quarter of them is for receivers that fail or are slow"),
+        _about("deliveries a process may have under way; a quarter of them is for receivers that fail or are slow"),
     ] = 256
     webhook_concurrency_per_organization: Annotated[Count, _about("the same for one receiver of an organisation")] = 8
 
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("least level that is logged")] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _about("lowest level that is logged")] = "info"
     log_format: Annotated[
         Literal["auto", "text", "json"],
         _about("`json`, or `text` for people; `auto` is text at a terminal and JSON otherwise"),

@@ -34,7 +34,7 @@ class Pool:
         with self._lock:
             if self._taken >= self._places:
                 raise Unavailable(
-                    "The service has too much to do at the moment. Nothing was written.",
+                    "The service is too busy at the moment. Nothing was written.",
                     retry_after_seconds=RETRY_AFTER_SECONDS,
                     operator=f"all {self._places} places of the threads “{self.name}” are taken",
                 )

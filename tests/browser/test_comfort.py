@@ -128,7 +128,7 @@ def test_a_large_file_is_read_though_the_tab_was_closed(browser: Browser, erika:
     large = Sheet([Booking(1, f"Nr. {number}") for number in range(60)], iban="DE02120300000000202051", id="L")
     page = erika.open("/dashboard/statements")
     page.set_input_files("[name=file]", {"name": "groß.xml", "mimeType": "text/xml", "buffer": camt(large)})
-    page.click("button:has-text('Read the file')")
+    page.click("button:has-text('Import the file')")
     page.wait_for_url("**/dashboard/statements/*")
     address = page.url
     page.close()

@@ -96,7 +96,7 @@ def test_signing_in_and_out(stranger: Visitor, demo: ServerProcess) -> None:
     page.click("form[action$=sign-in] button")
     expect(page).to_have_url(f"{stranger.base_url}/dashboard/profile")
     page.click("text=Sign out")
-    expect(page.locator(".notice")).to_have_text("You are signed out.")
+    expect(page.locator(".notice")).to_have_text("You have been signed out.")
     page.go_back()
     expect(page.locator("[name=password]")).to_be_visible()
 

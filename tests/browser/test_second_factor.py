@@ -116,7 +116,7 @@ def test_a_passkey_lets_one_in_without_a_password(erika: Visitor, muster: Servic
     )
     erika.open("/dashboard/profile/second-factor/passkey")
     assert erika.violations() == []
-    page.click("button:has-text('Make the passkey')")
+    page.click("button:has-text('Create the passkey')")
     expect(page.locator("h1")).to_have_text("Recovery codes")
     erika.open("/dashboard/profile/second-factor")
     expect(page.locator("tbody tr")).to_have_count(1)

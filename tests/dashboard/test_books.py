@@ -195,7 +195,7 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert taken.status_code == 303, taken.text
     assert send(file(INVOICE)).status_code == 422
     batch = browser.get(taken.headers["location"])
-    assert "One record was taken over." in batch.text
+    assert "One record was imported." in batch.text
     asked = browser.get(link(batch, "/undo"))
     undone = browser.post(link(batch, "/undo").partition("?")[0], hidden(asked))
     assert undone.status_code == 303, undone.text
@@ -243,3 +243,14 @@ def test_books_of_others_are_not_there(service: Service, browser: Browser) -> No
     for path in ("books", "open-items", "trial-balance", "cash-book", "batches", "partners"):
         assert browser.get(f"/dashboard/{path}?connection={foreign.connection_id}").status_code == 404
         assert browser.get(f"/dashboard/{path}?client=1-1&year=1999-01-01").status_code == 200
+
+
+@pytest.mark.parametrize("engine", ["sqlite"])
+def test_without_books_every_page_says_so_and_nothing_in_them_is_found(service: Service, muster: Organization) -> None:
+    browser = Browser(service)
+    assert browser.sign_in("erika@muster.example").status_code == 303
+    for path in ("books", "open-items", "trial-balance", "cash-book", "cash-book/new", "batches", "partners/terms"):
+        shown = browser.get(f"/dashboard/{path}")
+        assert (shown.status_code, "No books yet" in shown.text) == (200, True), path
+    for path in ("trial-balance/1200", "partners/10001", "batches/1"):
+        assert browser.get(f"/dashboard/{path}").status_code == 404, path

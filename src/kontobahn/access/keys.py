@@ -105,7 +105,7 @@ def _create(
 ) -> NewKey:
     _check(tx, organization_id, rights, by)
     if expires_at is not None and expires_at <= tx.now:
-        raise BadRequest("`expires_at` lies in the past.", field="expires_at")
+        raise BadRequest("`expires_at` is in the past.", field="expires_at")
     secret = new_token(API_KEY_PREFIX)
     key = ApiKey(
         organization_id=organization_id,
@@ -156,12 +156,12 @@ def _check(tx: Tx, organization_id: str, rights: Rights, by: Principal | None) -
         lacking = [scope for scope in rights.scopes or scopes.SCOPES if scope not in by.scopes]
         if lacking:
             raise Forbidden(
-                f"A key cannot give more than it has: it lacks the scope {lacking[0]}.", missing_scope=lacking[0]
+                f"A key cannot grant more than it has: it lacks the scope {lacking[0]}.", missing_scope=lacking[0]
             )
     for field, given, own in zip(("payment_limit", "daily_limit"), limits, by.limits, strict=True):
         if own is not None and (given is None or given > own):
             raise Forbidden(
-                f"A key cannot give more than it has: its `{field}` is {amount_text(own)} EUR.", field=field
+                f"A key cannot grant more than it has: its `{field}` is {amount_text(own)} EUR.", field=field
             )
 
 

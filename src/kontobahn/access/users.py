@@ -113,7 +113,7 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if user.role == role:
         return user
     if "owner" in (user.role, role) and not principal.may("owner"):
-        raise Forbidden("Only an owner may make or unmake an owner.")
+        raise Forbidden("Only an owner may grant or withdraw the role of owner.")
     _keep_an_owner(tx, user)
     if ROLES.index(role) > ROLES.index(user.role):
         # Who may do more signs in again: a token from before must not rise with its user.

@@ -44,7 +44,7 @@ def backup(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the database and the key file into one archive, while the service may run.
+    """Write the database and the key file into one archive; the service may keep running.
 
     Example: kontobahn backup /backups/kontobahn-2026-01-31.tar.gz
     """
@@ -133,7 +133,7 @@ def _copy_sqlite(settings: Settings, target: Path) -> None:
 def _place_sqlite(settings: Settings, source: Path, *, force: bool) -> None:
     target = settings.sqlite_path
     if target.exists() and not force:
-        raise SetupError(f"There is a database in {settings.data_dir} already; --force replaces it.")
+        raise SetupError(f"There is already a database in {settings.data_dir}; --force replaces it.")
     _check_sqlite(source)
     os.chmod(source, 0o600)
     if target.exists():

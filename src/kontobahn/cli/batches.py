@@ -24,7 +24,7 @@ def list_batches(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what was brought into the books at once: by whom, when, how much, undone or not.
+    """List what was brought into the books, batch by batch: by whom, when, how much, undone or not.
 
     Example: kontobahn books batches 0193…
     """

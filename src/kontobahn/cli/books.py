@@ -40,7 +40,7 @@ ClientOption = Annotated[
 def create(
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the client.")],
     year_start: Annotated[str, typer.Option("--year-start", help="First day of the first fiscal year, 2024-01-01.")],
-    client: Annotated[str, typer.Option("--client", metavar="ID", help="Advisor and client number, 1234-1.")],
+    client: Annotated[str, typer.Option("--client", metavar="ID", help="Adviser and client number, 1234-1.")],
     skr: Annotated[str, typer.Option("--skr", help="Chart of accounts: SKR03 or SKR04.")] = "SKR03",
     length: Annotated[int, typer.Option("--length", min=4, max=8, help="Digits of a ledger account number.")] = 4,
     connection: Annotated[

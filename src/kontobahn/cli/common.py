@@ -144,6 +144,11 @@ def checked(option: str, value: str, kind: Any) -> str:
         raise typer.BadParameter(f"{option} {plain_words(str(error))}.") from None
 
 
+def counted(count: int, noun: str) -> str:
+    """“1 client”, “2 clients”."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def say(facts: Any, text: str, *, as_json: bool) -> None:
     print(msgspec.json.encode(facts).decode() if as_json else text)
 

@@ -13,7 +13,7 @@ import typer
 
 from kontobahn import credits, jobs
 from kontobahn.app import make_context, scheduled_jobs
-from kontobahn.cli.common import DataOption, JsonOption, read_settings, say_table
+from kontobahn.cli.common import DataOption, JsonOption, counted, read_settings, say_table
 from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
@@ -215,7 +215,9 @@ def _books(db: Database) -> Iterator[Finding]:
             yield Finding("books", "failed", text, "Keep the database as it is and report this.")
     if not wrong:
         yield Finding(
-            "books", "ok", f"{len(mandanten)} clients: every read model equals its bookings, every cash book its chain"
+            "books",
+            "ok",
+            f"{counted(len(mandanten), 'client')}: every read model equals its bookings, every cash book its chain",
         )
 
 
@@ -226,7 +228,9 @@ def _invoices(db: Database) -> Iterator[Finding]:
         yield Finding("invoices", "failed", text, "Keep the database as it is and report this.")
     if not wrong:
         yield Finding(
-            "invoices", "ok", f"{len(sellers)} sellers: no gap in the numbers, every document as it was stored"
+            "invoices",
+            "ok",
+            f"{counted(len(sellers), 'seller')}: no gap in the numbers, every document as it was stored",
         )
 
 

@@ -118,7 +118,7 @@ def version(as_json: JsonOption = False) -> None:
 
 
 def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> None:
-    """Print what makes a shell complete commands and options; docs/operating.md says where to put it.
+    """Print the completion script for a shell; docs/operating.md says where to put it.
 
     Example: kontobahn completion bash > ~/.local/share/bash-completion/completions/kontobahn
     """

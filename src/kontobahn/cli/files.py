@@ -9,7 +9,16 @@ import typer
 
 from kontobahn.access import audit
 from kontobahn.cli.books import parse_day
-from kontobahn.cli.common import DataOption, Installation, JsonOption, installation, progress_bar, say, say_table
+from kontobahn.cli.common import (
+    DataOption,
+    Installation,
+    JsonOption,
+    counted,
+    installation,
+    progress_bar,
+    say,
+    say_table,
+)
 from kontobahn.cli.mobility import import_tickets
 from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
@@ -123,7 +132,9 @@ def _show(outcome: dict[str, Any]) -> None:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
         known = f" {outcome['known']} were imported before and left out." if outcome["known"] else ""
-        imported = f"{outcome['imported']} records of {outcome['kategorie']} imported for {outcome['client_id']}."
+        imported = (
+            f"{counted(outcome['imported'], 'record')} of {outcome['kategorie']} imported for {outcome['client_id']}."
+        )
         refused = f" {outcome['refused_count']} rows were refused." if outcome["refused_count"] else ""
         warned = f" Warnings: {outcome['warning_count']}." if outcome["warning_count"] else ""
         print(f"{outcome['file']}: {imported}{known}{refused}{warned}")

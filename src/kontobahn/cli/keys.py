@@ -57,11 +57,11 @@ def create(
         ),
     ] = None,
     payment_limit: Annotated[
-        str | None, typer.Option("--payment-limit", metavar="EUR", help="Most that one payment may be: 500.00")
+        str | None, typer.Option("--payment-limit", metavar="EUR", help="Largest amount of one payment: 500.00")
     ] = None,
     daily_limit: Annotated[
         str | None,
-        typer.Option("--daily-limit", metavar="EUR", help="Most that all its payments of a day may be together: 2000"),
+        typer.Option("--daily-limit", metavar="EUR", help="Largest total of all its payments in a day: 2000"),
     ] = None,
     client: Annotated[
         list[str] | None,

@@ -16,6 +16,7 @@ from kontobahn.cli.common import (
     Installation,
     JsonOption,
     OrganizationOption,
+    counted,
     installation,
     moment,
     say,
@@ -36,7 +37,6 @@ from kontobahn.mobility.tickets.merge import ImportRefused, ImportReport
 sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
 buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
 invoices = typer.Typer(no_args_is_help=True, help="Invoices for transport tickets.")
-Text = Annotated[str | None, typer.Option(show_default=False)]
 
 
 def import_tickets(
@@ -51,8 +51,8 @@ def import_tickets(
     """Import tickets from a CSV file (UTF-8; semicolons, commas or tabs).
 
     Columns: product, holder_reference, valid_from (2026-03), price_in_cents, vat_rate; also valid_to, discount_in_cents,
-    employer_share_in_cents, reference. A file is imported whole or not at all, unless --partial is given; tickets that are there
-    already are skipped, so importing the same file twice bills nothing twice. The exit code is 1 if a row was refused.
+    employer_share_in_cents, reference. A file is imported whole or not at all, unless --partial is given; tickets that already
+    exist are skipped, so importing the same file twice bills nothing twice. The exit code is 1 if a row was refused.
 
     Example: kontobahn import tickets tickets.csv --customer 0193…
     """
@@ -95,22 +95,40 @@ def _print_outcome(outcome: dict[str, Any]) -> None:
     if outcome["error"]:
         print(f"{outcome['file']}: {outcome['error']}")
     else:
-        print(f"{outcome['file']}: {outcome['imported']} tickets imported, {outcome['unchanged']} were already there.")
+        made = counted(outcome["imported"], "ticket")
+        print(f"{outcome['file']}: {made} imported, {outcome['unchanged']} already there.")
+
+
+def _field(meaning: str) -> Any:
+    return typer.Option(help=meaning, show_default=False)
 
 
 @sellers.command("set")
 def set_seller(
-    name: Text = None, street: Text = None, postal_code: Text = None, city: Text = None, country_code: Text = None,
-    vat_id: Text = None, tax_number: Text = None, iban: Text = None, bic: Text = None, bank_name: Text = None,
-    contact_name: Text = None, contact_phone: Text = None, contact_email: Text = None, website: Text = None,
-    register_entry: Text = None, managing_directors: Text = None, vat_exemption_reason: Text = None,
-    payment_days: Annotated[int | None, typer.Option(show_default=False)] = None,
-    invoice_number_prefix: Text = None,
-    invoice_number_digits: Annotated[int | None, typer.Option(show_default=False)] = None,
+    name: Annotated[str | None, _field("Name, as on the bank account.")] = None,
+    street: Annotated[str | None, _field("Street and number.")] = None,
+    postal_code: Annotated[str | None, _field("Postal code.")] = None,
+    city: Annotated[str | None, _field("City.")] = None,
+    country_code: Annotated[str | None, _field("Country in two letters; DE when never set.")] = None,
+    vat_id: Annotated[str | None, _field("VAT id, like DE123456789; it or a tax number is needed.")] = None,
+    tax_number: Annotated[str | None, _field("Tax number, like 37/123/45678.")] = None,
+    iban: Annotated[str | None, _field("Where invoices are paid.")] = None,
+    bic: Annotated[str | None, _field("Code of that bank.")] = None,
+    bank_name: Annotated[str | None, _field("Name of that bank.")] = None,
+    contact_name: Annotated[str | None, _field("Who answers questions: a person or an office.")] = None,
+    contact_phone: Annotated[str | None, _field("Telephone number for them.")] = None,
+    contact_email: Annotated[str | None, _field("E-mail address for them.")] = None,
+    website: Annotated[str | None, _field("Website.")] = None,
+    register_entry: Annotated[str | None, _field("Commercial register: court and number.")] = None,
+    managing_directors: Annotated[str | None, _field("Managing directors.")] = None,
+    vat_exemption_reason: Annotated[str | None, _field("Why no VAT is charged; needed for tickets at 0 %.")] = None,
+    payment_days: Annotated[int | None, _field("Days to pay; 14 when never set.")] = None,
+    invoice_number_prefix: Annotated[str | None, _field("What invoice numbers begin with; {year} is the year.")] = None,
+    invoice_number_digits: Annotated[int | None, _field("Digits of the number after it.")] = None,
     organization: OrganizationOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Set fields of the seller's data; the others stay as they are. An empty text removes a field.
 
     Example: kontobahn seller set --name "Muster GmbH" --vat-id DE123456789 --iban DE02120300000000202051
@@ -209,12 +227,12 @@ def _overview(tx: Tx, organization_id: str) -> list[tuple[Any, ...]]:
 @invoices.command("retry")
 def retry_documents(
     invoice: Annotated[
-        str | None, typer.Argument(help="Id or number of the invoice; all that were laid aside without it.")
+        str | None, typer.Argument(help="Id or number of the invoice; without it, all that were laid aside.")
     ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try again to make the documents of invoices that were laid aside after three tries (`kontobahn doctor` lists them).
+    """Try again to make the documents of invoices that were laid aside after three attempts (`kontobahn doctor` lists them).
 
     The exit code is 1 if one could not be made.
 

@@ -77,7 +77,7 @@ def delete(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete an organisation with its users, keys, connections, transactions and customers. There is no way back.
+    """Delete an organisation with its users, keys, connections, transactions and customers. This cannot be undone.
 
     Says first what would be deleted, and asks. Refused if there are bookings, cash book entries or invoices (they have to be kept),
     or payments under way. The audit log and the credit statement stay.

@@ -61,7 +61,7 @@ def reconcile(
     Example: kontobahn reconcile --backtest EXTF_Buchungsstapel_2025.csv EXTF_Debitoren.csv --statements 2025-*.xml
     """
     if not is_backtest:
-        raise BadRequest("Say --backtest: matching itself is done by the service.")
+        raise BadRequest("Add --backtest: matching itself is done by the service.")
     prefixes = tuple(banks or USUAL_BANKS)
     if not all(prefix.isascii() and prefix.isdigit() for prefix in prefixes):
         raise BadRequest("--bank takes the digits that the bank's account number begins with, like 1200.")

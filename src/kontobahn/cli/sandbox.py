@@ -34,7 +34,7 @@ app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fa
 ConnectionArgument = Annotated[
     str,
     typer.Argument(
-        metavar="CONNECTION", help="The connection's id, the bank's ref, or an IBAN; not needed if there is one."
+        metavar="CONNECTION", help="The connection's id, the bank's ref, or an IBAN; not needed if there is only one."
     ),
 ]
 
@@ -99,7 +99,7 @@ def book(
     amount: Annotated[str, typer.Option("--amount", help="Euros with a point; negative is a debit.")],
     text: Annotated[str, typer.Option("--text", help="Purpose text.")],
     account: Annotated[
-        str, typer.Option("--account", help="IBAN, or the bank's ref; not needed if there is one.")
+        str, typer.Option("--account", help="IBAN, or the bank's ref; not needed if there is only one.")
     ] = "",
     day: Annotated[str | None, typer.Option("--date", help="Value date; today at the bank by default.")] = None,
     pending: Annotated[bool, typer.Option("--pending", help="Pending, not booked yet.")] = False,
@@ -200,7 +200,7 @@ def payment(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a payment a status, whatever its plan was; even an unknown one.
+    """Set a payment's status, even to an unknown one, whatever its plan was.
 
     Example: kontobahn sandbox payment 1000000000001 executed
     """

@@ -105,7 +105,7 @@ def pause(endpoint_id: EndpointArgument, data: DataOption = None, as_json: JsonO
 
 @app.command("resume")
 def resume(endpoint_id: EndpointArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Send to an endpoint again that was paused or gone, what has been waiting first."""
+    """Resume an endpoint that was paused or gone; what has been waiting is sent first."""
     with installation(data) as here:
         found = here.db.write_now(further.resume, _owner_of(here, endpoint_id), endpoint_id, audit.COMMAND_LINE)
     say({"endpoint_id": found.id, "state": found.state}, f"{found.url} is {found.state}.", as_json=as_json)

@@ -53,7 +53,7 @@ def purpose(transaction: Transaction) -> str:
 
 def filter_labels() -> dict[str, str]:
     return {
-        "q": _("Search"), "account": _("Account"), "state": _("State"), "from_date": _("From"), "to_date": _("To")
+        "q": _("Search"), "account": _("Account"), "state": _("Status"), "from_date": _("From"), "to_date": _("To")
     }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ _ERRORS = {
     "ProviderDisabled": N_("The bank has switched off this access."),
     "ProviderInactive": N_("The bank does not answer at the moment."),
     "ConnectionDisabled": N_("The bank has switched off this connection."),
-    "InteractionRequired": N_("The bank wants a confirmation from you, for example a TAN."),
+    "InteractionRequired": N_("The bank needs a confirmation from you, for example a TAN."),
     "LockedAtBank": N_("The bank has locked this access. Please have it unlocked at the bank first."),
     "Cancelled": N_("You cancelled it."),
 }
@@ -116,7 +116,7 @@ def connection_state(row: ConnectionRow, now: int) -> Shown:
         return Shown(_("works"), "good", _("The bank is being asked for new data at the moment."))
     if error:
         return Shown(_("works"), "warn", error)
-    return Shown(_("works"), "good", _("New data comes by itself, about four times a day."))
+    return Shown(_("works"), "good", _("New data arrives automatically, about four times a day."))
 
 
 def consent(row: ConnectionRow, now: int) -> Shown | None:
@@ -135,9 +135,9 @@ def consent(row: ConnectionRow, now: int) -> Shown | None:
 # --- Payments
 
 PAYMENT_STATES: dict[PaymentStatus, tuple[str, Kind, str]] = {
-    "initiated": (N_("to be authorised"), "warn", N_("The bank waits until you authorise it.")),
-    "initiated_info_required": (N_("to be confirmed"), "warn", N_("The bank wants something confirmed first.")),
-    "authorizing": (N_("being authorised"), "warn", N_("The bank waits for your confirmation.")),
+    "initiated": (N_("to be authorised"), "warn", N_("The bank is waiting for you to authorise it.")),
+    "initiated_info_required": (N_("to be confirmed"), "warn", N_("The bank needs something confirmed first.")),
+    "authorizing": (N_("being authorised"), "warn", N_("The bank is waiting for your confirmation.")),
     "authorized": (N_("authorised"), "plain", N_("You have authorised it. The bank has not begun yet.")),
     "processing": (N_("in progress"), "plain", N_("The bank is carrying it out.")),
     "executed": (N_("sent"), "plain", N_("The bank has sent the money.")),
@@ -158,7 +158,7 @@ EVENTS = {
     "refresh_complete": N_("New transactions"),
     "connection_error": N_("A bank connection fails"),
     "connection_destroyed": N_("Bank connection deleted"),
-    "payment_progress": N_("A payment goes on"),
+    "payment_progress": N_("A payment makes progress"),
     "payment_update": N_("A payment has changed"),
     "webhook_test": N_("Test event"),
 }

@@ -12,6 +12,7 @@ from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.views import books as views
 from kontobahn.dashboard.views.books import BooksClient
 from kontobahn.dashboard.visit import Visit
+from kontobahn.errors import NotFound
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
 from kontobahn.ledger.accounting import Geschaeftsjahr
@@ -19,6 +20,10 @@ from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_boo
 
 T = TypeVar("T")
 CONNECTIONS = f"{ROOT}/ledger/connections"
+
+
+class NoBooks(NotFound):
+    """There is nothing to choose from."""
 
 
 class ChosenBooks(NamedTuple):
@@ -50,8 +55,11 @@ class ChosenBooks(NamedTuple):
         return {"connection_id": self.connection.id, "client_id": self.client_id}
 
 
-async def choose(visit: Visit) -> ChosenBooks | None:
-    """Returns the books that the address names, or the first that work; None if there are none."""
+async def choose(visit: Visit) -> ChosenBooks:
+    """Returns the books that the address names, or the first that work.
+
+    Raises NoBooks if there are none, for which a page that says so is shown instead.
+    """
     organization = (visit.organization_id,)
     known = await visit.read(connections.listing, organization)
     working = [item for item in known if item.status == "connected"]
@@ -62,7 +70,7 @@ async def choose(visit: Visit) -> ChosenBooks | None:
         await visit.read(connections.find, visit.principal, wanted)
     connection = connection or (working[0] if working else None)
     if connection is None:
-        return None
+        raise NoBooks("There are no books.")
     clients = [item for item in await visit.read(views.clients, organization) if item.connection_id == connection.id]
     client = next((item for item in clients if item.client_id == _asked(visit, "client")), None)
     client = client or (clients[0] if clients else None)
@@ -70,7 +78,7 @@ async def choose(visit: Visit) -> ChosenBooks | None:
     async with access.to("stammdaten") as opened:
         years = sorted(await opened.geschaeftsjahre(), key=lambda year: year.start, reverse=True)
     if not years:
-        return None
+        raise NoBooks("There are no books.")
     year = next((item for item in years if item.start.isoformat() == _asked(visit, "year")), None)
     return ChosenBooks(known, clients, connection, client, years, year or _of_today(years, visit.today))
 

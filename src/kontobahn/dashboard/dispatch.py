@@ -21,6 +21,7 @@ from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import confirmation, people, rendering, security, trouble, words
+from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page, every_page
 from kontobahn.dashboard.forms import MAX_FIELDS, Form
 from kontobahn.dashboard.visit import Dependencies, Visit
@@ -134,7 +135,11 @@ class Dashboard:
             asked = await confirmation.ask(visit)
             if asked is not None:
                 return asked
-        response: Response = await page.handler(visit, **request.path_params)
+        try:
+            response: Response = await page.handler(visit, **request.path_params)
+        except NoBooks:
+            # Where one thing in them was asked for, it is as unknown as any other.
+            response = visit.show("no_books.html", 404 if request.path_params else 200)
         return response
 
     async def _recognise(self, visit: Visit, request: Request) -> None:

@@ -27,7 +27,7 @@ def describe(typed: str) -> str:
     except BadRequest:
         return _("This is not a valid IBAN of the SEPA area. Please compare it with the invoice.")
     bank = bank_of(iban)
-    return _("Right: %(bank)s", bank=bank) if bank else _("This IBAN is right.")
+    return _("Valid: %(bank)s", bank=bank) if bank else _("This IBAN is valid.")
 
 
 def bank_of(iban: str) -> str:

@@ -17,7 +17,7 @@ _TITLES = {
     403: N_("You may not do this"),
     404: N_("This page does not exist"),
     405: N_("This page does not exist"),
-    409: N_("That is not possible now"),
+    409: N_("That is not possible at the moment"),
     413: N_("That was too large"),
     415: N_("That did not work"),
     429: N_("Too many attempts"),
@@ -32,7 +32,7 @@ _WHAT_TO_DO = {
     405: N_("It may have been deleted, or it belongs to another organisation. Start from the overview."),
     413: N_("Send a smaller file, or split it."),
     429: N_("Please wait a little, then try again."),
-    503: N_("Nothing was changed. Reload this page; if it stays like this, tell the operator of this installation."),
+    503: N_("Nothing was changed. Reload this page; if this continues, tell the operator of this installation."),
 }
 
 
@@ -61,7 +61,7 @@ def crashed(visit: Visit) -> Response:
     title = _("Something went wrong on our side")
     text = _("The operator finds the cause in the log under this number: %(id)s.", id=visit.exchange.request_id)
     return _page(
-        visit, 500, title, text, _("Go back and try once more. If it happens again, send that number to the operator.")
+        visit, 500, title, text, _("Go back and try again. If it happens again, send this number to the operator.")
     )
 
 

@@ -160,7 +160,7 @@ def _pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Webh
     f"{_PATH}/{{id}}/resume", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, statuses=(200,), errors=_ERRORS
 )
 async def resume_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
-    """Send to an endpoint again that was paused or gone, what has been waiting first."""
+    """Resume an endpoint that was paused or gone; what has been waiting is sent first."""
     return await call.commit(_resume, call.principal, id, call.actor)
 
 

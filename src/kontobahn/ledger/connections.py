@@ -33,11 +33,11 @@ from kontobahn.settings import Settings
 
 # Choice 11: the full set of ledger connection statuses.
 ConnectionStatus = Literal["pending", "connected", "expired", "revoked", "error"]
-# Choice 9: advisor number and client number.
+# Choice 9: adviser number and client number.
 ClientId = Annotated[
     str,
     form(
-        "an advisor number and a client number like 29098-55003",
+        "an adviser number and a client number like 29098-55003",
         r"^[1-9][0-9]{3,6}-[1-9][0-9]{0,4}$",
         description="Only where the connection spans several clients and not the default one is meant.",
         examples=["29098-55003"],

@@ -69,7 +69,7 @@ def endpoint_not_authorized(area: Area) -> Forbidden:
     return Forbidden(
         f"The signed-in user lacks the provider's right for “{area}”.",
         code="ledger_endpoint_not_authorized",
-        message="Reconnecting does not help: the advisor or the client's owner must grant the right at the provider.",
+        message="Reconnecting does not help: the adviser or the client's owner must grant the right at the provider.",
     ).retryable()
 
 

@@ -223,7 +223,7 @@ def check(body: NeuerKassenbucheintrag) -> CashEntry:
     total = sum(line.betrag for line in lines)
     if total != betrag:
         raise BadRequest(
-            f"The field `betrag` must be the sum of the lines: it is {money.from_minor(betrag)}, they come to "
+            f"The field `betrag` must be the sum of the lines: it is {money.from_minor(betrag)}, they add up to "
             f"{money.from_minor(total)}.",
             field="betrag",
         )

@@ -236,7 +236,7 @@ def _key_repeats_account(schluessel: str) -> Hint:
 def _no_carrier(schluessel: str) -> Hint:
     return Hint(
         "BU-Schlüssel",
-        f"The key {schluessel} stands with no account that could carry tax.",
+        f"The key {schluessel} is used with no account that could carry tax.",
         _BOOKED_GROSS,
         f"Der BU-Schlüssel {schluessel} steht bei keinem Konto, das Steuer tragen kann; gebucht wurde brutto.",
     )

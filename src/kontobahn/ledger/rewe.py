@@ -239,7 +239,7 @@ async def get_umsatzsteuer(call: Call, query: UmsatzsteuerQuery) -> Umsatzsteuer
     """
     von, bis = query.von_datum, query.bis_datum
     if von is not None and bis is not None and bis < von:
-        raise BadRequest("The query parameter `bisDatum` lies before `vonDatum`.", field="bisDatum")
+        raise BadRequest("The query parameter `bisDatum` is before `vonDatum`.", field="bisDatum")
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with call.charge() as charge, access.to("buchungen") as books:
         data = await books.umsatzsteuer(query.geschaeftsjahr_start_datum, von, bis)

@@ -12,7 +12,8 @@ from kontobahn.sandbox_bank.people import WRONG_TAN, AccountPlan
 POLL_SECONDS = 3
 _LOGIN = Words("Anmelden", "Sign in")
 _TAN_HINT = Words(
-    f"Sechs Ziffern. Jede TAN ist richtig, nur {WRONG_TAN} nicht.", f"Six digits. Any TAN is right but {WRONG_TAN}."
+    f"Sechs Ziffern. Jede TAN außer {WRONG_TAN} wird angenommen.",
+    f"Six digits. Any TAN except {WRONG_TAN} is accepted.",
 )
 
 

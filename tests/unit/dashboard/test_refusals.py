@@ -9,6 +9,7 @@ import pytest
 
 from kontobahn.dashboard import po, refusals, words
 from kontobahn.dashboard.refusals import refusal
+from kontobahn.formats.cii import national
 from tests.unit.dashboard.refusal_texts import forms, plain, sentences
 
 # Modules whose sentences no page shows, and why.
@@ -61,11 +62,11 @@ NEVER = {
     "This is a test of your webhook URL. Nothing has happened.": "sent as an event",
     "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is.": "the page has a box to tick",
     "Book the service at the provider, or choose another client with clientId.": "for programs, beside the sentence itself",
-    "Reconnecting does not help: the advisor or the client's owner must grant the right at the provider.": "for programs",
-    "The connection has a client {} already.": "said on the command line",
+    "Reconnecting does not help: the adviser or the client's owner must grant the right at the provider.": "for programs",
+    "The connection already has a client {}.": "said on the command line",
     "A fiscal year from {} to {} would overlap the one from {} to {}.": "said on the command line",
     "The fiscal year from {} cannot end on {}: it has bookings up to {}.": "said on the command line",
-    "No documents of an invoice {} are laid aside.": "said on the command line",
+    "No documents of the invoice {} have been laid aside.": "said on the command line",
     "The setting webhook_allow names “{}”; write host:port, for example localhost:3000.": "said at the start",
     "The document number, which open items go by.": "documentation of a field",
     "Discount that was taken; with one person account only.": "documentation of a field",
@@ -138,3 +139,7 @@ def test_braces_and_long_texts_of_others_do_no_harm() -> None:
     assert "{0.__class__} {x}" in refusal("The column `{0.__class__} {x}` appears twice.")
     long = "The field `a`: " + "b: " * 2_000 + "c."
     assert refusal(long) == long
+
+
+def test_every_rule_of_an_electronic_invoice_has_its_german() -> None:
+    assert [number for number, (sentence, _) in national.RULES.items() if refusal(sentence) == sentence] == []

@@ -67,7 +67,7 @@ _ERRORS = {
         "Die Bank hat diesen Zugang gesperrt. Bitte lassen Sie ihn zuerst bei der Bank entsperren.",
         "The bank has locked this access. Please have it unlocked at the bank first.",
     ),
-    "InteractionRequired": Words("Die Bank verlangt eine Bestätigung.", "The bank wants a confirmation."),
+    "InteractionRequired": Words("Die Bank verlangt eine Bestätigung.", "The bank needs a confirmation."),
     "ProviderError": Words(
         "Die Bank hat eine technische Störung. Bitte versuchen Sie es später noch einmal.",
         "The bank has a technical problem. Please try again later.",

@@ -46,4 +46,4 @@ def _apply(tx: Tx, row: PaymentRow, report: PaymentReport, actor: Actor) -> Paym
 
 def _check(row: PaymentRow) -> None:
     if row.status not in CANCELLABLE:
-        raise Conflict(f"This payment is {row.status} and cannot be cancelled any more.")
+        raise Conflict(f"This payment is {row.status} and can no longer be cancelled.")

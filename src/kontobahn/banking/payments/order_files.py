@@ -126,7 +126,7 @@ def _check_free(row: PaymentRow, *, include_taken: bool) -> None:
         raise Conflict(f"The payment {row.id} is in the order file {row.order_file_id}.")
     if row.order_taken_at is not None and not include_taken:
         raise Conflict(
-            f"The order of payment {row.id} was fetched by itself. If it was not uploaded, send `include_taken`."
+            f"The order of payment {row.id} was fetched on its own. If it was not uploaded, send `include_taken`."
         )
 
 

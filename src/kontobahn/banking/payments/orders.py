@@ -26,7 +26,7 @@ def _take(tx: Tx, row: PaymentRow) -> tuple[PaymentOrder, int]:
     store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
     if row.status in ("failed", "rejected"):
-        raise Conflict(f"This payment is {row.status}: its order must not be uploaded any more.")
+        raise Conflict(f"This payment is {row.status}: its order must no longer be uploaded.")
     # The condition is in the UPDATE: a file with several orders takes them by another, without this lock.
     taken = tx.one(
         "UPDATE banking_payments SET order_taken_at = COALESCE(order_taken_at, ?)"

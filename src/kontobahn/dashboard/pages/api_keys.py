@@ -31,7 +31,7 @@ from kontobahn.money import to_minor
 PATH = f"{ROOT}/keys"
 STATES = {"active": (N_("valid"), "good"), "expired": (N_("expired"), "plain"), "revoked": (N_("revoked"), "plain")}
 OVERLAPS = {
-    "0": N_("end at once"),
+    "0": N_("no time at all"),
     "3600": N_("an hour"),
     "86400": N_("a day"),
     "604800": N_("a week"),
@@ -175,4 +175,4 @@ async def ask_to_revoke(visit: Visit, id: str) -> Response:
 @action("/keys/{id}/revoke", role="admin", confirm=True)
 async def revoke_key(visit: Visit, id: str) -> Response:
     key = await visit.write(keys.revoke, visit.principal.organization_id, id, visit.actor)
-    return visit.redirect(PATH, _("The key “%(name)s” is revoked.", name=key.name))
+    return visit.redirect(PATH, _("The key “%(name)s” has been revoked.", name=key.name))

@@ -43,7 +43,13 @@ async def audit_log(visit: Visit) -> Response:
         names=names,
         details=audit_words.details,
         chips=filters.chips(
-            {"from_date": _("From"), "to_date": _("Until"), "action": _("What"), "actor": _("Who"), "subject": _("Of")},
+            {
+                "from_date": _("From"),
+                "to_date": _("Until"),
+                "action": _("What"),
+                "actor": _("Who"),
+                "subject": _("Object"),
+            },
             lambda name, text: audit_words.action_words(text) if name == "action" else names.get(text, text),
         ),
     )
@@ -53,7 +59,7 @@ async def audit_log(visit: Visit) -> Response:
 async def audit_csv(visit: Visit) -> Response:
     found = await visit.read(_wanted, visit.principal.organization_id, visit.filters(AuditFilters), MAX_CSV_ROWS)
     names = await _names(visit)
-    head = [_("When"), _("Who"), _("What"), _("Of"), _("Details"), _("Address"), _("Request")]
+    head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
         (figures.moment(entry.at), names.get(entry.actor, entry.actor), audit_words.action_words(entry.action), entry.subject,
          audit_words.details(entry), entry.ip or "", entry.request_id or "")

@@ -111,7 +111,7 @@ def _find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRow:
 async def refresh(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         await visit.ask(routes.refresh_bank_connection, id=id)
-        return visit.redirect(f"{PATH}/{id}", _("The bank is being asked. What is new appears here in a moment."))
+        return visit.redirect(f"{PATH}/{id}", _("The bank is being asked. Anything new will appear here in a moment."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
@@ -136,11 +136,11 @@ async def ask_to_delete(visit: Visit, id: str) -> Response:
         for account in facts.accounts
     ]  # fmt: skip
     if row.provider != FILES and row.status != "pending_connect":
-        removes.append(_("The access at the bank ends. To see the accounts again, you connect the bank anew."))
+        removes.append(_("Access at the bank ends. To see the accounts again, connect the bank again."))
     return visit.ask_first(
         title=_("Delete the connection to %(bank)s?", bank=bank_words.bank_name(row)),
         text=_("This cannot be undone. Payments that were made stay in the list of payments.") + " "
-        + (_("This is removed:") if removes else _("Nothing was connected yet.")),
+        + (_("This will be removed:") if removes else _("Nothing was connected yet.")),
         removes=removes,
         button=_("Delete the connection"),
         back=f"{PATH}/{row.id}",
@@ -152,6 +152,6 @@ async def delete(visit: Visit, id: str) -> Response:
     row = await visit.read(_find, visit.principal, id)
     with visit.form.refusals():
         await visit.ask(routes.delete_bank_connection, id=row.id)
-        return visit.redirect(PATH, _("The connection to %(bank)s is deleted.", bank=bank_words.bank_name(row)))
+        return visit.redirect(PATH, _("The connection to %(bank)s has been deleted.", bank=bank_words.bank_name(row)))
     response: Response = await ask_to_delete.handler(visit, id)
     return response

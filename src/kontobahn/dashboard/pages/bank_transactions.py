@@ -57,8 +57,8 @@ EXTRA = {
     "bank_reference": N_("Bank's reference"),
     "gvc": N_("Transaction code (GVC)"),
     "primanota": N_("Primanota"),
-    "return_reason": N_("Reason of the return"),
-    "account_balance_snapshot": N_("Balance after it"),
+    "return_reason": N_("Reason for the return"),
+    "account_balance_snapshot": N_("Balance afterwards"),
 }
 
 
@@ -152,14 +152,16 @@ async def transactions_csv(visit: Visit) -> Response:
     else:
         raise _too_many()
     head = [_("Day"), _("Booked on"), _("Account"), _("With whom"), _("IBAN"), _("Purpose"), _("Amount"), _("Currency"),
-            _("State"), _("End-to-end reference"), _("Id")]  # fmt: skip
+            _("Status"), _("End-to-end reference"), _("ID")]  # fmt: skip
     content = await asyncio.to_thread(csv_file.write, head, rows)
     return visit.download(content, "text/csv; charset=utf-8", "transactions.csv")
 
 
 def _too_many() -> BadRequest:
     count = figures.number(MAX_CSV_ROWS)
-    return BadRequest(_("A file has room for %(count)s transactions. Choose fewer days, or one account.", count=count))
+    return BadRequest(
+        _("A file holds at most %(count)s transactions. Choose a shorter period or one account.", count=count)
+    )
 
 
 def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:

@@ -19,7 +19,7 @@ from kontobahn.ledger.rewe_write import ImporteQuery, ImportQuery
 
 PATH = f"{ROOT}/batches"
 STATES = {
-    "running": (N_("being read"), "warn"),
+    "running": (N_("being imported"), "warn"),
     "done": (N_("booked"), "good"),
     "failed": (N_("refused"), "bad"),
     "undone": (N_("undone"), "plain"),
@@ -51,8 +51,6 @@ async def batches(visit: Visit) -> Response:
 async def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Response:
     """`refused` is the protocol of a file that has just been refused."""
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(BatchFilter)
     query = ImporteQuery(**chosen.query, from_id=filters.after or None, limit=PAGE_SIZE + 1)
     answer = await visit.ask(rewe_write.list_imports, query=query)
@@ -71,7 +69,7 @@ async def read_file(visit: Visit) -> Response:
     refused: list[Protokollzeile] = []
     if upload is None:
         visit.form.fail("", _("Please choose a file."))
-    elif chosen is not None and wanted is not None:
+    elif wanted is not None:
         query = ImportQuery(**chosen.query, partial=wanted.partial, another=wanted.another)
         try:
             answer = await visit.ask(rewe_write.create_import, query=query, body=upload)
@@ -86,8 +84,8 @@ async def read_file(visit: Visit) -> Response:
 
 def _done(made: ImportMitProtokoll) -> str:
     if made.status == "running":
-        return _("The file has arrived and is being read.")
-    return ngettext("One record was taken over.", "%(num)s records were taken over.", made.uebernommen)
+        return _("The file has arrived and is being imported.")
+    return ngettext("One record was imported.", "%(num)s records were imported.", made.uebernommen)
 
 
 @page("/batches/{id}", poll=3)
@@ -109,14 +107,14 @@ async def undo(visit: Visit, id: str) -> Response:
         answer = await visit.ask(rewe_write.undo_import, query=books.query_of(chosen), id=id)
         made = plain(answer.data, ImportMitProtokoll)
         return visit.redirect(
-            chosen.url(f"{PATH}/{made.id}"), _("The batch is undone: every booking was booked again, reversed.")
+            chosen.url(f"{PATH}/{made.id}"), _("The batch has been undone: every booking was booked again, reversed.")
         )
     return visit.show("batch_undo.html", chosen=chosen, batch=found)
 
 
 async def _find(visit: Visit, import_id: str) -> tuple[ChosenBooks, ImportMitProtokoll]:
     chosen = await books.choose(visit)
-    if chosen is None or len(import_id) != 36:
+    if len(import_id) != 36:
         raise visit.principal.missing("Import")
     answer = await visit.ask(rewe_write.get_import, query=books.query_of(chosen), id=import_id)
     return chosen, plain(answer.data, ImportMitProtokoll)

@@ -7,7 +7,6 @@ from starlette.responses import Response
 from kontobahn.dashboard import books
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.visit import Visit
-from kontobahn.errors import NotFound
 from kontobahn.ledger import rewe_export
 from kontobahn.ledger.rewe_export import ExportQuery
 
@@ -15,8 +14,6 @@ from kontobahn.ledger.rewe_export import ExportQuery
 @page("/books")
 async def clients_and_years(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     return visit.show("books.html", chosen=chosen)
 
 
@@ -24,7 +21,5 @@ async def clients_and_years(visit: Visit) -> Response:
 async def export_year(visit: Visit) -> Response:
     """A fiscal year as files that another program reads, with the receipts."""
     chosen = await books.choose(visit)
-    if chosen is None:
-        raise NotFound("There is no such page.")
     query = ExportQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
     return visit.stream(await visit.ask(rewe_export.export_year, query=query))

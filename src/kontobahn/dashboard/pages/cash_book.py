@@ -97,8 +97,6 @@ class CashMonth(NamedTuple):
 @page("/cash-book")
 async def cash_book(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     found = await _month(visit, chosen)
     if found is None:
         return visit.show("no_cash_book.html", chosen=chosen)
@@ -114,9 +112,9 @@ async def new_entry_page(visit: Visit) -> Response:
 async def make_entry(visit: Visit) -> Response:
     upload = await visit.receive_optional_file()
     chosen = await books.choose(visit)
-    found = await _month(visit, chosen) if chosen else None
+    found = await _month(visit, chosen)
     wanted = visit.form.read(NewEntry)
-    if wanted is not None and chosen is not None and found is not None:
+    if wanted is not None and found is not None:
         with visit.form.refusals(transaktionsdatum="day", betrag="amount"):
             body = _body(found.name, wanted, upload)
             await ask_once(visit, duo.create_kassenbucheintrag, query=books.query_of(chosen), body=body)
@@ -127,8 +125,6 @@ async def make_entry(visit: Visit) -> Response:
 
 async def _show_form(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     found = await _month(visit, chosen)
     if found is None:
         return visit.show("no_cash_book.html", chosen=chosen)
@@ -144,23 +140,23 @@ async def reverse_page(visit: Visit, number: str) -> Response:
 @action("/cash-book/{number}/reverse")
 async def reverse_entry(visit: Visit, number: str) -> Response:
     chosen = await books.choose(visit)
-    found = await _month(visit, chosen) if chosen else None
+    found = await _month(visit, chosen)
     wanted = visit.form.read(Reversal)
-    if wanted is not None and chosen is not None and found is not None:
+    if wanted is not None and found is not None:
         with visit.form.refusals(grund="reason"):
             body = Storno(kassenname=found.name, grund=wanted.reason)
             await ask_once(
                 visit, duo.reverse_kassenbucheintrag, query=books.query_of(chosen), body=body, nummer=number
             )  # fmt: skip
-            return visit.redirect(_url(chosen, found), _("The entry is reversed by its opposite."))
+            return visit.redirect(_url(chosen, found), _("The entry has been reversed by an opposite entry."))
     return await _show_reversal(visit, number)
 
 
 async def _show_reversal(visit: Visit, number: str) -> Response:
     chosen = await books.choose(visit)
-    found = await _month(visit, chosen) if chosen else None
+    found = await _month(visit, chosen)
     entry = next((item for item in found.entries if str(item.nummer) == number), None) if found else None
-    if chosen is None or found is None or entry is None:
+    if found is None or entry is None:
         raise visit.principal.missing("Entry")
     key = visit.form.text("once") or new_key()
     return visit.show("cash_reversal.html", chosen=chosen, month=found, entry=entry, url=_url(chosen, found), once=key)
@@ -170,8 +166,6 @@ async def _show_reversal(visit: Visit, number: str) -> Response:
 async def receipt(visit: Visit, id: str) -> Response:
     """A photo or a PDF to look at; what a browser could run is only ever saved."""
     chosen = await books.choose(visit)
-    if chosen is None:
-        raise visit.principal.missing("Receipt image")
     found: Download = await visit.ask(duo.get_belegbild, query=books.query_of(chosen), id=id.lower())
     return visit.framed(found.content, found.media_type, found.file_name)
 
@@ -221,7 +215,7 @@ def _url(chosen: ChosenBooks, found: CashMonth) -> str:
 def _body(name: str, wanted: NewEntry, upload: Upload | None) -> NeuerKassenbucheintrag:
     if wanted.amount <= 0:
         raise Conflict(
-            _("Please enter an amount above zero, and choose whether it came in or went out."), field="amount"
+            _("Please enter an amount above zero, and choose whether the money came in or went out."), field="amount"
         )
     amount = wanted.amount if wanted.direction == "in" else -wanted.amount
     line = NeueBelegzeile(

@@ -27,7 +27,7 @@ KINDS = {
     "grant": N_("granted"),
     "reserve": N_("reserved"),
     "confirm": N_("spent"),
-    "expire": N_("given back"),
+    "expire": N_("returned"),
     "lapse": N_("lapsed"),
 }
 

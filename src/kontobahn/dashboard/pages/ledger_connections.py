@@ -39,7 +39,7 @@ _TO_DO = {
     "permission": N_("Ask your tax adviser to grant this right to the account that the connection uses."),
     "expired": N_("Renew the connection."),
     "error": N_("The accounting program did not answer as it should. Try again later."),
-    "unknown": N_("This can be told once the master data can be read."),
+    "unknown": N_("This will be known once the master data can be read."),
 }
 
 

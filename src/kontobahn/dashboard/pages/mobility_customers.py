@@ -55,7 +55,7 @@ async def create_customer(visit: Visit) -> Response:
             made = await visit.ask(
                 customers.create_customer, query=OrganizationQuery(organization_id=visit.organization_id), body=wanted
             )
-            return visit.redirect(f"{PATH}/{made.id}", _("%(name)s is a customer now.", name=made.name))
+            return visit.redirect(f"{PATH}/{made.id}", _("%(name)s is now a customer.", name=made.name))
     response: Response = await new_customer.handler(visit)
     return response
 
@@ -97,7 +97,7 @@ async def save_customer(visit: Visit, id: str) -> Response:
     if wanted is not None:
         with visit.form.refusals():
             saved = await visit.ask(customers.update_customer, id=id, body=wanted)
-            return visit.redirect(f"{PATH}/{saved.id}", _("The data are saved."))
+            return visit.redirect(f"{PATH}/{saved.id}", _("Your changes have been saved."))
     response: Response = await edit_customer.handler(visit, id)
     return response
 
@@ -114,7 +114,7 @@ async def upload_tickets(visit: Visit, id: str) -> Response:
             partial=visit.form.text("partial") == "1",
         )  # fmt: skip
     except ImportRefused as refusal:
-        visit.form.fail("", _("Nothing was imported. These rows cannot be taken:"))
+        visit.form.fail("", _("Nothing was imported. These rows cannot be imported:"))
         return await _show(visit, id, refusal.report)
     except BadRequest as error:
         visit.form.fail("", str(error))
@@ -131,9 +131,9 @@ async def upload_tickets(visit: Visit, id: str) -> Response:
 async def cancel_ticket(visit: Visit, id: str, ticket: str) -> Response:
     cancelled: Any = await visit.ask(tickets.cancel_ticket, id=ticket)
     text = (
-        _("The ticket is cancelled. The next invoice credits it.")
+        _("The ticket has been cancelled. The next invoice credits it.")
         if cancelled.invoice_id
-        else _("The ticket is cancelled.")
+        else _("The ticket has been cancelled.")
     )
     return visit.redirect(f"{PATH}/{id}", text)
 
@@ -156,7 +156,7 @@ async def make_invoice(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         made: Any = await visit.ask(invoices.create_invoice, id=id)
     if visit.form.is_good:
-        text = _("Invoice %(number)s is made.", number=made.invoice_number)
+        text = _("Invoice %(number)s has been created.", number=made.invoice_number)
         return visit.redirect(f"{ROOT}/invoices/{made.id}", text)
     response: Response = await preview.handler(visit, id)
     return response

@@ -15,7 +15,6 @@ from kontobahn.dashboard.listing import PAGE_SIZE, Filters
 from kontobahn.dashboard.views import books as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.errors import NotFound
 from kontobahn.ledger import rewe
 from kontobahn.ledger.faelligkeit import FaelligesKonto, Faelligkeiten
 from kontobahn.ledger.rewe import OposQuery
@@ -43,8 +42,6 @@ class OpenItemsFilter(Struct):
 @page("/open-items")
 async def open_items(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(OpenItemsFilter)
     found = await _read(visit, chosen, filters)
     konten = _searched(found.konten, filters.wanted.search)
@@ -65,8 +62,6 @@ def _in_words(name: str, text: str) -> str:
 @page("/open-items.csv")
 async def open_items_csv(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        raise NotFound("There is no such page.")
     filters = visit.filters(OpenItemsFilter)
     found = await _read(visit, chosen, filters)
     head = [
@@ -85,8 +80,6 @@ async def open_items_csv(visit: Visit) -> Response:
 async def partner_statement(visit: Visit, konto: str) -> Response:
     """What one partner has to pay or to get, made to be printed."""
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(OpenItemsFilter)
     found = await _read(visit, chosen, filters, konto)
     account = next((item for item in found.konten if item.kontonummer == konto), None)
@@ -100,8 +93,6 @@ async def document_movements(visit: Visit, konto: str) -> Response:
     """The bookings behind an open item. Its number may contain anything, so it is not part of the path."""
     beleg = (visit.query.get("beleg") or [""])[-1]
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     found = await visit.read(
         views.bookings_of_document, chosen.connection.id, chosen.client_id or "", konto, beleg, MOVEMENTS
     )

@@ -29,7 +29,7 @@ from kontobahn.db import Tx
 PATH = f"{ROOT}/payments/order-files"
 STATES = {
     "open": (N_("to be uploaded"), "warn"),
-    "void": (N_("must not be uploaded any more"), "bad"),
+    "void": (N_("must no longer be uploaded"), "bad"),
     "discarded": (N_("discarded"), "plain"),
 }
 
@@ -130,11 +130,11 @@ async def ask_to_discard(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.principal, numeric(id))
     return visit.ask_first(
         title=_("Discard the order file %(id)s?", id=content.file.id),
-        text=_("Only discard a file that was not uploaded at the bank: its orders could be paid twice otherwise."),
+        text=_("Discard a file only if it was not uploaded at the bank: otherwise its orders could be paid twice."),
         removes=[
             ngettext(
-                "Its order is free for another file.",
-                "Its %(num)s orders are free for another file.",
+                "Its order can go into another file.",
+                "Its %(num)s orders can go into another file.",
                 len(content.payments),
             )
         ],
@@ -147,6 +147,6 @@ async def ask_to_discard(visit: Visit, id: str) -> Response:
 async def discard(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         await visit.ask(routes.discard_order_file, id=numeric(id))
-        return visit.redirect(PATH, _("The file is discarded."))
+        return visit.redirect(PATH, _("The file has been discarded."))
     response: Response = await ask_to_discard.handler(visit, id)
     return response

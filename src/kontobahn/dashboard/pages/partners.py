@@ -17,7 +17,6 @@ from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.views import books as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
-from kontobahn.errors import NotFound
 from kontobahn.json_text import encode
 from kontobahn.ledger import rewe
 from kontobahn.ledger.accounting import Zahlungsbedingung
@@ -63,8 +62,6 @@ class PartnerForm(Struct):
 @page("/partners")
 async def partners(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(PartnerFilter)
     found = await visit.read(
         views.partners,
@@ -83,8 +80,6 @@ async def partners(visit: Visit) -> Response:
 @page("/partners/terms")
 async def payment_terms(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     query = JahrDropdownQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
     answer = await visit.ask(rewe.list_zahlungsbedingungen, query=query)
     return visit.show("payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]))
@@ -93,8 +88,6 @@ async def payment_terms(visit: Visit) -> Response:
 @page("/partners/new")
 async def new_partner_page(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     return visit.show("partner.html", chosen=chosen, partner=None)
 
 
@@ -117,8 +110,6 @@ async def change_partner(visit: Visit, konto: str) -> Response:
 
 async def _save(visit: Visit, found: views.Partner | None) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        raise NotFound("There is no such page.")
     wanted = visit.form.read(PartnerForm)
     if wanted is not None:
         with visit.form.refusals(**_FIELDS):
@@ -191,7 +182,7 @@ def _form_of(chosen: ChosenBooks, found: views.Partner) -> Form:
 
 async def _find(visit: Visit, konto: str) -> tuple[ChosenBooks, views.Partner]:
     chosen = await books.choose(visit)
-    found = await visit.read(views.partner, chosen.connection.id, chosen.client_id or "", konto) if chosen else None
-    if chosen is None or found is None:
+    found = await visit.read(views.partner, chosen.connection.id, chosen.client_id or "", konto)
+    if found is None:
         raise visit.principal.missing("Partner")
     return chosen, found

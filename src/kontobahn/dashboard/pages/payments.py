@@ -171,7 +171,9 @@ async def make_payment(visit: Visit) -> Response:
                 return_to=f"{visit.context.settings.base_url}{PATH}/return",
             )
             answer = await once.ask_once(visit, routes.create_payment, query=PaymentApiQuery(), body=body)
-            return visit.redirect(f"{PATH}/{answer['data']['payment_id']}", _("The payment is made. Authorise it now."))
+            return visit.redirect(
+                f"{PATH}/{answer['data']['payment_id']}", _("The payment has been created. Authorise it now.")
+            )
     response: Response = await payment_form.handler(visit)
     return response
 
@@ -226,7 +228,7 @@ def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
 def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
     """What has happened so far, and what is still to come."""
     row = facts.row
-    steps: list[tuple[str, str, Any, str]] = [(_("Made"), "", row.created_at, "good")]
+    steps: list[tuple[str, str, Any, str]] = [(_("Created"), "", row.created_at, "good")]
     for event in facts.history:
         if event.outcome not in ("moved", "noted", "contradicts"):
             continue
@@ -235,7 +237,7 @@ def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
         code = _("Code of the bank: %(code)s", code=event.raw_provider_status) if event.raw_provider_status else ""
         text = " · ".join(filter(None, (reason, code)))
         kind = "bad" if shown is None or shown.kind == "bad" else "good"
-        steps.append((shown.badge if shown else _("not understood"), text, event.at, kind))
+        steps.append((shown.badge if shown else _("not recognised"), text, event.at, kind))
     if row.status not in FINAL:
         state = bank_words.payment_state(row.status)
         steps.append((state.sentence, "", None, "now"))
@@ -247,7 +249,7 @@ def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
 async def ask_bank(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         await visit.ask(routes.get_payment, id=numeric(id))
-        return visit.redirect(f"{PATH}/{id}", _("The bank has been asked. This is how it stands now."))
+        return visit.redirect(f"{PATH}/{id}", _("The bank has been asked. This is the current status."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
@@ -266,7 +268,7 @@ async def ask_to_cancel(visit: Visit, id: str) -> Response:
     amount = figures.money(row.amount_minor, row.currency_code)
     return visit.ask_first(
         title=_("Cancel this payment?"),
-        text=_("%(amount)s to %(name)s will not be paid. The credits are given back.", amount=amount, name=row.creditor_name),
+        text=_("%(amount)s to %(name)s will not be paid. The credits are returned.", amount=amount, name=row.creditor_name),
         removes=[_("If you have already uploaded its file at the bank, cancel it at the bank as well.")]
         if row.order_taken_at else [],
         button=_("Cancel the payment"),
@@ -278,6 +280,6 @@ async def ask_to_cancel(visit: Visit, id: str) -> Response:
 async def cancel(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         await visit.ask(routes.cancel_payment, id=numeric(id))
-        return visit.redirect(f"{PATH}/{id}", _("The payment is cancelled."))
+        return visit.redirect(f"{PATH}/{id}", _("The payment has been cancelled."))
     response: Response = await ask_to_cancel.handler(visit, id)
     return response

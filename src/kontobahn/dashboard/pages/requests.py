@@ -48,7 +48,7 @@ async def requests(visit: Visit) -> Response:
     listed = await visit.read(_listed, visit, filters)
     statuses = {value: _(text) for value, text in STATUSES.items()}
     labels = {"key": _("Key"), "quelle": _("Source"), "endpoint": _("Call"), "status": _("Answer"),
-              "request_id": _("Request id")}  # fmt: skip
+              "request_id": _("Request ID")}  # fmt: skip
     return visit.show(
         "requests.html",
         filters=filters,

@@ -236,7 +236,7 @@ async def move_clock(visit: Visit) -> Response:
     if wanted is not None:
         with visit.form.refusals():
             await visit.write(_move_clock, visit, wanted.step)
-            return visit.redirect(PATH, _("The bank's clock is set."))
+            return visit.redirect(PATH, _("The bank's clock has been set."))
     return await _again(visit)
 
 

@@ -171,6 +171,8 @@ async def require_factor(visit: Visit) -> Response:
     required = visit.form.text("required") == "1"
     await visit.write(factors.require, visit.principal, required, visit.actor)
     done = (
-        _("Everybody needs a second factor now.") if required else _("A second factor is everybody's own choice now.")
+        _("Everybody needs a second factor now.")
+        if required
+        else _("Everybody can now decide for themselves about a second factor.")
     )
     return visit.redirect(PATH, done)

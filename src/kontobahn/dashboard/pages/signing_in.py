@@ -103,7 +103,7 @@ async def sign_out(visit: Visit) -> Response:
     assert visit.person is not None
     await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
     visit.new_cookies |= {"session": "", "organization": ""}
-    return visit.redirect(f"{ROOT}/sign-in", _("You are signed out."))
+    return visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
 
 
 @page("/forgotten-password", caller="anybody")
@@ -195,7 +195,7 @@ async def accept_invitation(visit: Visit, token: str) -> Response:
                 name=wanted.name, password_hash=password_hash, actor=visit.actor,
             )  # fmt: skip
             await sign_in.open_session(visit, user)
-            return visit.redirect(ROOT, _("Welcome. You belong to the organisation now."))
+            return visit.redirect(ROOT, _("Welcome. You are now part of the organisation."))
     return visit.show("invitation.html")
 
 

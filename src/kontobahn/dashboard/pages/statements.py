@@ -22,8 +22,8 @@ from kontobahn.formats.statements.model import UNBALANCED
 PATH = f"{ROOT}/statements"
 MAX_ID_LENGTH = 64
 STATES = {
-    "running": (N_("being read"), "warn"),
-    "done": (N_("read"), "good"),
+    "running": (N_("being imported"), "warn"),
+    "done": (N_("imported"), "good"),
     "failed": (N_("refused"), "bad"),
 }
 
@@ -103,11 +103,11 @@ def _counts(row: ImportRow) -> list[tuple[str, int]]:
     counts = [
         (_("transactions added"), result.added),
         (_("statements"), result.statements),
-        (_("statements that were known"), result.repeated),
+        (_("statements already known"), result.repeated),
         (_("transactions changed"), result.modified),
-        (_("pending ones removed"), result.removed),
+        (_("pending transactions removed"), result.removed),
         (_("entries left out"), result.left_out),
-        (_("payments with news"), result.payments),
+        (_("payments updated"), result.payments),
         (_("accounts"), result.accounts),
     ]
     return [(label, count) for label, count in counts if count or label == counts[0][0]]

@@ -81,7 +81,7 @@ async def change_role(visit: Visit, id: str) -> Response:
     if wanted is not None:
         with visit.form.refusals():
             user = await visit.write(users.change_role, visit.principal, id, wanted.role, visit.actor)
-            text = _("%(name)s is %(role)s now.", name=user.name, role=_(ROLE_NAMES[user.role]))
+            text = _("%(name)s is now %(role)s.", name=user.name, role=_(ROLE_NAMES[user.role]))
             return visit.redirect(PATH, text)
     response: Response = await team.handler(visit)
     return response
@@ -116,6 +116,6 @@ async def delete_user(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         user = await visit.write(users.delete, visit.principal, id, visit.actor, visit.context.user_removals)
     if visit.form.is_good:
-        return visit.redirect(PATH, _("%(name)s is deleted.", name=user.name))
+        return visit.redirect(PATH, _("%(name)s has been deleted.", name=user.name))
     response: Response = await ask_to_delete.handler(visit, id)
     return response

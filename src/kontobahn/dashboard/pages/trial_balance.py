@@ -16,7 +16,6 @@ from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.views import books as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
-from kontobahn.errors import NotFound
 from kontobahn.ledger import rewe
 from kontobahn.ledger.accounting import Saldo
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
@@ -56,8 +55,6 @@ class Line(NamedTuple):
 @page("/trial-balance")
 async def trial_balance(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(TrialBalanceFilter)
     lines = _searched(await _read(visit, chosen), filters.wanted)
     rest = [line for line in lines if not filters.after or _place(line.konto) > _place(filters.after)]
@@ -77,8 +74,6 @@ def _in_words(name: str, text: str) -> str:
 @page("/trial-balance.csv")
 async def trial_balance_csv(visit: Visit) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        raise NotFound("There is no such page.")
     lines = _searched(await _read(visit, chosen), visit.filters(TrialBalanceFilter).wanted)
     head = [_("Account"), _("Name"), _("Opening balance"), _("Debit"), _("Credit"), _("Balance")]
     return visit.csv(f"{_('Trial balance')} {chosen.year.start.year}", head, lines)
@@ -87,8 +82,6 @@ async def trial_balance_csv(visit: Visit) -> Response:
 @page("/trial-balance/{konto}")
 async def account_bookings(visit: Visit, konto: str) -> Response:
     chosen = await books.choose(visit)
-    if chosen is None:
-        return visit.show("no_books.html")
     filters = visit.filters(TrialBalanceFilter)
     query = SusaQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start, kontonummer=konto)
     answer = await visit.ask(rewe.get_susa, query=query)

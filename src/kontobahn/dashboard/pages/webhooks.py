@@ -223,7 +223,7 @@ def _since(form: Form) -> int | None:
 
 def _resent(done: Resent) -> str:
     text = ngettext("One event is sent again.", "%(num)s events are sent again.", done.resent)
-    return f"{text} {_('There are more: please do it once more.')}" if done.has_more else text
+    return f"{text} {_('There are more: please repeat this.')}" if done.has_more else text
 
 
 # --- Further endpoints
@@ -327,4 +327,4 @@ async def ask_to_delete_endpoint(visit: Visit, id: str) -> Response:
 @action("/webhooks/endpoints/{id}/delete", role="admin", confirm=True)
 async def delete_endpoint(visit: Visit, id: str) -> Response:
     await visit.ask(webhook_endpoints.delete_webhook_endpoint, id=id)
-    return visit.redirect(PATH, _("The endpoint is removed."))
+    return visit.redirect(PATH, _("The endpoint has been removed."))

@@ -172,7 +172,7 @@ def _lines(category: Category, batch: list[_R], write_row: Callable[[_R], str], 
         raise _Refused(f"{column}{error}", checked if len(lines) == len(batch) else len(lines)) from error
     except UnicodeEncodeError as error:
         index = next(number for number, line in enumerate(lines) if not _is_whole(line))
-        raise _Refused(f"A text holds half a character, U+{ord(error.object[error.start]):04X}.", index) from error
+        raise _Refused(f"A text contains half a character, U+{ord(error.object[error.start]):04X}.", index) from error
     return lines
 
 

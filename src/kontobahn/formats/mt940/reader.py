@@ -52,7 +52,7 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterat
                 count += 1
         elif statement is None:
             raise StatementError(
-                f"The field :{field.tag}: stands outside a statement, which begins with :20:.",
+                f"The field :{field.tag}: is outside a statement, which begins with :20:.",
                 file=source.name,
                 place=f"line {field.at}",
             )

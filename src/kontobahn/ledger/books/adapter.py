@@ -252,7 +252,7 @@ def _exported_year(tx: Tx, client: Client, jahr: date, receipts_up_to: int) -> t
         store.require(tx, client, "kassenbuch", "belege")
     if size > receipts_up_to:
         raise Conflict(
-            f"The receipts of the year have {size} bytes, and {receipts_up_to} are the most that a call answers. Leave them out"
+            f"The receipts of the year have {size} bytes, and {receipts_up_to} are the most that a call answers with. Leave them out"
             " with belege=false, or export on the command line.",
             field="belege",
         )

@@ -187,11 +187,9 @@ def _day(tx: Tx, client: Client, entry: CashEntry) -> tuple[str, FiscalYear]:
     try:
         day = berlin_date(from_datetime(entry.transaktionsdatum))
     except (ValueError, OverflowError):
-        raise BadRequest(
-            "The field `transaktionsdatum` lies outside the calendar.", field="transaktionsdatum"
-        ) from None
+        raise BadRequest("The field `transaktionsdatum` is outside the calendar.", field="transaktionsdatum") from None
     if day > berlin_date(tx.now):
-        raise BadRequest("The field `transaktionsdatum` lies in the future.", field="transaktionsdatum")
+        raise BadRequest("The field `transaktionsdatum` is in the future.", field="transaktionsdatum")
     lock_years(tx, client)
     jahr = year_of_date(tx, client, day.isoformat())
     if jahr is None:

@@ -41,7 +41,7 @@ def create_books(
     if skr not in KONTENRAHMEN:
         raise BadRequest(f"The chart of accounts {skr} is not known here: {', '.join(KONTENRAHMEN)}.")
     if not _CLIENT_ID.match(client_id):
-        raise BadRequest(f"“{client_id}” is not an advisor number and a client number like 1234-1.")
+        raise BadRequest(f"“{client_id}” is not an adviser number and a client number like 1234-1.")
     if connection_id is None:
         connection_id = connections.create(tx, organization_id, bezeichnung=name, provider="books")
     connection = connections.find_for_operator(tx, connection_id)

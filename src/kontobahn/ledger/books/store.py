@@ -43,7 +43,7 @@ def create_client(
     tx.lock("books", connection.id)
     others = clients(tx, connection)
     if any(other.client_id == client_id for other in others):
-        raise Conflict(f"The connection has a client {client_id} already.")
+        raise Conflict(f"The connection already has a client {client_id}.")
     client = Client(
         connection.organization_id, connection.id, client_id, next_number(tx, "books_clients"), bezeichnung, kontenrahmen,
         konto_laenge, int(not others),

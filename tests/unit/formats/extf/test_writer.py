@@ -135,7 +135,7 @@ def test_a_path_gets_a_whole_file_or_none(tmp_path: Path) -> None:
             "belegdatum '2025-01-01' would be read back as '2024-01-01'.",
         ),
         ({"buchungstext": "two\nlines"}, "Buchungstext: The text holds the control character 0x0A."),
-        ({"buchungstext": "half \ud83d"}, "A text holds half a character, U+D83D."),
+        ({"buchungstext": "half \ud83d"}, "A text contains half a character, U+D83D."),
         ({"waehrung": "CHF"}, "Basis-Umsatz: "),
         ({"kurs": '1"'}, "kurs '1\"' would be read back as ''."),
         ({"bu_schluessel": "20"}, "generalumkehr False would be read back as True."),
