@@ -17,8 +17,7 @@ import typer.main
 from kontobahn.api.docs_view import _fields
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.samples import indented_json
-from kontobahn.app import all_endpoints
-from kontobahn.banking.emitted import EVENTS
+from kontobahn.app import EVENTS, all_endpoints
 from kontobahn.cli.entry import command_line
 from kontobahn.cli.failures import ExitCode
 from kontobahn.settings import PREFIX, Settings, describe

@@ -15,8 +15,7 @@ from kontobahn.api.call import Call, Platform
 from kontobahn.api.declare import Endpoint, get, post, put
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.wire import Answer, Body, Query, Upload, Uuid
-from kontobahn.app import all_endpoints
-from kontobahn.banking.emitted import EVENTS
+from kontobahn.app import EVENTS, all_endpoints
 from kontobahn.settings import Settings, load
 
 REAL = all_endpoints()

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from tests.file_bank import FileBank
-from tests.harness import Service
+from tests.harness import Organization, Service
 from tests.ledger_builder import PERSONENKONTO, Books
 from tests.statement_builder import Booking, camt
 
@@ -29,9 +29,9 @@ BOOKINGS = """
 class Desk:
     """A client with books, a partner and a bank account, and one who asks."""
 
-    def __init__(self, service: Service, *bookings: Booking) -> None:
+    def __init__(self, service: Service, *bookings: Booking, owner: Organization | None = None) -> None:
         self.service = service
-        self.owner = service.organization()
+        self.owner = owner or service.organization()
         self.books = Books(service, self.owner)
         self.books.post(BOOKINGS)
         assert self.books.send(PERSONENKONTO, PERSON).status_code == 201
@@ -58,3 +58,69 @@ def paid(amount: int, text: str, name: str = "ANNA MUSTER BAU", iban: str = ANNA
 
 def lines(proposal: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(line["art"], line["kontonummer"], line["beleg"], line["betrag"]) for line in proposal["zeilen"]]
+
+
+class Clerk(Desk):
+    """A desk whose account is set up, with one who decides."""
+
+    def __init__(
+        self, service: Service, *bookings: Booking, owner: Organization | None = None, **settings: Any
+    ) -> None:
+        super().__init__(service, *bookings, owner=owner)
+        assert self.set_up(**settings).status_code == 200
+
+    def set_up(self, **changes: Any) -> httpx.Response:
+        body = {"connectionId": self.books.connection_id, "sachkonto": "1200", "gebuehrenkonto": "4970", **changes}
+        return self.call("PUT", f"accounts/{self.account}", json=body)
+
+    def call(self, method: str, path: str, key: str = "", **options: Any) -> httpx.Response:
+        return self.service.request(method, f"/v2/reconciliation/{path}", key or self.owner.key, **options)
+
+    def read(self, path: str, **query: Any) -> Any:
+        answer = self.call("GET", path, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    def store_run(self) -> dict[str, Any]:
+        answer = self.ask(connectionId=None, probelauf=False)
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json()["data"])
+
+    def listed(self, amount: float) -> dict[str, Any]:
+        """The transaction of this amount, as reconciliation lists it."""
+        [found] = [row for row in self.read("transactions") if row["betrag"] == amount]
+        return dict(found)
+
+    def confirm(self, amount: float) -> httpx.Response:
+        """Confirms the best proposal for the transaction of this amount."""
+        return self.confirm_id(self.listed(amount)["vorschlag"]["id"])
+
+    def confirm_id(self, proposal_id: str, **options: Any) -> httpx.Response:
+        return self.call("POST", f"proposals/{proposal_id}/confirm", **options)
+
+    def by_hand(self, amount: float, *lines: dict[str, Any]) -> httpx.Response:
+        cents = round(amount * 100)
+        [(id,)] = self.books.rows("SELECT id FROM banking_transactions WHERE amount_minor = ?", cents)
+        return self.call("POST", "matches", json={"transaction_id": str(id), "zeilen": list(lines)})
+
+    def undo(self, match_id: str, grund: str = "") -> httpx.Response:
+        return self.call("POST", f"matches/{match_id}/undo", json={"grund": grund})
+
+    def events(self) -> list[str]:
+        return [
+            event
+            for (event,) in self.books.rows("SELECT event FROM webhook_events ORDER BY sequence")
+            if event.startswith("match_")
+        ]
+
+
+def posten(beleg: str, betrag: float, konto: str = "10010", **more: Any) -> dict[str, Any]:
+    return {"art": "posten", "kontonummer": konto, "beleg": beleg, "betrag": betrag, **more}
+
+
+def refused(answer: httpx.Response, status: int, field: str | None = None) -> dict[str, Any]:
+    """Returns the body of an answer of a free call that must be this refusal."""
+    assert answer.status_code == status, answer.text
+    body: dict[str, Any] = answer.json()
+    assert field is None or body.get("field") == field, body
+    return body

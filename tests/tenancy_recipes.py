@@ -16,6 +16,8 @@ class Recipe(NamedTuple):
     # The parameters of the call as its owner would send them, the id among them.
     make: Callable[[Service, Organization], dict[str, str]]
     body: Any = None
+    # Parameters that are sent in the body.
+    in_body: tuple[str, ...] = ()
     # A file, where the call takes one instead.
     content: bytes | None = None
     # An id of the right form that nobody has.

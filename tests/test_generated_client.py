@@ -24,6 +24,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from openapi_python_client.config import Config, ConfigFile, MetaType
 
 from kontobahn.api.declare import Endpoint
+from tests import reconciliation_recipes
 from tests import test_tenancy as tenancy
 from tests.file_bank import FileBank
 from tests.harness import PASSWORD, Organization, Service
@@ -112,6 +113,15 @@ def _to_match(service: Service, owner: Organization) -> Made:
     return {**tenancy._of_bank_account(service, owner), **tenancy._books(service, owner)}
 
 
+def _to_confirm(service: Service, owner: Organization) -> Made:
+    return {"ids": [reconciliation_recipes.clerk(service, owner).listed(119)["vorschlag"]["id"]]}
+
+
+def _to_match_by_hand(service: Service, owner: Organization) -> Made:
+    zeilen = [{"art": "posten", "kontonummer": "10010", "beleg": "RE-2026-00123", "betrag": 119.0}]
+    return {"transaction_id": reconciliation_recipes.clerk(service, owner).listed(119)["id"], "zeilen": zeilen}
+
+
 # Ids that stand in a body.
 IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/sessions": _signed_up,
@@ -122,6 +132,8 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/banking/order-files": _to_order,
     "PUT /v2/mobility/seller": _selling,
     "POST /v2/reconciliation/runs": _to_match,
+    "POST /v2/reconciliation/confirmations": _to_confirm,
+    "POST /v2/reconciliation/matches": _to_match_by_hand,
 }
 RECIPES = {name: recipe for (name, _), recipe in reversed(tenancy.RECIPES.items())}
 

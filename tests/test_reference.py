@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kontobahn import errors
-from kontobahn.banking.emitted import EVENTS
+from kontobahn.app import EVENTS
 from kontobahn.cli.entry import command_line
 from kontobahn.settings import NAMES, PREFIX
 from scripts import reference

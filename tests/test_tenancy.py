@@ -23,6 +23,7 @@ from tests.file_bank import FileBank
 from tests.harness import ACTOR, START, Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.mobility_builder import CUSTOMER, SELLER, Shop, png, ticket
+from tests.reconciliation_recipes import RECONCILIATION_RECIPES
 from tests.statement_builder import Booking, Sheet, camt
 from tests.tenancy_recipes import WEBHOOK_RECIPES, Recipe, of_organization
 
@@ -194,6 +195,7 @@ def _order_file(service: Service, owner: Organization) -> dict[str, str]:
 
 RECIPES: dict[tuple[str, str], Recipe] = {
     **WEBHOOK_RECIPES,
+    **RECONCILIATION_RECIPES,
     ("DELETE /v2/auth/users/{id}", "id"): Recipe(_user, agency_may=False),
     ("PUT /v2/auth/users/{id}", "id"): Recipe(_user, body={"role": "admin"}, agency_may=False),
     ("DELETE /v2/auth/invitations/{id}", "id"): Recipe(_invitation, agency_may=False),
@@ -321,7 +323,7 @@ def ask(service: Service, call: tuple[str, str], key: str, parameters: dict[str,
     query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in path}
     options: dict[str, Any] = {"headers": SAME_REQUEST_ID, "params": query}
     if RECIPES[call].body is not None:
-        options["json"] = RECIPES[call].body
+        options["json"] = RECIPES[call].body | {name: query.pop(name) for name in RECIPES[call].in_body}
     if RECIPES[call].content is not None:
         options["content"] = RECIPES[call].content
     return service.request(method, path.format(**parameters), key, **options)

@@ -35,7 +35,6 @@ from kontobahn.banking import accounts, inbound
 from kontobahn.banking.connections import banks as connect_banks
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import routes as connection_routes
-from kontobahn.banking.emitted import EVENTS
 from kontobahn.banking.imports import routes as import_routes
 from kontobahn.banking.jobs import banking_jobs
 from kontobahn.banking.payments import order_file_routes
@@ -67,7 +66,7 @@ from kontobahn.mobility.provider import Mobility
 from kontobahn.mobility.providers.own import OwnTickets
 from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.outbound import OutboundClient, Rule
-from kontobahn.reconciliation import runs as reconciliation_runs
+from kontobahn.reconciliation import calls as reconciliation
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.sandbox_bank.controls import controls as sandbox_controls
@@ -81,6 +80,7 @@ from kontobahn.webhooks.deliver import Deliverer
 UPKEEP_SECONDS = 5
 # For what would hold up the event loop: large bodies, large answers, compression.
 CALCULATING_THREADS, CALCULATIONS_WAITING = 2, 256
+EVENTS = reconciliation.ALL_EVENTS
 Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
 
 
@@ -91,7 +91,7 @@ def all_endpoints() -> list[Endpoint]:
         *(connect_banks, connection_routes, accounts, listing, feed, import_routes),
         *(payment_routes, order_file_routes, inbound, webhook_url, webhook_endpoints, event_log, resend_failed),
         *(mobility_customers, ticket_routes, invoice_routes, mobility_seller, logo_routes),
-        reconciliation_runs,
+        *reconciliation.MODULES,
     )
 
 

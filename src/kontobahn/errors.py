@@ -15,6 +15,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   │   └── StillRunning       the first call with an idempotency key; retry_after_seconds
     │   ├── TooLarge           413
     │   ├── WrongMediaType     415
+    │   ├── DoesNotAddUp       422 amounts that must sum to another and do not; names both
     │   ├── KeyReused          422 an idempotency key with another body
     │   └── TooManyRequests    429
     ├── Unavailable            503 transient; retry_after_seconds
@@ -105,6 +106,10 @@ class TooLarge(Refusal):
 
 class WrongMediaType(Refusal):
     status = 415
+
+
+class DoesNotAddUp(Refusal):
+    status = 422
 
 
 class KeyReused(Refusal):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import islice
@@ -53,7 +53,7 @@ from kontobahn.ledger.personenkonto import (
     PersonenkontoDaten,
     PersonenkontoErgebnis,
 )
-from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
+from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, OpenAmounts
 from tests.waiting import take_time_async
 
 CLIENT_ID = "29098-55003"
@@ -230,6 +230,10 @@ class ScriptedBooks:
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         await self._script.call("faelligkeiten")
         return Faelligkeiten(stichtag=selection.stichtag, konten=[], debitoren=classes([]), kreditoren=classes([]))
+
+    async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
+        await self._script.call("offene_betraege")
+        return lambda tx: {("100100000", "RE-1"): 500} if "100100000" in konten else {}
 
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         await self._script.call("geschaeftspartner")

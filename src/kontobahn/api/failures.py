@@ -92,7 +92,7 @@ FAILURES = {
     ),
     422: Failure(
         "KeyReused",
-        "The idempotency key was used for another request.",
+        "The idempotency key was used for another request, or amounts do not add up; the message says which.",
         {"error": "This idempotency key was used for another request: another path, query or body."},
     ),
     429: Failure(

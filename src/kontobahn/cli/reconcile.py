@@ -1,4 +1,4 @@
-"""`kontobahn reconcile`: how well payments would be matched, measured with a client's own history."""
+"""`kontobahn reconcile`: matches payments to open items, lists what waits, or measures itself with a client's own history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kontobahn.cli.common import JsonOption, say
+from kontobahn.cli.common import DataOption, JsonOption, OrganizationOption, say
+from kontobahn.cli.reconcile_run import TransactionStatus, day, list_transactions, run_matching
 from kontobahn.cli.tables import render_table
 from kontobahn.errors import BadRequest
 from kontobahn.formats.bank_files import read
@@ -26,42 +27,89 @@ from kontobahn.ledger.konto import technical
 from kontobahn.reconciliation.backtest import USUAL_BANKS, Found, Report, backtest
 from kontobahn.reconciliation.core.model import ENGINE_VERSION, Person
 
+FilesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        help="With --backtest: DATEV-format files, Buchungsstapel, and Debitoren/Kreditoren for names and IBANs.",
+    ),
+]
+AccountOption = Annotated[
+    str | None, typer.Option("--account", metavar="IBAN", help="The bank account, by IBAN or id; the only one set up.")
+]
+FromOption = Annotated[
+    str | None, typer.Option("--from", metavar="DAY", help="First value date; 90 days before the last.")
+]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="DAY", help="Last value date; today.")]
+StoreOption = Annotated[
+    bool, typer.Option("--store", help="Store the proposals, and match what may be matched without asking.")
+]
+ListOption = Annotated[
+    TransactionStatus | None, typer.Option("--list", help="List the account's transactions of this status instead.")
+]
+BacktestOption = Annotated[
+    bool, typer.Option("--backtest", help="Hide which payment cleared which document, match, and compare.")
+]
+StatementsOption = Annotated[
+    list[Path] | None,
+    typer.Option("--statements", "-s", exists=True, dir_okay=False, help="camt or MT940 files with the same payments."),
+]
+BankOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bank", metavar="NUMBER", help="The bank's account, or how its number begins; 12 and 18 when omitted."
+    ),
+]
+
 
 def reconcile(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            exists=True,
-            dir_okay=False,
-            help="DATEV-format files: Buchungsstapel, and Debitoren/Kreditoren for names and IBANs.",
-        ),
-    ],
-    is_backtest: Annotated[
-        bool, typer.Option("--backtest", help="Hide which payment cleared which document, match, and compare.")
-    ] = False,
-    statements: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--statements", "-s", exists=True, dir_okay=False, help="camt or MT940 files with the same payments."
-        ),
-    ] = None,
-    banks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bank", metavar="NUMBER", help="The bank's account, or how its number begins; 12 and 18 when omitted."
-        ),
-    ] = None,
+    files: FilesArgument = None,
+    account: AccountOption = None,
+    from_date: FromOption = None,
+    to_date: ToOption = None,
+    is_stored: StoreOption = False,
+    listed: ListOption = None,
+    is_backtest: BacktestOption = False,
+    statements: StatementsOption = None,
+    banks: BankOption = None,
+    organization: OrganizationOption = None,
+    data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how well payments would be matched to open items, with bookings of your own.
+    """Match payments to open items: try it, store what is found, list what waits, or measure it with bookings of your own.
 
-    The bookings say which payment cleared which document. That is hidden, the matcher tries to find it, and what is printed are
-    counts by class of evidence: no names, no amounts. Nothing is stored, and nothing leaves this machine.
+    Without options, a trial run: what would be matched for the account that is set up, by class of evidence. With --store the
+    proposals are kept for somebody to confirm. With --backtest nothing of the installation is used: the bookings in the files say
+    which payment cleared which document; that is hidden, the matcher tries to find it, and what is printed are counts, no names
+    and no amounts. Nothing leaves this machine.
 
+    Example: kontobahn reconcile --account DE02120300000000202051 --store
+    Example: kontobahn reconcile --list proposed
     Example: kontobahn reconcile --backtest EXTF_Buchungsstapel_2025.csv EXTF_Debitoren.csv --statements 2025-*.xml
     """
-    if not is_backtest:
-        raise BadRequest("Add --backtest: matching itself is done by the service.")
+    if is_backtest:
+        if not files:
+            raise BadRequest("--backtest needs files: a Buchungsstapel in DATEV format.")
+        _backtest(files, statements, banks, as_json=as_json)
+        return
+    if files or statements or banks:
+        raise BadRequest("Files, --statements and --bank are for --backtest: a run goes by what the installation has.")
+    if listed is not None:
+        list_transactions(data, organization, account, listed.value, as_json=as_json)
+        return
+    run_matching(
+        data,
+        organization,
+        account,
+        day("--from", from_date),
+        day("--to", to_date),
+        is_stored=is_stored,
+        as_json=as_json,
+    )
+
+
+def _backtest(files: list[Path], statements: list[Path] | None, banks: list[str] | None, *, as_json: bool) -> None:
     prefixes = tuple(banks or USUAL_BANKS)
     if not all(prefix.isascii() and prefix.isdigit() for prefix in prefixes):
         raise BadRequest("--bank takes the digits that the bank's account number begins with, like 1200.")

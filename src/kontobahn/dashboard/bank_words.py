@@ -160,6 +160,9 @@ EVENTS = {
     "connection_destroyed": N_("Bank connection deleted"),
     "payment_progress": N_("A payment makes progress"),
     "payment_update": N_("A payment has changed"),
+    "match_proposed": N_("Payments to confirm"),
+    "match_confirmed": N_("A payment was matched"),
+    "match_undone": N_("A match was undone"),
     "webhook_test": N_("Test event"),
 }
 

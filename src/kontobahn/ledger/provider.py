@@ -7,7 +7,7 @@ A provider translates; it does not charge, serve or emit. It refuses by raising 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
@@ -25,6 +25,10 @@ T = TypeVar("T")
 # What remains to be written when the provider has done its part: run in the one transaction that also confirms the charge and
 # stores the answer for repeats. For the built-in books it is the whole effect.
 Effect = Callable[[Tx], T]
+
+
+# Signed cents by person account and document.
+OpenAmounts = dict[tuple[str, str], int]
 
 
 class ConnectionRef(NamedTuple):
@@ -72,6 +76,12 @@ class ClientBooks(Protocol):
 
     async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
         """What moved the documents of person accounts since a day, the latest so many; not what was taken back."""
+
+    async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
+        """What is open today of the documents of these person accounts; for a decision that must not be outdated.
+
+        The effect reads it in the transaction that decides, where the books are in the same database.
+        """
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -15,9 +16,9 @@ from kontobahn.errors import BadRequest
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.faelligkeit import FaelligerPosten, FaelligesKonto
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
-from kontobahn.ledger.konto import technical
+from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.opos import EB_RESIDUAL, Belegbewegung, OposSelection
-from kontobahn.ledger.provider import ClientBooks
+from kontobahn.ledger.provider import ClientBooks, Effect, OpenAmounts
 from kontobahn.mobility.invoices import store as mobility
 from kontobahn.mobility.invoices.facts import Buyer
 from kontobahn.mobility.invoices.store import IssuedInvoice
@@ -25,6 +26,7 @@ from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import (
     Booked,
     Discount,
+    Key,
     Knowledge,
     Movement,
     OpenItem,
@@ -114,6 +116,22 @@ async def _usual_accounts(books: ClientBooks) -> tuple[str, str]:
     length = years[-1].konto_laenge
     fee, transfer = (technical(konto.ljust(length, "0"), length) for konto in (rahmen.geldverkehr, rahmen.geldtransit))
     return fee, transfer
+
+
+async def open_now(
+    db: Database, books: ClientBooks, organization_id: str, keys: Collection[Key]
+) -> Effect[OpenAmounts]:
+    """What is open now of documents, for a decision: read in the transaction that decides, where the books are ours."""
+    effect = await books.offene_betraege({konto for konto, _ in keys if is_personenkonto(konto)})
+    numbers = sorted({beleg for _, beleg in keys if beleg})
+    issued = await db.read(mobility.issued_with, organization_id, numbers)
+    if not issued:
+        return effect
+    # Issued by us, and unknown to the books: all of it is open.
+    first = min(date.fromisoformat(invoice.issued_on) for invoice in issued.values())
+    booked = {move.beleg for move in await books.belegbewegungen(first, MAX_MOVES)}
+    ours = {key: issued[key[1]].amount_in_cents for key in keys if key[1] in issued and key[1] not in booked}
+    return lambda tx: {**ours, **effect(tx)}
 
 
 class _Bank(NamedTuple):

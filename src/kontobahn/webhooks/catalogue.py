@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 EventName = Literal[
     "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update",
-    "consent_expiring", "webhook_test",
+    "consent_expiring", "match_proposed", "match_confirmed", "match_undone", "webhook_test",
 ]  # fmt: skip
 TEST_EVENT: EventName = "webhook_test"
 
@@ -28,6 +28,9 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("payment_progress"),
         EventType("payment_update"),
         EventType("consent_expiring", to_webhook_url=False),
+        EventType("match_proposed", to_webhook_url=False),
+        EventType("match_confirmed", to_webhook_url=False),
+        EventType("match_undone", to_webhook_url=False),
         EventType(TEST_EVENT, is_test=True),
     )
 }

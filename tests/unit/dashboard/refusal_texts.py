@@ -11,7 +11,7 @@ import kontobahn
 
 SOURCE = Path(kontobahn.__file__).parent
 ROOMS = ("access", "api", "banking", "credits.py", "dashboard", "errors.py", "events", "formats", "ledger", "mobility",
-         "outbound.py", "webhooks")  # fmt: skip
+         "outbound.py", "reconciliation", "webhooks")  # fmt: skip
 # What a call tells about itself, not about a request; and texts that have their German in another way.
 _NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext")
 _SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*(\.|\{\})", re.DOTALL)

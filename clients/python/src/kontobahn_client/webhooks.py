@@ -18,6 +18,9 @@ from kontobahn_client.models.events import (
     ConnectionDestroyed,
     ConnectionErrorReport,
     ConsentExpiring,
+    MatchConfirmed,
+    MatchProposed,
+    MatchUndone,
     PaymentProgress,
     PaymentUpdate,
     RefreshComplete,
@@ -31,6 +34,9 @@ EventData = (
     | PaymentUpdate
     | PaymentProgress
     | ConsentExpiring
+    | MatchProposed
+    | MatchConfirmed
+    | MatchUndone
     | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
@@ -40,6 +46,9 @@ KINDS: dict[str, Any] = {
     "payment_update": PaymentUpdate,
     "payment_progress": PaymentProgress,
     "consent_expiring": ConsentExpiring,
+    "match_proposed": MatchProposed,
+    "match_confirmed": MatchConfirmed,
+    "match_undone": MatchUndone,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal
+from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, Query, check_date_range
@@ -186,6 +186,27 @@ def posted_between(
         account_id, first.isoformat(), last.isoformat(), limit,
     )  # fmt: skip
     return [_decode(wire) for (wire,) in rows]
+
+
+def find_posted(tx: Tx, account_id: int, transaction_id: int) -> Transaction | None:
+    """A posted transaction of an account that is known to be the caller's, decoded; None if the bank has removed it."""
+    row = tx.one(
+        "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ? AND status = 'posted'",
+        account_id, transaction_id,
+    )  # fmt: skip
+    return None if row is None else _decode(row[0])
+
+
+def account_with(tx: Tx, principal: Principal, transaction_id: str) -> AccountRow:
+    """The account that has this transaction, posted or pending. Raises the principal's “not found” if none in its scope has."""
+    row = tx.one(
+        "SELECT a.id FROM banking_accounts a JOIN banking_transactions t ON t.account_id = a.id AND t.id = ?"
+        f" WHERE a.{in_scope(len(principal.scope))}",
+        int(transaction_id), *principal.scope,
+    )  # fmt: skip
+    if row is None:
+        raise principal.missing("Transaction")
+    return accounts.find(tx, principal, str(row[0]))
 
 
 def read_one(tx: Tx, principal: Principal, account_id: str, transaction_id: str) -> Transaction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date
 from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
@@ -38,7 +38,7 @@ from kontobahn.ledger.faelligkeit import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
-from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect
+from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, OpenAmounts
 
 # The right that a file of master data needs; bookings are the rest.
 _AREAS: dict[int, Area] = {
@@ -109,6 +109,13 @@ class OpenBooks:
 
     async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
         return await self._read("buchungen", document_reading.belegbewegungen, seit, limit)
+
+    async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
+        def effect(tx: Tx) -> OpenAmounts:
+            store.require(tx, self._client, "buchungen")
+            return reading.open_amounts(tx, self._client, konten)
+
+        return effect
 
     async def kassenbuecher(self) -> list[kassenbuch.Kassenbuch]:
         return await self._read("kassenbuch", reading.kassenbuecher)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from typing import NamedTuple, cast
 
 import msgspec
 
 from kontobahn import money
+from kontobahn.clock import berlin_date
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
@@ -19,6 +21,7 @@ from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKON
 from kontobahn.ledger.opos import Item, OpenKonto, Opos, OposSelection, Rest
 
 _ALL_PERSONS = ("100000000", "999999999")
+_ONE_BY_ONE = 20
 
 
 def kontonummer(client: Client, text: str, field: str = "kontonummer") -> str:
@@ -56,6 +59,19 @@ def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
             if found is not None:
                 konten.append(found)
     return opos.assemble(selection.stichtag, konten, names)
+
+
+def open_amounts(tx: Tx, client: Client, konten: Collection[str]) -> dict[tuple[str, str], int]:
+    """What is open today of the documents of these person accounts, in cents."""
+    # A few are read one by one, many at once.
+    asked: list[str | None] = [None] if len(konten) > _ONE_BY_ONE else [*konten]
+    found = {}
+    for nummer in asked:
+        answer = offene_posten(tx, client, OposSelection(berlin_date(tx.now), "all", "reconcile", nummer))
+        for konto in msgspec.json.decode(bytes(cast(msgspec.Raw, answer.konten)), type=list[opos.OposKonto]):
+            if konto.kontonummer in konten:
+                found.update({(konto.kontonummer, item.beleg): money.to_minor(item.saldo) for item in konto.posten})
+    return found
 
 
 def _konto_range(client: Client, selection: OposSelection) -> tuple[str, str]:

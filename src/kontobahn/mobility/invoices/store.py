@@ -117,3 +117,14 @@ def issued_since(tx: Tx, organization_id: str, day: date, limit: int) -> list[tu
         organization_id, day.isoformat(), limit,
     )  # fmt: skip
     return [(row, msgspec.json.decode(row.buyer, type=Buyer)) for row in found]
+
+
+def issued_with(tx: Tx, organization_id: str, numbers: list[str]) -> dict[str, IssuedInvoice]:
+    """The invoices of these numbers, few of them."""
+    found: dict[str, IssuedInvoice] = {}
+    for start in range(0, len(numbers), 500):
+        some = numbers[start : start + 500]
+        marks = ", ".join("?" * len(some))
+        rows = _ISSUED.all(tx, f"organization_id = ? AND invoice_number IN ({marks})", organization_id, *some)
+        found.update({row.invoice_number: row for row in rows})
+    return found

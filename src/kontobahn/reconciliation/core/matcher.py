@@ -111,14 +111,20 @@ class Outcome(NamedTuple):
 
 
 def run(
-    matcher: Matcher, movements: Sequence[Movement], acting: frozenset[EvidenceClass] = frozenset(ACTING_CLASSES)
+    matcher: Matcher,
+    movements: Sequence[Movement],
+    acting: frozenset[EvidenceClass] = frozenset(ACTING_CLASSES),
+    hands_off: frozenset[str] = frozenset(),
 ) -> list[Outcome]:
-    """Matches all of them: every A1 before the first A2 and so on, so that a better match never finds its item taken."""
+    """Matches all of them: every A1 before the first A2 and so on, so that a better match never finds its item taken.
+
+    Movements of `hands_off` are proposed for and never acted on: a person has judged a proposal for them before.
+    """
     ordered = sorted(movements, key=lambda movement: (movement.day, movement.id))
     found = {movement.id: matcher.match(movement) for movement in ordered}
     acted: dict[str, Proposal] = {}
     for _ in range(_ROUNDS):
-        touched = _act(matcher, ordered, found, acted, acting)
+        touched = _act(matcher, [one for one in ordered if one.id not in hands_off], found, acted, acting)
         kontos = {konto for konto, _ in touched}
         for movement in ordered:
             if movement.id not in acted and (movement.is_return or _concerns(found[movement.id], kontos)):

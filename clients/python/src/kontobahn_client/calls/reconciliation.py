@@ -4,12 +4,132 @@
 
 from __future__ import annotations
 
-from kontobahn_client.declare import post
-from kontobahn_client.models.common import Data
-from kontobahn_client.models.reconciliation import Lauf, NeuerLauf
+from datetime import date
+from typing import Literal
+
+from kontobahn_client.declare import delete, get, pages, post, put
+from kontobahn_client.models.common import Data, Page
+from kontobahn_client.models.reconciliation import (
+    Abgleich,
+    AbgleichMitVorschlaegen,
+    Bericht,
+    Bestaetigung,
+    Gelernt,
+    GespeicherteRegel,
+    Kontoeinstellungen,
+    Lauf,
+    NeueBestaetigungen,
+    NeueEinstellungen,
+    NeueRegeln,
+    NeuerLauf,
+    NeuerStatus,
+    NeueRuecknahme,
+    NeueZuordnung,
+    Vorschlag,
+    Zuordnung,
+)
 
 
 class ReconciliationCalls:
+    @put("/v2/reconciliation/accounts/{account_id}")
+    def set_up_account(
+        self, account_id: str, body: NeueEinstellungen, *, idempotency_key: str | None = None
+    ) -> Data[Kontoeinstellungen]:
+        """Say which books a bank account belongs to, who books, and what may be matched without asking."""
+
+    @get("/v2/reconciliation/accounts")
+    def list_set_up_accounts(self, *, organization_id: str | None = None) -> Page[Kontoeinstellungen]:
+        """List the bank accounts that are set up for reconciliation."""
+
     @post("/v2/reconciliation/runs")
-    def trial_run(self, body: NeuerLauf, *, idempotency_key: str | None = None) -> Data[Lauf]:
-        """Try which transactions would be matched to which open items."""
+    def run_matching(self, body: NeuerLauf, *, idempotency_key: str | None = None) -> Data[Lauf]:
+        """Find which transactions pay which open items."""
+
+    @pages("/v2/reconciliation/transactions", Abgleich)
+    def list_reconciled_transactions(
+        self,
+        *,
+        status: Literal["open", "proposed", "matched", "ignored"] | None = None,
+        account_id: str | None = None,
+        from_id: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Abgleich]:
+        """List the transactions that runs have looked at, each with its best proposal."""
+
+    @get("/v2/reconciliation/transactions/{id}")
+    def get_reconciled_transaction(self, id: str) -> Data[AbgleichMitVorschlaegen]:
+        """Read a transaction with all its proposals and their reasons, and its matches."""
+
+    @put("/v2/reconciliation/transactions/{id}")
+    def set_transaction_status(
+        self, id: str, body: NeuerStatus, *, idempotency_key: str | None = None
+    ) -> Data[AbgleichMitVorschlaegen]:
+        """Leave a transaction out of reconciliation, or take it in again."""
+
+    @post("/v2/reconciliation/proposals/{id}/confirm")
+    def confirm_proposal(self, id: str, *, idempotency_key: str | None = None) -> Data[Zuordnung]:
+        """Confirm a proposal: its transaction is matched with its lines."""
+
+    @post("/v2/reconciliation/proposals/{id}/reject")
+    def reject_proposal(self, id: str, *, idempotency_key: str | None = None) -> Data[Vorschlag]:
+        """Reject a proposal: it is not made again for this transaction."""
+
+    @post("/v2/reconciliation/confirmations")
+    def confirm_proposals(self, body: NeueBestaetigungen, *, idempotency_key: str | None = None) -> Page[Bestaetigung]:
+        """Confirm many proposals at once."""
+
+    @pages("/v2/reconciliation/matches", Zuordnung)
+    def list_matches(
+        self,
+        *,
+        status: Literal["live", "undone"] | None = None,
+        account_id: str | None = None,
+        from_id: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Zuordnung]:
+        """List matches in the order in which they were made, those that were undone among them."""
+
+    @get("/v2/reconciliation/matches/{id}")
+    def get_match(self, id: str) -> Data[Zuordnung]:
+        """Read a match with its lines, and who undid it."""
+
+    @post("/v2/reconciliation/matches")
+    def create_match(self, body: NeueZuordnung, *, idempotency_key: str | None = None) -> Data[Zuordnung]:
+        """Match a transaction by hand."""
+
+    @post("/v2/reconciliation/matches/{id}/undo")
+    def undo_match(
+        self, id: str, body: NeueRuecknahme | None = None, *, idempotency_key: str | None = None
+    ) -> Data[Zuordnung]:
+        """Undo a match: its documents are open again, and what was learned from it is taken back."""
+
+    @pages("/v2/reconciliation/knowledge", Gelernt)
+    def list_knowledge(
+        self, connection_id: str, *, client_id: str | None = None, from_id: str | None = None, limit: int | None = None
+    ) -> Page[Gelernt]:
+        """List what confirmations taught: which IBAN and which name pays for which person account."""
+
+    @delete("/v2/reconciliation/knowledge/{id}")
+    def delete_knowledge(self, id: str) -> Data[Gelernt]:
+        """Forget something that was learned."""
+
+    @get("/v2/reconciliation/rules")
+    def list_rules(self, connection_id: str, *, client_id: str | None = None) -> Page[GespeicherteRegel]:
+        """List the client's rules in the order in which they are tried."""
+
+    @put("/v2/reconciliation/rules")
+    def put_rules(
+        self,
+        connection_id: str,
+        body: NeueRegeln,
+        *,
+        client_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Page[GespeicherteRegel]:
+        """Set the client's rules, all at once."""
+
+    @get("/v2/reconciliation/report")
+    def get_report(
+        self, account_id: str, *, from_date: date | None = None, to_date: date | None = None
+    ) -> Data[Bericht]:
+        """Read how well matching works for an account."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -21,6 +21,9 @@ class NewWebhookEndpoint(Body, kw_only=True):
                 "connection_destroyed",
                 "connection_error",
                 "consent_expiring",
+                "match_confirmed",
+                "match_proposed",
+                "match_undone",
                 "payment_progress",
                 "payment_update",
                 "refresh_complete",
@@ -85,6 +88,49 @@ class ConsentExpiring(Answer, kw_only=True):
     country_code: str
     consent_expires_at: datetime
     days: int
+
+
+class EmittedLine(Answer, kw_only=True):
+    art: str
+    kontonummer: str
+    beleg: str
+    betrag: Decimal
+
+
+class MatchProposed(Answer, kw_only=True):
+    """A run has new proposals that a person must decide about. Only further webhook endpoints get this event."""
+
+    run_id: str
+    account_id: str
+    vorgeschlagen: int
+    neu: int
+    zugeordnet: int
+
+
+class MatchConfirmed(Answer, kw_only=True):
+    """A transaction was matched. Only further webhook endpoints get this event."""
+
+    match_id: str
+    transaction_id: str
+    account_id: str
+    made_on: date
+    betrag: Decimal
+    klasse: str | None
+    zeilen: list[EmittedLine]
+    automatisch: bool
+
+
+class MatchUndone(Answer, kw_only=True):
+    """A match was undone. Only further webhook endpoints get this event."""
+
+    match_id: str
+    transaction_id: str
+    account_id: str
+    made_on: date
+    betrag: Decimal
+    klasse: str | None
+    zeilen: list[EmittedLine]
+    grund: str
 
 
 class PaymentAttributes(Answer, kw_only=True):

@@ -1,0 +1,257 @@
+"""Matches: which lines a transaction was matched with. Listed, made by hand, undone; never changed or deleted."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, in_scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, post
+from kontobahn.api.paging import page
+from kontobahn.api.wire import Answer, Body, Query, Uuid
+from kontobahn.banking import accounts
+from kontobahn.banking.fields import NumericId
+from kontobahn.banking.transactions import listing as transactions
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, KontobahnError
+from kontobahn.ledger.accounting import one_line
+from kontobahn.ledger.connections import ERRORS, open_books
+from kontobahn.ledger.errors import ProviderError
+from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.provider import Effect, OpenAmounts
+from kontobahn.money import to_minor
+from kontobahn.reconciliation import deciding, examples, store
+from kontobahn.reconciliation.core.model import Line, LineKind
+from kontobahn.reconciliation.deciding import Choice
+from kontobahn.reconciliation.gathering import open_now
+from kontobahn.reconciliation.settings import (
+    Kontonummer,
+    changed_meanwhile,
+    in_full,
+    konto_laenge,
+    ledger_account,
+    of_account,
+)
+from kontobahn.reconciliation.store import AccountSettings, MatchRow
+from kontobahn.reconciliation.wire import Zuordnung, check_scope, zuordnung
+
+MAX_LINES = 100
+_OF_PERSONS: tuple[LineKind, ...] = ("posten", "skonto", "akonto", "ruecklast")
+_WITH_DOCUMENT: tuple[LineKind, ...] = ("posten", "skonto")
+_CONDITIONS = {"live": " AND undo_id IS NULL", "undone": " AND undo_id IS NOT NULL", None: ""}
+
+
+class NeueZeile(Body):
+    art: LineKind
+    betrag: Annotated[Decimal, Meta(description="Signed as the transaction; the amounts of all lines sum to it.")]
+    kontonummer: Kontonummer | None = None
+    beleg: Annotated[str, one_line(60)] = ""
+    skonto: (
+        Annotated[Decimal, Meta(description="Only for `posten`: what the document is settled with beside `betrag`.")]
+        | None
+    ) = None
+
+
+class NeueZuordnung(Body):
+    transaction_id: NumericId
+    zeilen: Annotated[list[NeueZeile], Meta(min_length=1, max_length=MAX_LINES)]
+
+
+class NeueRuecknahme(Body):
+    grund: Annotated[str, Meta(max_length=500, description="Why, for whoever looks at it later.")] = ""
+
+
+class ZuordnungenQuery(Query):
+    status: Annotated[Literal["live", "undone"], Meta(description="Both when omitted.")] | None = None
+    account_id: Annotated[NumericId, Meta(description="Only of this bank account.")] | None = None
+    from_id: Annotated[Uuid, Meta(description="Only what was made after this one: the last id seen.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class ZuordnungAntwort(Answer):
+    data: Zuordnung
+
+
+class ZuordnungenAntwort(Answer):
+    data: list[Zuordnung]
+
+
+@get("/v2/reconciliation/matches", scope="ledger:read", pages_by="from_id", errors=(403, 404), example=examples.MATCHES)
+async def list_matches(call: Call, query: ZuordnungenQuery) -> ZuordnungenAntwort:
+    """List matches in the order in which they were made, those that were undone among them."""
+    check_scope(call.principal)
+    found = await call.read(_listing, call.principal, query)
+    return ZuordnungenAntwort(data=page(call, found, query.limit, lambda match: match.id))
+
+
+@get("/v2/reconciliation/matches/{id}", scope="ledger:read", errors=(403, 404), example=examples.MATCHED)
+async def get_match(call: Call, id: Uuid) -> ZuordnungAntwort:
+    """Read a match with its lines, and who undid it."""
+    check_scope(call.principal)
+    return ZuordnungAntwort(data=await call.read(_one, call.principal, id))
+
+
+@post(
+    "/v2/reconciliation/matches",
+    scope="ledger:write",
+    errors=ERRORS,
+    example=examples.MATCHED_BY_HAND,
+    body_example=examples.MATCH_SENT,
+)
+async def create_match(call: Call, body: NeueZuordnung) -> ZuordnungAntwort:
+    """Match a transaction by hand.
+
+    The amounts of the lines must sum to the transaction: 422 with the figures if they do not. 409 if more is taken from a document
+    than is open of it, or the transaction is matched already.
+    """
+    check_scope(call.principal)
+    settings = await call.read_inline(_settings_for, call.principal, body.transaction_id)
+    access = await open_books(call.context, call.principal, settings.connection_id, settings.client_id)
+    async with access.to("buchungen") as books:
+        lines = _lines(body.zeilen, await konto_laenge(books))
+        amounts = await open_now(call.context.db, books, settings.organization_id, deciding.documents(lines))
+        choice = Choice(int(body.transaction_id), lines)
+        return await call.commit(_match, call.principal, settings, choice, amounts, call.actor)
+
+
+@post(
+    "/v2/reconciliation/matches/{id}/undo",
+    scope="ledger:write",
+    statuses=(200,),
+    errors=(403, 404, 409),
+    example=examples.UNDONE,
+    body_example={"grund": "anderer Kunde"},
+)
+async def undo_match(call: Call, id: Uuid, body: NeueRuecknahme) -> ZuordnungAntwort:
+    """Undo a match: its documents are open again, and what was learned from it is taken back.
+
+    The match stays, with who undid it and why. Its transaction is proposed for again, and never matched without asking.
+    """
+    check_scope(call.principal)
+    row = await call.read_inline(store.find_match, call.principal, id)
+    lines = await call.read_inline(store.lines_of, row.organization_id, [row.id])
+    amounts: Effect[OpenAmounts] | None = None
+    try:
+        access = await open_books(call.context, call.principal, row.connection_id, row.client_id)
+        async with access.to("buchungen") as books:
+            keys = [(line.konto, line.beleg) for line in lines[row.id]]
+            amounts = await open_now(call.context.db, books, row.organization_id, keys)
+            return await call.commit(undo, call.principal, id, body.grund, amounts, call.actor)
+    except KontobahnError as error:
+        # Books that cannot be asked any more must not stand in the way: then what they showed last counts.
+        if not isinstance(error.__cause__, ProviderError):
+            raise
+    return await call.commit(undo, call.principal, id, body.grund, None, call.actor)
+
+
+def view_of(tx: Tx, row: MatchRow) -> Zuordnung:
+    return views(tx, row.organization_id, [row])[0]
+
+
+def views(tx: Tx, organization_id: str, rows: list[MatchRow]) -> list[Zuordnung]:
+    ids = [row.id for row in rows]
+    lines, undos = store.lines_of(tx, organization_id, ids), store.undos_of(tx, organization_id, ids)
+    return [zuordnung(row, lines[row.id], undos.get(row.id)) for row in rows]
+
+
+def _one(tx: Tx, principal: Principal, match_id: str) -> Zuordnung:
+    return view_of(tx, store.find_match(tx, principal, match_id))
+
+
+def _listing(tx: Tx, principal: Principal, query: ZuordnungenQuery) -> list[Zuordnung]:
+    condition, params = in_scope(len(principal.scope)) + _CONDITIONS[query.status], list[object](principal.scope)
+    if query.account_id is not None:
+        condition += " AND account_id = ?"
+        params.append(accounts.find(tx, principal, query.account_id).id)
+    if query.from_id is not None:
+        condition += " AND id > ?"
+        params.append(query.from_id.lower())
+    rows = store.MATCHES.all(tx, f"{condition} ORDER BY id LIMIT ?", *params, query.limit + 1)
+    shown: dict[str, Zuordnung] = {}
+    for organization_id in {row.organization_id for row in rows}:
+        mine = [row for row in rows if row.organization_id == organization_id]
+        shown.update({view.id: view for view in views(tx, organization_id, mine)})
+    return [shown[row.id] for row in rows]
+
+
+# --- By hand
+
+
+def _settings_for(tx: Tx, principal: Principal, transaction_id: str) -> AccountSettings:
+    account = transactions.account_with(tx, principal, transaction_id)
+    return of_account(tx, account.organization_id, account.id)
+
+
+def _lines(sent: list[NeueZeile], laenge: int) -> tuple[Line, ...]:
+    lines: list[Line] = []
+    for place, zeile in enumerate(sent):
+        at = f"zeilen[{place}]"
+        konto = _konto(zeile, at, laenge)
+        if zeile.art in _WITH_DOCUMENT and not zeile.beleg:
+            raise BadRequest(f"The field `{at}.beleg` is required for `{zeile.art}`.", field=f"{at}.beleg")
+        if zeile.art == "akonto" and zeile.beleg:
+            raise BadRequest(f"The field `{at}.beleg` must be empty for `akonto`.", field=f"{at}.beleg")
+        amount, skonto = to_minor(zeile.betrag), to_minor(zeile.skonto or Decimal(0))
+        if not amount:
+            raise BadRequest(f"The field `{at}.betrag` must not be 0.", field=f"{at}.betrag")
+        if skonto and (zeile.art != "posten" or (skonto > 0) != (amount > 0)):
+            raise BadRequest(
+                f"The field `{at}.skonto` is for `posten` only, with the sign of `betrag`.", field=f"{at}.skonto"
+            )
+        lines.append(Line(zeile.art, konto, zeile.beleg, amount + skonto))
+        if skonto:
+            lines.append(Line("skonto", konto, zeile.beleg, -skonto))
+    _check_documents(lines)
+    return tuple(lines)
+
+
+def _konto(zeile: NeueZeile, at: str, laenge: int) -> str:
+    field = f"{at}.kontonummer"
+    if zeile.art not in _OF_PERSONS:
+        if zeile.art in ("sachkonto", "differenz") and not zeile.kontonummer:
+            raise BadRequest(f"The field `{field}` is required for `{zeile.art}`.", field=field)
+        return ledger_account(field, zeile.kontonummer, laenge)
+    if not zeile.kontonummer:
+        raise BadRequest(f"The field `{field}` is required for `{zeile.art}`.", field=field)
+    konto = in_full(field, zeile.kontonummer, laenge)
+    if not is_personenkonto(konto):
+        raise BadRequest(f"The field `{field}` must be a person account for `{zeile.art}`.", field=field)
+    return konto
+
+
+def _check_documents(lines: list[Line]) -> None:
+    documents = [(line.konto, line.beleg) for line in lines if line.kind == "posten"]
+    if len(documents) != len(set(documents)):
+        raise BadRequest("The field `zeilen` names a document twice: one line for each.", field="zeilen")
+    for line in lines:
+        if line.kind == "skonto" and (line.konto, line.beleg) not in documents:
+            raise BadRequest("The field `zeilen` has `skonto` for a document without a line `posten`.", field="zeilen")
+
+
+def _match(
+    tx: Tx,
+    principal: Principal,
+    asked: AccountSettings,
+    choice: Choice,
+    amounts: Effect[OpenAmounts],
+    actor: Actor,
+) -> ZuordnungAntwort:
+    store.lock(tx, asked.organization_id)
+    settings = of_account(tx, asked.organization_id, asked.account_id)
+    if settings.client != asked.client:
+        raise changed_meanwhile()
+    return ZuordnungAntwort(data=view_of(tx, deciding.match(tx, settings, choice, amounts(tx), actor)))
+
+
+def undo(
+    tx: Tx, principal: Principal, match_id: str, grund: str, amounts: Effect[OpenAmounts] | None, actor: Actor
+) -> ZuordnungAntwort:
+    found = store.find_match(tx, principal, match_id)
+    store.lock(tx, found.organization_id)
+    row = store.find_match(tx, principal, match_id)
+    deciding.undo(tx, row, grund, None if amounts is None else amounts(tx), actor)
+    return ZuordnungAntwort(data=_one(tx, principal, match_id))

@@ -1,0 +1,182 @@
+"""Transactions as reconciliation sees them: open, proposed for, matched or ignored; with their proposals."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from kontobahn.access.audit import Actor
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get, put
+from kontobahn.api.paging import page
+from kontobahn.api.wire import Answer, Body, Query, Uuid
+from kontobahn.banking import accounts
+from kontobahn.banking.fields import FromId, NumericId
+from kontobahn.banking.transactions import listing as bank
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.reconciliation import examples, store
+from kontobahn.reconciliation.matches import views
+from kontobahn.reconciliation.movements import movement_of
+from kontobahn.reconciliation.store import TransactionRow, TransactionState
+from kontobahn.reconciliation.wire import Vorschlag, Zuordnung, check_scope, vorschlag
+
+# What the bank said of a transaction.
+_SAID = ("made_on", "betrag", "currency_code", "name", "iban", "verwendungszweck")
+
+
+class TransaktionenQuery(Query):
+    status: Annotated[TransactionState, Meta(description="Only these.")] | None = None
+    account_id: Annotated[NumericId, Meta(description="Only of this bank account.")] | None = None
+    from_id: FromId | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class NeuerStatus(Body):
+    status: Annotated[
+        Literal["ignored", "open"], Meta(description="`ignored`: nothing to match. `open`: look at it again.")
+    ]
+
+
+class Abgleich(Answer):
+    id: str
+    account_id: str
+    status: TransactionState
+    # True if the bank has removed it: then what it said is null.
+    entfernt: bool
+    made_on: date | None
+    betrag: Decimal | None
+    currency_code: str | None
+    name: str | None
+    iban: str | None
+    verwendungszweck: str | None
+    # The best that is open.
+    vorschlag: Vorschlag | None
+    match_id: Uuid | None
+
+
+class AbgleichMitVorschlaegen(Abgleich, kw_only=True):
+    vorschlaege: list[Vorschlag]
+    # Of the past too: those that were undone.
+    zuordnungen: list[Zuordnung]
+
+
+class AbgleichAntwort(Answer):
+    data: AbgleichMitVorschlaegen
+
+
+class AbgleicheAntwort(Answer):
+    data: list[Abgleich]
+
+
+@get(
+    "/v2/reconciliation/transactions",
+    scope="ledger:read",
+    pages_by="from_id",
+    errors=(403, 404),
+    example=examples.TRANSACTIONS,
+)
+async def list_reconciled_transactions(call: Call, query: TransaktionenQuery) -> AbgleicheAntwort:
+    """List the transactions that runs have looked at, each with its best proposal."""
+    check_scope(call.principal)
+    found = await call.read(listing, call.principal, query)
+    return AbgleicheAntwort(data=page(call, found, query.limit, lambda one: one.id))
+
+
+@get("/v2/reconciliation/transactions/{id}", scope="ledger:read", errors=(403, 404), example=examples.ONE_TRANSACTION)
+async def get_reconciled_transaction(call: Call, id: NumericId) -> AbgleichAntwort:
+    """Read a transaction with all its proposals and their reasons, and its matches."""
+    check_scope(call.principal)
+    return AbgleichAntwort(data=await call.read(_one, call.principal, id))
+
+
+@put("/v2/reconciliation/transactions/{id}", scope="ledger:write", errors=(403, 404, 409), example=examples.IGNORED)
+async def set_transaction_status(call: Call, id: NumericId, body: NeuerStatus) -> AbgleichAntwort:
+    """Leave a transaction out of reconciliation, or take it in again.
+
+    409 if it is matched: undo the match first.
+    """
+    check_scope(call.principal)
+    return await call.commit(_set_status, call.principal, id, body.status, call.actor)
+
+
+def find(tx: Tx, principal: Principal, transaction_id: str) -> TransactionRow:
+    return find_in_scope(tx, store.TRANSACTIONS, principal, "Transaction", int(transaction_id))
+
+
+def listing(tx: Tx, principal: Principal, query: TransaktionenQuery) -> list[Abgleich]:
+    condition, params = in_scope(len(principal.scope)), list[object](principal.scope)
+    for name, value in (
+        ("account_id =", query.account_id and accounts.find(tx, principal, query.account_id).id),
+        ("state =", query.status),
+        ("id >", query.from_id and int(query.from_id)),
+    ):
+        if value is not None:
+            condition += f" AND {name} ?"
+            params.append(value)
+    rows = store.TRANSACTIONS.all(tx, f"{condition} ORDER BY id LIMIT ?", *params, query.limit + 1)
+    best = {}
+    for organization_id in {row.organization_id for row in rows}:
+        ids = [row.id for row in rows if row.organization_id == organization_id]
+        best.update({id: found[0] for id, found in store.proposals_of(tx, organization_id, ids, "open").items()})
+    return [_view(tx, row, vorschlag(best[row.id]) if row.id in best else None) for row in rows]
+
+
+def _one(tx: Tx, principal: Principal, transaction_id: str) -> AbgleichMitVorschlaegen:
+    row = find(tx, principal, transaction_id)
+    proposals = store.proposals_of(tx, row.organization_id, [row.id], "open", "confirmed", "rejected")[row.id]
+    matches = store.MATCHES.all(
+        tx, "organization_id = ? AND transaction_id = ? ORDER BY id", row.organization_id, row.id
+    )
+    shown = [vorschlag(one) for one in proposals]
+    best = next((one for one in shown if one.status == "open"), None)
+    facts = _view(tx, row, best)
+    return AbgleichMitVorschlaegen(
+        **{name: getattr(facts, name) for name in Abgleich.__struct_fields__},
+        vorschlaege=shown,
+        zuordnungen=views(tx, row.organization_id, matches),
+    )
+
+
+def _view(tx: Tx, row: TransactionRow, best: Vorschlag | None) -> Abgleich:
+    found = bank.find_posted(tx, row.account_id, row.id)
+    match = store.live_match(tx, row.organization_id, row.id) if row.state == "matched" else None
+    said: dict[str, Any] = dict.fromkeys(_SAID)
+    if found is not None:
+        movement = movement_of(found)
+        text = found.description_parsed.svwz or found.description
+        said = dict(
+            zip(
+                _SAID,
+                (found.made_on, found.amount, found.currency_code, movement.name, movement.iban, text),
+                strict=True,
+            )
+        )
+    return Abgleich(
+        id=str(row.id),
+        account_id=str(row.account_id),
+        status=row.state,
+        entfernt=found is None,
+        vorschlag=best,
+        match_id=match.id if match else None,
+        **said,
+    )
+
+
+def _set_status(
+    tx: Tx, principal: Principal, transaction_id: str, status: Literal["ignored", "open"], actor: Actor
+) -> AbgleichAntwort:
+    found = find(tx, principal, transaction_id)
+    store.lock(tx, found.organization_id)
+    row = find(tx, principal, transaction_id)
+    if row.state == "matched":
+        raise Conflict("This transaction is matched: undo the match first.", transaction_id=transaction_id).retryable()
+    state: TransactionState = status
+    if status == "open" and store.proposals_of(tx, row.organization_id, [row.id], "open"):
+        state = "proposed"
+    store.TRANSACTIONS.update(tx, row, state=state, changed_at=tx.now)
+    return AbgleichAntwort(data=_one(tx, principal, transaction_id))

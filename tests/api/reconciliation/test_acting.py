@@ -1,0 +1,183 @@
+"""Acting alone where it is switched on; what is learned and can be forgotten; rules; returns; books that catch up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kontobahn.access import keys
+from kontobahn.access.principal import Principal
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
+from kontobahn.reconciliation import proposals
+from kontobahn.reconciliation.store import Client
+from tests.harness import ACTOR, Service
+from tests.interleaving import on_postgres, overlap
+from tests.reconciliation_desk import OTHER, Clerk, lines, paid, posten, refused
+
+
+def test_only_what_is_switched_on_acts_alone(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(100_00, "RE-2026-00124"), automatisch=["A1"])
+    assert desk.store_run()["zugeordnet"] == 0, "A2 is not switched on"
+    assert desk.set_up(automatisch=["A2"]).json()["data"]["automatisch"] == ["A2"]
+    assert desk.read("accounts")[0]["bucht"] == "kanzlei"
+    run = desk.store_run()
+    assert (run["zugeordnet"], run["vorgeschlagen"]) == (1, 1), "a part payment waits for somebody"
+    [match] = desk.read("matches")
+    assert (match["von"], match["klasse"], match["betrag"]) == ("engine", "A2", 119)
+    assert desk.read("knowledge", connectionId=desk.books.connection_id) == [], "it teaches itself nothing"
+    desk.undo(match["id"])
+    assert desk.store_run()["zugeordnet"] == 0, "undone, it is never matched again without asking"
+    # A return takes back what was matched, and its fee goes to the account of the settings.
+    desk.set_up(automatisch=["A2", "A5"], start_date="2026-03-03")
+    assert desk.confirm(119).status_code == 201
+
+
+def test_a_return_opens_the_document_again(service: Service) -> None:
+    debit = paid(119_00, "RE-2026-00123", reference="REF-1")
+    desk = Clerk(service, debit, automatisch=["A2", "A5"])
+    assert desk.store_run()["zugeordnet"] == 1
+    desk.bank.sheet = desk.bank.sheet._replace(bookings=(debit,), opening=desk.bank.sheet.end, id="S-2", number=2)
+    returned = paid(-122_00, "Ruecklastschrift RREF+REF-1 OAMT+119,00 COAM+3,00", reference="REF-2", reversal=True)
+    desk.bank.book(returned)
+    run = desk.store_run()
+    [back] = desk.read("matches")[1:]
+    assert (run["zugeordnet"], back["klasse"]) == (1, "A5")
+    assert lines(back) == [("ruecklast", "100100000", "RE-2026-00123", -119), ("gebuehr", "49700000", "", -3)]
+    desk.bank.book(paid(119_01, "RE-2026-00123"))
+    answer = refused(desk.by_hand(119.01, posten("RE-2026-00123", 119.01)), 409)
+    assert answer["offen"] == 119, "it is open again"
+
+
+def test_what_is_learned_is_seen_used_and_forgotten(service: Service) -> None:
+    desk = Clerk(
+        service,
+        paid(10_00, "RE-2026-00125", "Erika Zahlt", OTHER),
+        paid(11_00, "RE-2026-00125", "Erika Zahlt", OTHER),
+        paid(29_00, "danke", "Erika Zahlt", OTHER),
+    )
+    books = {"connectionId": desk.books.connection_id}
+    desk.store_run()
+    assert desk.listed(29)["vorschlag"] is None
+    for amount in (10, 11):
+        [effective] = {row["wirksam"] for row in desk.read("knowledge", **books)} or {False}
+        assert effective is False
+        assert desk.confirm(amount).status_code == 201
+    found = {row["art"]: row for row in desk.read("knowledge", **books)}
+    assert (found["iban"]["wert"], found["name"]["wert"]) == (OTHER, "erika zahlt")
+    assert {(row["kontonummer"], row["bestaetigt"], row["wirksam"]) for row in found.values()} == {
+        ("100200000", 2, True)
+    }
+    desk.store_run()
+    assert desk.listed(29)["vorschlag"]["klasse"] == "B2", "known by its IBAN, and one document has this rest"
+    # Undoing takes one lesson back, deleting all of them.
+    undone = desk.read("matches")[0]["id"]
+    assert desk.undo(undone).status_code == 200
+    assert {row["bestaetigt"] for row in desk.read("knowledge", **books)} == {1}
+    for row in found.values():
+        assert desk.call("DELETE", f"knowledge/{row['id']}").json()["data"]["wert"] == row["wert"]
+        refused(desk.call("DELETE", f"knowledge/{row['id']}"), 404)
+    assert desk.read("knowledge", **books) == []
+    [log] = desk.books.rows("SELECT details FROM audit_log WHERE action = 'reconciliation.forget' ORDER BY id LIMIT 1")
+    assert OTHER not in log[0]
+
+
+def test_rules_propose_a_ledger_account(service: Service) -> None:
+    desk = Clerk(service, paid(-800_00, "Miete Maerz Buero", "Vermieter", OTHER), paid(-9_90, "Entgelt", "Bank", OTHER))
+    query = {"connectionId": desk.books.connection_id}
+    rent = {"name": "Miete", "sachkonto": "4210", "text": "miete", "richtung": "ausgang", "von": 700, "bis": 900}
+    fee = {"name": "Entgelt", "sachkonto": "4970", "text": "Entgelt", "richtung": "eingang"}
+
+    def put(*rules: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = desk.call("PUT", "rules", params=query, json={"regeln": list(rules)})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["data"])
+
+    stored = put(rent, fee)
+    assert [row["sachkonto"] for row in stored] == ["42100000", "49700000"]
+    again = put(fee, rent)
+    assert [row["id"] for row in again] == [stored[1]["id"], stored[0]["id"]], "a rule that stays keeps its id"
+    assert desk.read("rules", **query) == again
+    desk.store_run()
+    proposal = desk.listed(-800)["vorschlag"]
+    assert (proposal["klasse"], lines(proposal)) == ("C", [("sachkonto", "42100000", "", -800)])
+    assert proposal["gruende"][0]["wert"] == stored[0]["id"]
+    assert desk.listed(-9.9)["vorschlag"] is None, "the rule is for money that comes in"
+    assert desk.confirm(-800).status_code == 201
+
+    def wrong(field: str, **changes: object) -> None:
+        refused(
+            desk.call("PUT", "rules", params=query, json={"regeln": [{**rent, **changes}]}), 400, f"regeln[0].{field}"
+        )
+
+    wrong("text", text="x")
+    wrong("iban", iban="DE00123")
+    wrong("bis", bis=1)
+    wrong("sachkonto", sachkonto="10010")
+    refused(desk.call("PUT", "rules", params=query, json={"regeln": [rent] * 201}), 400, "regeln")
+    assert desk.read("rules", **query) == again, "nothing half written"
+
+
+def test_what_the_office_books_counts_once(service: Service) -> None:
+    desk = Clerk(service, paid(100_00, "RE-2026-00124"))
+    desk.store_run()
+    assert desk.confirm(100).status_code == 201
+    desk.books.post("2026-03-02 H 10010 1200 100,00 RE-2026-00124 Zahlung")
+    desk.bank.sheet = desk.bank.sheet._replace(
+        bookings=(paid(100_00, ""),), opening=desk.bank.sheet.end, id="S-2", number=2
+    )
+    desk.bank.book(*(paid(amount, "RE-2026-00124") for amount in (138_01, 138_00, 100_00)))
+    answer = refused(desk.by_hand(138.01, posten("RE-2026-00124", 138.01)), 409)
+    assert answer["offen"] == 138, "100 of 238 were matched, and booked: not 200"
+    # A run takes note of what is booked, so that a later increase is not taken for the payment going back.
+    assert desk.store_run()["gebucht"] == 0, (
+        "what is booked is the payment that was matched: the other 100 is a second one"
+    )
+    desk.books.post("2026-03-02 S 10010 8400 50,00 RE-2026-00124 Nachberechnung")
+    less = {"art": "sachkonto", "kontonummer": "8400", "betrag": -50}
+    answer = refused(desk.by_hand(138.01, posten("RE-2026-00124", 188.01), less), 409)
+    assert answer["offen"] == 188
+    assert desk.by_hand(138, posten("RE-2026-00124", 138)).status_code == 201
+
+
+def test_an_account_must_be_set_up_and_scopes_hold(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"))
+    other = Clerk(service)
+    refused(desk.set_up(sachkonto="10010"), 400, "sachkonto")
+    refused(desk.set_up(sachkonto="12"), 400, "sachkonto")
+    refused(desk.set_up(automatisch=["B1"]), 400, "automatisch[0]")
+    agency = service.agency(desk.owner, other.owner)
+    body = {"connectionId": other.books.connection_id, "sachkonto": "1200"}
+    refused(desk.call("PUT", f"accounts/{desk.account}", agency.key, json=body), 409, "connectionId")
+    service.db.write_now(lambda tx: tx.run("DELETE FROM recon_accounts WHERE account_id = ?", int(desk.account)))
+    for answer in (
+        desk.ask(probelauf=False),
+        desk.ask(connectionId=None),
+        desk.by_hand(119, posten("RE-2026-00123", 119)),
+    ):
+        assert refused(answer, 409)["account_id"] == desk.account
+    assert desk.ask().status_code == 200, "a trial run needs no settings"
+    desk.set_up()
+    made = service.db.write_now(
+        keys.create, service.vault, desk.owner.id, "restricted", ACTOR, scopes=("ledger:read", "banking:read")
+    )
+    assert refused(desk.ask(made.secret, probelauf=False), 403)["missing_scope"] == "ledger:write"
+    assert desk.call("GET", "matches", made.secret).status_code == 200
+
+
+@on_postgres
+def test_two_confirmations_of_one_document_wait_for_each_other(service: Service) -> None:
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(119_00, "RE-2026-00123 nochmal"))
+    desk.store_run()
+    ids = [row["vorschlag"]["id"] for row in desk.read("transactions", status="proposed")]
+    principal = Principal(desk.owner.id, "owner", (desk.owner.id,), user_id="1")
+    client = Client(desk.owner.id, desk.books.connection_id, desk.read("accounts")[0]["clientId"])
+
+    def confirm(id: str) -> Callable[[Tx], object]:
+        amounts = {("100100000", "RE-2026-00123"): 119_00}
+        return lambda tx: proposals.confirm_now(tx, principal, id, client, lambda tx: amounts, ACTOR)
+
+    outcome = overlap(service.db, confirm(ids[0]), confirm(ids[1]))
+    assert outcome.lock == "reconciliation"
+    assert isinstance(outcome.second, Conflict)
+    assert "only 0.00 is open" in str(outcome.second)
