@@ -152,7 +152,7 @@ def not_set_up(account_id: int) -> Conflict:
     """The error for an account that no books were named for."""
     return Conflict(
         "The account is not set up for reconciliation: say first which books it belongs to, with"
-        " PUT /v2/reconciliation/accounts/{account_id}.",
+        f" PUT /v2/reconciliation/accounts/{account_id}.",
         account_id=str(account_id),
     ).retryable()
 
