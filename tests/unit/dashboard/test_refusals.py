@@ -19,6 +19,8 @@ NOWHERE = {
     "banking/inbound.py": "said to providers",
     "banking/hosted/wording.py": "pages about a bank have both languages themselves",
     "banking/interaction.py": "pages about a bank have both languages themselves",
+    "banking/providers/fints/bank_list.py": "said at the start, or on the command line",
+    "banking/providers/fints/steps.py": "pages about a bank have both languages themselves",
     "banking/providers/salt_edge/callbacks.py": "said at the start, and to Salt Edge",
     "banking/providers/salt_edge/setup.py": "said at the start, or on the command line",
     "banking/providers/enable_banking/setting_up.py": "said at the start, or on the command line",
