@@ -41,9 +41,15 @@ class Trial:
 
     def _start(self) -> Target:
         running = Target(
-            self._data, limit_api_requests=10**9, limit_auth_requests=10**9, limit_webhook_requests=10**9, log_level="error",
+            self._data,
+            limit_api_requests=10**9,
+            limit_auth_requests=10**9,
+            limit_webhook_requests=10**9,
+            log_level="error",
+            # A repeated call waits until the claim of the one that died has ended.
+            call_hold_seconds=10,
             **self._settings,
-        )  # fmt: skip
+        )
         self.remote.callback_url = f"http://127.0.0.1:{running.port}/v2/banking/webhooks/{NAME}"
         return running
 

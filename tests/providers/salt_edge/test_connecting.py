@@ -170,8 +170,13 @@ def test_an_access_ends_on_either_side(person: Person, remote: SaltEdge, service
     connection = person.connect()
     path = f"/v2/banking/connections/{person.connection()['id']}"
     assert service.request("DELETE", path, person.owner.key).status_code == 200
-    service.run(refresh.end_accesses(service.application.context))
     assert connection.id not in remote.connections
+    # Late news of how it was made do not bring it back, even where it can still be read.
+    remote.connections[connection.id] = connection
+    connection.custom_fields = {"pending_token": person.token}
+    remote.tell("success", connection, stage="finish")
+    assert remote.deliver() == [200]
+    assert service.get("/v2/banking/connections", person.owner.key).json()["data"] == []
     other = person.connect()
     remote.destroy(other)
     assert remote.deliver(times=2) == [200, 200]
