@@ -182,6 +182,8 @@ class SaltEdge(Server):
 
     def _consents(self, query: dict[str, str]) -> Any:
         _only(query, "connection_id", "from_id")
+        if self.shapes.consents == "not told":
+            raise Refusal(404, "RouteNotFound", "no route for GET /consents")
         return _page(self._connection(query["connection_id"]).consents)
 
     def _accounts(self, query: dict[str, str]) -> Any:
@@ -312,10 +314,10 @@ class SaltEdge(Server):
             }
         )
 
-    def add_account(self, connection: Connection, iban: str, balance: str = "1042.50", **more: Any) -> str:
+    def add_account(self, connection: Connection, iban: str, balance: str | None = "1042.50", **more: Any) -> str:
         extra = {"iban": iban, "holder_name": "Muster GmbH"}
         made = {"id": self.new_id(), "connection_id": connection.id, "name": "Girokonto", "nature": "checking",
-                "balance": Decimal(balance), "currency_code": "EUR", "extra": extra, **more}  # fmt: skip
+                "balance": None if balance is None else Decimal(balance), "currency_code": "EUR", "extra": extra, **more}  # fmt: skip
         connection.accounts.append(made)
         return str(made["id"])
 

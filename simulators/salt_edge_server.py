@@ -46,6 +46,7 @@ class Shapes:
     next_id: Literal["next", "last"] = "next"
     refresh: Literal["connection", "attempt"] = "connection"
     custom_fields: Literal["object", "text"] = "object"
+    consents: Literal["told", "not told"] = "told"
     callbacks_tell_time: bool = True
     # Whether a payment that is read tells its page.
     payments_tell_page: bool = True

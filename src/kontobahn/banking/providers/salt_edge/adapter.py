@@ -268,13 +268,21 @@ class SaltEdgeProvider:
     async def _read_connection(self, provider_ref: str) -> tuple[BankConnectionFacts, bool]:
         """Returns the connection, and whether its last attempt is over. Raises ProviderRefused if the access does not work."""
         connection = await self._connection(provider_ref)
-        consents = await self._client.get(Page[Consent], "/consents", connection_id=provider_ref)
-        consent = snapshot.consent_of(connection, consents.data)
-        _check_works(connection, consent)
+        consent = snapshot.consent_of(connection, await self._consents(provider_ref))
+        snapshot.check_works(connection, consent)
         bank = await self._directory.bank_or_none(connection.provider_code)
         facts = snapshot.connection_facts(connection, bank, consent, self._clock.now())
         attempt = connection.last_attempt
         return facts, attempt is None or attempt.finished is not False
+
+    async def _consents(self, provider_ref: str) -> list[Consent]:
+        """Returns the consents; none if Salt Edge does not tell them to this installation: then their end is not known."""
+        try:
+            return (await self._client.get(Page[Consent], "/consents", connection_id=provider_ref)).data
+        except Answered as error:
+            if error.is_passing or error.is_ours or error.error_class == "ConnectionNotFound":
+                raise
+            return []
 
     async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
         try:
@@ -379,19 +387,3 @@ def _refusal(error: Answered) -> ProviderRefused:
     """What to raise for an error that left certainly no payment behind."""
     unnamed = "ProviderUnavailable" if error.is_passing else "ProviderError"
     return ProviderRefused(class_of(error.error_class or unnamed), error.message)
-
-
-def _check_works(connection: Connection, consent: Consent | None) -> None:
-    """Raises ProviderRefused if the access has failed, ended or been switched off."""
-    attempt = connection.last_attempt
-    if connection.status == "disabled":
-        raise ProviderRefused("ConnectionDisabled", "The connection is switched off at Salt Edge")
-    if consent is not None and (consent.status == "revoked" or consent.revoked_at):
-        raise ProviderRefused("AispConsentRevoked", "The consent was revoked")
-    if consent is not None and consent.status == "expired":
-        raise ProviderRefused("AispConsentExpired", "The consent has expired")
-    if attempt is not None and attempt.fail_at and not attempt.success_at:
-        failed = class_of(attempt.fail_error_class or "ProviderError")
-        raise ProviderRefused(failed, (attempt.fail_message or failed).rstrip("."))
-    if connection.status == "inactive":
-        raise PersonNeeded("The connection is inactive at Salt Edge")

@@ -13,11 +13,13 @@ from kontobahn.banking.provider import (
     AccountFacts,
     BankConnectionFacts,
     ListedBank,
+    PersonNeeded,
     ProviderDown,
+    ProviderRefused,
     Template,
     TransactionFacts,
 )
-from kontobahn.banking.providers.salt_edge.tables import MODES, NATURES, TEMPLATES
+from kontobahn.banking.providers.salt_edge.tables import MODES, NATURES, TEMPLATES, class_of
 from kontobahn.banking.providers.salt_edge.wire import (
     Account,
     BareTransaction,
@@ -97,13 +99,31 @@ def consent_of(connection: Connection, consents: Sequence[Consent]) -> Consent |
     return max(active or consents, key=lambda consent: instant(consent.expires_at) or 0, default=None)
 
 
+def check_works(connection: Connection, consent: Consent | None) -> None:
+    """Raises ProviderRefused if the access has failed, ended or been switched off."""
+    attempt = connection.last_attempt
+    if connection.status == "disabled":
+        raise ProviderRefused("ConnectionDisabled", "The connection is switched off at Salt Edge")
+    if consent is not None and (consent.status == "revoked" or consent.revoked_at):
+        raise ProviderRefused("AispConsentRevoked", "The consent was revoked")
+    if consent is not None and consent.status == "expired":
+        raise ProviderRefused("AispConsentExpired", "The consent has expired")
+    if attempt is not None and attempt.fail_at and not attempt.success_at:
+        failed = class_of(attempt.fail_error_class or "ProviderError")
+        raise ProviderRefused(failed, (attempt.fail_message or failed).rstrip("."))
+    if connection.status == "inactive":
+        raise PersonNeeded("The connection is inactive at Salt Edge")
+
+
 def account_facts(accounts: Sequence[Account]) -> list[AccountFacts]:
-    """Returns the accounts, without those whose balance has no whole cents."""
+    """Returns the accounts, without those that have no balance in whole cents."""
     found = []
     for account in accounts:
-        cents = _cents(account.balance)
+        cents = None if account.balance is None else _cents(account.balance)
         if cents is None:
-            log.warning("salt_edge_account_left_out", account=str(account.id), reason="its balance has no whole cents")
+            log.warning(
+                "salt_edge_account_left_out", account=str(account.id), reason="it has no balance in whole cents"
+            )
             continue
         extra = account.extra
         iban = (extra.iban or "").replace(" ", "").upper() if extra else ""

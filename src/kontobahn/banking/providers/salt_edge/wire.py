@@ -91,7 +91,7 @@ class Account(Struct):
     id: Id
     name: str
     nature: str
-    balance: Decimal
+    balance: Decimal | None
     currency_code: str
     extra: AccountExtra | None = None
 
