@@ -20,7 +20,6 @@ from bench.measure import at_most, for_information
 from kontobahn.banking.providers.salt_edge.adapter import SaltEdgeProvider
 from kontobahn.banking.providers.salt_edge.client import SaltEdgeClient
 from kontobahn.banking.providers.salt_edge.wire import Page, Transaction
-from kontobahn.banking.reports import fetch_all
 from kontobahn.clock import SystemClock
 from kontobahn.outbound import Reply
 from simulators.salt_edge import SaltEdge, key
@@ -103,7 +102,13 @@ def main() -> int:
 
 
 async def _count(provider: SaltEdgeProvider, provider_ref: str) -> int:
-    return len((await fetch_all(provider, provider_ref, None)).transactions)
+    found = []
+    page: str | None = ""
+    while page is not None:
+        snapshot = await provider.fetch(provider_ref, None, page or None)
+        found += snapshot.transactions
+        page = snapshot.next_page
+    return len(found)
 
 
 def _decoding(decode: Callable[[bytes], Any], answers: list[bytes]) -> float:

@@ -246,6 +246,7 @@ class SaltEdge(Server):
         self.payments[ref] = {
             "id": ref, "status": "requested", "customer_id": data["customer_id"], "payment_attributes": data["payment_attributes"],
             "custom_fields": data.get("attempt", {}).get("custom_fields", {}), "provider_code": provider["code"],
+            "return_to": data.get("attempt", {}).get("return_to"),
             "payment_url": f"https://www.saltedge.example/pay?token={ref}", "expires_at": self.text(self.now() + 3600),
         }  # fmt: skip
         names = ("customer_id", "payment_url", "expires_at")

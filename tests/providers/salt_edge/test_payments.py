@@ -11,6 +11,7 @@ from simulators.salt_edge import SaltEdge, Shapes
 from tests.bank_builder import order
 from tests.harness import Service
 from tests.providers.salt_edge.person import GIRO, RETURN_TO, Person
+from tests.sandbox_visitor import query_of
 
 PAYMENTS = "/v2/banking/payments"
 CREATE = "POST /payments/create"
@@ -52,6 +53,9 @@ def test_a_payment_goes_through_all_its_states(person: Person, remote: SaltEdge,
     attributes = sent["payment_attributes"]
     assert (attributes["amount"], attributes["end_to_end_id"]) == ("12.34", payment["end_to_end_id"])
     assert (attributes["creditor_address"], attributes["date"]) == ("Hauptstr. 7, 10115 Berlin", "2026-03-05")
+    # The payer comes back to our page, and from there to the application.
+    answer = person.come_back(sent["return_to"])
+    assert (answer.headers["location"].startswith(RETURN_TO), query_of(answer)["payment_id"]) == (True, payment["id"])
     for status in ("initiated", "initiated_info_required", "authorizing", "authorized", "executed"):
         remote.pay(ref, status, "ACCP")
     # In any order and more than once, it ends where the bank is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from kontobahn.banking.provider import PaymentOrder
 from kontobahn.banking.providers.salt_edge.callbacks import ORDER_FIELD
@@ -31,9 +32,10 @@ def body_of(order: PaymentOrder, customer: str, provider_code: str) -> dict[str,
         "date": details.get("date"),
         "creditor_address": _one_line(details.get("creditor_address")),
     }
-    attempt = {"custom_fields": {ORDER_FIELD: order.end_to_end_id}}
-    if order.return_to:
-        attempt |= {"return_to": order.return_to}  # type: ignore[dict-item]
+    attempt: dict[str, Any] = {"custom_fields": {ORDER_FIELD: order.end_to_end_id}}
+    if order.callback_url:
+        # Our page, which leads on to the application, or says that the payer is done.
+        attempt["return_to"] = f"{order.callback_url}?{urlencode({'state': order.state})}"
     return {
         "customer_id": customer,
         "provider": {"code": provider_code},
