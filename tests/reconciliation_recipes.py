@@ -48,9 +48,20 @@ def _account_and_books(service: Service, owner: Organization) -> dict[str, str]:
     return {"account_id": desk.account, "connectionId": desk.books.connection_id}
 
 
+def booked(service: Service, owner: Organization) -> dict[str, str]:
+    """A batch with a file."""
+    desk = clerk(service, owner)
+    assert desk.set_up(bucht="kontobahn").status_code == 200
+    assert desk.confirm(119).status_code == 201
+    return {"id": desk.call("POST", "batches", json={"account_id": desk.account}).json()["data"]["id"]}
+
+
 RECONCILIATION_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"DELETE {_BASE}/knowledge/{{id}}", "id"): Recipe(_learned, used_up=True),
     (f"GET {_BASE}/accounts", "organization_id"): Recipe(of_organization),
+    (f"GET {_BASE}/batches", "account_id"): Recipe(_account, unknown="777"),
+    (f"GET {_BASE}/batches/{{id}}", "id"): Recipe(booked),
+    (f"GET {_BASE}/batches/{{id}}/extf", "id"): Recipe(booked),
     (f"GET {_BASE}/knowledge", "connectionId"): Recipe(_books),
     (f"GET {_BASE}/matches", "account_id"): Recipe(_account, unknown="777"),
     (f"GET {_BASE}/matches/{{id}}", "id"): Recipe(_match),

@@ -122,6 +122,12 @@ def _to_match_by_hand(service: Service, owner: Organization) -> Made:
     return {"transaction_id": reconciliation_recipes.clerk(service, owner).listed(119)["id"], "zeilen": zeilen}
 
 
+def _to_hand_over(service: Service, owner: Organization) -> Made:
+    desk = reconciliation_recipes.clerk(service, owner)
+    assert desk.confirm(119).status_code == 201
+    return {"account_id": desk.account}
+
+
 # Ids that stand in a body.
 IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/sessions": _signed_up,
@@ -134,6 +140,7 @@ IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/reconciliation/runs": _to_match,
     "POST /v2/reconciliation/confirmations": _to_confirm,
     "POST /v2/reconciliation/matches": _to_match_by_hand,
+    "POST /v2/reconciliation/batches": _to_hand_over,
 }
 RECIPES = {name: recipe for (name, _), recipe in reversed(tenancy.RECIPES.items())}
 

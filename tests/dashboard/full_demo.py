@@ -9,6 +9,7 @@ from tests.waiting import PATIENCE_SECONDS
 
 # A receiver of events where nobody listens: the setting `webhook_allow` must name it.
 NOBODY = "127.0.0.1:9"
+MATCHED_IBAN = "DE12500105170648489890"
 TICKET = {"product": "Deutschlandticket", "holder_reference": "P-0815", "valid_from": "2026-03",
           "price_in_cents": 5800, "vat_rate": 7}  # fmt: skip
 
@@ -26,6 +27,34 @@ def fill(demo: ServerProcess) -> None:
         made = demo.http.post(path, json=body, headers=headers, timeout=PATIENCE_SECONDS)
         assert made.status_code == 201, made.text
     _keep_an_account_by_files(demo)
+    reconcile(demo)
+
+
+def reconcile(demo: ServerProcess) -> None:
+    """Payments of two invoices of the demo: one is matched and handed over, the other waits with its proposals."""
+    headers = {"x-api-key": demo.key}
+    books = demo.facts["ledger"]["connection_id"]
+    found = demo.get(f"/v2/ledger-rewe-read/opos?connectionId={books}&filter=debitors").json()["data"]["konten"]
+    items = [
+        item for konto in found for item in konto["posten"] if item["saldo"] > 2 and item["beleg"] != "EB-RESIDUAL"
+    ]
+    bookings = [
+        Booking(round(items[0]["saldo"] * 100), f"Rechnung {items[0]['beleg']}"),
+        Booking(100, f"Rechnung {items[1]['beleg']}"),
+    ]
+    sheet = Sheet(bookings, iban=MATCHED_IBAN)
+    demo.http.post("/v2/banking/statements", headers=headers, content=camt(sheet)).raise_for_status()
+    accounts = demo.get("/v2/banking/accounts").json()["data"]
+    [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == MATCHED_IBAN]
+    base = "/v2/reconciliation"
+    settings = {"connectionId": books, "sachkonto": "1200", "bucht": "kontobahn"}
+    demo.http.put(f"{base}/accounts/{account_id}", headers=headers, json=settings).raise_for_status()
+    run = {"account_id": account_id, "probelauf": False, "from_date": "2026-01-01", "to_date": "2026-12-31"}
+    demo.http.post(f"{base}/runs", headers=headers, json=run).raise_for_status()
+    first = demo.get(f"{base}/transactions?status=proposed&account_id={account_id}").json()["data"][0]["vorschlag"]
+    demo.http.post(f"{base}/proposals/{first['id']}/confirm", headers=headers).raise_for_status()
+    batch = {"account_id": account_id, "to_date": "2026-12-31"}
+    demo.http.post(f"{base}/batches", headers=headers, json=batch).raise_for_status()
 
 
 def _keep_an_account_by_files(demo: ServerProcess) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from tests.dashboard.browsing import COOKIE
+from tests.dashboard.full_demo import reconcile
 from tests.dashboard.walking import walk
 from tests.journeys.process import serving
 
@@ -18,9 +19,9 @@ HOSTILE = "<script>alert('x')</script>\"' onmouseover=x <img src=x>"
 # Columns and keys of JSON that hold what somebody else wrote.
 TEXTS = re.compile(
     r"name|bezeichnung|text|description|note|message|reason|holder|detail|purpose|subject_name|device|bemerkung|"
-    r"zweck|firma|street|strasse|ort|city|title|source|actor|quelle|info|reference|dateiname|display_name|provider_name"
+    r"zweck|firma|payer|street|strasse|ort|city|title|source|actor|quelle|info|reference|dateiname|display_name|provider_name"
 )
-EXEMPT = re.compile(r"user_?name_of|provider_name_code|source_id|creditor_reference_type|error_class")
+EXEMPT = re.compile(r"user_?name_of|provider_name_code|source_id|creditor_reference_type|error_class|importe")
 
 
 def poison(path: Path) -> int:
@@ -72,6 +73,7 @@ def test_no_page_runs_what_a_text_says(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         user = server.facts["user"]
         assert server.get("/v2/banking/connections?quelle=Kasse").status_code == 200  # for the list of requests
+        reconcile(server)
         server.stop()
     assert poison(tmp_path / "kontobahn.sqlite3") > 500
     seen = []

@@ -43,6 +43,7 @@ ACTIONS = {
     "password_reset.use": N_("New password set by link"),
     "payment.cancel": N_("Payment cancelled"),
     "payment.contradiction": N_("Bank contradicts itself about a payment"),
+    "reconciliation.batch": N_("Matches handed over"),
     "reconciliation.forget": N_("Learned payer forgotten"),
     "reconciliation.match": N_("Transaction matched"),
     "reconciliation.rules": N_("Rules of reconciliation changed"),

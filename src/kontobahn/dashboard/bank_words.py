@@ -163,6 +163,7 @@ EVENTS = {
     "match_proposed": N_("Payments to confirm"),
     "match_confirmed": N_("A payment was matched"),
     "match_undone": N_("A match was undone"),
+    "batch_created": N_("Matches were handed over"),
     "webhook_test": N_("Test event"),
 }
 

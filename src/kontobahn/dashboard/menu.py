@@ -31,6 +31,7 @@ MENU = (
             Entry(N_("Accounts"), "/dashboard/accounts", "account", "a"),
             Entry(N_("Transactions"), "/dashboard/transactions", "list", "t"),
             Entry(N_("Payments"), "/dashboard/payments", "payment", "p"),
+            Entry(N_("Match payments"), "/dashboard/reconciliation", "check", "x"),
             Entry(N_("Bank connections"), "/dashboard/connections", "bank", "b"),
             Entry(N_("Statement files"), "/dashboard/statements", "upload", "s"),
         ),

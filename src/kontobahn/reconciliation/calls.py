@@ -6,7 +6,17 @@ from types import ModuleType
 
 from kontobahn.api.wire import Answer
 from kontobahn.banking import emitted as of_banking
-from kontobahn.reconciliation import emitted, knowledge, matches, proposals, report, runs, settings, transactions
+from kontobahn.reconciliation import (
+    batches,
+    emitted,
+    knowledge,
+    matches,
+    proposals,
+    report,
+    runs,
+    settings,
+    transactions,
+)
 
-MODULES: tuple[ModuleType, ...] = (settings, runs, transactions, proposals, matches, knowledge, report)
+MODULES: tuple[ModuleType, ...] = (settings, runs, transactions, proposals, matches, knowledge, report, batches)
 ALL_EVENTS: dict[str, type[Answer]] = of_banking.EVENTS | emitted.EVENTS

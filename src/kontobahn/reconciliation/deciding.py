@@ -53,7 +53,7 @@ def match(tx: Tx, settings: AccountSettings, choice: Choice, amounts: OpenAmount
     `amounts` is what the books show now of the documents.
     """
     movement = _free_movement(tx, settings, choice.transaction_id)
-    lines = _with_accounts(choice.lines, settings)
+    lines = with_accounts(choice.lines, settings)
     check_sum(movement, lines)
     taken = _taken_now(tx, settings.client, documents(lines), amounts)
     before = {key: amounts.get(key, 0) - taken[key].pending_minor for key in taken}
@@ -97,7 +97,7 @@ def _free_movement(tx: Tx, settings: AccountSettings, transaction_id: int) -> Mo
     return movement
 
 
-def _with_accounts(lines: tuple[Line, ...], settings: AccountSettings) -> tuple[Line, ...]:
+def with_accounts(lines: tuple[Line, ...], settings: AccountSettings) -> tuple[Line, ...]:
     """Fees and transfers without an account have that of the settings, which may be empty as well."""
     usual = {"gebuehr": settings.gebuehrenkonto, "transfer": settings.transferkonto}
     return tuple(line if line.konto else line._replace(konto=usual.get(line.kind, "")) for line in lines)

@@ -58,10 +58,21 @@ class MatchUndone(_OfMatch, kw_only=True):
     grund: str
 
 
+class BatchCreated(Answer):
+    """Matches were handed over: booked, or listed for the office. Only further webhook endpoints get it."""
+
+    batch_id: Uuid
+    account_id: Annotated[str, Meta(examples=["1000000000001"])]
+    bucht: Annotated[str, Meta(examples=["kanzlei"])]
+    zuordnungen: Annotated[int, Meta(examples=[12])]
+    stornos: Annotated[int, Meta(examples=[0])]
+
+
 EVENTS: dict[str, type[Answer]] = {
     "match_proposed": MatchProposed,
     "match_confirmed": MatchConfirmed,
     "match_undone": MatchUndone,
+    "batch_created": BatchCreated,
 }
 
 
@@ -80,6 +91,13 @@ def emit_confirmed(tx: Tx, row: MatchRow, lines: Iterable[Line]) -> None:
 def emit_undone(tx: Tx, row: MatchRow, undo: UndoRow, lines: Iterable[Line]) -> None:
     data = MatchUndone(**_facts(row, lines), grund=undo.grund)
     outbox.emit(tx, row.organization_id, "match_undone", f"transaction:{row.transaction_id}", data)
+
+
+def emit_batch_created(
+    tx: Tx, organization_id: str, batch_id: str, account_id: str, bucht: str, zuordnungen: int, stornos: int
+) -> None:
+    data = BatchCreated(batch_id=batch_id, account_id=account_id, bucht=bucht, zuordnungen=zuordnungen, stornos=stornos)
+    outbox.emit(tx, organization_id, "batch_created", f"reconciliation:{account_id}", data)
 
 
 def _facts(row: MatchRow, lines: Iterable[Line]) -> dict[str, Any]:

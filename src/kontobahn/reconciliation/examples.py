@@ -84,3 +84,23 @@ REPORT: dict[str, Any] = {
         "abgelehnt": 2,
     }
 }  # fmt: skip
+_BATCH = {
+    "id": "0193b2a0-0000-7000-8000-000000000071", "account_id": ACCOUNT, "connectionId": CONNECTION, "clientId": CLIENT,
+    "bucht": "kontobahn", "geschaeftsjahrStartDatum": "2026-01-01", "from_date": "2026-01-01", "to_date": "2026-03-31",
+    "zuordnungen": 1, "stornos": 0, "summe": 119.0, "dateiname": "EXTF_Buchungsstapel_29098_55003_20260302_20260302.csv",
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "importe": ["0193b2a0-0000-7000-8000-000000000072"], "von": "user:0193b2a0-0000-7000-8000-000000000002", "am": _AT,
+}  # fmt: skip
+_ROWS = {
+    "zeilen": [
+        {
+            "match_id": MATCH, "transaction_id": TRANSACTION, "made_on": "2026-03-02", "storno": False, "kontonummer": "100100000",
+            "beleg": "RE-2026-00123", "betrag": 119.0, "skonto": 0, "buchungstext": "Muster GmbH",
+        }
+    ],
+    "ausgelassen": [],
+    "posten": [{"kontonummer": "100100000", "beleg": "RE-2026-00123", "vorher": 119.0, "nachher": 0}],
+}  # fmt: skip
+BATCHES: dict[str, Any] = {"data": [_BATCH]}
+BATCH: dict[str, Any] = {"data": {**_BATCH, **_ROWS}}
+NEW_BATCH: dict[str, Any] = {**BATCH, "platform": {"neuesGuthaben": 99}}

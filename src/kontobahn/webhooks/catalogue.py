@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 EventName = Literal[
     "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update",
-    "consent_expiring", "match_proposed", "match_confirmed", "match_undone", "webhook_test",
+    "consent_expiring", "match_proposed", "match_confirmed", "match_undone", "batch_created", "webhook_test",
 ]  # fmt: skip
 TEST_EVENT: EventName = "webhook_test"
 
@@ -31,6 +31,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("match_proposed", to_webhook_url=False),
         EventType("match_confirmed", to_webhook_url=False),
         EventType("match_undone", to_webhook_url=False),
+        EventType("batch_created", to_webhook_url=False),
         EventType(TEST_EVENT, is_test=True),
     )
 }

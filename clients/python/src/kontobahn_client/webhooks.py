@@ -15,6 +15,7 @@ import msgspec
 
 from kontobahn_client.errors import WebhookError
 from kontobahn_client.models.events import (
+    BatchCreated,
     ConnectionDestroyed,
     ConnectionErrorReport,
     ConsentExpiring,
@@ -37,6 +38,7 @@ EventData = (
     | MatchProposed
     | MatchConfirmed
     | MatchUndone
+    | BatchCreated
     | dict[str, Any]
 )
 KINDS: dict[str, Any] = {
@@ -49,6 +51,7 @@ KINDS: dict[str, Any] = {
     "match_proposed": MatchProposed,
     "match_confirmed": MatchConfirmed,
     "match_undone": MatchUndone,
+    "batch_created": BatchCreated,
 }
 # Four attempts of a rotation would be two; a caller's header must not make us calculate for long.
 _MAX_SIGNATURES = 20

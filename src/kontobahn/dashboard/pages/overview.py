@@ -15,7 +15,7 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import bank_words, charts, figures
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.views import requests
+from kontobahn.dashboard.views import reconciliation, requests
 from kontobahn.dashboard.views import use as views
 from kontobahn.dashboard.views.requests import Lately
 from kontobahn.dashboard.views.use import DayUse, Steps
@@ -49,6 +49,7 @@ class Facts(NamedTuple):
     accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
     events: list[Entry]
     books: list[LedgerConnection]
+    unmatched: reconciliation.Unmatched
 
 
 class AgedBooks(NamedTuple):
@@ -87,6 +88,7 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
         accounts=[(row, views.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
         events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
         books=connections.listing(tx, (organization_id,)),
+        unmatched=reconciliation.unmatched(tx, organization_id),
     )
 
 

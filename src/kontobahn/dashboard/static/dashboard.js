@@ -203,6 +203,10 @@
       return;
     }
     if (event.key === "g") { waiting = Date.now() + 1500; return; }
+    // What a page does with one key: a link or a button that names it. Enter on another button or link is that one's own.
+    const own = event.key === "Enter" ? "[data-enter]" : `[data-press="${CSS.escape(event.key)}"]`;
+    const press = (event.key !== "Enter" || !event.target.closest("a, button, summary")) && $(own);
+    if (press) { event.preventDefault(); press.click(); return; }
     if (event.key === "j" || event.key === "k") { event.preventDefault(); move(event.key === "j" ? 1 : -1); return; }
     if (event.key === "Enter") {
       const link = $('[data-rows] tbody tr[aria-selected="true"] a[href]');

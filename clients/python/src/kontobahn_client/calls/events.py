@@ -93,6 +93,7 @@ class EventCalls:
         id: str,
         *,
         event: Literal[
+            "batch_created",
             "connection_destroyed",
             "connection_error",
             "consent_expiring",

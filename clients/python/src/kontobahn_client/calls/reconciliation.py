@@ -8,7 +8,7 @@ from datetime import date
 from typing import Literal
 
 from kontobahn_client.declare import delete, get, pages, post, put
-from kontobahn_client.models.common import Data, Page
+from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.reconciliation import (
     Abgleich,
     AbgleichMitVorschlaegen,
@@ -22,9 +22,12 @@ from kontobahn_client.models.reconciliation import (
     NeueEinstellungen,
     NeueRegeln,
     NeuerLauf,
+    NeuerStapel,
     NeuerStatus,
     NeueRuecknahme,
     NeueZuordnung,
+    Stapel,
+    StapelMitZeilen,
     Vorschlag,
     Zuordnung,
 )
@@ -133,3 +136,21 @@ class ReconciliationCalls:
         self, account_id: str, *, from_date: date | None = None, to_date: date | None = None
     ) -> Data[Bericht]:
         """Read how well matching works for an account."""
+
+    @post("/v2/reconciliation/batches")
+    def create_batch(self, body: NeuerStapel, *, idempotency_key: str | None = None) -> Data[StapelMitZeilen]:
+        """Hand over the matches of an account that are not handed over yet."""
+
+    @pages("/v2/reconciliation/batches", Stapel)
+    def list_batches(
+        self, *, account_id: str | None = None, from_id: str | None = None, limit: int | None = None
+    ) -> Page[Stapel]:
+        """List the batches in the order in which they were made."""
+
+    @get("/v2/reconciliation/batches/{id}")
+    def get_batch(self, id: str) -> Data[StapelMitZeilen]:
+        """Read a batch with its rows, what was left out, and what is open of each document before and after."""
+
+    @get("/v2/reconciliation/batches/{id}/extf")
+    def get_batch_file(self, id: str) -> File:
+        """Fetch the DATEV file of a batch, the same every time."""

@@ -18,6 +18,7 @@ class NewWebhookEndpoint(Body, kw_only=True):
     events: (
         list[
             Literal[
+                "batch_created",
                 "connection_destroyed",
                 "connection_error",
                 "consent_expiring",
@@ -118,6 +119,16 @@ class MatchConfirmed(Answer, kw_only=True):
     klasse: str | None
     zeilen: list[EmittedLine]
     automatisch: bool
+
+
+class BatchCreated(Answer, kw_only=True):
+    """Matches were handed over: booked, or listed for the office. Only further webhook endpoints get this event."""
+
+    batch_id: str
+    account_id: str
+    bucht: str
+    zuordnungen: int
+    stornos: int
 
 
 class MatchUndone(Answer, kw_only=True):

@@ -254,3 +254,59 @@ class Bericht(Answer, kw_only=True):
     bestaetigt: int
     davon_erster_platz: int
     abgelehnt: int
+
+
+class NeuerStapel(Body, kw_only=True):
+    account_id: str
+    from_date: date | None = None
+    to_date: date | None = None
+
+
+class Stapel(Answer, kw_only=True):
+    id: str
+    account_id: str
+    connectionId: str
+    clientId: str
+    bucht: str
+    geschaeftsjahrStartDatum: date
+    from_date: date
+    to_date: date
+    zuordnungen: int
+    stornos: int
+    summe: Decimal
+    dateiname: str | None
+    sha256: str | None
+    importe: list[str]
+    von: str
+    am: datetime
+
+
+class Stapelzeile(Answer, kw_only=True):
+    match_id: str
+    transaction_id: str
+    made_on: date
+    storno: bool
+    kontonummer: str
+    beleg: str
+    betrag: Decimal
+    skonto: Decimal
+    buchungstext: str
+
+
+class StapelAuslassung(Answer, kw_only=True):
+    match_id: str
+    transaction_id: str
+    grund: str
+
+
+class StapelPosten(Answer, kw_only=True):
+    kontonummer: str
+    beleg: str
+    vorher: Decimal
+    nachher: Decimal
+
+
+class StapelMitZeilen(Stapel, kw_only=True):
+    zeilen: list[Stapelzeile]
+    ausgelassen: list[StapelAuslassung]
+    posten: list[StapelPosten]

@@ -1,0 +1,200 @@
+"""Handing matches over, as bookings or as a list for the office; and which books a bank account is matched with."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from starlette.responses import Response
+
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.fields import NumericId
+from kontobahn.dashboard import once
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.match_words import CLASSES
+from kontobahn.dashboard.views import books as book_views
+from kontobahn.dashboard.views import reconciliation as views
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound
+from kontobahn.ledger import connections
+from kontobahn.ledger.connections import LedgerConnection
+from kontobahn.reconciliation import batch_store, batch_wire, batches, settings
+from kontobahn.reconciliation.batch_wire import NeuerStapel, Stapel, StapelMitZeilen
+from kontobahn.reconciliation.core.model import ACTING_CLASSES
+from kontobahn.reconciliation.settings import ActingClass, NeueEinstellungen
+from kontobahn.reconciliation.store import AccountSettings, Bucht
+
+HANDOVERS, ACCOUNTS = f"{ROOT}/handovers", f"{ROOT}/reconciliation-accounts"
+WHO_BOOKS = {
+    "kanzlei": N_("the tax adviser: matches are a list"),
+    "kontobahn": N_("Kontobahn: matches become bookings and a DATEV file"),
+}
+
+
+class NoFilters(Struct):
+    """The list has pages, and nothing to choose."""
+
+
+class HandOver(Struct):
+    account_id: NumericId
+    from_date: date | None = None
+    to_date: date | None = None
+
+
+class Listed(NamedTuple):
+    batches: list[Stapel]
+    accounts: list[AccountRow]
+    settings: list[AccountSettings]
+
+
+@page("/handovers")
+async def handover_list(visit: Visit) -> Response:
+    filters = visit.filters(NoFilters)
+    listed = await visit.read(_listed, visit.organization_id, filters.after)
+    names = {row.id: row.name for row in listed.accounts}
+    return visit.show(
+        "handovers.html",
+        list=filters.first_page(listed.batches, lambda batch: batch.id),
+        names={str(number): name for number, name in names.items()},
+        sources=[(one.account_id, names[one.account_id]) for one in listed.settings if one.account_id in names],
+        who_books=WHO_BOOKS,
+        once_field=once.FIELD,
+        once_key=visit.form.text(once.FIELD) or once.new_key(),
+    )
+
+
+def _listed(tx: Tx, organization_id: str, before: str) -> Listed:
+    found = batch_store.latest(tx, organization_id, before, PAGE_SIZE + 1)
+    return Listed(
+        [batch_wire.head(wire) for wire in found],
+        accounts.of_organization(tx, organization_id),
+        views.set_up(tx, organization_id),
+    )
+
+
+@action("/handovers")
+async def hand_over(visit: Visit) -> Response:
+    wanted = visit.form.read(HandOver)
+    if wanted is not None:
+        with visit.form.refusals():
+            body = NeuerStapel(account_id=wanted.account_id, from_date=wanted.from_date, to_date=wanted.to_date)
+            made = await once.ask_once(visit, batches.create_batch, body=body)
+            return visit.redirect(f"{HANDOVERS}/{made['data']['id']}", _("The matches are handed over."))
+    response: Response = await handover_list.handler(visit)
+    return response
+
+
+@page("/handovers/{id}")
+async def handover(visit: Visit, id: str) -> Response:
+    batch: StapelMitZeilen = (await visit.ask(batches.get_batch, id=id)).data
+    return visit.show("handover.html", batch=batch, who_books=WHO_BOOKS)
+
+
+@page("/handovers/{id}/file")
+async def handover_file(visit: Visit, id: str) -> Response:
+    file = await visit.ask(batches.get_batch_file, id=id)
+    return visit.download(file.content, file.media_type, file.file_name)
+
+
+@page("/handovers/{id}/list.csv")
+async def handover_csv(visit: Visit, id: str) -> Response:
+    batch: StapelMitZeilen = (await visit.ask(batches.get_batch, id=id)).data
+    head = [
+        _("Day"),
+        _("Account"),
+        _("Document"),
+        _("Amount"),
+        _("Skonto"),
+        _("Taken back"),
+        _("Text"),
+        _("Transaction"),
+    ]
+    rows = [
+        (
+            row.made_on, row.kontonummer, row.beleg, row.betrag, row.skonto, _("yes") if row.storno else "",
+            row.buchungstext, row.transaction_id,
+        )
+        for row in batch.zeilen
+    ]  # fmt: skip
+    return visit.csv("handover", head, rows)
+
+
+# --- Which books
+
+
+class SetUp(Struct):
+    account_id: NumericId
+    # The connection and the client, with a blank between them.
+    books: str
+    sachkonto: str
+    gebuehrenkonto: str = ""
+    transferkonto: str = ""
+    start_date: date | None = None
+    bucht: Bucht = "kanzlei"
+    automatisch: list[ActingClass] = field(default_factory=list)
+
+
+class Known(NamedTuple):
+    accounts: list[AccountRow]
+    settings: list[AccountSettings]
+    connections: list[LedgerConnection]
+    clients: list[book_views.BooksClient]
+
+
+@page("/reconciliation-accounts")
+async def set_up_list(visit: Visit) -> Response:
+    known = await visit.read(_known, visit.organization_id)
+    names = {item.id: item.bezeichnung or item.id for item in known.connections}
+    books = [
+        (f"{client.connection_id} {client.client_id}", f"{names.get(client.connection_id, '')} · {client.client_id}")
+        for client in known.clients
+    ] or [(item.id, names[item.id]) for item in known.connections]
+    return visit.show(
+        "reconciliation_accounts.html",
+        accounts=[(row.id, row.name) for row in known.accounts],
+        names={row.id: row.name for row in known.accounts},
+        known=known,
+        books=books,
+        book_names=names,
+        who_books=WHO_BOOKS,
+        acting=[(evidence, _(CLASSES[evidence])) for evidence in ACTING_CLASSES],
+    )
+
+
+def _known(tx: Tx, organization_id: str) -> Known:
+    return Known(
+        accounts.of_organization(tx, organization_id),
+        views.set_up(tx, organization_id),
+        connections.listing(tx, (organization_id,)),
+        book_views.clients(tx, (organization_id,)),
+    )
+
+
+@action("/reconciliation-accounts")
+async def set_up(visit: Visit) -> Response:
+    wanted = visit.form.read(SetUp)
+    if wanted is not None:
+        connection_id, _blank, client_id = wanted.books.partition(" ")
+        with visit.form.refusals(connectionId="books", clientId="books"):
+            known = await visit.read(_known, visit.organization_id)
+            if connection_id not in {item.id for item in known.connections}:
+                raise NotFound("There is no such page.")
+            body = NeueEinstellungen(
+                connectionId=connection_id,
+                clientId=client_id or None,
+                sachkonto=wanted.sachkonto,
+                gebuehrenkonto=wanted.gebuehrenkonto or None,
+                transferkonto=wanted.transferkonto or None,
+                start_date=wanted.start_date,
+                bucht=wanted.bucht,
+                automatisch=wanted.automatisch,
+            )
+            await visit.ask(settings.set_up_account, account_id=wanted.account_id, body=body)
+            return visit.redirect(f"{ROOT}/reconciliation?account={wanted.account_id}", _("The account is set up."))
+    response: Response = await set_up_list.handler(visit)
+    return response

@@ -1,0 +1,236 @@
+"""Payments and open items: what waits to be matched, one after the other, with proposals to confirm or reject."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from kontobahn.banking import accounts
+from kontobahn.banking.accounts import AccountRow
+from kontobahn.dashboard import match_words, once
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.views import reconciliation as views
+from kontobahn.dashboard.views.banking import numeric
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _, ngettext
+from kontobahn.db import Tx
+from kontobahn.errors import NotFound
+from kontobahn.reconciliation import matches, proposals, runs, transactions
+from kontobahn.reconciliation.core.model import LineKind
+from kontobahn.reconciliation.matches import NeueRuecknahme, NeueZeile, NeueZuordnung
+from kontobahn.reconciliation.proposals import MAX_CONFIRMATIONS, NeueBestaetigungen
+from kontobahn.reconciliation.runs import NeuerLauf
+from kontobahn.reconciliation.store import AccountSettings, ProposalRow
+from kontobahn.reconciliation.transactions import AbgleichMitVorschlaegen, NeuerStatus, TransaktionenQuery
+from kontobahn.reconciliation.wire import Vorschlag, vorschlag
+
+PATH = f"{ROOT}/reconciliation"
+
+
+class MatchFilters(Struct):
+    account: str = ""
+    state: Literal["proposed", "open", "matched", "ignored"] = "proposed"
+
+
+class ByHand(Struct):
+    """One line of a match, and a second one for the rest."""
+
+    art: LineKind
+    kontonummer: str
+    betrag: Decimal
+    beleg: str = ""
+    skonto: Decimal | None = None
+    art2: LineKind = "akonto"
+    kontonummer2: str = ""
+    beleg2: str = ""
+    betrag2: Decimal | None = None
+
+
+class Chosen(NamedTuple):
+    """The bank accounts that are set up, with the one that is looked at."""
+
+    settings: list[AccountSettings]
+    names: dict[str, str]
+    account_id: int | None
+    counts: dict[str, int]
+
+
+@page("/reconciliation", poll=15)
+async def reconciliation_list(visit: Visit) -> Response:
+    filters = visit.filters(MatchFilters)
+    chosen = await visit.read(_chosen, visit.organization_id, filters.wanted.account)
+    found: list[Any] = []
+    if chosen.account_id is not None:
+        after = filters.after if filters.after.isdigit() and len(filters.after) < 19 else None
+        query = TransaktionenQuery(
+            status=filters.wanted.state, account_id=str(chosen.account_id), from_id=after, limit=PAGE_SIZE + 1
+        )
+        found = (await visit.ask(transactions.list_reconciled_transactions, query=query)).data
+    return visit.show(
+        "reconciliation.html",
+        filters=filters,
+        chosen=chosen,
+        list=filters.first_page(found, lambda row: row.id),
+        words=match_words,
+        once_field=once.FIELD,
+        once_key=visit.form.text(once.FIELD) or once.new_key(),
+    )
+
+
+def _chosen(tx: Tx, organization_id: str, wanted: str) -> Chosen:
+    settings = views.set_up(tx, organization_id)
+    rows: dict[int, AccountRow] = {row.id: row for row in accounts.of_organization(tx, organization_id)}
+    names = {str(one.account_id): rows[one.account_id].name for one in settings if one.account_id in rows}
+    ids = [int(number) for number in names]
+    chosen = next((number for number in ids if str(number) == wanted), ids[0] if ids else None)
+    return Chosen(settings, names, chosen, {} if chosen is None else views.counts(tx, organization_id, chosen))
+
+
+@action("/reconciliation")
+async def make_run(visit: Visit) -> Response:
+    """Looks at the account's transactions once more."""
+    with visit.form.refusals():
+        body = NeuerLauf(account_id=numeric(visit.form.text("account")), probelauf=False, limit=0)
+        made = (await once.ask_once(visit, runs.run_matching, body=body))["data"]
+        waits = sum(row["anzahl"] - row["eindeutig"] for row in made["klassen"] if row["klasse"] != "-")
+        text = ngettext("One transaction waits for you.", "%(num)s transactions wait for you.", waits)
+        return visit.redirect(f"{PATH}?account={body.account_id}", text)
+    response: Response = await reconciliation_list.handler(visit)
+    return response
+
+
+# --- One transaction
+
+
+@page("/reconciliation/{id}")
+async def reconciled_transaction(visit: Visit, id: str) -> Response:
+    found: AbgleichMitVorschlaegen = (await visit.ask(transactions.get_reconciled_transaction, id=numeric(id))).data
+    beside = await visit.read(_beside, visit.organization_id, found)
+    waiting = [one for one in found.vorschlaege if one.status == "open"]
+    live = next((one for one in found.zuordnungen if one.ruecknahme is None), None)
+    return visit.show(
+        "reconciled_transaction.html",
+        found=found,
+        waiting=waiting,
+        live=live,
+        text=match_words.marked(found.verwendungszweck or "", waiting[0].gruende if waiting else []),
+        beside=beside,
+        words=match_words,
+        kinds=[(kind, _(words)) for kind, words in match_words.KINDS.items() if kind != "skonto"],
+    )
+
+
+def _beside(tx: Tx, organization_id: str, found: AbgleichMitVorschlaegen) -> views.Neighbours:
+    return views.neighbours(tx, organization_id, int(found.account_id), int(found.id), found.status)
+
+
+async def _next(visit: Visit, id: str, notice: str) -> Response:
+    """Leads to what waits after this transaction, or to the list."""
+    row = await visit.read(transactions.find, visit.principal, id)
+    beside = await visit.read(views.neighbours, row.organization_id, row.account_id, row.id, "proposed")
+    after = beside.after or beside.before
+    return visit.redirect(f"{PATH}/{after}" if after else f"{PATH}?account={row.account_id}", notice)
+
+
+@action("/reconciliation/{id}/confirm")
+async def confirm_match(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        await visit.ask(proposals.confirm_proposal, id=visit.form.text("proposal"))
+        return await _next(visit, numeric(id), _("The payment is matched."))
+    return await _again(visit, id)
+
+
+@action("/reconciliation/{id}/reject")
+async def reject_match(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        await visit.ask(proposals.reject_proposal, id=visit.form.text("proposal"))
+        return visit.redirect(f"{PATH}/{numeric(id)}", _("This is not proposed again."))
+    return await _again(visit, id)
+
+
+@action("/reconciliation/{id}/leave-out")
+async def leave_out(visit: Visit, id: str) -> Response:
+    status: Literal["ignored", "open"] = "open" if visit.form.text("status") == "open" else "ignored"
+    with visit.form.refusals():
+        await visit.ask(transactions.set_transaction_status, id=numeric(id), body=NeuerStatus(status=status))
+        if status == "open":
+            return visit.redirect(f"{PATH}/{numeric(id)}", _("The transaction is looked at again."))
+        return await _next(visit, numeric(id), _("The transaction is left out."))
+    return await _again(visit, id)
+
+
+@action("/reconciliation/{id}/undo")
+async def undo_match(visit: Visit, id: str) -> Response:
+    with visit.form.refusals():
+        body = NeueRuecknahme(grund=visit.form.text("grund")[:500])
+        await visit.ask(matches.undo_match, id=visit.form.text("match"), body=body)
+        return visit.redirect(f"{PATH}/{numeric(id)}", _("The match is undone."))
+    return await _again(visit, id)
+
+
+@action("/reconciliation/{id}/by-hand")
+async def match_by_hand(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(ByHand)
+    if wanted is not None:
+        lines = [
+            NeueZeile(
+                art=wanted.art, kontonummer=wanted.kontonummer, beleg=wanted.beleg, betrag=wanted.betrag,
+                skonto=wanted.skonto,
+            )
+        ]  # fmt: skip
+        if wanted.betrag2 is not None:
+            lines.append(
+                NeueZeile(
+                    art=wanted.art2, kontonummer=wanted.kontonummer2 or None, beleg=wanted.beleg2, betrag=wanted.betrag2
+                )
+            )
+        names = {
+            f"zeilen[{n}].{name}": name + mark
+            for n, mark in ((0, ""), (1, "2"))
+            for name in NeueZeile.__struct_fields__
+        }
+        with visit.form.refusals(**names):
+            await visit.ask(matches.create_match, body=NeueZuordnung(transaction_id=numeric(id), zeilen=lines))
+            return await _next(visit, numeric(id), _("The payment is matched."))
+    return await _again(visit, id)
+
+
+async def _again(visit: Visit, id: str) -> Response:
+    response: Response = await reconciled_transaction.handler(visit, id)
+    return response
+
+
+# --- All that is clear, at once
+
+
+@page("/reconciliation/all-clear/{account}")
+async def all_clear(visit: Visit, account: str) -> Response:
+    found = await visit.read(_sure, visit, int(numeric(account)))
+    total = sum((abs(line.betrag) for row in found for line in row.zeilen if line.art != "skonto"), Decimal(0))
+    return visit.show("reconciliation_clear.html", found=found, total=total, account=account, words=match_words)
+
+
+def _sure(tx: Tx, visit: Visit, account_id: int) -> list[Vorschlag]:
+    if account_id not in {row.account_id for row in views.set_up(tx, visit.organization_id)}:
+        raise NotFound("There is no such page.")
+    rows: list[ProposalRow] = views.sure(tx, visit.organization_id, account_id, MAX_CONFIRMATIONS)
+    return [vorschlag(row) for row in rows]
+
+
+@action("/reconciliation/all-clear/{account}")
+async def confirm_all_clear(visit: Visit, account: str) -> Response:
+    await visit.read(_sure, visit, int(numeric(account)))
+    with visit.form.refusals():
+        body = NeueBestaetigungen(ids=visit.form.all("proposal")[:MAX_CONFIRMATIONS])
+        answers = (await visit.ask(proposals.confirm_proposals, body=body)).data
+        done = sum(one.match_id is not None for one in answers)
+        text = ngettext("One payment is matched.", "%(num)s payments are matched.", done)
+        if done < len(answers):
+            text += " " + _("%(count)s were refused: they have changed meanwhile.", count=len(answers) - done)
+        return visit.redirect(f"{PATH}?account={numeric(account)}", text, "good" if done == len(answers) else "bad")
+    response: Response = await all_clear.handler(visit, account)
+    return response

@@ -1,0 +1,120 @@
+"""Batches in the database: which matches still have to be handed over, and what was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.db import Table, Tx
+from kontobahn.reconciliation import store
+from kontobahn.reconciliation.booking_rows import Transfer
+from kontobahn.reconciliation.core.model import Line
+from kontobahn.reconciliation.deciding import with_accounts
+from kontobahn.reconciliation.store import AccountSettings, Bucht, MatchRow
+
+
+class BatchRow(NamedTuple):
+    organization_id: str
+    id: str
+    account_id: int
+    connection_id: str
+    client_id: str
+    bucht: Bucht
+    wire: str
+    rows: str
+    file_name: str | None
+    sha256: str | None
+    content: bytes | None
+    made_by: str
+    made_at: int
+
+
+BATCHES = Table("recon_batches", BatchRow)
+_OF_ACCOUNT = (
+    "organization_id = ? AND account_id = ? AND connection_id = ? AND client_id = ? AND made_on >= ? AND made_on <= ?"
+)
+_HANDED_OVER = (
+    "EXISTS (SELECT 1 FROM recon_batch_matches b WHERE b.organization_id = recon_matches.organization_id"
+    " AND b.match_id = recon_matches.id AND b.is_undo = {})"
+)
+_BY_THE_SAME = (
+    "EXISTS (SELECT 1 FROM recon_batch_matches b JOIN recon_batches o ON o.organization_id = b.organization_id AND o.id = b.batch_id"
+    " WHERE b.organization_id = recon_matches.organization_id AND b.match_id = recon_matches.id AND b.is_undo = 0 AND o.bucht = ?)"
+)
+
+
+def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: int) -> list[Transfer]:
+    """Matches of an account that are not handed over yet, and those that were and are undone since; the oldest first.
+
+    What was only listed for the office was never booked here: its undoing is for a list again.
+    """
+    scope = (*settings.client[:1], settings.account_id, *settings.client[1:], first.isoformat(), last.isoformat())
+    order = "ORDER BY made_on, id LIMIT ?"
+    made = store.MATCHES.all(
+        tx, f"{_OF_ACCOUNT} AND undo_id IS NULL AND NOT {_HANDED_OVER.format(0)} {order}", *scope, limit
+    )
+    undone = store.MATCHES.all(
+        tx, f"{_OF_ACCOUNT} AND undo_id IS NOT NULL AND {_BY_THE_SAME} AND NOT {_HANDED_OVER.format(1)} {order}",
+        *scope, settings.bucht, limit,
+    )  # fmt: skip
+    lines = store.lines_of(tx, settings.organization_id, [row.id for row in (*undone, *made)])
+    return [
+        _transfer(settings, row, [Line(line.kind, line.konto, line.beleg, line.amount_minor) for line in lines[row.id]])
+        for row in (*undone, *made)
+    ]
+
+
+def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line]) -> Transfer:
+    return Transfer(
+        match_id=row.id,
+        transaction_id=row.transaction_id,
+        day=date.fromisoformat(row.made_on),
+        sachkonto=settings.sachkonto,
+        # An account that was named in the settings since counts.
+        lines=with_accounts(tuple(lines), settings),
+        payer=row.payer,
+        evidence=row.evidence,
+        end_to_end_id=row.end_to_end_id or "",
+        mandate=row.mandate or "",
+        is_undone=row.undo_id is not None,
+    )
+
+
+def insert(tx: Tx, row: BatchRow, transfers: Iterable[Transfer]) -> None:
+    BATCHES.insert(tx, row)
+    tx.many(
+        "INSERT INTO recon_batch_matches (organization_id, match_id, is_undo, batch_id) VALUES (?, ?, ?, ?)",
+        [(row.organization_id, transfer.match_id, int(transfer.is_undone), row.id) for transfer in transfers],
+    )
+
+
+def find(tx: Tx, principal: Principal, batch_id: str) -> BatchRow:
+    return find_in_scope(tx, BATCHES, principal, "Batch", batch_id.lower())
+
+
+def listing(
+    tx: Tx, principal: Principal, account_id: int | None, from_id: str | None, limit: int
+) -> list[tuple[str, str]]:
+    """Ids and texts of batches, in the order in which they were made."""
+    condition, params = in_scope(len(principal.scope)), list[object](principal.scope)
+    for name, value in (("account_id =", account_id), ("id >", from_id and from_id.lower())):
+        if value is not None:
+            condition += f" AND {name} ?"
+            params.append(value)
+    return tx.all(f"SELECT id, wire FROM recon_batches WHERE {condition} ORDER BY id LIMIT ?", *params, limit)
+
+
+def latest(tx: Tx, organization_id: str, before: str, limit: int) -> list[str]:
+    """The texts of an organisation's batches, the latest first; only those made before one."""
+    condition, params = ("organization_id = ? AND id < ?", (before,)) if before else ("organization_id = ?", ())
+    return [
+        wire
+        for (wire,) in tx.all(
+            f"SELECT wire FROM recon_batches WHERE {condition} ORDER BY id DESC LIMIT ?",
+            organization_id,
+            *params,
+            limit,
+        )
+    ]

@@ -1,0 +1,159 @@
+"""Batches: matches handed over once, booked or listed, and taken back by Generalumkehr when they are undone."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import httpx
+import pytest
+
+from kontobahn.reconciliation import batches
+from tests.harness import Service
+from tests.ledger_builder import refusal
+from tests.reconciliation_desk import OTHER, Clerk, paid, posten, refused
+
+OPOS = "/v2/ledger-rewe-read/opos"
+PAID = (
+    paid(119_00, "Rechnung RE-2026-00123"),
+    paid(233_24, "RE-2026-00124"),
+    paid(60_00, "RE-2026-00125", "Bert", OTHER),
+)
+
+
+class Office(Clerk):
+    def make(self, **changes: Any) -> httpx.Response:
+        return self.call("POST", "batches", json={"account_id": self.account, **changes})
+
+    def made(self, **changes: Any) -> dict[str, Any]:
+        answer = self.make(**changes)
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json()["data"])
+
+    def match_all(self) -> dict[str, str]:
+        """Matches the three payments: in full, with a discount, and too much. Returns the ids of the matches by amount."""
+        sent: dict[str, tuple[Any, ...]] = {
+            "119": (119, posten("RE-2026-00123", 119)),
+            "233.24": (233.24, posten("RE-2026-00124", 233.24, skonto=4.76)),
+            "60": (60, posten("RE-2026-00125", 50, "10020"), {"art": "akonto", "kontonummer": "10020", "betrag": 10}),
+        }
+        found = {}
+        for name, (amount, *lines) in sent.items():
+            answer = self.by_hand(amount, *lines)
+            assert answer.status_code == 201, answer.text
+            found[name] = answer.json()["data"]["id"]
+        return found
+
+    def open_items(self) -> dict[tuple[str, str], float]:
+        return {
+            (konto["kontonummer"], item["beleg"]): item["saldo"]
+            for konto in self.books.read(OPOS)["konten"]
+            for item in konto["posten"]
+        }
+
+
+def test_what_is_booked_is_what_was_predicted(service: Service) -> None:
+    office = Office(service, *PAID, bucht="kontobahn")
+    office.match_all()
+    open_before = office.open_items()
+    before = service.balance(office.owner).available
+    answer = office.make()
+    made = answer.json()["data"]
+    assert answer.json()["platform"] == {"neuesGuthaben": before - 1}
+    assert (made["bucht"], made["zuordnungen"], made["stornos"], made["summe"]) == ("kontobahn", 3, 0, 412.24)
+    assert [(row["kontonummer"], row["beleg"], row["betrag"], row["skonto"]) for row in made["zeilen"]] == [
+        ("100100000", "RE-2026-00123", 119, 0), ("100100000", "RE-2026-00124", 233.24, 4.76),
+        ("100200000", "RE-2026-00125", 50, 0), ("100200000", "", 10, 0),
+    ]  # fmt: skip
+    predicted = {(row["kontonummer"], row["beleg"]): row["nachher"] for row in made["posten"]}
+    assert [row["vorher"] for row in made["posten"]] == [119, 238, 50]
+    untouched = {key: amount for key, amount in open_before.items() if key not in predicted}
+    left = {key: amount for key, amount in predicted.items() if amount}
+    assert office.open_items() == untouched | left | {("100200000", ""): -10}
+    assert len(made["importe"]) == 1
+    file = office.call("GET", f"batches/{made['id']}/extf")
+    assert (file.status_code, hashlib.sha256(file.content).hexdigest()) == (200, made["sha256"])
+    assert made["dateiname"] in file.headers["content-disposition"]
+    rows = file.content.decode("cp1252").splitlines()[2:]
+    assert len(rows) == 4
+    assert rows[1].startswith('233,24;"S";"";;;"";1200;10010;"3";0203;"RE-2026-00124";'), (
+        "the key of the invoice's 19 %"
+    )
+    assert ";4,76;" in rows[1]
+    assert office.read(f"batches/{made['id']}") == made
+    assert [one["id"] for one in office.read("batches", account_id=office.account)] == [made["id"]]
+
+
+def test_a_match_is_handed_over_once_and_taken_back_once(service: Service) -> None:
+    office = Office(service, *PAID, bucht="kontobahn")
+    open_before = office.open_items()
+    refusal(office.make(), 409)
+    matches = office.match_all()
+    assert office.undo(matches["60"]).status_code == 200
+    assert office.made()["zuordnungen"] == 2, "what was undone before it was handed over was never booked"
+    refusal(office.make(), 409)
+    for name in ("119", "233.24"):
+        assert office.undo(matches[name]).status_code == 200
+    again = office.made()
+    assert (again["zuordnungen"], again["stornos"], again["summe"]) == (0, 2, -352.24)
+    assert [(row["beleg"], row["betrag"], row["storno"]) for row in again["zeilen"]] == [
+        ("RE-2026-00123", -119, True), ("RE-2026-00124", -233.24, True),
+    ]  # fmt: skip
+    assert office.open_items() == open_before
+    file = office.call("GET", f"batches/{again['id']}/extf").content.decode("cp1252")
+    assert all(row.split(";")[117] == '"1"' for row in file.splitlines()[2:]), "Generalumkehr"
+    turnover = office.books.rows(
+        "SELECT generalumkehr, soll FROM books_bookings WHERE belegfeld1 = ? AND konto = ?", "RE-2026-00124", "12000000"
+    )
+    assert sorted(turnover) == [(0, 1), (1, 0)]
+    refusal(office.make(), 409)
+
+
+def test_a_list_for_the_office_books_nothing(service: Service) -> None:
+    office = Office(service, *PAID)
+    matches = office.match_all()
+    tables = office.books.everything()
+    listed = office.made()
+    assert (listed["bucht"], listed["zuordnungen"], listed["dateiname"], listed["importe"]) == ("kanzlei", 3, None, [])
+    assert [(row["vorher"], row["nachher"]) for row in listed["posten"]] == [(119, 0), (238, 0), (50, 0)]
+    assert office.books.everything() == tables
+    assert "book them twice" in refused(office.call("GET", f"batches/{listed['id']}/extf"), 409)["error"]
+    office.set_up(bucht="kontobahn")
+    refusal(office.make(), 409)
+    assert office.undo(matches["119"]).status_code == 200
+    refusal(office.make(), 409)
+    assert office.books.everything() == tables, "what was only listed is not taken back in the books"
+    office.set_up()
+    assert [row["storno"] for row in office.made()["zeilen"]] == [True]
+
+
+def test_what_cannot_be_booked_is_named_and_left_out(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    office = Office(service, *PAID, bucht="kontobahn")
+    assert office.by_hand(60, {"art": "transfer", "betrag": 60}).status_code == 201
+    assert "no account" in refusal(office.make(), 409)["error"]
+    assert office.by_hand(119, posten("RE-2026-00123", 119)).status_code == 201
+    monkeypatch.setattr(batches, "MAX_MATCHES", 1)
+    refusal(office.make(), 400, "to_date")
+    monkeypatch.undo()
+    refusal(office.make(from_date="2026-03-05", to_date="2026-03-01"), 400, "from_date")
+    refusal(office.make(from_date="2025-12-31"), 400, "from_date")
+    refusal(office.make(to_date="2031-01-01"), 409, "to_date")
+    refusal(office.make(to_date="2026-02-28"), 409)
+    made = office.made()
+    assert [row["beleg"] for row in made["zeilen"]] == ["RE-2026-00123"]
+    assert ["no account" in one["grund"] for one in made["ausgelassen"]] == [True]
+    office.set_up(bucht="kontobahn", transferkonto="1360")
+    assert [row["kontonummer"] for row in office.made()["zeilen"]] == ["13600000"]
+
+
+def test_what_the_books_show_already_is_not_booked_again(service: Service) -> None:
+    office = Office(service, *PAID, bucht="kontobahn")
+    assert office.by_hand(119, posten("RE-2026-00123", 119)).status_code == 201
+    body, headers = {"account_id": office.account}, {"Idempotency-Key": "b"}
+    first, again = (office.call("POST", "batches", json=body, headers=headers) for _ in range(2))
+    assert (first.status_code, again.json()) == (201, first.json())
+    assert len(office.read("batches")) == 1
+    assert office.books.rows("SELECT COUNT(*) FROM books_bookings WHERE konto = ?", "12000000") == [(1,)]
+    assert office.call("GET", "batches", params={"account_id": "777"}).status_code == 404
+    events = office.books.rows("SELECT event FROM webhook_events ORDER BY sequence")
+    assert events[-1] == ("batch_created",)
