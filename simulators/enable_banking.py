@@ -213,8 +213,11 @@ class EnableBanking:
         }  # fmt: skip
 
     def _resource(self, account: Account, uid: str | None) -> dict[str, Any]:
+        known_by: dict[str, Any] = {"iban": account.iban, "other": None}
+        if account.number:
+            known_by = {"iban": None, "other": {"identification": account.number, "scheme_name": "BBAN"}}
         return {
-            "uid": uid, "account_id": {"iban": account.iban, "other": None}, "name": account.owner, "details": account.details,
+            "uid": uid, "account_id": known_by, "name": account.owner, "details": account.details,
             "cash_account_type": account.kind, "currency": account.currency, "identification_hash": account.hash,
             "identification_hashes": [account.hash], "usage": "ORGA", "product": None,
         }  # fmt: skip

@@ -16,6 +16,8 @@ class Account:
     kind: str = "CACC"
     balances: list[tuple[str, str]] = field(default_factory=lambda: [("CLAV", "2042.50"), ("ITBD", "1042.50")])
     transactions: list[dict[str, Any]] = field(default_factory=list)
+    # A bank may stop telling the IBAN, and tell a number of its own instead.
+    number: str = ""
     # Blocked at the bank: it has no uid. Or it has one, and cannot be read all the same.
     is_blocked: bool = False
     is_readable: bool = True

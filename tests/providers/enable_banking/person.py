@@ -14,6 +14,7 @@ from simulators.enable_banking_data import Account, transaction
 from simulators.enable_banking_wire import private_pem
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service, ServiceFactory
+from tests.waiting import eventually
 
 GIRO, TAGESGELD = "DE02120300000000202051", "DE89370400440532013000"
 BANK = code_of("Musterbank", "DE")
@@ -81,9 +82,12 @@ class Person:
 
     def connect(self, **body: Any) -> dict[str, Any]:
         self.begin(**body)
-        answer = self.come_back(self.bank.sign_in(self.url))
-        assert answer.status_code == 200, answer.text
+        self.arrive(self.bank.sign_in(self.url))
         return self.connection()
+
+    def arrive(self, address: str) -> None:
+        """Comes back, and reloads the page for as long as the bank is being asked."""
+        eventually(lambda: self.come_back(address).status_code == 200, "the return was not applied")
 
     def connection(self) -> dict[str, Any]:
         answer = self.service.get(f"/v2/banking/connections/{self.token}", self.owner.key)

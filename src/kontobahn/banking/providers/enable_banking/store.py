@@ -12,6 +12,8 @@ from kontobahn.clock import HOUR
 from kontobahn.db import Tx
 
 NAME = "enable_banking"
+# Longer than a stored return is tried again: until then a session may still become a connection.
+UNUSED_TIME = 3 * HOUR
 _encode = msgspec.json.Encoder().encode
 _decode_accounts = msgspec.json.Decoder(list[Account]).decode
 
@@ -71,5 +73,5 @@ def end_orphans(tx: Tx) -> None:
         " SELECT ?, s.ref, 0, ? FROM enable_banking_sessions s WHERE s.created_at <= ? AND NOT EXISTS ("
         "SELECT 1 FROM banking_connections c WHERE c.organization_id = s.organization_id AND c.provider = ?"
         " AND c.provider_ref = s.ref) ON CONFLICT DO NOTHING",
-        NAME, tx.now, tx.now - HOUR, NAME,
+        NAME, tx.now, tx.now - UNUSED_TIME, NAME,
     )  # fmt: skip
