@@ -214,7 +214,7 @@ class StatementError(BadRequest):
 
 INTERIM = "ITBD"
 NEVERTHELESS = "Imported nevertheless, as was asked for."
-TRIFLE = "Imported nevertheless: such a difference comes of rounding."
+TRIFLE = "Imported nevertheless: such a difference comes from rounding."
 UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is."
 
 

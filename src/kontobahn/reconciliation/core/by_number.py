@@ -118,7 +118,7 @@ def _single(case: Case, named: Named, *, clear: bool) -> Iterator[Proposal]:
 def _other_amount(case: Case, named: Named) -> Iterator[Proposal]:
     item, paid = named.item, case.movement.amount_minor
     if not item.open_minor:
-        # Named by somebody else, it is rather a slip of the pen.
+        # Named by somebody else, it is more likely a typing error.
         evidence: EvidenceClass = "C" if case.payer.contradicts(item.konto) else "B1"
         yield _proposal(case, evidence, [named], on_account(item.konto, paid), Reason("paid_before", item.beleg))
     elif (paid > 0) != (item.open_minor > 0):
