@@ -118,6 +118,15 @@ def booking_of_the_payment(printed: str, shell: Shell) -> None:
     assert [row["amount"] for row in answer(printed)["data"] if row["payment_id"] == payment] == [-12.34]
 
 
+def first_owed(shell: Shell) -> Any:
+    return json.loads((shell.folder / "owed.json").read_text())["data"]["konten"][0]["posten"][0]
+
+
+def matched(printed: str, shell: Shell) -> None:
+    document, found = first_owed(shell), answer(printed)["data"]
+    assert [(line["beleg"], line["betrag"]) for line in found["zeilen"]] == [(document["beleg"], document["saldo"])]
+
+
 def created_payment(printed: str, shell: Shell) -> None:
     assert answer(printed)["data"]["status"] == "initiated"
 
@@ -195,12 +204,17 @@ CHECKS: dict[str, dict[str, Check]] = {
     "docs/tutorial.md": {
         "eval": says("http://127.0.0.1:"),
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/banking/accounts/$KB_ACCOUNT"': says("Geschäftskonto", '"balance":', '"iban":'),
-        'curl -H "x-api-key: $KB_KEY" -H \'content-type': created_payment,
+        'curl -H "x-api-key: $KB_KEY" -H \'content-type: application/json\' -H \'idempotency-key': created_payment,
         "export PAYMENT": says("/sandbox/pay/"),
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/banking/payments': settled,
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/banking/events': last_two_events,
         ".venv/bin/kontobahn sandbox refresh": says("Musterbank"),
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/banking/transactions': booking_of_the_payment,
+        'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/ledger-rewe-read/opos': says("euros are open"),
+        "export IBAN": says("Booked ", "Geschäftskonto"),
+        "curl -X PUT": says('"sachkonto":"1200'),
+        "curl -H \"x-api-key: $KB_KEY\" -H 'content-type: application/json' \"$KB_URL/v2/reconciliation/runs": says('"klasse":"A2"'),
+        "export PROPOSAL": matched,
     },
     "docs/tour.md": {
         "eval": says(),
@@ -269,10 +283,16 @@ def wait_until_booked(shell: Shell) -> None:
     eventually(lambda: f'"payment_id":"{payment}"' in shell.server.get(path, params=query).text)
 
 
+def wait_until_the_customer_paid(shell: Shell) -> None:
+    path, query = "/v2/banking/transactions/changes", {"account_id": last_account(shell), "limit": "1000"}
+    eventually(lambda: f"Rechnung {first_owed(shell)['beleg']}" in shell.server.get(path, params=query).text)
+
+
 PERSONS: dict[tuple[str, str], Callable[[Shell], None]] = {
     ("person", "confirms the payment"): confirm_payment,
     ("wait", "settled"): wait_until_settled,
     ("wait", "booked"): wait_until_booked,
+    ("wait", "paid by the customer"): wait_until_the_customer_paid,
 }
 
 
