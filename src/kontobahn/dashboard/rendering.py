@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from kontobahn.dashboard.declare import ROOT
 _HERE = Path(__file__).parent
 TEMPLATES = _HERE / "templates"
 STATIC = _HERE / "static"
+_visit: ContextVar[Any] = ContextVar("visit")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -75,6 +77,7 @@ def environment() -> jinja2.Environment:
         device=devices.words_of,
     )
     found.globals.update(
+        here=_visit.get,
         static=static_url,
         icon_url=icon_url,
         language=words.language,
@@ -101,4 +104,6 @@ def _menu_html(opened: frozenset[str], here: str, language: words.Language) -> M
 
 
 def render(template: str, values: dict[str, Any]) -> str:
+    """`visit` among the values is also what the components see as `here()`: they are made once, not once a page."""
+    _visit.set(values.get("visit"))
     return environment().get_template(template).render(values)
