@@ -51,6 +51,8 @@ def test_a_translation_has_the_places_of_its_text() -> None:
 @pytest.mark.parametrize("name", sorted(path.name for path in rendering.TEMPLATES.rglob("*.html")))
 def test_every_template_compiles(name: str) -> None:
     rendering.environment().get_template(name)
+    text = next(path for path in rendering.TEMPLATES.rglob("*.html") if path.name == name).read_text("utf-8")
+    assert '"parts.html" as parts with context' not in text, "with context its components are made anew for every page"
 
 
 def test_a_catalogue_is_read_as_it_was_written() -> None:
