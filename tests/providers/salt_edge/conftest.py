@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kontobahn.banking.providers.salt_edge import client
 from simulators.salt_edge import SaltEdge
 from tests.harness import Organization, Service, ServiceFactory
 from tests.providers.salt_edge.person import Person, settings_for, simulator
@@ -38,3 +39,9 @@ def person(service: Service, owner: Organization, remote: SaltEdge) -> Person:
 def engine() -> str:
     """What reaches Salt Edge does not differ by engine; the journey through everything runs on both."""
     return "sqlite"
+
+
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many attempts as ever, one right after the other."""
+    monkeypatch.setattr(client, "RETRY_SECONDS", (0.01,) * len(client.RETRY_SECONDS))

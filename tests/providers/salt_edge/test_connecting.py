@@ -84,6 +84,13 @@ def test_whatever_breaks_on_the_way_nothing_is_lost_and_nothing_comes_twice(pers
     assert remote.faults == []
 
 
+def test_what_only_reads_is_tried_again(person: Person, remote: SaltEdge) -> None:
+    back, _ = person.begin().sign_in()
+    remote.breaks = [("GET /transactions", "500"), ("GET /transactions", "torn"), ("GET /transactions", "lost")]
+    assert person.come_back(back).status_code == 303
+    assert person.transactions() == EVERYTHING
+
+
 def test_a_limit_is_kept_to(person: Person, remote: SaltEdge) -> None:
     person.connect()
     remote.breaks, remote.retry_after = [("POST /connections/.*/refresh", "429")], "90"
