@@ -9,7 +9,7 @@ CREATE TABLE recon_batches (
   -- As it is answered: without its rows, and these.
   wire TEXT NOT NULL,
   rows TEXT NOT NULL,
-  -- The DATEV file, the same every time; a list has none.
+  -- The DATEV file, the same every time. A list has none.
   file_name TEXT,
   sha256 TEXT,
   content BYTEA,
