@@ -38,6 +38,7 @@ def reconcile(demo: ServerProcess) -> None:
     items = [
         item for konto in found for item in konto["posten"] if item["saldo"] > 2 and item["beleg"] != "EB-RESIDUAL"
     ]
+    items.sort(key=lambda item: (item["saldo"], item["beleg"]))
     bookings = [
         Booking(round(items[0]["saldo"] * 100), f"Rechnung {items[0]['beleg']}"),
         Booking(100, f"Rechnung {items[1]['beleg']}"),
