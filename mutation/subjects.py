@@ -33,6 +33,7 @@ _ORDERS = Subject(
         "tests/api/banking/test_order_edges.py",
         "tests/api/banking/test_shadows.py",
         "tests/api/banking/test_order_pages.py",
+        "tests/dashboard/test_bank_lists.py",
         "tests/api/banking/test_cancelling.py",
     ),
     ("tests/api/banking/test_payment_races.py", "tests/api/banking/test_several_orders.py"),
@@ -111,7 +112,15 @@ SUBJECTS: dict[str, Subject] = {
     "webhooks/deliver.py": _WEBHOOKS,
     "outbound.py": Subject(("tests/unit/outbound",)),
     "ledger/opos.py": _OPEN_ITEMS,
-    "ledger/books/posting.py": _OPEN_ITEMS,
+    "ledger/books/posting.py": Subject(
+        (
+            "tests/api/ledger/test_susa.py",
+            "tests/api/ledger/test_auswertung.py",
+            "tests/api/ledger/test_kassenbuch.py",
+            "tests/api/ledger/test_undo_imports.py",
+            *_OPEN_ITEMS.tests,
+        )
+    ),
     "mobility/invoices/facts.py": _INVOICES,
     "mobility/invoices/issue.py": _INVOICES,
 }

@@ -1,3 +1,3 @@
 """Kontobahn: ledger, banking and mobility invoicing behind one JSON API."""
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"

@@ -41,4 +41,4 @@ __all__ = [
     "models",
     "webhooks",
 ]
-__version__ = "0.2.0"
+__version__ = "1.0.0"
