@@ -22,7 +22,7 @@ def engine() -> str:
 
 
 def test_no_input_breaks_the_contract(start_service: ServiceFactory, tmp_path: Path) -> None:
-    service = start_service(log_level="error")
+    service = start_service(log_level="error", limit_webhook_requests=1_000_000)
     service.application.watch.close()  # `wait` then waits for nothing, or that alone would take all the time there is
     mine = service.organization(role="owner", credits_granted=1_000_000)
     service.user(mine, "erika@muster.example")

@@ -104,7 +104,8 @@ def test_every_answer_shows_its_headers(endpoint: Endpoint) -> None:
 
 @named(EVERY)
 def test_who_may_call_is_the_security_of_the_call(endpoint: Endpoint) -> None:
-    by_key = [{"apiKey": [scope]} for scope in endpoint.scopes] or [{"apiKey": []}]
+    also = (endpoint.also_scope,) if endpoint.also_scope else ()
+    by_key = [{"apiKey": [scope, *also]} for scope in endpoint.scopes] or [{"apiKey": []}]
     expected: dict[str, list[Any]] = {"key": by_key, "key or session": [*by_key, {"session": []}], "anybody": []}
     assert operation(endpoint)["security"] == expected[endpoint.caller]
 

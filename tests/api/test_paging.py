@@ -10,9 +10,11 @@ from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.openapi_samples import REAL
+from tests.reconciliation_desk import Clerk, paid, posten
 from tests.spec_pages import on_sqlite
 
 PAGED = [endpoint for endpoint in REAL if endpoint.pages_by]
+OF_MATCHING = [endpoint for endpoint in PAGED if endpoint.path.startswith("/v2/reconciliation/")]
 ROWS, LIMIT = 5, 2
 BOOKING = {
     "umsatz": 119, "sollHabenKennzeichen": "SOLL", "konto": "10010", "gegenkonto": "8400", "belegdatum": "2026-02-01",
@@ -62,11 +64,27 @@ def test_every_list_with_a_position_says_where_its_next_page_is() -> None:
 def test_every_list_is_walked_by_its_links(service: Service) -> None:
     owner = service.organization(credits_granted=10_000)
     parameters = filled(service, owner)
-    assert parameters.keys() | {"list_banks"} == {endpoint.handler.__name__ for endpoint in PAGED}
+    of_matching = {endpoint.handler.__name__ for endpoint in OF_MATCHING}
+    assert parameters.keys() | {"list_banks"} | of_matching == {endpoint.handler.__name__ for endpoint in PAGED}
     for endpoint in PAGED:
         if endpoint.handler.__name__ in parameters:
             query = dict(parameters[endpoint.handler.__name__])
             check_walk(service, owner, endpoint.path.format(id=query.pop("id", "")), query)
+
+
+def test_the_lists_of_matching_are_walked_by_their_links(service: Service) -> None:
+    ibans = ("DE27100777770209299700", "DE75512108001245126199", "DE12500105170648489890")
+    movements = [paid(100 * number, f"Teil {number}", f"Payer {number}", ibans[number - 1]) for number in (1, 2, 3)]
+    desk = Clerk(service, *movements, bucht="kontobahn")
+    desk.store_run()
+    for number in (1, 2, 3):
+        assert desk.by_hand(number, posten("RE-2026-00124", number)).status_code == 201
+        batch = desk.call("POST", "batches", json={"account_id": desk.account})
+        assert batch.status_code == 201, batch.text
+    for endpoint in OF_MATCHING:
+        has_account = "account_id" in endpoint.query.__struct_fields__
+        query = {"account_id": desk.account} if has_account else {"connectionId": desk.books.connection_id}
+        check_walk(service, desk.owner, endpoint.path, query)
 
 
 @on_sqlite

@@ -58,16 +58,19 @@ def test_a_key_of_one_scope_reaches_its_calls_and_no_other(service: Service) -> 
     """Every call of the document, with nothing but its path: refused for its scope, or for anything else."""
     document = msgspec.json.decode(build_openapi(all_endpoints(), load({})))
     calls = [
-        (method.upper(), path, operation["x-required-scopes"])
+        (method.upper(), path, operation["x-required-scopes"], operation["security"])
         for path, item in document["paths"].items()
         for method, operation in item.items()
     ]
     for scope in SCOPES:
         # An organisation each: one of the calls may delete what another looks for.
         key = new_key(service, service.organization(), scope)
-        for method, path, needed in calls:
+        for method, path, needed, security in calls:
             answer = service.request(method, re.sub(r"\{(\w+)\}", _anything, path), key)
-            if not needed or scope in needed:
+            further = [name for one in security for name in one.get("apiKey", ()) if name not in needed]
+            if scope in needed and further:
+                assert (answer.status_code, answer.json()["missing_scope"]) == (403, further[0])
+            elif not needed or scope in needed:
                 assert "missing_scope" not in answer.text, f"{method} {path}: {answer.text}"
             else:
                 assert answer.status_code == 403, f"{method} {path}: {answer.text}"

@@ -199,6 +199,7 @@ def test_what_has_to_be_kept_stands_in_the_way(service: Service) -> None:
 OF_THE_INSTALLATION = {
     "organizations", "agency_clients", "idempotency_keys",  # by columns of their own, in `delete`
     "schema_migrations", "job_leases", "counters", "banking_inbox", "banking_removals", "sign_in_attempts",
+    "fints_dialogs",
 }  # fmt: skip
 
 

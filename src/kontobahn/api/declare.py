@@ -53,6 +53,8 @@ class Endpoint(NamedTuple):
     role: Role = "member"
     # What a key with a list of scopes needs: one of these.
     scopes: tuple[Scope, ...] = ()
+    # And this one beside it.
+    also_scope: Scope | None = None
     # A key that has the scope by its list need not have the role as well.
     scope_replaces_role: bool = False
     # None of an upload: as large as the setting allows.
@@ -79,6 +81,8 @@ class Endpoint(NamedTuple):
                 raise Forbidden("This call is not open to keys with a list of scopes.")
             needed, own = " or ".join(self.scopes), ", ".join(principal.scopes or ())
             raise Forbidden(f"This call needs the scope {needed}; this key has {own}.", missing_scope=self.scopes[0])
+        if self.also_scope and not principal.has_scope((self.also_scope,)):
+            raise Forbidden(f"This call needs the scope {self.also_scope} as well.", missing_scope=self.also_scope)
         if principal.may(self.role) or (self.scope_replaces_role and principal.scopes is not None):
             return
         instead = f", or a key made with the scope {self.scopes[0]}" if self.scope_replaces_role else ""
@@ -93,6 +97,7 @@ class Options(TypedDict, total=False):
     caller: Caller
     role: Role
     scope: Scope | tuple[Scope, ...]
+    also_scope: Scope
     scope_replaces_role: bool
     max_body_bytes: int
     errors: tuple[int, ...]

@@ -358,7 +358,8 @@ def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
     """One of these is needed. For a key, the scope that it needs if it is restricted to some."""
     if endpoint.caller == "anybody":
         return []
-    by_key: list[dict[str, list[str]]] = [{"apiKey": [scope]} for scope in endpoint.scopes] or [{"apiKey": []}]
+    also = [endpoint.also_scope] if endpoint.also_scope else []
+    by_key: list[dict[str, list[str]]] = [{"apiKey": [scope, *also]} for scope in endpoint.scopes] or [{"apiKey": []}]
     return [*by_key, {"session": []}] if endpoint.caller == "key or session" else by_key
 
 
@@ -368,7 +369,8 @@ def _description(endpoint: Endpoint) -> str:
         text += f"\n\nOne of {' and '.join(f'`{name}`' for name in endpoint.one_of)} is required."
     if not endpoint.scopes:
         return text
-    return f"{text}\n\nScope: {' or '.join(f'`{scope}`' for scope in endpoint.scopes)}."
+    also = f", and `{endpoint.also_scope}`" if endpoint.also_scope else ""
+    return f"{text}\n\nScope: {' or '.join(f'`{scope}`' for scope in endpoint.scopes)}{also}."
 
 
 def _guide(settings: Settings) -> str:

@@ -51,18 +51,20 @@ from kontobahn.reconciliation.emitted import emit_batch_created
 from kontobahn.reconciliation.gathering import MAX_MOVES
 from kontobahn.reconciliation.settings import changed_meanwhile, of_account
 from kontobahn.reconciliation.store import AccountSettings
-from kontobahn.reconciliation.wire import check_scope
+from kontobahn.reconciliation.wire import BANK_SCOPE
 
 # A month of a small company; more are for a second batch.
 MAX_MATCHES = 1_000
 # How long before the year the invoice of a discount may have been booked.
 _INVOICED_BEFORE = timedelta(days=400)
-CSV = "text/csv"
+# Windows-1252, to be kept byte for byte: as text a client would decode it.
+EXTF_MEDIA_TYPE = "application/octet-stream"
 
 
 @post(
     "/v2/reconciliation/batches",
     scope="ledger:write",
+    also_scope=BANK_SCOPE,
     cost=1,
     errors=ERRORS,
     example=examples.NEW_BATCH,
@@ -76,7 +78,6 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
     Generalumkehr in the next. What cannot be booked is left out and named. 409 if there is nothing to hand over. At most 1,000
     matches, all of one fiscal year.
     """
-    check_scope(call.principal)
     settings = await call.read_inline(_settings, call.principal, body.account_id)
     access = await open_books(call.context, call.principal, settings.connection_id, settings.client_id)
     async with access.to("buchungen") as books, call.charge():
@@ -99,28 +100,38 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
 @get(
     "/v2/reconciliation/batches",
     scope="ledger:read",
+    also_scope=BANK_SCOPE,
     pages_by="from_id",
     errors=(403, 404),
     example=examples.BATCHES,
 )
 async def list_batches(call: Call, query: StapelQuery) -> StapelListe:
     """List the batches in the order in which they were made."""
-    check_scope(call.principal)
     found = await call.read(listing, call.principal, query)
     return StapelListe(data=page(call, found, query.limit, lambda one: one.id))
 
 
-@get("/v2/reconciliation/batches/{id}", scope="ledger:read", errors=(403, 404), example=examples.BATCH)
+@get(
+    "/v2/reconciliation/batches/{id}",
+    scope="ledger:read",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404),
+    example=examples.BATCH,
+)
 async def get_batch(call: Call, id: Uuid) -> StapelAntwort:
     """Read a batch with its rows, what was left out, and what is open of each document before and after."""
-    check_scope(call.principal)
     return StapelAntwort(data=view(await call.read(batch_store.find, call.principal, id)))
 
 
-@get("/v2/reconciliation/batches/{id}/extf", scope="ledger:read", errors=(403, 404, 409), media_types=("text/csv",))
+@get(
+    "/v2/reconciliation/batches/{id}/extf",
+    scope="ledger:read",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404, 409),
+    media_types=(EXTF_MEDIA_TYPE,),
+)
 async def get_batch_file(call: Call, id: Uuid) -> Download:
     """Fetch the DATEV file of a batch, the same every time. 409 for a list: the office books, and would book it twice."""
-    check_scope(call.principal)
     return download(await call.read(batch_store.find, call.principal, id))
 
 
@@ -130,7 +141,7 @@ def download(row: BatchRow) -> Download:
             "This batch is a list: the office books these payments itself, and a file would book them twice.",
             bucht=row.bucht,
         )
-    return Download(bytes(row.content), CSV, row.file_name)
+    return Download(bytes(row.content), EXTF_MEDIA_TYPE, row.file_name)
 
 
 def _settings(tx: Tx, principal: Principal, account_id: str) -> AccountSettings:

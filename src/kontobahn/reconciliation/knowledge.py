@@ -27,7 +27,7 @@ from kontobahn.reconciliation import examples, learning, store
 from kontobahn.reconciliation.core.payer import CONFIRMATIONS
 from kontobahn.reconciliation.settings import Kontonummer, konto_laenge, ledger_account
 from kontobahn.reconciliation.store import Client, LearnedRow, RuleRow
-from kontobahn.reconciliation.wire import check_scope
+from kontobahn.reconciliation.wire import BANK_SCOPE
 
 MAX_RULES = 200
 # A text of one or two characters is in every purpose.
@@ -97,6 +97,7 @@ class RegelnAntwort(Answer):
 @get(
     "/v2/reconciliation/knowledge",
     scope="ledger:read",
+    also_scope=BANK_SCOPE,
     pages_by="from_id",
     errors=ERRORS,
     example={"data": [examples.LEARNED]},
@@ -106,18 +107,20 @@ async def list_knowledge(call: Call, query: GelerntQuery) -> GelerntesAntwort:
 
     It is used from the second confirmation on.
     """
-    check_scope(call.principal)
     client = await _client(call, query)
     rows = await call.read(_learned, client, query.from_id, query.limit + 1)
     return GelerntesAntwort(data=[_gelernt(row) for row in page(call, rows, query.limit, lambda row: row.id)])
 
 
 @delete(
-    "/v2/reconciliation/knowledge/{id}", scope="ledger:write", errors=(403, 404), example={"data": examples.LEARNED}
+    "/v2/reconciliation/knowledge/{id}",
+    scope="ledger:write",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404),
+    example={"data": examples.LEARNED},
 )
 async def delete_knowledge(call: Call, id: Uuid) -> GelerntAntwort:
     """Forget something that was learned. Matches that stand stay as they are."""
-    check_scope(call.principal)
     return await call.commit(forget, call.principal, id, call.actor)
 
 

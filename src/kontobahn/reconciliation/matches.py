@@ -37,7 +37,7 @@ from kontobahn.reconciliation.settings import (
     of_account,
 )
 from kontobahn.reconciliation.store import AccountSettings, MatchRow
-from kontobahn.reconciliation.wire import Zuordnung, check_scope, zuordnung
+from kontobahn.reconciliation.wire import BANK_SCOPE, Zuordnung, zuordnung
 
 MAX_LINES = 100
 _OF_PERSONS: tuple[LineKind, ...] = ("posten", "skonto", "akonto", "ruecklast")
@@ -80,24 +80,36 @@ class ZuordnungenAntwort(Answer):
     data: list[Zuordnung]
 
 
-@get("/v2/reconciliation/matches", scope="ledger:read", pages_by="from_id", errors=(403, 404), example=examples.MATCHES)
+@get(
+    "/v2/reconciliation/matches",
+    scope="ledger:read",
+    also_scope=BANK_SCOPE,
+    pages_by="from_id",
+    errors=(403, 404),
+    example=examples.MATCHES,
+)
 async def list_matches(call: Call, query: ZuordnungenQuery) -> ZuordnungenAntwort:
     """List matches in the order in which they were made, those that were undone among them."""
-    check_scope(call.principal)
     found = await call.read(_listing, call.principal, query)
     return ZuordnungenAntwort(data=page(call, found, query.limit, lambda match: match.id))
 
 
-@get("/v2/reconciliation/matches/{id}", scope="ledger:read", errors=(403, 404), example=examples.MATCHED)
+@get(
+    "/v2/reconciliation/matches/{id}",
+    scope="ledger:read",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404),
+    example=examples.MATCHED,
+)
 async def get_match(call: Call, id: Uuid) -> ZuordnungAntwort:
     """Read a match with its lines, and who undid it."""
-    check_scope(call.principal)
     return ZuordnungAntwort(data=await call.read(_one, call.principal, id))
 
 
 @post(
     "/v2/reconciliation/matches",
     scope="ledger:write",
+    also_scope=BANK_SCOPE,
     errors=ERRORS,
     example=examples.MATCHED_BY_HAND,
     body_example=examples.MATCH_SENT,
@@ -108,7 +120,6 @@ async def create_match(call: Call, body: NeueZuordnung) -> ZuordnungAntwort:
     The amounts of the lines must sum to the transaction: 422 with the figures if they do not. 409 if more is taken from a document
     than is open of it, or the transaction is matched already.
     """
-    check_scope(call.principal)
     settings = await call.read_inline(_settings_for, call.principal, body.transaction_id)
     access = await open_books(call.context, call.principal, settings.connection_id, settings.client_id)
     async with access.to("buchungen") as books:
@@ -121,6 +132,7 @@ async def create_match(call: Call, body: NeueZuordnung) -> ZuordnungAntwort:
 @post(
     "/v2/reconciliation/matches/{id}/undo",
     scope="ledger:write",
+    also_scope=BANK_SCOPE,
     statuses=(200,),
     errors=(403, 404, 409),
     example=examples.UNDONE,
@@ -131,7 +143,6 @@ async def undo_match(call: Call, id: Uuid, body: NeueRuecknahme) -> ZuordnungAnt
 
     The match stays, with who undid it and why. Its transaction is proposed for again, and never matched without asking.
     """
-    check_scope(call.principal)
     row = await call.read_inline(store.find_match, call.principal, id)
     lines = await call.read_inline(store.lines_of, row.organization_id, [row.id])
     amounts: Effect[OpenAmounts] | None = None

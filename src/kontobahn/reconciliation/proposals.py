@@ -22,7 +22,7 @@ from kontobahn.reconciliation.gathering import open_now
 from kontobahn.reconciliation.matches import ZuordnungAntwort, view_of
 from kontobahn.reconciliation.settings import changed_meanwhile, of_account
 from kontobahn.reconciliation.store import AccountSettings, Client, MatchRow, ProposalRow
-from kontobahn.reconciliation.wire import Vorschlag, check_scope, lines_of, vorschlag
+from kontobahn.reconciliation.wire import BANK_SCOPE, Vorschlag, lines_of, vorschlag
 
 # So many are confirmed at once: a page of a person who goes through a month.
 MAX_CONFIRMATIONS = 200
@@ -50,14 +50,19 @@ class VorschlagAntwort(Answer):
     data: Vorschlag
 
 
-@post("/v2/reconciliation/proposals/{id}/confirm", scope="ledger:write", errors=ERRORS, example=examples.MATCHED)
+@post(
+    "/v2/reconciliation/proposals/{id}/confirm",
+    scope="ledger:write",
+    also_scope=BANK_SCOPE,
+    errors=ERRORS,
+    example=examples.MATCHED,
+)
 async def confirm_proposal(call: Call, id: Uuid) -> ZuordnungAntwort:
     """Confirm a proposal: its transaction is matched with its lines.
 
     The documents and the transaction are looked at again: 409 if one was paid meanwhile, with what is open of it. Who pays for which
     person account is learned.
     """
-    check_scope(call.principal)
     asked = await call.read_inline(_asked, call.principal, id)
     access = await open_books(call.context, call.principal, asked.settings.connection_id, asked.settings.client_id)
     async with access.to("buchungen") as books:
@@ -68,6 +73,7 @@ async def confirm_proposal(call: Call, id: Uuid) -> ZuordnungAntwort:
 @post(
     "/v2/reconciliation/proposals/{id}/reject",
     scope="ledger:write",
+    also_scope=BANK_SCOPE,
     statuses=(200,),
     errors=(403, 404, 409),
     example=examples.REJECTED,
@@ -77,13 +83,13 @@ async def reject_proposal(call: Call, id: Uuid) -> VorschlagAntwort:
 
     Rejecting it twice changes nothing.
     """
-    check_scope(call.principal)
     return await call.commit(reject, call.principal, id, call.actor)
 
 
 @post(
     "/v2/reconciliation/confirmations",
     scope="ledger:write",
+    also_scope=BANK_SCOPE,
     statuses=(200,),
     errors=ERRORS,
     example=examples.CONFIRMATIONS,
@@ -95,7 +101,6 @@ async def confirm_proposals(call: Call, body: NeueBestaetigungen) -> Bestaetigun
     Each is confirmed or refused for itself, in the order given: the answer says which became which match, and why others did not.
     An unknown id refuses all of them.
     """
-    check_scope(call.principal)
     ids = list(dict.fromkeys(id.lower() for id in body.ids))
     asked = await call.read(_all_asked, call.principal, ids)
     amounts: dict[Client, Effect[OpenAmounts]] = {}

@@ -19,7 +19,7 @@ from kontobahn.clock import DAY, berlin_date
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
 from kontobahn.reconciliation import examples
-from kontobahn.reconciliation.wire import check_scope
+from kontobahn.reconciliation.wire import BANK_SCOPE
 
 # An automatic match that is undone within this time was wrong: the measure of acting alone in real use.
 JUDGED_DAYS = 90
@@ -69,10 +69,11 @@ class BerichtAntwort(Answer):
     data: Bericht
 
 
-@get("/v2/reconciliation/report", scope="ledger:read", errors=(403, 404), example=examples.REPORT)
+@get(
+    "/v2/reconciliation/report", scope="ledger:read", also_scope=BANK_SCOPE, errors=(403, 404), example=examples.REPORT
+)
 async def get_report(call: Call, query: BerichtQuery) -> BerichtAntwort:
     """Read how well matching works for an account: by class of evidence, and how much was taken back."""
-    check_scope(call.principal)
     check_date_range(query.from_date, query.to_date)
     return BerichtAntwort(data=await call.read(_report, call.principal, query))
 

@@ -33,7 +33,7 @@ from kontobahn.reconciliation.deciding import documents
 from kontobahn.reconciliation.gathering import Material, gather, open_now
 from kontobahn.reconciliation.settings import not_set_up
 from kontobahn.reconciliation.store import AccountSettings, Client
-from kontobahn.reconciliation.wire import LaufGrund, LaufZeile, check_scope, gruende, tenths, zeilen
+from kontobahn.reconciliation.wire import BANK_SCOPE, LaufGrund, LaufZeile, gruende, tenths, zeilen
 from kontobahn.reconciliation.writing import KEPT_PROPOSALS, Findings
 from kontobahn.threads import Pool
 
@@ -159,6 +159,7 @@ _EXAMPLE = {
 @post(
     "/v2/reconciliation/runs",
     scope="ledger:read",
+    also_scope=BANK_SCOPE,
     statuses=(200, 201),
     cost=1,
     errors=ERRORS,
@@ -175,10 +176,9 @@ async def run_matching(call: Call, body: NeuerLauf) -> LaufAntwort:
 
     Counts by class of evidence, and the proposals of the latest transactions with their reasons. A trial run (the default) stores
     nothing and answers 200. With `probelauf: false` the proposals are stored for somebody to confirm, and where acting alone is
-    switched on for the account and the class, matches are made: 201. A restricted key needs `banking:read` as well, and
-    `ledger:write` if it is no trial. At most 2,000 transactions at a time.
+    switched on for the account and the class, matches are made: 201. A restricted key needs `ledger:write` as well if it is no
+    trial. At most 2,000 transactions at a time.
     """
-    check_scope(call.principal)
     if not body.probelauf and not call.principal.has_scope(("ledger:write",)):
         raise Forbidden("This call needs the scope ledger:write as well.", missing_scope="ledger:write")
     plan = await call.read_inline(make_plan, call.principal, body)

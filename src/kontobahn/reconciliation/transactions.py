@@ -23,7 +23,7 @@ from kontobahn.reconciliation import examples, store
 from kontobahn.reconciliation.matches import views
 from kontobahn.reconciliation.movements import movement_of
 from kontobahn.reconciliation.store import TransactionRow, TransactionState
-from kontobahn.reconciliation.wire import Vorschlag, Zuordnung, check_scope, vorschlag
+from kontobahn.reconciliation.wire import BANK_SCOPE, Vorschlag, Zuordnung, vorschlag
 
 # What the bank said of a transaction.
 _SAID = ("made_on", "betrag", "currency_code", "name", "iban", "verwendungszweck")
@@ -76,31 +76,41 @@ class AbgleicheAntwort(Answer):
 @get(
     "/v2/reconciliation/transactions",
     scope="ledger:read",
+    also_scope=BANK_SCOPE,
     pages_by="from_id",
     errors=(403, 404),
     example=examples.TRANSACTIONS,
 )
 async def list_reconciled_transactions(call: Call, query: TransaktionenQuery) -> AbgleicheAntwort:
     """List the transactions that runs have looked at, each with its best proposal."""
-    check_scope(call.principal)
     found = await call.read(listing, call.principal, query)
     return AbgleicheAntwort(data=page(call, found, query.limit, lambda one: one.id))
 
 
-@get("/v2/reconciliation/transactions/{id}", scope="ledger:read", errors=(403, 404), example=examples.ONE_TRANSACTION)
+@get(
+    "/v2/reconciliation/transactions/{id}",
+    scope="ledger:read",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404),
+    example=examples.ONE_TRANSACTION,
+)
 async def get_reconciled_transaction(call: Call, id: NumericId) -> AbgleichAntwort:
     """Read a transaction with all its proposals and their reasons, and its matches."""
-    check_scope(call.principal)
     return AbgleichAntwort(data=await call.read(_one, call.principal, id))
 
 
-@put("/v2/reconciliation/transactions/{id}", scope="ledger:write", errors=(403, 404, 409), example=examples.IGNORED)
+@put(
+    "/v2/reconciliation/transactions/{id}",
+    scope="ledger:write",
+    also_scope=BANK_SCOPE,
+    errors=(403, 404, 409),
+    example=examples.IGNORED,
+)
 async def set_transaction_status(call: Call, id: NumericId, body: NeuerStatus) -> AbgleichAntwort:
     """Leave a transaction out of reconciliation, or take it in again.
 
     409 if it is matched: undo the match first.
     """
-    check_scope(call.principal)
     return await call.commit(_set_status, call.principal, id, body.status, call.actor)
 
 

@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from kontobahn.access.principal import Principal
 from kontobahn.api.wire import Answer, Timestamp, Uuid
 from kontobahn.clock import to_datetime
-from kontobahn.errors import Forbidden
 from kontobahn.money import from_minor
 from kontobahn.reconciliation.core.model import EvidenceClass, Line, LineKind, Proposal, Reason
 from kontobahn.reconciliation.store import LineRow, MatchRow, ProposalRow, ProposalState, UndoRow
@@ -75,12 +73,6 @@ class Zuordnung(Answer):
     von: str
     am: Timestamp
     ruecknahme: Ruecknahme | None
-
-
-def check_scope(principal: Principal) -> None:
-    """Transactions are the bank's: what reads them needs that scope too."""
-    if not principal.has_scope((BANK_SCOPE,)):
-        raise Forbidden("This call needs the scope banking:read as well.", missing_scope=BANK_SCOPE)
 
 
 def zeilen(lines: Sequence[Line | LineRow]) -> list[LaufZeile]:

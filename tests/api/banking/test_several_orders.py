@@ -102,7 +102,7 @@ def test_an_order_is_in_one_file_only(service: Service, bank: FileBank) -> None:
 def test_an_order_fetched_by_itself_is_not_put_into_a_file_unasked(bank: FileBank) -> None:
     fetched, other = bank.pay(), bank.pay()
     bank.order_file(fetched)
-    assert "fetched by itself" in make(bank, fetched, other, status=409)["error"]
+    assert "fetched on its own" in make(bank, fetched, other, status=409)["error"]
     assert make(bank)["payment_ids"] == [other["id"]]
     assert make(bank, fetched, include_taken=True)["payment_ids"] == [fetched["id"]]
 

@@ -93,9 +93,9 @@ def test_the_same_for_an_endpoint_and_from_the_page(start_delivering: Start, mak
     browser = Browser(world.service)
     browser.sign_in(EMAIL)
     now = berlin_datetime(world.service.clock.now())
-    assert "One event of this time was not received." in browser.get("/dashboard/webhooks/resend").text
+    assert "One event from this period was not received." in browser.get("/dashboard/webhooks/resend").text
     later = {"since": f"{now:%Y}-12-31T00:00"}
-    assert "No event" in browser.send("GET", "/dashboard/webhooks/resend", params=later).text
+    assert "All events from this period" in browser.send("GET", "/dashboard/webhooks/resend", params=later).text
     assert (
         "day and a time" in browser.send("GET", "/dashboard/webhooks/resend", params={"since": "2026-99-01T00:00"}).text
     )
@@ -107,7 +107,7 @@ def test_the_same_for_an_endpoint_and_from_the_page(start_delivering: Start, mak
     customer.wait_for(event_id)
     assert there() == "failed"  # The other receiver's delivery is its own.
     page = f"/dashboard/webhooks/endpoints/{made['id']}/resend"
-    assert "One event of this time was not received." in browser.get(page).text
+    assert "One event from this period was not received." in browser.get(page).text
     assert browser.post(page, since).status_code == 303
     eventually(lambda: there() == "delivered")
     assert world.service.post(f"{ENDPOINTS}/{made['id']}/pause", customer.key).status_code == 200

@@ -47,6 +47,7 @@ SHOWN = ("api/bodies.py", "api/idempotency.py", "api/tasks.py", "api/uploads.py"
 NEVER = {
     "This call is not open to keys with a list of scopes.": "a person has no list of scopes",
     "This call needs the scope {}; this key has {}.": "a person has no list of scopes",
+    "This call needs the scope {} as well.": "a person has no list of scopes",
     "This API key is not known.": "a browser has a session",
     "This API key was revoked.": "a browser has a session",
     "This idempotency key was used with an API key that may act for further organisations.": "a browser has a session",
