@@ -6,7 +6,7 @@ DATA ?= ./data
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test mutate bench setup setup-tests release format rooms reference words screenshots lock clean test-n8n examples
+.PHONY: help run test mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-n8n examples
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ setup: ## Set up what the service needs, in .venv
 setup-tests: ## Set up what the checks, tests and benchmarks need as well
 	@scripts/setup.sh tests
 	@scripts/system-packages.sh
+
+torture: setup-tests ## Run the trials under fault, or only one (TORTURE=name of a program in torture/, ARGS="its options")
+	@PYTHONPATH=.:src .venv/bin/python -m torture$(if $(TORTURE),.$(TORTURE)) $(ARGS)
 
 release: setup-tests ## Build the package into dist/, and check that it installs and runs
 	@scripts/release.sh
