@@ -57,7 +57,7 @@ def test_an_application_at_enable_banking_is_asked_how_it_stands(
     monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_KEY", str(key))
     assert "cannot be read" in cli.refused(*there, code=1)
     key.write_bytes(public_pem(simulator.key))
-    assert "not an unencrypted private key" in cli.refused(*there, code=1)
+    assert "not a PEM private key without a password" in cli.refused(*there, code=1)
     key.write_bytes(private_pem(simulator.key))
     monkeypatch.setenv("KONTOBAHN_ENABLE_BANKING_URL", address)
     assert "cannot be reached" in cli.refused(*there, code=1)

@@ -93,11 +93,7 @@ async def take_return(context: Context, provider: str, fields: Mapping[str, str]
 
 async def _apply_soon(context: Context, provider: str, delivery_id: str) -> None:
     """Applies a delivery, and waits for that a little: whoever brought it does not wait until a long history is read."""
-
-    async def apply_it() -> None:
-        await apply_delivery(context, provider, delivery_id)
-
-    applying = asyncio.create_task(apply_it())
+    applying = asyncio.create_task(apply_delivery(context, provider, delivery_id))
     running = context.part(Banking).running
     running.add(applying)
     applying.add_done_callback(running.discard)
@@ -108,7 +104,7 @@ async def _apply_soon(context: Context, provider: str, delivery_id: str) -> None
         applying.add_done_callback(_log_failure)
 
 
-def _log_failure(applying: asyncio.Task[None]) -> None:
+def _log_failure(applying: asyncio.Task[bool]) -> None:
     error = None if applying.cancelled() else applying.exception()
     if error is not None:
         log.warning("inbound_delivery_not_applied", detail=str(error))

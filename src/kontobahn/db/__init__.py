@@ -12,10 +12,10 @@ Nothing here knows what is stored.
 from __future__ import annotations
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Database, Row, Table, Tx
+from kontobahn.db.database import IS_ONE_OF_A_PORTION, Database, Row, Table, Tx, in_portions
 from kontobahn.settings import Settings
 
-__all__ = ["Database", "Row", "Table", "Tx", "open_database"]
+__all__ = ["IS_ONE_OF_A_PORTION", "Database", "Row", "Table", "Tx", "in_portions", "open_database"]
 
 
 def open_database(settings: Settings, clock: Clock) -> Database:

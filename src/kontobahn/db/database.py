@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
@@ -208,6 +208,21 @@ class Database:
         promise = _ThreadPromise()
         self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
         return promise.future.result()
+
+
+PORTION = 100
+IS_ONE_OF_A_PORTION = f"IN ({', '.join('?' * PORTION)})"
+
+
+def in_portions(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
+    """Yields some values at a time, with the SQL that says `is one of them`.
+
+    Portions have one length, the last filled up by repetition: so a statement is prepared once, and not once for each length.
+    """
+    listed = list(values)
+    for start in range(0, len(listed), PORTION):
+        some = listed[start : start + PORTION]
+        yield some + some[-1:] * (PORTION - len(some)), IS_ONE_OF_A_PORTION
 
 
 class Table(Generic[R]):

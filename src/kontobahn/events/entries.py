@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from kontobahn.access.principal import Principal, in_scope
-from kontobahn.db import Row, Tx
+from kontobahn.db import Row, Tx, in_portions
 from kontobahn.errors import Conflict
 from kontobahn.webhooks import endpoint, outbox
 from kontobahn.webhooks.outbox import WEBHOOK_URL
 from kontobahn.webhooks.receiver import Receiver
 
-_CHUNK = 50
 DeliveryState = Literal["none", "pending", "delivered", "failed", "cancelled"]
 
 
@@ -158,15 +157,11 @@ def _with_attempts(tx: Tx, rows: list[Row], receiver_id: str) -> list[Entry]:
     """The rows of one organisation, each with the attempts to deliver it to this receiver."""
     found = [Entry._make((*row, [])) for row in rows]
     attempts = {entry.sequence: entry.attempts for entry in found}
-    sequences = list(attempts)
-    for start in range(0, len(sequences), _CHUNK):
-        chunk = sequences[start : start + _CHUNK]
-        # Always the same number of marks, so that there is one statement to prepare and not one for each length.
-        chunk += chunk[-1:] * (_CHUNK - len(chunk))
+    for some, is_one in in_portions(attempts):
         for sequence, *columns in tx.all(
             "SELECT sequence, number, at, milliseconds, status, reason FROM webhook_attempts WHERE organization_id = ?"
-            f" AND receiver_id = ? AND sequence IN ({', '.join('?' * _CHUNK)}) ORDER BY sequence, number",
-            found[0].organization_id, receiver_id, *chunk,
+            f" AND receiver_id = ? AND sequence {is_one} ORDER BY sequence, number",
+            found[0].organization_id, receiver_id, *some,
         ):  # fmt: skip
             attempts[sequence].append(Attempt(*columns))
     return found

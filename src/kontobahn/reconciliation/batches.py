@@ -85,7 +85,8 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
         span = _span(body, await books.geschaeftsjahre(), berlin_date(now))
         plan = make_plan(await call.read(batch_store.waiting, settings, span.first, span.last, MAX_MATCHES + 1))
         rates = await _rates(books, plan, span)
-        records = [row for transfer in plan.transfers for row in booking_rows.rows(transfer, rates)]
+        bookings = [(transfer, row) for transfer in plan.transfers for row in booking_rows.rows(transfer, rates)]
+        records = [record for _, record in bookings]
         file, booked = None, None
         if settings.bucht == "kontobahn":
             made_at = berlin_datetime(now).replace(tzinfo=None)
@@ -93,7 +94,7 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
             author = Author(call.request_id, call.quelle, call.actor.name)
             booked = await books.book(booking_rows.for_books(records), author, another=False)
         konten = {record.gegenkonto for record in records if is_personenkonto(record.gegenkonto)}
-        batch = Batch(settings, span, plan, records, file, booked, await books.offene_betraege(konten))
+        batch = Batch(settings, span, plan, bookings, file, booked, await books.offene_betraege(konten))
         return await call.commit(write, batch, call.actor)
 
 
@@ -229,10 +230,15 @@ class Batch(NamedTuple):
     settings: AccountSettings
     span: Span
     plan: Plan
-    records: list[Buchungssatz]
+    # Each with the match that it books.
+    bookings: list[tuple[Transfer, Buchungssatz]]
     file: BatchFile | None
     booked: Effect[GebuchteBuchungen] | None
     amounts: Effect[OpenAmounts]
+
+    @property
+    def records(self) -> list[Buchungssatz]:
+        return [record for _, record in self.bookings]
 
 
 def write(tx: Tx, batch: Batch, actor: Actor) -> NeuerStapelAntwort:
@@ -293,12 +299,7 @@ def _answer(
     tx: Tx, batch: Batch, before: OpenAmounts, changes: Mapping[Key, int], importe: list[str], actor: Actor
 ) -> StapelMitZeilen:
     settings, span, file = batch.settings, batch.span, batch.file
-    records = iter(batch.records)
-    zeilen = []
-    for transfer in batch.plan.transfers:
-        for _ in booking_rows.rows(transfer, {}):
-            record = next(records)
-            zeilen.append(_zeile(transfer, record))
+    zeilen = [_zeile(transfer, record) for transfer, record in batch.bookings]
     undone = sum(transfer.is_undone for transfer in batch.plan.transfers)
     return StapelMitZeilen(
         id=new_id(),

@@ -40,14 +40,6 @@ class Transfer(NamedTuple):
     is_undone: bool = False
 
 
-class Unbookable(NamedTuple):
-    """A match that is left out, and why."""
-
-    match_id: str
-    transaction_id: int
-    reason: str
-
-
 def problem(transfer: Transfer) -> str | None:
     """Why a match cannot be booked, if it cannot."""
     if not transfer.sachkonto:

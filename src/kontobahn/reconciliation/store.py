@@ -17,19 +17,17 @@ What writes a match or an undo is `deciding.py`, under `lock`; nothing else does
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 from kontobahn.access.principal import Principal, find_in_scope
-from kontobahn.db import Table, Tx
+from kontobahn.db import Table, Tx, in_portions
 from kontobahn.reconciliation.core.model import EvidenceClass, Key, LineKind
 
 TransactionState = Literal["open", "proposed", "matched", "ignored"]
 ProposalState = Literal["open", "confirmed", "rejected", "replaced"]
 MatchState = Literal["live", "undone", "all"]
 Bucht = Literal["kanzlei", "kontobahn"]
-# So many values of one query: SQLite takes 32,766, PostgreSQL twice as many.
-_PORTION = 500
 
 
 class AccountSettings(NamedTuple):
@@ -236,9 +234,8 @@ def matches_between(
 
 def lines_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, list[LineRow]]:
     found: dict[str, list[LineRow]] = defaultdict(list)
-    for some in _portions(list(match_ids)):
-        marks = ", ".join("?" * len(some))
-        condition = f"organization_id = ? AND match_id IN ({marks}) ORDER BY match_id, line"
+    for some, is_one in in_portions(match_ids):
+        condition = f"organization_id = ? AND match_id {is_one} ORDER BY match_id, line"
         for row in LINES.all(tx, condition, organization_id, *some):
             found[row.match_id].append(row)
     return found
@@ -246,18 +243,16 @@ def lines_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str
 
 def undos_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, UndoRow]:
     found: dict[str, UndoRow] = {}
-    for some in _portions(list(match_ids)):
-        marks = ", ".join("?" * len(some))
-        for row in UNDOS.all(tx, f"organization_id = ? AND match_id IN ({marks})", organization_id, *some):
+    for some, is_one in in_portions(match_ids):
+        for row in UNDOS.all(tx, f"organization_id = ? AND match_id {is_one}", organization_id, *some):
             found[row.match_id] = row
     return found
 
 
 def states_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> dict[int, TransactionState]:
     found: dict[int, TransactionState] = {}
-    for some in _portions(list(transaction_ids)):
-        marks = ", ".join("?" * len(some))
-        sql = f"SELECT id, state FROM recon_transactions WHERE organization_id = ? AND id IN ({marks})"
+    for some, is_one in in_portions(transaction_ids):
+        sql = f"SELECT id, state FROM recon_transactions WHERE organization_id = ? AND id {is_one}"
         found.update(tx.all(sql, organization_id, *some))
     return found
 
@@ -265,9 +260,8 @@ def states_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> d
 def undone_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> set[int]:
     """Those of the transactions that had a match which was undone."""
     found: set[int] = set()
-    for some in _portions(list(transaction_ids)):
-        marks = ", ".join("?" * len(some))
-        sql = f"SELECT transaction_id FROM recon_matches WHERE organization_id = ? AND transaction_id IN ({marks})"
+    for some, is_one in in_portions(transaction_ids):
+        sql = f"SELECT transaction_id FROM recon_matches WHERE organization_id = ? AND transaction_id {is_one}"
         found.update(id for (id,) in tx.all(f"{sql} AND undo_id IS NOT NULL", organization_id, *some))
     return found
 
@@ -277,9 +271,9 @@ def proposals_of(
 ) -> dict[int, list[ProposalRow]]:
     """The proposals for transactions that are in one of these states, the best first."""
     found: dict[int, list[ProposalRow]] = defaultdict(list)
-    for some in _portions(list(transaction_ids)):
+    for some, is_one in in_portions(transaction_ids):
         condition = (
-            f"organization_id = ? AND transaction_id IN ({', '.join('?' * len(some))})"
+            f"organization_id = ? AND transaction_id {is_one}"
             f" AND state IN ({', '.join('?' * len(states))}) ORDER BY transaction_id, place, id"
         )
         for row in PROPOSALS.all(tx, condition, organization_id, *some, *states):
@@ -333,7 +327,3 @@ def rules(tx: Tx, client: Client) -> list[RuleRow]:
 def lock(tx: Tx, organization_id: str) -> None:
     """Whoever decides about matches of an organisation takes this first: two never decide about one document at once."""
     tx.lock("reconciliation", organization_id)
-
-
-def _portions(ids: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION))

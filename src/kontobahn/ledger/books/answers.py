@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
-from kontobahn.db import Tx
+from kontobahn.db import IS_ONE_OF_A_PORTION, Tx, in_portions
 from kontobahn.ledger import opos
 from kontobahn.ledger.opos import Item, OpenKonto
 from kontobahn.money import amount_text
@@ -17,15 +17,13 @@ from kontobahn.money import amount_text
 EB_PERIOD = 0
 # An account with more open items is read item by item: its text would be too long to rewrite with each booking.
 MAX_STORED_ITEMS = 1_000
-_KONTEN_AT_ONCE = 100
-_ANY = f"IN ({', '.join('?' * _KONTEN_AT_ONCE)})"
 
 _OPEN_ITEMS = (
     "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
-    f" AND konto {_ANY}"
+    f" AND konto {IS_ONE_OF_A_PORTION}"
 )
 _PERIODS = (
-    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {_ANY}"
+    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {IS_ONE_OF_A_PORTION}"
     " ORDER BY konto, periode"
 )
 _PUT_OPEN_ACCOUNT = (
@@ -40,7 +38,7 @@ _PUT_BALANCE = (
 
 def open_items(tx: Tx, mandant: int, konten: Iterable[str]) -> Iterator[dict[str, list[Item]]]:
     """Yields account → its open items, some accounts at a time; accounts without any are included."""
-    for some in _portions(konten):
+    for some, _ in each_portion(konten):
         found: dict[str, list[Item]] = {konto: [] for konto in some}
         for konto, *item in tx.all(_OPEN_ITEMS, mandant, *some):
             found[konto].append(Item._make(item))
@@ -67,7 +65,7 @@ def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
 
 
 def settle_balances(tx: Tx, mandant: int, jahr: str, konten: Iterable[str]) -> None:
-    for some in _portions(konten):
+    for some, _ in each_portion(konten):
         rows = tx.all(_PERIODS, mandant, jahr, *some)
         lines = [
             (mandant, jahr, konto, susa_text(konto, [row[1:] for row in of_konto]))
@@ -102,13 +100,4 @@ def _saldo_text(cents: int) -> str:
 
 def each_portion(konten: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     """Yields some accounts at a time, with the SQL that says `is one of them`."""
-    for some in _portions(konten):
-        yield some, _ANY
-
-
-def _portions(konten: Iterable[str]) -> Iterator[list[str]]:
-    """Yields portions of equal length, the last one padded by repetition, so that the statement is prepared only once."""
-    ordered = sorted(konten)
-    for start in range(0, len(ordered), _KONTEN_AT_ONCE):
-        some = ordered[start : start + _KONTEN_AT_ONCE]
-        yield some + some[-1:] * (_KONTEN_AT_ONCE - len(some))
+    return in_portions(sorted(konten))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.db import Table, Tx
+from kontobahn.db import Table, Tx, in_portions
 from kontobahn.json_text import encode
 from kontobahn.mobility import seller
 from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum
@@ -122,9 +122,7 @@ def issued_since(tx: Tx, organization_id: str, day: date, limit: int) -> list[tu
 def issued_with(tx: Tx, organization_id: str, numbers: list[str]) -> dict[str, IssuedInvoice]:
     """The invoices of these numbers, few of them."""
     found: dict[str, IssuedInvoice] = {}
-    for start in range(0, len(numbers), 500):
-        some = numbers[start : start + 500]
-        marks = ", ".join("?" * len(some))
-        rows = _ISSUED.all(tx, f"organization_id = ? AND invoice_number IN ({marks})", organization_id, *some)
+    for some, is_one in in_portions(numbers):
+        rows = _ISSUED.all(tx, f"organization_id = ? AND invoice_number {is_one}", organization_id, *some)
         found.update({row.invoice_number: row for row in rows})
     return found

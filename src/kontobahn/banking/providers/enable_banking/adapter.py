@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import date
 from typing import Literal, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -40,7 +39,7 @@ from kontobahn.banking.provider import (
 from kontobahn.banking.providers.enable_banking import store, wire
 from kontobahn.banking.providers.enable_banking.bank_list import BankList, code_of, psu_type_for, templates
 from kontobahn.banking.providers.enable_banking.calls import asked
-from kontobahn.banking.providers.enable_banking.client import BANK_REST_SECONDS, Client, NotSent, Rejected
+from kontobahn.banking.providers.enable_banking.client import BANK_REST_SECONDS, Client, Rejected
 from kontobahn.banking.providers.enable_banking.codes import (
     AUTHORIZED,
     ENDED,
@@ -55,6 +54,7 @@ from kontobahn.banking.providers.enable_banking.facts import account_facts, tran
 from kontobahn.banking.providers.enable_banking.payments import named, payment_body
 from kontobahn.banking.providers.enable_banking.webhooks import Webhooks, reports
 from kontobahn.banking.providers.enable_banking.wire import Account, Session
+from kontobahn.banking.providers.reaching import NotSent, path_part
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND, Clock, berlin_date, from_datetime, to_datetime
 from kontobahn.db import Database
 from kontobahn.threads import Pool
@@ -191,7 +191,7 @@ class EnableBankingProvider:
         return await self._page(provider_ref, accounts, since, first)
 
     async def _session(self, provider_ref: str) -> Session:
-        session = await asked(self._client.get(f"/sessions/{_part(provider_ref)}", wire.Session))
+        session = await asked(self._client.get(f"/sessions/{path_part(provider_ref)}", wire.Session))
         if session.status != AUTHORIZED:
             raise session_failure(session.status)
         return session
@@ -214,7 +214,7 @@ class EnableBankingProvider:
 
     async def _account(self, provider_ref: str, uid: str, known: Account | None) -> AccountFacts | None:
         """Returns None if the bank does not let the account be read: what is known of it stays as it is."""
-        path = f"/accounts/{_part(uid)}"
+        path = f"/accounts/{path_part(uid)}"
         try:
             if known is None:
                 known = await self._of_bank(provider_ref, self._client.get(f"{path}/details", wire.Account))
@@ -246,7 +246,7 @@ class EnableBankingProvider:
         return Snapshot(connection, accounts, transactions, answer is None, next_page)
 
     async def _transactions(self, provider_ref: str, uid: str, since: date | None, page: Page) -> wire.Transactions:
-        path = f"/accounts/{_part(uid)}/transactions"
+        path = f"/accounts/{path_part(uid)}/transactions"
         while True:
             query = {
                 "date_from": since.isoformat() if since is not None and page.how == "since" else None,
@@ -284,7 +284,7 @@ class EnableBankingProvider:
 
     async def remove(self, provider_ref: str) -> None:
         try:
-            await self._client.delete(f"/sessions/{_part(provider_ref)}")
+            await self._client.delete(f"/sessions/{path_part(provider_ref)}")
         except Rejected as error:
             if error.status != 404 and error.code not in ENDED:
                 raise failure(error.status, error.refusal) from None
@@ -326,7 +326,7 @@ class EnableBankingProvider:
         return CANNOT_BE_KNOWN
 
     async def payment_status(self, provider_ref: str) -> PaymentReport:
-        payment = await asked(self._client.get(f"/payments/{_part(provider_ref)}", wire.Payment))
+        payment = await asked(self._client.get(f"/payments/{path_part(provider_ref)}", wire.Payment))
         return payment_report(payment.status, payment.status_reason_information)
 
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
@@ -350,8 +350,3 @@ class EnableBankingProvider:
 
 def _how(since: date | None) -> _How:
     return "longest" if since is None else "since"
-
-
-def _part(text: str) -> str:
-    """A part of a path."""
-    return quote(text, safe="")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -12,6 +12,7 @@ from kontobahn.banking.provider import ProviderDown
 from kontobahn.banking.providers.enable_banking.codes import RATE_LIMIT
 from kontobahn.banking.providers.enable_banking.signing import sign
 from kontobahn.banking.providers.enable_banking.wire import Refusal
+from kontobahn.banking.providers.reaching import Network, NotSent, not_reached, retry_after
 from kontobahn.clock import SECOND, Clock
 from kontobahn.outbound import Refused, Reply, Unreached
 from kontobahn.threads import Pool
@@ -27,21 +28,7 @@ REST_SECONDS, MAX_REST_SECONDS = 60, 24 * 3600
 BANK_REST_SECONDS = 3600
 # What takes longer to parse than the event loop may be held up.
 INLINE_BYTES = 16 * 1024
-# Nothing was sent, so nothing was done.
-_NOT_SENT = frozenset({"dns", "connect", "tls"})
 T = TypeVar("T")
-
-
-class Network(Protocol):
-    async def send(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, seconds: float, max_bytes: int, whole: bool
-    ) -> Reply: ...  # fmt: skip
-
-    async def close(self) -> None: ...
-
-
-class NotSent(ProviderDown):
-    """It was certainly not asked."""
 
 
 class Rejected(Exception):
@@ -91,11 +78,8 @@ class Client:
             reply = await self.network.send(
                 method, self._url + path, headers=headers, body=body, seconds=SECONDS, max_bytes=MAX_BYTES, whole=True
             )
-        except Refused as error:
-            raise NotSent(f"Enable Banking cannot be reached: {error}") from None
-        except Unreached as error:
-            unsent = NotSent if error.kind in _NOT_SENT else ProviderDown
-            raise unsent(f"Enable Banking does not answer: {error}") from None
+        except (Refused, Unreached) as error:
+            raise not_reached("Enable Banking", error) from None
         if reply.status != 200:
             raise self._rejected(reply)
         return await self._decode(reply.content, kind)
@@ -118,7 +102,7 @@ class Client:
         rest = None
         if reply.status == 429:
             is_bank = refusal.error == RATE_LIMIT
-            rest = _retry_after(reply.headers) or (BANK_REST_SECONDS if is_bank else REST_SECONDS)
+            rest = retry_after(reply.headers, MAX_REST_SECONDS) or (BANK_REST_SECONDS if is_bank else REST_SECONDS)
             if not is_bank:
                 self._rest_until = self._clock.monotonic() + rest * SECOND
         return Rejected(reply.status, refusal, rest)
@@ -130,8 +114,3 @@ class Client:
             self._token = sign(self._key, self._application_id, now, TOKEN_SECONDS)
             self._token_until = now + TOKEN_SECONDS
         return self._token
-
-
-def _retry_after(headers: Mapping[str, str]) -> int | None:
-    said = headers.get("Retry-After", "").strip()
-    return min(int(said), MAX_REST_SECONDS) if said.isascii() and said.isdigit() and len(said) < 10 else None

@@ -13,10 +13,11 @@ from kontobahn.banking.providers.enable_banking.adapter import (
     EnableBankingProvider,
     EnableBankingSetup,
 )
-from kontobahn.banking.providers.enable_banking.client import Client, Network, Rejected
-from kontobahn.banking.providers.enable_banking.signing import read_private_key, read_public_key_file
+from kontobahn.banking.providers.enable_banking.client import Client, Rejected
+from kontobahn.banking.providers.enable_banking.signing import read_public_key_file
 from kontobahn.banking.providers.enable_banking.webhooks import Webhooks
 from kontobahn.banking.providers.enable_banking.wire import Application
+from kontobahn.banking.providers.reaching import Network, read_private_key
 from kontobahn.clock import SECOND, Clock
 from kontobahn.db import Database
 from kontobahn.errors import SetupError
@@ -43,7 +44,7 @@ def client(settings: Settings, clock: Clock, network: Network, pool: Pool) -> Cl
         raise SetupError("Set enable_banking_app_id first: the id that the application has at Enable Banking.")
     if not settings.enable_banking_key:
         raise SetupError("Set enable_banking_key: the file with the private key of the application at Enable Banking.")
-    key = read_private_key(Path(settings.enable_banking_key).expanduser())
+    key = read_private_key(Path(settings.enable_banking_key).expanduser(), "enable_banking_key")
     return Client(
         network, clock, pool, url=settings.enable_banking_url, application_id=settings.enable_banking_app_id, key=key
     )

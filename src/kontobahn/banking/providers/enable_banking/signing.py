@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kontobahn.banking.provider import BadSignature
+from kontobahn.banking.providers.reaching import read_key_file
 from kontobahn.errors import SetupError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 ISSUER, AUDIENCE = "enablebanking.com", "api.enablebanking.com"
-MAX_KEY_BYTES = 64 * 1024
 # Clocks differ: a token is valid a little before it was made, and one of theirs a little longer than it says.
 SKEW_SECONDS = 60
 MAX_TOKEN_LENGTH = 8 * 1024
@@ -26,24 +26,6 @@ MAX_TOKEN_LENGTH = 8 * 1024
 
 class _NotValidNow(Exception):
     """A certificate before its time, or after it."""
-
-
-def read_private_key(path: Path) -> RSAPrivateKey:
-    """Raises SetupError, without a word of the content, if the file is not an unencrypted RSA key in PEM."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    content = _read(path)
-    try:
-        key = load_pem_private_key(content, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise SetupError(
-            f"The key file {path} is not an unencrypted private key in PEM (enable_banking_key)."
-        ) from None
-    if not isinstance(key, RSAPrivateKey):
-        raise SetupError(f"The key file {path} is not an RSA key, which Enable Banking wants (enable_banking_key).")
-    return key
 
 
 def read_public_key(content: bytes, now_seconds: int) -> RSAPublicKey:
@@ -137,20 +119,11 @@ def check_token(token: Token, key: RSAPublicKey, application_id: str, body: byte
         raise BadSignature("the token has expired")
 
 
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_KEY_BYTES:
-            raise SetupError(f"The key file {path} is larger than {MAX_KEY_BYTES:,} bytes.")
-        return path.read_bytes()
-    except OSError as error:
-        raise SetupError(f"The key file {path} cannot be read: {error.strerror}.") from None
-
-
 def read_public_key_file(path: Path, now_seconds: int) -> RSAPublicKey:
     try:
-        return read_public_key(_read(path), now_seconds)
+        return read_public_key(read_key_file(path, "enable_banking_webhook_key"), now_seconds)
     except ValueError as error:
-        raise SetupError(f"The key file {path} (enable_banking_webhook_key) cannot be used: {error}") from None
+        raise SetupError(f"The file enable_banking_webhook_key ({path}) cannot be used: {error}") from None
 
 
 def _encode(content: bytes) -> str:

@@ -14,10 +14,10 @@ import msgspec
 
 from kontobahn import log
 from kontobahn.banking.provider import BadSignature, Delivery, PaymentReported, Report
-from kontobahn.banking.providers.enable_banking.client import Network
 from kontobahn.banking.providers.enable_banking.codes import payment_report
 from kontobahn.banking.providers.enable_banking.signing import check_token, read_public_key, read_token
 from kontobahn.banking.providers.enable_banking.wire import PaymentNews
+from kontobahn.banking.providers.reaching import MAX_KEY_BYTES, Network
 from kontobahn.clock import DAY, MINUTE, SECOND, Clock
 from kontobahn.outbound import Refused, Rule, Unreached
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KEY_HOST = "enablebanking.com"
 # How long a key is believed, and how often at most it is fetched.
 KEEP, TRY_AGAIN = DAY, MINUTE
-MAX_KEYS, MAX_KEY_BYTES, SECONDS = 8, 64 * 1024, 15.0
+MAX_KEYS, SECONDS = 8, 15.0
 
 
 class Webhooks:

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -42,10 +42,11 @@ from kontobahn.banking.providers.fints.codes import failure
 from kontobahn.banking.providers.fints.documents import Documents
 from kontobahn.banking.providers.fints.model import Challenge, Login, Method, Work, since_when
 from kontobahn.banking.providers.fints.snapshot import snapshot_of
+from kontobahn.banking.providers.reaching import Network
 from kontobahn.clock import MINUTE, Clock, berlin_date
 from kontobahn.db import Database
 from kontobahn.errors import Unavailable
-from kontobahn.outbound import Refused, Reply, Unreached
+from kontobahn.outbound import Refused, Unreached
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
 
@@ -60,14 +61,6 @@ STEP_TIME = 10 * MINUTE
 RENEW_SECONDS = 240.0
 # Between two refreshes by hand.
 REFRESH_AFTER = 5 * MINUTE
-
-
-class Network(Protocol):
-    async def send(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, seconds: float, max_bytes: int, whole: bool
-    ) -> Reply: ...  # fmt: skip
-
-    async def close(self) -> None: ...
 
 
 class Flow(msgspec.Struct):

@@ -41,13 +41,17 @@ def snapshot_of(
 ) -> Snapshot:  # fmt: skip
     """Raises ProviderRefused if a document cannot be read: half a statement is worse than none."""
     facts, transactions = [], Gathered()
+    # By account: references that several of its bookings have.
+    shared: dict[str, set[str]] = {}
     own = {account.iban for account in accounts}
     for number, account in enumerate(accounts):
         reading = _Reading(account)
         transactions.add(reading.transactions(documents, number, own - {account.iban}))
         facts.append(_account(account, reading.balance_minor))
         if reading.shared:
-            transactions = Gathered(_without(transactions, _ref(account), reading.shared))
+            shared[_ref(account)] = reading.shared
+    if shared:
+        transactions = Gathered(_without(transactions, shared))
     connection = BankConnectionFacts(
         provider_ref=provider_ref,
         provider_code=provider_code,
@@ -124,9 +128,9 @@ class _Reading:
             raise ProviderRefused("ProviderError", f"A statement of the bank cannot be read: {error}") from None
 
 
-def _without(transactions: Gathered, account_ref: str, shared: set[str]) -> Iterator[TransactionFacts]:
+def _without(transactions: Gathered, shared: dict[str, set[str]]) -> Iterator[TransactionFacts]:
     for facts in transactions:
-        is_shared = facts.account_ref == account_ref and facts.provider_ref in shared
+        is_shared = facts.provider_ref in shared.get(facts.account_ref, ())
         yield facts._replace(provider_ref=None) if is_shared else facts
 
 

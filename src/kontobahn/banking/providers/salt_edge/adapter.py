@@ -36,8 +36,9 @@ from kontobahn.banking.provider import (
     Report,
     Snapshot,
 )  # fmt: skip
+from kontobahn.banking.providers.reaching import NotSent, path_part
 from kontobahn.banking.providers.salt_edge import callbacks, orders, snapshot
-from kontobahn.banking.providers.salt_edge.client import Answered, NotSent, SaltEdgeClient, part, translated
+from kontobahn.banking.providers.salt_edge.client import Answered, SaltEdgeClient, translated
 from kontobahn.banking.providers.salt_edge.directory import Directory
 from kontobahn.banking.providers.salt_edge.tables import class_of
 from kontobahn.banking.providers.salt_edge.wire import (
@@ -70,7 +71,7 @@ KEPT = 256
 
 class SaltEdgeProvider:
     name = NAME
-    # Many banks never report more than `executed`.
+    # Many banks never report more than `executed`: what is executed is settled by its debit, what is not waits for their word.
     debit_settles = False
     orders_are_files = False
 
@@ -95,7 +96,7 @@ class SaltEdgeProvider:
             if request.provider_ref is not None:
                 connection = await self._connection(request.provider_ref)
                 bank = await self._directory.bank_or_none(connection.provider_code)
-                path = f"/connections/{part(request.provider_ref)}/reconnect"
+                path = f"/connections/{path_part(request.provider_ref)}/reconnect"
                 body = self._flow(request, str(connection.customer_id), bank)
             else:
                 bank = await self._directory.bank(request.provider_code) if request.provider_code else None
@@ -263,7 +264,7 @@ class SaltEdgeProvider:
             return await self._client.read(read, "/transactions", **query)
 
     async def _connection(self, provider_ref: str) -> Connection:
-        return (await self._client.get(One[Connection], f"/connections/{part(provider_ref)}")).data
+        return (await self._client.get(One[Connection], f"/connections/{path_part(provider_ref)}")).data
 
     async def _read_connection(self, provider_ref: str) -> tuple[BankConnectionFacts, bool]:
         """Returns the connection, and whether its last attempt is over. Raises ProviderRefused if the access does not work."""
@@ -299,7 +300,7 @@ class SaltEdgeProvider:
             }
             if since is not None:
                 attempt["fetch_from_date"] = since.isoformat()
-            path = f"/connections/{part(provider_ref)}/refresh"
+            path = f"/connections/{path_part(provider_ref)}/refresh"
             answer = (await self._client.change(One[Refreshed], "POST", path, {"attempt": attempt})).data
         except Answered as error:
             raise translated(error) from None
@@ -309,7 +310,7 @@ class SaltEdgeProvider:
 
     async def remove(self, provider_ref: str) -> None:
         try:
-            await self._client.change(msgspec.Raw, "DELETE", f"/connections/{part(provider_ref)}")
+            await self._client.change(msgspec.Raw, "DELETE", f"/connections/{path_part(provider_ref)}")
         except Answered as error:
             if error.status != 404 and error.error_class != "ConnectionNotFound":
                 raise translated(error) from None

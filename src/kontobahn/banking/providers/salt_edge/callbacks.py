@@ -21,6 +21,7 @@ from kontobahn.banking.provider import (
     PaymentReported,
     Report,
 )
+from kontobahn.banking.providers.reaching import read_key_file
 from kontobahn.banking.providers.salt_edge.tables import MEANINGS, PAYMENT_NEWS, PAYMENT_STATES, PROVIDER_NEWS, class_of
 from kontobahn.banking.providers.salt_edge.wire import Callback, CallbackBody, Payment, custom, instant
 from kontobahn.clock import DAY
@@ -42,10 +43,9 @@ def read_public_keys(path: Path) -> list[RSAPublicKey]:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+    content = read_key_file(path, "salt_edge_callback_key")
     try:
-        keys = [load_pem_public_key(block) for block in _PEM.findall(path.read_bytes())]
-    except OSError as error:
-        raise SetupError(f"The file salt_edge_callback_key ({path}) cannot be read: {error.strerror}.") from None
+        keys = [load_pem_public_key(block) for block in _PEM.findall(content)]
     except ValueError:
         keys = []
     found = [key for key in keys if isinstance(key, RSAPublicKey)]

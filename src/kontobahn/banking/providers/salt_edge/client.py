@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from urllib.parse import quote, urlencode
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
 from kontobahn.banking.provider import ProviderDown, ProviderRefused
+from kontobahn.banking.providers.reaching import Network, NotSent, not_reached, retry_after
 from kontobahn.banking.providers.salt_edge.tables import MEANINGS, REMEDIES, class_of
 from kontobahn.banking.providers.salt_edge.wire import error_of
 from kontobahn.clock import SECOND, Clock
 from kontobahn.json_text import encode
-from kontobahn.outbound import Refused, Reply, Unreached
+from kontobahn.outbound import Refused, Unreached
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -40,14 +41,6 @@ PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1, 3600
 LONGEST_WAIT = 5.0
 
 
-class Network(Protocol):
-    async def send(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, seconds: float, max_bytes: int, whole: bool
-    ) -> Reply: ...  # fmt: skip
-
-    async def close(self) -> None: ...
-
-
 class Answered(Exception):
     """Salt Edge answered with an error: what was asked was not done, unless `is_certain` is false."""
 
@@ -60,10 +53,6 @@ class Answered(Exception):
         self.is_certain = status < 500 and status != 408 and meaning != "unknown"
         self.is_passing = status in (408, 425, 429) or status >= 500
         self.is_later = meaning == "later" or self.is_passing
-
-
-class NotSent(ProviderDown):
-    """Nothing has reached Salt Edge: it is certain that nothing was done."""
 
 
 def translated(error: Answered) -> Exception:
@@ -130,16 +119,13 @@ class SaltEdgeClient:
                     method, url, headers=await self._signed(method, url, body), body=body or None, seconds=CALL_SECONDS,
                     max_bytes=MAX_BYTES, whole=True,
                 )  # fmt: skip
-            except Refused as error:
-                raise NotSent(f"Salt Edge cannot be reached: {error}") from None
-            except Unreached as error:
-                kind = NotSent if error.kind in ("dns", "connect", "tls") else ProviderDown
-                raise kind(f"Salt Edge cannot be reached: {error}") from None
+            except (Refused, Unreached) as error:
+                raise not_reached("Salt Edge", error) from None
         if 200 <= reply.status < 300:
             self._paused.pop(group, None)
             return reply.content
         if reply.status == 429:
-            self._pause(group, reply.headers.get("Retry-After", ""))
+            self._pause(group, retry_after(reply.headers, MAX_PAUSE_SECONDS))
         if 300 <= reply.status < 400:
             raise ProviderDown(f"Salt Edge's address is wrong: it answers with HTTP status {reply.status}.")
         raise Answered(reply.status, *error_of(reply.content))
@@ -156,10 +142,11 @@ class SaltEdgeClient:
         """For how many seconds these calls are still held back."""
         return max(0, self._paused.get(group, (0, 0))[0] - self._clock.monotonic()) / SECOND
 
-    def _pause(self, group: str, retry_after: str) -> None:
+    def _pause(self, group: str, wanted_seconds: int | None) -> None:
         times = self._paused.get(group, (0, 0))[1] + 1
-        seconds = int(retry_after) if retry_after.isdigit() else PAUSE_SECONDS << min(times - 1, 12)
-        self._paused[group] = self._clock.monotonic() + min(seconds, MAX_PAUSE_SECONDS) * SECOND, times
+        usual = min(PAUSE_SECONDS << min(times - 1, 12), MAX_PAUSE_SECONDS)
+        seconds = usual if wanted_seconds is None else wanted_seconds
+        self._paused[group] = self._clock.monotonic() + seconds * SECOND, times
 
 
 async def _decoded(decode: Callable[[bytes], T], content: bytes) -> T:
@@ -174,11 +161,6 @@ def sign(key: RSAPrivateKey, text: bytes) -> str:
     from cryptography.hazmat.primitives.hashes import SHA256
 
     return base64.b64encode(key.sign(text, PKCS1v15(), SHA256())).decode()
-
-
-def part(ref: str) -> str:
-    """An id as a part of a path."""
-    return quote(ref, safe="")
 
 
 def _group(method: str, tail: str) -> str:

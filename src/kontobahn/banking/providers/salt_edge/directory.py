@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from kontobahn import log
 from kontobahn.banking.provider import ListedBank, ProviderDown, ProviderRefused
-from kontobahn.banking.providers.salt_edge.client import Answered, SaltEdgeClient, part, translated
+from kontobahn.banking.providers.reaching import path_part
+from kontobahn.banking.providers.salt_edge.client import Answered, SaltEdgeClient, translated
 from kontobahn.banking.providers.salt_edge.snapshot import code_at_salt_edge, listed_bank
 from kontobahn.banking.providers.salt_edge.wire import One, Page, Provider
 from kontobahn.clock import HOUR, MINUTE, Clock
@@ -78,7 +79,7 @@ class Directory:
             return known
         try:
             found = await self._client.get(
-                One[Provider], f"/providers/{part(code)}", include_ais_fields=True, include_pis_fields=True
+                One[Provider], f"/providers/{path_part(code)}", include_ais_fields=True, include_pis_fields=True
             )
         except (ProviderDown, Answered) as error:
             if isinstance(error, Answered) and (error.status == 404 or error.error_class == "ProviderNotFound"):

@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kontobahn.banking.provider import PaymentOrder
+from kontobahn.banking.providers.reaching import NotSent, path_part
 from kontobahn.banking.providers.salt_edge.callbacks import ORDER_FIELD
-from kontobahn.banking.providers.salt_edge.client import Answered, NotSent, SaltEdgeClient, part
+from kontobahn.banking.providers.salt_edge.client import Answered, SaltEdgeClient
 from kontobahn.banking.providers.salt_edge.wire import One, Page, Payment, custom
 from kontobahn.money import amount_text
 
@@ -73,7 +74,7 @@ def _ids(payment: Payment) -> tuple[Any, Any]:
 
 async def ask(client: SaltEdgeClient, provider_ref: str) -> Payment:
     """Has Salt Edge ask the bank, and returns the payment. If it may not ask now, what it knows already. Raises Answered."""
-    path = f"/payments/{part(provider_ref)}"
+    path = f"/payments/{path_part(provider_ref)}"
     try:
         answer = (await client.change(One[Payment], "PUT", f"{path}/refresh")).data
         if answer.status:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kontobahn.banking.provider import ProviderDown
+from kontobahn.banking.providers.reaching import Network, read_private_key
 from kontobahn.banking.providers.salt_edge.adapter import NAME, SaltEdgeProvider
 from kontobahn.banking.providers.salt_edge.callbacks import read_public_keys
-from kontobahn.banking.providers.salt_edge.client import Answered, Network, SaltEdgeClient
+from kontobahn.banking.providers.salt_edge.client import Answered, SaltEdgeClient
 from kontobahn.banking.providers.salt_edge.tables import REMEDIES
 from kontobahn.banking.providers.salt_edge.wire import Page, Provider
 from kontobahn.clock import Clock
 from kontobahn.errors import SetupError
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 __all__ = ["NAME", "ask", "set_up"]
 
@@ -35,28 +32,12 @@ def set_up(settings: Settings, vault: Vault, clock: Clock, network: Network) -> 
     )
 
 
-def read_private_key(path: Path) -> RSAPrivateKey:
-    """Reads the key that requests are signed with. Raises SetupError with the reason."""
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        key = load_pem_private_key(path.read_bytes(), None)
-    except OSError as error:
-        raise SetupError(f"The file salt_edge_private_key ({path}) cannot be read: {error.strerror}.") from None
-    except (ValueError, TypeError):
-        raise SetupError(
-            f"The file salt_edge_private_key ({path}) is not a PEM private key without a password."
-        ) from None
-    if not isinstance(key, RSAPrivateKey):
-        raise SetupError(f"The file salt_edge_private_key ({path}) is not an RSA key.")
-    return key
-
-
 def _client(settings: Settings, clock: Clock, network: Network) -> SaltEdgeClient:
     if not settings.salt_edge_secret:
         raise SetupError("Salt Edge needs the setting salt_edge_secret beside salt_edge_app_id.")
-    key = read_private_key(Path(settings.salt_edge_private_key)) if settings.salt_edge_private_key else None
+    key = None
+    if settings.salt_edge_private_key:
+        key = read_private_key(Path(settings.salt_edge_private_key), "salt_edge_private_key")
     return SaltEdgeClient(
         network, clock, settings.salt_edge_url, settings.salt_edge_app_id, settings.salt_edge_secret, key
     )
