@@ -164,9 +164,14 @@ class Child(Process):
 
 
 def environment() -> dict[str, str]:
-    """Our own environment without any Kontobahn settings in it, and with the folders that Python must find."""
+    """Our own environment without any Kontobahn settings in it, and with the folders that Python must find.
+
+    Compiled modules are kept, as in every installation, even if this shell tells Python not to.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
-    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), str(ROOT), str(ROOT / "src")]))}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    folders = os.pathsep.join(filter(None, [kept.get("PYTHONPATH"), str(ROOT), str(ROOT / "src")]))
+    return kept | {"PYTHONPATH": folders, "PYTHONPYCACHEPREFIX": str(ROOT / ".venv" / "pycache-of-benchmarks")}
 
 
 class Load(NamedTuple):

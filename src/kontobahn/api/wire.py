@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, BinaryIO, ClassVar, NamedTuple, NoReturn, TypeVar, get_type_hints
 from urllib.parse import unquote_plus
 
@@ -183,12 +184,20 @@ class QueryDecoder:
 
     def __init__(self, struct: type[Query]) -> None:
         self._struct = struct
-        shape.type_info(struct)  # an impossible rule is found at the declaration, not at the first call
-        # Looked up once: msgspec reads the annotations again at each call.
-        self._attributes = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
-        self.names = set(self._attributes)
+
+    # What is found out about the types is found out at the first call: for all calls together it would be a quarter of the start.
+    @cached_property
+    def _attributes(self) -> dict[str, str]:
+        return {field.encode_name: field.name for field in msgspec.structs.fields(self._struct)}
+
+    @cached_property
+    def names(self) -> set[str]:
+        return set(self._attributes)
+
+    @cached_property
+    def _by_plain_name(self) -> dict[str, str]:
         # Choice 1: `connectionId` and `connection_id` are the same name.
-        self._by_plain_name = {_plain(name): name for name in self.names}
+        return {_plain(name): name for name in self.names}
 
     def decode(self, query_string: bytes) -> Query:
         if not query_string:
@@ -231,10 +240,19 @@ class QueryDecoder:
 class BodyDecoder:
     def __init__(self, struct: type[Body]) -> None:
         self._struct = struct
-        self._decoder = msgspec.json.Decoder(struct)
-        self._numbers = decoder_of_numbers(struct)
-        # If no field is required, no body need be sent.
-        self.is_optional = not any(field.required for field in msgspec.structs.fields(struct))
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Body]:
+        return msgspec.json.Decoder(self._struct)
+
+    @cached_property
+    def _numbers(self) -> msgspec.json.Decoder[Any] | None:
+        return decoder_of_numbers(self._struct)
+
+    @cached_property
+    def is_optional(self) -> bool:
+        """If no field is required, no body need be sent."""
+        return not any(field.required for field in msgspec.structs.fields(self._struct))
 
     def decode(self, body: bytes) -> Body:
         if not body:
