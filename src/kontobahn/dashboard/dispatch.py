@@ -20,7 +20,7 @@ from kontobahn.access import sessions
 from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import confirmation, people, rendering, security, trouble, words
+from kontobahn.dashboard import confirmation, people, security, static_files, trouble, words
 from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page, every_page
 from kontobahn.dashboard.forms import MAX_FIELDS, Form
@@ -151,7 +151,7 @@ class Dashboard:
                 raise Unauthorized("This is not a session.")
             wanted = self._dependencies.cookies.read(request.cookies, "organization")
             digest = self._dependencies.context.vault.token_hash(token)
-            visit.person = await self._db.read(people.find, digest, wanted)
+            visit.person = await self._db.read_inline(people.find, digest, wanted)
         except Unauthorized:
             visit.new_cookies["session"] = ""
             return
@@ -228,7 +228,7 @@ def compress(request: Request, response: Response) -> None:
 
 
 def _static(request: Request) -> Response:
-    found = rendering.static_file(request.path_params["name"])
+    found = static_files.static_file(request.path_params["name"])
     if found is None:
         return Response("There is no such file.\n", 404, media_type="text/plain")
     is_current = request.query_params.get("v") == found.version

@@ -12,6 +12,7 @@ from kontobahn.money import euro
 
 _SIGNS = {"EUR": "€", "USD": "$", "GBP": "£"}
 _SEPARATORS: dict[Language, tuple[str, str]] = {"de": (".", ","), "en": (",", ".")}
+_GERMAN_MARKS = str.maketrans(",.", ".,")
 _MONTHS: dict[Language, tuple[str, ...]] = {
     "de": ("Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sep.", "Okt.", "Nov.", "Dez."),
     "en": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
@@ -23,8 +24,8 @@ def number(value: int | Decimal, places: int | None = None) -> str:
     """1234567 as 1.234.567 in German."""
     exact = Decimal(value)
     text = f"{abs(exact):,.{places}f}" if places is not None else f"{abs(exact):,f}"
-    thousands, point = _SEPARATORS[language()]
-    text = text.translate({ord(","): thousands, ord("."): point})
+    if language() == "de":
+        text = text.translate(_GERMAN_MARKS)
     return (MINUS if exact < 0 else "") + text
 
 
@@ -73,7 +74,7 @@ def day(value: date | datetime | int) -> str:
     elif isinstance(value, datetime):
         value = berlin_date(round(value.timestamp() * 1_000_000))
     if language() == "de":
-        return f"{value:%d.%m.%Y}"
+        return f"{value.day:02}.{value.month:02}.{value.year:04}"
     return f"{value.day} {_MONTHS['en'][value.month - 1]} {value.year}"
 
 

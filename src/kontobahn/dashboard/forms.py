@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -54,18 +55,16 @@ class Form:
     def read(self, struct: type[S]) -> S | None:
         """Reads the fields of a struct: texts without blanks around them, amounts and days as people type them."""
         read: dict[str, Any] = {}
-        hints = get_type_hints(struct, include_extras=True)
-        for field in msgspec.structs.fields(struct):
-            kind = hints[field.name]
-            sent = [text.strip() for text in self.all(field.name)]
+        for name, kind, is_required in _fields(struct):
+            sent = [text.strip() for text in self.all(name)]
             if _is(kind, bool):
-                read[field.name] = bool(sent and sent[-1] not in ("", "false", "0"))
+                read[name] = bool(sent and sent[-1] not in ("", "false", "0"))
             elif get_origin(_plain(kind)) in (list, tuple):
-                read[field.name] = [text for text in sent if text]
+                read[name] = [text for text in sent if text]
             elif sent and sent[-1]:
-                self._convert(read, field.name, kind, sent[-1])
-            elif field.required:
-                self.fail(field.name, _("Please fill this in."))
+                self._convert(read, name, kind, sent[-1])
+            elif is_required:
+                self.fail(name, _("Please fill this in."))
         if self.errors:
             return None
         try:
@@ -87,6 +86,13 @@ class Form:
             self.fail(name, _what_is_wrong(kind, str(error)))
         except ValueError:
             self.fail(name, _("Please enter an amount such as %(example)s.", example=figures.plain_amount(123456)))
+
+
+@cache
+def _fields(struct: type[Struct]) -> list[tuple[str, Any, bool]]:
+    """Name, type and whether it is required. Kept, because msgspec reads the annotations again each time."""
+    hints = get_type_hints(struct, include_extras=True)
+    return [(field.name, hints[field.name], field.required) for field in msgspec.structs.fields(struct)]
 
 
 class Refusals:

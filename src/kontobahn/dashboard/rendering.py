@@ -1,55 +1,28 @@
-"""Templates to HTML: one environment, escaping on, a missing name is an error. Also the static files, by their content's hash."""
+"""Templates to HTML: one environment, escaping on, a missing name is an error."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
 from markupsafe import Markup
 
-from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
-from kontobahn.api.docs import icon_url, tokens_css
-from kontobahn.dashboard import charts, devices, figures, menu, refusals, words
+from kontobahn.api.docs import icon_url
+from kontobahn.dashboard import charts, components, devices, figures, menu, refusals, words
 from kontobahn.dashboard.declare import ROOT
+from kontobahn.dashboard.people import Person
+from kontobahn.dashboard.static_files import static_url
 
-_HERE = Path(__file__).parent
-TEMPLATES = _HERE / "templates"
-STATIC = _HERE / "static"
+TEMPLATES = Path(__file__).parent / "templates"
+# The head of a page is kept only for people with at most so many organisations: the list of an agency can be long.
+_KEPT_ORGANISATIONS = 20
+_KEPT_TEXTS = 8192
 _visit: ContextVar[Any] = ContextVar("visit")
-_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-
-
-class StaticFile(NamedTuple):
-    body: bytes
-    compressed: bytes
-    media_type: str
-    version: str
-
-
-@cache
-def static_file(name: str) -> StaticFile | None:
-    path = STATIC / name
-    if "/" in name or path.suffix not in _TYPES or not path.is_file():
-        return None
-    body = path.read_bytes()
-    if name == "dashboard.css":
-        # The colours and type that all our pages share come first.
-        body = tokens_css() + b"\n" + body
-    return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
-
-
-@cache
-def static_url(name: str) -> str:
-    found = static_file(name)
-    assert found is not None, name
-    return f"{ROOT}/static/{name}?v={found.version}"
 
 
 @cache
@@ -82,7 +55,10 @@ def environment() -> jinja2.Environment:
         icon_url=icon_url,
         language=words.language,
         languages=words.LANGUAGES,
-        menu=menu_html,
+        _=translated,
+        components=components,
+        top=top_html,
+        look=look_html,
         menu_of=menu.menu_of,
         may_open=menu.may_open,
         line_chart=charts.line,
@@ -93,14 +69,55 @@ def environment() -> jinja2.Environment:
     return found
 
 
-def menu_html(principal: Principal, path: str, context: Context) -> Markup:
-    """The entries of the menu, which are most of a page and the same on every page of an entry."""
-    return _menu_html(menu.open_entries(principal, context), menu.here(path), words.language())
+def top_html(person: Person, path: str, context: Context) -> Markup:
+    """The head of a page with the menu: most of its markup, and the same on every page of an entry."""
+    organisations = ((person.organization.id, person.organization.name), *person.clients)
+    make = _top_html if len(organisations) <= _KEPT_ORGANISATIONS else _top_html.__wrapped__
+    opened, on_profile = menu.open_entries(person.principal, context), path.startswith(f"{ROOT}/profile")
+    return make(
+        words.language(), opened, menu.here(path), on_profile, organisations, person.looking_at.id, person.user.name
+    )
 
 
-@lru_cache(maxsize=1024)
-def _menu_html(opened: frozenset[str], here: str, language: words.Language) -> Markup:
-    return Markup(environment().get_template("menu.html").render(sections=menu.sections(opened, here)))
+@lru_cache(maxsize=512)
+def _top_html(
+    _language: words.Language, opened: frozenset[str], here: str, on_profile: bool,
+    organisations: tuple[tuple[str, str], ...], looking_at: str, user_name: str,
+) -> Markup:  # fmt: skip
+    return _part(
+        "top.html",
+        sections=menu.sections(opened, here), on_profile=on_profile,
+        organisations=organisations, looking_at=looking_at, user_name=user_name,
+    )  # fmt: skip
+
+
+def look_html(theme: str | None) -> Markup:
+    """The choice of language and colours at the foot of a page."""
+    return _look_html(words.language(), theme or "")
+
+
+@lru_cache(maxsize=len(words.LANGUAGES) * 4)
+def _look_html(_language: words.Language, theme: str) -> Markup:
+    return _part("look.html", theme=theme)
+
+
+def _part(template: str, **values: Any) -> Markup:
+    return Markup(environment().get_template(template).render(values))
+
+
+def translated(text: str, **values: Any) -> Markup:
+    """`_` of the templates. As in every template of this kind a text is a format, so a percent sign is written twice."""
+    return _translated(words.language(), text) % values if values else _without_values(words.language(), text)
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _translated(_language: words.Language, text: str) -> Markup:
+    return Markup(words.gettext(text))
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _without_values(language: words.Language, text: str) -> Markup:
+    return _translated(language, text) % {}
 
 
 def render(template: str, values: dict[str, Any]) -> str:
