@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
 from kontobahn import log
 from kontobahn.access import sessions
@@ -42,7 +44,22 @@ SECOND_FACTOR = f"{ROOT}/profile/second-factor"
 WITHOUT_FACTOR = (SECOND_FACTOR, f"{ROOT}/sign-out")
 COMPRESS_TO_BYTES = 1_000_000
 _TOUCH_AFTER = MINUTE
+_METHODS = ["GET", "POST", "PUT", "DELETE"]
 _A_YEAR = "public, max-age=31536000, immutable"
+
+
+class _PlainPaths(BaseRoute):
+    """All routes without parameters, found at once: the routes of a list are tried one after another."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = {route.path: route for route in routes}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        route = self._routes.get(scope["path"])
+        return (Match.NONE, {}) if route is None else route.matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes[scope["path"]].handle(scope, receive, send)
 
 
 class Dashboard:
@@ -58,14 +75,16 @@ class Dashboard:
                 raise ValueError(f"{page.name} is declared twice")
             methods[page.method] = page
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
+        routes = [Route(path, self._endpoint(path), methods=_METHODS) for path in sorted(self._pages)]
         # Plain paths first: /keys/new is not a key called “new”.
-        paths = sorted(self._pages, key=lambda path: ("{" in path, path))
         return [
-            Route("/", self._start, methods=["GET"]),
+            _PlainPaths(
+                [Route("/", self._start, methods=["GET"]), *(route for route in routes if "{" not in route.path)]
+            ),
             Route(f"{ROOT}/static/{{name}}", _static, methods=["GET"]),
-            *(Route(path, self._endpoint(path), methods=["GET", "POST", "PUT", "DELETE"]) for path in paths),
-            Route(f"{ROOT}/{{rest:path}}", self._endpoint(None), methods=["GET", "POST", "PUT", "DELETE"]),
+            *(route for route in routes if "{" in route.path),
+            Route(f"{ROOT}/{{rest:path}}", self._endpoint(None), methods=_METHODS),
         ]
 
     def _start(self, request: Request) -> Response:

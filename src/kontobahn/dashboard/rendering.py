@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
+from jinja2 import nodes
+from jinja2.visitor import NodeTransformer
 from markupsafe import Markup
 
 from kontobahn.api.call import Context
@@ -25,9 +27,32 @@ _KEPT_TEXTS = 8192
 _visit: ContextVar[Any] = ContextVar("visit")
 
 
+class _Translating(NodeTransformer):
+    """Puts the words of a language in place of `_("…")`: most of a page's texts, which would be looked up again in every row."""
+
+    def __init__(self, language: words.Language) -> None:
+        self._language = language
+
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:
+        self.generic_visit(node)
+        if not (isinstance(node.node, nodes.Name) and node.node.name == "_" and len(node.args) == 1):
+            return node
+        text = node.args[0]
+        if node.kwargs or not isinstance(text, nodes.Const):
+            return node
+        return nodes.Const(_without_values(self._language, text.value), lineno=node.lineno)
+
+
+class _Environment(jinja2.Environment):
+    language: words.Language
+
+    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+        return super()._generate(_Translating(self.language).visit(source), *args, **kwargs)
+
+
 @cache
-def environment() -> jinja2.Environment:
-    found = jinja2.Environment(
+def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
+    found = _Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         extensions=["jinja2.ext.i18n"],
         autoescape=True,
@@ -36,6 +61,7 @@ def environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
     )
+    found.language = language
     found.install_gettext_callables(words.gettext, words.plural_form, newstyle=True)  # type: ignore[attr-defined]
     found.filters.update(
         money=figures.money,
@@ -102,7 +128,7 @@ def _look_html(_language: words.Language, theme: str) -> Markup:
 
 
 def _part(template: str, **values: Any) -> Markup:
-    return Markup(environment().get_template(template).render(values))
+    return Markup(environment(words.language()).get_template(template).render(values))
 
 
 def translated(text: str, **values: Any) -> Markup:
@@ -111,8 +137,8 @@ def translated(text: str, **values: Any) -> Markup:
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _translated(_language: words.Language, text: str) -> Markup:
-    return Markup(words.gettext(text))
+def _translated(language: words.Language, text: str) -> Markup:
+    return Markup(words.text_in(language, text))
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
@@ -123,4 +149,4 @@ def _without_values(language: words.Language, text: str) -> Markup:
 def render(template: str, values: dict[str, Any]) -> str:
     """`visit` among the values is also what the components see as `here()`: they are made once, not once a page."""
     _visit.set(values.get("visit"))
-    return environment().get_template(template).render(values)
+    return environment(words.language()).get_template(template).render(values)

@@ -48,8 +48,12 @@ def accepted(header: str) -> str | None:
 
 
 def gettext(text: str, **values: Any) -> str:
-    found = _catalogue(language()).texts.get(text, text)
+    found = text_in(language(), text)
     return found % values if values else found
+
+
+def text_in(chosen: Language, text: str) -> str:
+    return _catalogue(chosen).texts.get(text, text)
 
 
 def ngettext(one: str, many: str, count: int, **values: Any) -> str:
