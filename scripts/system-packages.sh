@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the programs that the tests start, where they are missing.
+# Installs the programs that the tests start, where they are missing; with `cluster`, those of torture/cluster instead.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/apt.sh
@@ -18,8 +18,14 @@ need() { # PACKAGE PROGRAM...
 PATH=$PATH:/usr/sbin
 need postgresql initdb postgres pg_ctl
 need redis-server redis-server
-need chromium chromium
-need curl curl
-need systemd systemd-analyze
+if [[ ${1:-} == cluster ]]; then
+    need haproxy haproxy
+    need pgbouncer pgbouncer
+    need iproute2 ip
+else
+    need chromium chromium
+    need curl curl
+    need systemd systemd-analyze
+fi
 
 ((${#missing[@]} == 0)) || install_packages "${missing[@]}"

@@ -38,6 +38,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     database_connections: Annotated[
         Count, _about("database connections a process may open; more than the cores of the database rarely helps")
     ] = 16
+    database_prepare: Annotated[
+        Literal["auto", "always", "never"],
+        _about(
+            "whether statements are prepared once for a connection to PostgreSQL; `auto`: unless a pooler such as PgBouncer lies between,"
+            " where only newer ones can do it"
+        ),
+    ] = "auto"
     redis_url: Annotated[
         str, _about("redis://… for rate limits shared by several processes; empty for one process")
     ] = ""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,9 @@ import aiohttp
 import httpx
 import pytest
 
-from tests.journeys.process import answer, kontobahn, serving
+from tests.journeys.process import answer, environment, kontobahn, serving
 from tests.services import PostgresServer, RedisServer
-from tests.waiting import PAUSE_SECONDS, eventually, take_time_async
+from tests.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, eventually, take_time_async
 
 CONNECTIONS = "/v2/ledger-rewe-read/connections"
 PRICED: dict[str, Any] = {
@@ -213,6 +216,28 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
             # Killed, it takes its workers along.
             server.process.kill()
             eventually(lambda: not _accepts(server.facts["base_url"]))
+
+
+def test_workers_start_without_the_database_and_answer_once_it_is_there(tmp_path: Path, redis: RedisServer) -> None:
+    with PostgresServer() as database:
+        settings = {"database_url": database.create_database("late"), "redis_url": redis.url}
+        database.stop()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kontobahn", "serve", "--workers", "2", "--port", "0", "--data", str(tmp_path)],
+            env=environment(settings), stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        with process:
+            assert process.stdout is not None
+            ready = re.sub(r"^.* serves (\S+)/dashboard .*$", r"\1/readyz", process.stdout.readline().strip())
+            try:
+                eventually(lambda: _accepts(ready.removesuffix("/readyz")))
+                refused = httpx.get(ready, timeout=PATIENCE_SECONDS, trust_env=False)
+                assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+                database.start()
+                eventually(lambda: httpx.get(ready, timeout=PATIENCE_SECONDS, trust_env=False).status_code == 200)
+            finally:
+                process.terminate()
+        assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def serve(
     settings = msgspec.structs.replace(settings, base_url=base_url)
     with holder:
         if workers > 1:
-            facts, code = _prepare(settings, with_demo=with_demo)
+            facts, code = _prepare_if_reached(settings, with_demo=with_demo)
             _announce(settings, base_url, facts, code)
             server.serve_many(settings, host, real_port, workers)
             return
@@ -139,6 +139,17 @@ def _prepare(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | N
         return facts, _first_run_code(db, vault)
     finally:
         db.close()
+
+
+def _prepare_if_reached(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | None, str]:
+    """Without the database, workers answer 503 and bring it up to date when it is back. Only the demo cannot do without it."""
+    try:
+        return _prepare(settings, with_demo=with_demo)
+    except Unavailable as error:
+        if with_demo:
+            raise
+        log.warning("database_unavailable_at_start", detail=error.operator)
+        return None, ""
 
 
 def _first_run_code(db: Database, vault: Vault) -> str:

@@ -23,7 +23,14 @@ def open_database(settings: Settings, clock: Clock) -> Database:
     if settings.on_postgres:
         from kontobahn.db.postgres import PostgresEngine
 
-        return Database(PostgresEngine(settings.database_url, clock, connections=settings.database_connections))
+        return Database(
+            PostgresEngine(
+                settings.database_url,
+                clock,
+                connections=settings.database_connections,
+                prepare=settings.database_prepare,
+            )
+        )
     from kontobahn.db.sqlite import SqliteEngine
 
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -37,20 +37,20 @@ _CONNECTION = {
     "tcp_user_timeout": 15_000,
     "application_name": "kontobahn",
 }
-_BEGIN = {False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", True: "BEGIN ISOLATION LEVEL READ COMMITTED"}
-_SESSION = "SET statement_timeout = '120s'; SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '150s'"
+_ISOLATION = {False: "REPEATABLE READ READ ONLY", True: "READ COMMITTED"}
 
 
 class PostgresEngine:
     name = "postgres"
 
-    def __init__(self, url: str, clock: Clock, *, connections: int) -> None:
+    def __init__(self, url: str, clock: Clock, *, connections: int, prepare: str = "auto") -> None:
         given = conninfo_to_dict(url)
         self._connection_options: dict[str, Any] = {
             **given,
             **{name: value for name, value in _CONNECTION.items() if name not in given},
         }
         self._clock = clock
+        self._prepare = prepare
         self._sessions: dict[str, PostgresSession] = {}
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
         self._closed = False
@@ -105,7 +105,7 @@ class PostgresEngine:
         while (work := self._units.get()) is not None:
             unit, write = work
             try:
-                session = self._begun(session, _BEGIN[write])
+                session = self._begun(session, _ISOLATION[write])
                 result = self._run(session, unit, write=write)
             except BaseException as error:
                 if session is not None and session.connection.info.transaction_status != TransactionStatus.IDLE:
@@ -119,19 +119,19 @@ class PostgresEngine:
     def _connect(self) -> psycopg.Connection[Row]:
         return psycopg.connect(**self._connection_options, autocommit=True)
 
-    def _begun(self, session: PostgresSession | None, begin: str) -> PostgresSession:
+    def _begun(self, session: PostgresSession | None, isolation: str, then: str = "") -> PostgresSession:
         """Returns a connection with the transaction begun; a new one if the old one was lost while idle."""
         if session is not None and not session.connection.closed:
             try:
-                session.command(begin)
+                session.begin(isolation, then)
                 return session
             except psycopg.OperationalError:
                 session.close()
         if self._watch.is_silent:
             raise DatabaseUnavailable("PostgreSQL does not answer")
         session = self._sessions[threading.current_thread().name] = PostgresSession(self._connect())
-        session.command(_SESSION)
-        session.command(begin)
+        session.set_up(self._prepare)
+        session.begin(isolation, then)
         return session
 
     def _run(self, session: PostgresSession, unit: Unit, *, write: bool) -> Any:
@@ -147,5 +147,5 @@ class PostgresEngine:
                 if not isinstance(error, CONFLICTS) or attempt == MAX_ATTEMPTS:
                     raise
                 time.sleep(random.uniform(0, 0.002 * 2**attempt))
-                session.command(_BEGIN[write])
+                session.begin(_ISOLATION[write])
         raise AssertionError("the last attempt returns or raises")

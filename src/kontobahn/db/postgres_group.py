@@ -23,17 +23,17 @@ from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx
 
 MAX_UNITS_PER_COMMIT = 64
 # Whoever waits longer as the first goes on alone, where waiting holds up nobody; a later one hardly waits at all.
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; SAVEPOINT unit"
+_THEN = "; SET LOCAL lock_timeout = '250ms'; SAVEPOINT unit"
 _HARDLY_WAIT = "SET LOCAL lock_timeout = '5ms'"
 _WOULD_WAIT = (pg.LockNotAvailable, *CONFLICTS)
 
 
 class GroupWriter:
-    """`begin` returns a session with the statement done; `run_alone` takes a unit that cannot be run in a group."""
+    """`begin` returns a session with a transaction begun; `run_alone` takes a unit that cannot be run in a group."""
 
     def __init__(
         self,
-        begin: Callable[[PostgresSession | None, str], PostgresSession],
+        begin: Callable[[PostgresSession | None, str, str], PostgresSession],
         run_alone: Callable[[Unit], None],
         listeners: dict[str, list[Callable[[], None]]],
         clock: Clock,
@@ -89,7 +89,7 @@ class GroupWriter:
         """Runs the units in one transaction, and returns those that still have to be run."""
         group, failure = _Group(batch), None
         try:
-            self._session = self._begin(self._session, _BEGIN)
+            self._session = self._begin(self._session, "READ COMMITTED", _THEN)
             group.run(Pipeline(self._session), self._clock)
         except BaseException as error:
             # Nothing of this group was written, or (OutcomeUnknown) nobody knows. Its connection is closed: what is still on its

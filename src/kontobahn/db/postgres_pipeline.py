@@ -52,6 +52,11 @@ class Pipeline:
 
     def put(self, sql: str, params: tuple[Any, ...]) -> None:
         """Sends the statement, and does not wait."""
+        if not self._session.prepares:
+            values, formats = dump_params(params)
+            self._pgconn.send_query_params(to_numbered(sql), values, None, formats)
+            self._owners.append(self.owner)
+            return
         name = self._session.prepared.get(sql)
         if name is None:
             name = b"k%d" % len(self._session.prepared)

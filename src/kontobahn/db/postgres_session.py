@@ -30,7 +30,12 @@ _UNAVAILABLE = (
     pg.IoError,
 )
 
-
+# For every transaction. PostgreSQL ends by itself what takes longer.
+_SETTINGS = {
+    "statement_timeout": "120s",
+    "lock_timeout": "30s",
+    "idle_in_transaction_session_timeout": "150s",
+}
 _BYTEA = 17
 _LOADERS: dict[int, Callable[[bytes], Any]] = {
     16: b"t".__eq__,
@@ -61,26 +66,51 @@ class PostgresSession:
     """A connection used at the level of libpq: each statement is prepared once, and values travel as text.
 
     psycopg's cursors need two thirds more processor time, and all threads share one interpreter.
+
+    A pooler such as PgBouncer lends a server for one transaction. What is set or prepared there would be missing in the next one,
+    and be met by strangers: behind one, settings are made anew in every transaction, and statements are not prepared.
     """
 
-    __slots__ = ("_line", "_pgconn", "busy_since", "connection", "prepared")
+    __slots__ = ("_line", "_pgconn", "_preamble", "busy_since", "connection", "prepared", "prepares")
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
         self.busy_since: float | None = None
         self._pgconn = connection.pgconn
         self.prepared: dict[str, bytes] = {}
+        self.prepares = True
+        self._preamble = ""
         self._line = Line(connection)
 
-    def command(self, sql: str) -> None:
-        """One or several statements without parameters."""
+    def set_up(self, prepare: str) -> None:
+        """Before the first transaction; `prepare` as in the setting `database_prepare`."""
+        # A pooler gives out numbers of its own.
+        direct = f"(pg_backend_pid() = {self._pgconn.backend_pid})"
+        made = ", ".join(f"set_config('{name}', '{value}', NOT {direct})" for name, value in _SETTINGS.items())
+        if self.command(f"SELECT {direct}, {made}").get_value(0, 0) != b"t":
+            self._preamble = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _SETTINGS.items())
+        self.prepares = prepare == "always" or (prepare == "auto" and not self._preamble)
+        if not self.prepares:
+            self.connection.prepare_threshold = None
+
+    def begin(self, isolation: str, then: str = "") -> None:
+        """Begins a transaction; `then` are further statements, to be sent along."""
+        self.command(f"BEGIN ISOLATION LEVEL {isolation}{self._preamble}{then}")
+
+    def command(self, sql: str) -> PGresult:
+        """One or several statements without parameters. Returns the result of the last."""
         self.busy_since = time.monotonic()
         result = self._pgconn.exec_(sql.encode())
         self.busy_since = None
-        self._check(result)
+        return self._check(result)
 
     def execute(self, sql: str, params: tuple[Any, ...]) -> PGresult:
         self.busy_since = time.monotonic()
+        if not self.prepares:
+            values, formats = dump_params(params)
+            result = self._pgconn.exec_params(to_numbered(sql), values, None, formats)
+            self.busy_since = None
+            return self._check(result)
         name = self.prepared.get(sql)
         if name is None:
             name = b"k%d" % len(self.prepared)
@@ -157,7 +187,7 @@ class Statements(Protocol):
 
     def put(self, sql: str, params: tuple[Any, ...]) -> object: ...
 
-    def command(self, sql: str) -> None: ...
+    def command(self, sql: str) -> object: ...
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
 
