@@ -30,8 +30,8 @@ examples: setup ## Record what the demo answers to every call, for the documenta
 mutate: setup-tests ## Plant small faults and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
 	.venv/bin/python -m mutation $(MUTATE)
 
-bench: setup-tests ## Run the benchmarks, or only one (BENCH=name of a script in bench/)
-	@scripts/bench.sh $(BENCH)
+bench: setup-tests ## Run the benchmarks and write docs/performance.md, or only one (BENCH=name of a script; QUICK=1: short, for trying)
+	@QUICK=$(QUICK) scripts/bench.sh $(BENCH)
 
 setup: ## Set up what the service needs, in .venv
 	@scripts/setup.sh

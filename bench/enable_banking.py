@@ -15,7 +15,7 @@ from functools import partial
 
 import msgspec
 
-from bench import measure
+from bench import measure, report
 from kontobahn.banking.providers.enable_banking.facts import transaction_facts
 from kontobahn.banking.providers.enable_banking.wire import Transactions
 from simulators.enable_banking_data import transaction
@@ -82,8 +82,7 @@ def main() -> int:
             measure.median_ratio(ours, structs),
         ),
     ]  # fmt: skip
-    measure.print_table(rows)
-    return int(any(row.met is False for row in rows))
+    return report.finish(rows)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from bench import books_data, measure
-from bench.measure import at_most, for_information
+from bench import books_data, measure, report
+from bench.measure import Row, at_most, for_information
+from bench.report import Curve, Series
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.formats.extf import open_extf
@@ -22,35 +24,53 @@ from kontobahn.settings import load
 MOST_TIMES = 5
 
 
+class _Imported(NamedTuple):
+    """Seconds of our import, of a bare executemany, and of splitting the rows, which that needs first."""
+
+    size: int
+    ours: float
+    bare: float
+    parse: float
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="100,000 rows instead of a million")
-    options = parser.parse_args()
-    count = 100_000 if options.quick else 1_000_000
-    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
-        place = Path(folder)
-        print(measure.describe_machine(place), flush=True)
-        file = place / "EXTF_Buchungsstapel.csv"
-        books_data.write_extf(file, count, count * 8 // 100)
-        bare, parse = _bare_seconds(place, file)
-        ours = _import_seconds(place, file, count)
-    rows = [
+    parser.add_argument("--quick", action="store_true", help="at most 100,000 rows instead of a million")
+    sizes = [1_000, 10_000, 100_000] if parser.parse_args().quick else [10_000, 100_000, 1_000_000]
+    found = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+            place = Path(folder)
+            if size == sizes[0]:
+                print(measure.describe_machine(place), flush=True)
+            file = place / "EXTF_Buchungsstapel.csv"
+            books_data.write_extf(file, size, size * 8 // 100)
+            bare, parse = _bare_seconds(place, file)
+            found.append(_Imported(size, _import_seconds(place, file, size), bare, parse))
+    return report.finish(_rows(found[-1]), [_curve(found)])
+
+
+def _rows(found: _Imported) -> list[Row]:
+    ours, beside = f"{found.ours:,.1f} s", found.bare + found.parse
+    return [
         at_most(
-            f"import of {count:,} rows: beside executemany of them",
-            f"{ours:,.1f} s",
-            f"{bare:,.1f} s",
-            ours / bare,
-            MOST_TIMES,
+            f"import of {found.size:,} rows: beside executemany of them",
+            ours, f"{found.bare:,.1f} s", found.ours / found.bare, MOST_TIMES,
         ),
         for_information(
-            "the same, beside splitting the rows and executemany",
-            f"{ours:,.1f} s",
-            f"{bare + parse:,.1f} s",
-            ours / (bare + parse),
+            "the same, beside splitting the rows and executemany", ours, f"{beside:,.1f} s", found.ours / beside
         ),
-    ]
-    measure.print_table(rows)
-    return 1 if any(row.met is False for row in rows) else 0
+    ]  # fmt: skip
+
+
+def _curve(found: list[_Imported]) -> Curve:
+    return Curve(
+        "import", "Import of a Buchungsstapel", "rows", [one.size for one in found],
+        [
+            Series("Kontobahn", [one.ours for one in found]),
+            Series("splitting and executemany", [one.bare + one.parse for one in found]),
+        ],
+    )  # fmt: skip
 
 
 def _bare_seconds(place: Path, file: Path) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import typst
 
-from bench import measure
+from bench import measure, report
 from bench.measure import at_most, for_information, median_ratio, spread
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
@@ -43,8 +43,7 @@ def main() -> int:
         with serving(place / "data", limit_api_requests=10_000_000) as server:
             rows = _measure(server, place / "data", rounds)
             server.stop()
-    measure.print_table(rows)
-    return 1 if any(row.met is False for row in rows) else 0
+    return report.finish(rows)
 
 
 def _measure(server: ServerProcess, data: Path, rounds: int) -> list[measure.Row]:

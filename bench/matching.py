@@ -14,9 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from bench import measure
+from bench import measure, report
+from bench.measure import Row
 from kontobahn.reconciliation.core.matcher import Matcher, run
 from kontobahn.reconciliation.core.model import ENGINE_VERSION, Movement
 from tests.matching import mixes
@@ -40,11 +40,9 @@ LEAST_ACTED, LEAST_PRECISION, LEAST_SHARE, LEAST_FIRST, LEAST_THREE = 10_000, 0.
 MOST_SECONDS, MOST_MILLISECONDS = 10.0, 20.0
 
 
-class Answer(NamedTuple):
-    question: str
-    found: str
-    target: str
-    met: bool
+def answer(question: str, found: str, target: str, met: bool) -> Row:
+    """A figure that is compared with nothing but its target."""
+    return Row(question, found, "", None, target, met)
 
 
 def main() -> int:
@@ -65,35 +63,32 @@ def main() -> int:
             verdicts += judge_world(r, mix, read_back, FORMATS[number % 2], 120, 1_000)
         hostile = judge_traps(make_traps(options.seed, traps), read_back)
         speed = _speed(read_back, mix, options.seed, 1_000 if options.quick else 10_000)
-    _print_counts("class of the best proposal", by_class(verdicts))
-    _print_counts("what happened", _by_kind(verdicts))
-    _print_counts("trap", _by_kind(hostile))
-    answers = [*_judged(figures(verdicts), figures(hostile), quick=options.quick), *speed]
-    _print(
-        ("question", "found", "target", ""),
-        [(a.question, a.found, a.target, "met" if a.met else "MISSED") for a in answers],
-    )
-    return 0 if all(answer.met for answer in answers) else 1
+    tables = [
+        _counts("by class", "class of the best proposal", by_class(verdicts)),
+        _counts("by what happened", "what happened", _by_kind(verdicts)),
+        _counts("traps", "trap", _by_kind(hostile)),
+    ]
+    return report.finish([*_judged(figures(verdicts), figures(hostile), quick=options.quick), *speed], tables=tables)
 
 
-def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Answer]:
+def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Row]:
     precision = 1 - found.wrong / max(found.acted, 1)
     share = found.acted_of_counterparts / found.counterparts
     of_all = found.acted / found.all
     first, three = found.first / found.counterparts, found.first_three / found.counterparts
     least = 0 if quick else LEAST_ACTED
     return [
-        Answer("acted on alone", f"{found.acted:,}", f">= {least:,}", found.acted >= least),
-        Answer("of these right", f"{precision:.3%} ({found.wrong} wrong)", ">= 99.9 %", precision >= LEAST_PRECISION),
-        Answer("wrong in the hostile set", f"{hostile.wrong} of {hostile.all:,}", "0", hostile.wrong == 0),
-        Answer("share acted on, of those with a counterpart", f"{share:.1%}", ">= 70 %", share >= LEAST_SHARE),
-        Answer("share acted on, of all movements", f"{of_all:.1%}", ">= 70 %", of_all >= LEAST_SHARE),
-        Answer("right at first place", f"{first:.1%}", ">= 92 %", first >= LEAST_FIRST),
-        Answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= LEAST_THREE),
+        answer("acted on alone", f"{found.acted:,}", f">= {least:,}", found.acted >= least),
+        answer("of these right", f"{precision:.3%} ({found.wrong} wrong)", ">= 99.9 %", precision >= LEAST_PRECISION),
+        answer("wrong in the hostile set", f"{hostile.wrong} of {hostile.all:,}", "0", hostile.wrong == 0),
+        answer("share acted on, of those with a counterpart", f"{share:.1%}", ">= 70 %", share >= LEAST_SHARE),
+        answer("share acted on, of all movements", f"{of_all:.1%}", ">= 70 %", of_all >= LEAST_SHARE),
+        answer("right at first place", f"{first:.1%}", ">= 92 %", first >= LEAST_FIRST),
+        answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= LEAST_THREE),
     ]
 
 
-def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[Answer]:
+def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[Row]:
     """A run over so many movements against half as many open items, and each movement on its own."""
     r = random.Random(seed)
     world = make_world(r, mix, count // 20, count * 3 // 5)
@@ -109,8 +104,8 @@ def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[A
     single = _singles(matcher_of(world, happenings), movements[:2_000])
     worst = max(single)
     return [
-        Answer(f"{len(movements[:count]):,} movements against {items:,} items", f"{seconds:.1f} s", "< 10 s", seconds < MOST_SECONDS),
-        Answer(
+        answer(f"{len(movements[:count]):,} movements against {items:,} items", f"{seconds:.1f} s", "< 10 s", seconds < MOST_SECONDS),
+        answer(
             "one movement", f"{sorted(single)[len(single) // 2]:.2f} ms, at most {worst:.1f} ms", "< 20 ms", worst < MOST_MILLISECONDS
         ),
     ]  # fmt: skip
@@ -129,21 +124,10 @@ def _by_kind(verdicts: Sequence[Verdict]) -> dict[str, Counter[str]]:
     return by_class([verdict._replace(evidence=verdict.kind) for verdict in verdicts])
 
 
-def _print_counts(title: str, table: dict[str, Counter[str]]) -> None:
+def _counts(name: str, title: str, table: dict[str, Counter[str]]) -> report.Table:
     columns = ("all", "acted", "wrong", "first", "first three", "no counterpart")
-    _print(
-        (title, *columns), [(name, *(f"{counts[column]:,}" for column in columns)) for name, counts in table.items()]
-    )
-    print()
-
-
-def _print(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> None:
-    cells = [head, *lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for number, line in enumerate(cells):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
-        if number == 0:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    lines = [[kind, *(f"{counts[column]:,}" for column in columns)] for kind, counts in table.items()]
+    return report.Table(name, [title, *columns], lines)
 
 
 if __name__ == "__main__":

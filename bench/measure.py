@@ -1,4 +1,4 @@
-"""What the benchmarks share: rounds that interleave, a table of ratios, server processes and a load generator.
+"""What the benchmarks share: rounds that interleave, lines with a ratio and a target, server processes and a load generator.
 
 Everything is measured beside what it is compared with, on the same machine in the same minute; nothing here knows
 what is measured. Run on its own, it says how fast this machine is.
@@ -22,20 +22,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import msgspec
+
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30.0
+# For one answer: the slowest pages take seconds on a busy machine, and a figure is better than none.
+ANSWER_SECONDS = 120.0
 STOP_SECONDS = 10.0
 CONNECTIONS = 16
+NOT_RUN = "not run"
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class Row(NamedTuple):
-    """One line of the table. `target` is missing if a line is for information only."""
+class Row(msgspec.Struct, frozen=True):
+    """One line of the table. `target` is missing if a line is for information only, `ratio` if nothing is compared."""
 
     question: str
     ours: str
     beside: str
-    ratio: float
+    ratio: float | None
     target: str
     met: bool | None
 
@@ -52,15 +57,9 @@ def for_information(question: str, ours: str, beside: str, ratio: float) -> Row:
     return Row(question, ours, beside, ratio, "", None)
 
 
-def print_table(rows: Sequence[Row]) -> None:
-    verdicts = {True: "met", False: "MISSED", None: ""}
-    cells = [("question", "ours", "beside it", "ratio", "target", "")]
-    cells += [(row.question, row.ours, row.beside, f"{row.ratio:.2f}", row.target, verdicts[row.met]) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for number, line in enumerate(cells):
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
-        if number == 0:
-            print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
+def not_run(question: str, why: str, target: str = "") -> Row:
+    """For what cannot be asked here, mostly because a peer is not installed: neither met nor missed."""
+    return Row(question, NOT_RUN, why, None, target, None)
 
 
 def interleave(rounds: int, *runs: Callable[[], float]) -> list[list[float]]:
@@ -86,15 +85,19 @@ def spread(figures: Sequence[float], unit: str = "", digits: int = 0) -> str:
 
 
 class Process:
-    """A Python process of ours that ends with the `with` block, and whose standard error is kept."""
+    """A process of ours that ends with the `with` block, and whose standard error is kept. Python, if nothing else is said."""
 
     def __init__(
-        self, *arguments: str, environ: dict[str, str] | None = None, stdout: int = subprocess.DEVNULL
+        self,
+        *arguments: str,
+        program: str = sys.executable,
+        environ: dict[str, str] | None = None,
+        stdout: int = subprocess.DEVNULL,
     ) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [program, *arguments],
             cwd=ROOT,
             env=environment() | (environ or {}),
             stdin=subprocess.DEVNULL,
@@ -137,8 +140,8 @@ class Process:
 class Child(Process):
     """A server process that prints `ready PORT` when it serves."""
 
-    def __init__(self, *arguments: str, environ: dict[str, str] | None = None) -> None:
-        super().__init__(*arguments, environ=environ, stdout=subprocess.PIPE)
+    def __init__(self, *arguments: str, program: str = sys.executable, environ: dict[str, str] | None = None) -> None:
+        super().__init__(*arguments, program=program, environ=environ, stdout=subprocess.PIPE)
         try:
             self.port = self._wait_until_ready()
         except BaseException:
@@ -262,7 +265,7 @@ def _is_whole(answer: bytes) -> bool:
 def ask_once(port: int, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     """Returns status, headers (names in lower case) and body of one call. Raises OSError if there is no answer."""
     parts = []
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS) as connection:
         connection.sendall(request_bytes(path, {**headers, "connection": "close"}))
         while more := connection.recv(1 << 20):
             parts.append(more)

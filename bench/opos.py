@@ -1,4 +1,5 @@
-"""Open items and the trial balance over HTTP, beside DuckDB, which groups the bookings on every query, and the command line's `ledger`.
+"""Open items and the trial balance over HTTP, beside DuckDB, which groups the bookings on every query, and the command lines `ledger`
+and `hledger`, which read a journal.
 
 Asked at 10,000, 100,000 and 1,000,000 bookings: what a call costs must follow its answer, not the history.
 """
@@ -6,86 +7,155 @@ Asked at 10,000, 100,000 and 1,000,000 bookings: what a call costs must follow i
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
-from bench import books_data, measure
+from bench import books_data, measure, report
 from bench.books_data import Installation
-from bench.measure import Row, at_least, at_most, for_information, interleave, median_ratio, spread
+from bench.measure import Row, at_least, at_most, for_information, interleave, median_ratio, not_run, spread
+from bench.report import Curve, Series
 
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
-LEDGER_SECONDS = 600
+JOURNAL_SECONDS = 600
+# What hledger needs for a booking, with room to spare.
+HLEDGER_BYTES = 12_000
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="at most 100,000 bookings and short rounds")
-    options = parser.parse_args()
-    largest = 100_000 if options.quick else 1_000_000
-    many = largest * 8 // 100
-    rounds = 3 if options.quick else 5
-    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as place:
-        print(measure.describe_machine(Path(place)), flush=True)
-        rows = _questions(Path(place), largest, many, rounds)
-    measure.print_table(rows)
-    return 1 if any(row.met is False for row in rows) else 0
+    quick = parser.parse_args().quick
+    sizes = [1_000, 10_000, 100_000] if quick else [10_000, 100_000, 1_000_000]
+    rounds = 3 if quick else 5
+    with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
+        place = Path(folder)
+        print(measure.describe_machine(place), flush=True)
+        found = []
+        for size in sizes:
+            found.append(_at(place / str(size), size, size * 8 // 100, rounds))
+            shutil.rmtree(place / str(size))
+        few = 300 if quick else 3_000
+        small = _with_few(place / "few", sizes, few, rounds)
+    return report.finish(
+        [*_rows(found[-1]), *_few_rows(sizes, few, small, found[-1])], _curves(sizes, found, few, small)
+    )
 
 
-def _questions(place: Path, largest: int, many: int, rounds: int) -> list[Row]:
-    rows: list[Row] = []
-    few = 3_000 if largest == 1_000_000 else 300
-    with _Books(place / "many", largest, many) as books:
-        database = _duckdb(largest, many)
-        ours, beside = interleave(rounds, books.opos_seconds, lambda: _seconds(lambda: _group(database)))
-        rows.append(
-            at_most(
-                f"OPOS, {largest:,} bookings, {many:,} open: beside DuckDB",
-                _ms(ours),
-                _ms(beside),
-                median_ratio(ours, beside),
-                1,
-            )
+class _At(NamedTuple):
+    """Seconds at one size, round by round; of the command lines one time each, or why there is none."""
+
+    size: int
+    open_items: int
+    accounts: int
+    opos: list[float]
+    duckdb_opos: list[float]
+    susa: list[float]
+    duckdb_susa: list[float]
+    ledger: float | str
+    hledger: float | str
+
+
+def _at(place: Path, size: int, open_items: int, rounds: int) -> _At:
+    with _Books(place / "books", size, open_items) as books:
+        database = _duckdb(size, open_items)
+        opos, duckdb_opos, susa, duckdb_susa = interleave(
+            rounds,
+            books.opos_seconds,
+            lambda: _seconds(lambda: _group(database)),
+            books.susa_seconds,
+            lambda: _seconds(lambda: _balances(database)),
         )
-        opos_many = min(ours)
-        rows += _beside_ledger(place, largest, many, opos_many)
-        susa = [books.susa_seconds() for _ in range(rounds)]
-        accounts = books.accounts
-    rows.append(
+        database.close()
+    journal = place / "journal"
+    books_data.write_journal(journal, size, open_items)
+    ledger = _command_line(["ledger", "--file", str(journal), "--args-only"])
+    if _memory_available() < size * HLEDGER_BYTES:
+        hledger: float | str = "it needs more memory than there is"
+    else:
+        hledger = _command_line(["hledger", "--file", str(journal)])
+    return _At(size, open_items, books.accounts, opos, duckdb_opos, susa, duckdb_susa, ledger, hledger)
+
+
+def _with_few(place: Path, sizes: list[int], few: int, rounds: int) -> list[list[float]]:
+    """The same number of open items, whatever the history."""
+    with ExitStack() as stack:
+        books = [stack.enter_context(_Books(place / str(size), size, few)) for size in sizes]
+        return interleave(rounds * 2, *(one.opos_seconds for one in books))
+
+
+def _rows(at: _At) -> list[Row]:
+    ours = min(at.opos)
+    rows = [
+        at_most(
+            f"OPOS, {at.size:,} bookings, {at.open_items:,} open: beside DuckDB",
+            _ms(at.opos), _ms(at.duckdb_opos), median_ratio(at.opos, at.duckdb_opos), 1,
+        ),
+    ]  # fmt: skip
+    for program, least, seconds in (("ledger", 100, at.ledger), ("hledger", None, at.hledger)):
+        question = f"OPOS, {at.size:,} bookings: beside `{program}`"
+        if isinstance(seconds, str):
+            rows.append(not_run(question, seconds, f">= {least}" if least else ""))
+            continue
+        shown = (question, f"{ours * 1000:,.0f} ms", f"{seconds:,.1f} s", seconds / ours)
+        rows.append(at_least(*shown, least) if least else for_information(*shown))
+    return [
+        *rows,
         for_information(
-            f"SuSa, {largest:,} bookings, {accounts:,} accounts: µs an account",
-            _ms(susa),
-            "",
-            min(susa) * 1e6 / accounts,
-        )
-    )
-    with _Books(place / "few", largest, few) as books, _Books(place / "tenth", largest // 10, few) as tenth:
-        ours, smaller = interleave(rounds, books.opos_seconds, tenth.opos_seconds)
-    rows.append(
+            f"SuSa, {at.size:,} bookings, {at.accounts:,} accounts: beside DuckDB",
+            _ms(at.susa), _ms(at.duckdb_susa), median_ratio(at.susa, at.duckdb_susa),
+        ),
+    ]  # fmt: skip
+
+
+def _few_rows(sizes: list[int], few: int, small: list[list[float]], at: _At) -> list[Row]:
+    ours, tenth, many = small[-1], small[-2], min(at.opos)
+    return [
         at_most(
-            f"OPOS with {few:,} open, as a part of our own with {many:,}",
-            _ms(ours),
-            f"{opos_many * 1000:,.0f} ms",
-            min(ours) / opos_many,
-            0.1,
-        )
-    )
-    rows.append(
+            f"OPOS with {few:,} open, as a part of our own with {at.open_items:,}",
+            _ms(ours), f"{many * 1000:,.0f} ms", min(ours) / many, 0.1,
+        ),
         at_most(
-            f"OPOS, {few:,} open: {largest:,} bookings beside {largest // 10:,}",
-            _ms(ours),
-            _ms(smaller),
-            median_ratio(ours, smaller),
-            1.5,
-        )
-    )
-    return rows
+            f"OPOS, {few:,} open: {sizes[-1]:,} bookings beside {sizes[-2]:,}",
+            _ms(ours), _ms(tenth), median_ratio(ours, tenth), 1.5,
+        ),
+    ]  # fmt: skip
+
+
+def _curves(sizes: list[int], found: list[_At], few: int, small: list[list[float]]) -> list[Curve]:
+    middle = statistics.median
+    programs = (("ledger", [at.ledger for at in found]), ("hledger", [at.hledger for at in found]))
+    return [
+        Curve(
+            "open-items", "Open items, 8 % of the bookings open", "bookings", sizes,
+            [
+                Series("Kontobahn, over HTTP", [middle(at.opos) for at in found]),
+                Series("DuckDB, in memory", [middle(at.duckdb_opos) for at in found]),
+                *(Series(name, [None if isinstance(one, str) else one for one in times]) for name, times in programs),
+            ],
+        ),
+        Curve(
+            "few-open-items", f"Open items, {few:,} open whatever the history", "bookings", sizes,
+            [Series("Kontobahn, over HTTP", [middle(times) for times in small])],
+        ),
+        Curve(
+            "trial-balance", "Trial balance", "bookings", sizes,
+            [
+                Series("Kontobahn, over HTTP", [middle(at.susa) for at in found]),
+                Series("DuckDB, in memory", [middle(at.duckdb_susa) for at in found]),
+            ],
+        ),
+    ]  # fmt: skip
 
 
 class _Books:
@@ -148,28 +218,35 @@ def _group(database: duckdb.DuckDBPyConnection) -> int:
     return len(rows)
 
 
-def _beside_ledger(place: Path, count: int, open_items: int, ours: float) -> list[Row]:
-    program = shutil.which("ledger")
-    if program is None:
-        print("The command line's `ledger` is not installed (Debian: ledger); that question is left out.")
-        return []
-    journal = place / "journal"
-    books_data.write_journal(journal, count, open_items)
+def _balances(database: duckdb.DuckDBPyConnection) -> int:
+    """Debit and credit of every account by month, which is what a trial balance is made of."""
+    rows = database.execute(
+        "SELECT konto, SUBSTR(datum, 1, 7) AS monat, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END),"
+        " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) FROM legs GROUP BY konto, monat ORDER BY konto, monat"
+    ).fetchall()
+    return len(rows)
+
+
+def _command_line(command: list[str]) -> float | str:
+    """Seconds for the balances of all documents, or why there are none."""
+    if shutil.which(command[0]) is None:
+        return f"`{command[0]}` is not installed"
     started = time.perf_counter()
-    command = [program, "--file", str(journal), "--args-only", "balance", "--flat", "--no-total", "^Personen"]
-    with (place / "balance").open("wb") as output:
-        subprocess.run(command, stdout=output, check=True, timeout=LEDGER_SECONDS)
-    seconds = time.perf_counter() - started
-    journal.unlink()
-    return [
-        at_least(
-            f"OPOS, {count:,} bookings: beside `ledger`",
-            f"{ours * 1000:,.0f} ms",
-            f"{seconds:,.1f} s",
-            seconds / ours,
-            100,
-        )
-    ]
+    try:
+        subprocess.run(
+            [*command, "balance", "--flat", "--no-total", "^Personen"],
+            stdout=subprocess.DEVNULL, check=True, timeout=JOURNAL_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"it took more than {JOURNAL_SECONDS} s"
+    except subprocess.CalledProcessError as error:
+        return f"it ended with {error.returncode}"
+    return time.perf_counter() - started
+
+
+def _memory_available() -> int:
+    [kilobytes] = re.findall(r"^MemAvailable: +(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(kilobytes) * 1024
 
 
 def _seconds(run: Callable[[], object]) -> float:

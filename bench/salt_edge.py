@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from bench import measure
+from bench import measure, report
 from bench.measure import at_most, for_information
 from kontobahn.banking.providers.salt_edge.adapter import SaltEdgeProvider
 from kontobahn.banking.providers.salt_edge.client import SaltEdgeClient
@@ -97,8 +97,7 @@ def main() -> int:
             f"{question} into structs", said, measure.spread(typed, " s", 2), measure.median_ratio(mine, typed)
         ),
     ]
-    measure.print_table(rows)
-    return 0 if rows[0].met else 1
+    return report.finish(rows)
 
 
 async def _count(provider: SaltEdgeProvider, provider_ref: str) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from bench import measure
+from bench import measure, report
 from bench.measure import Row, at_most, for_information
 from kontobahn import settings
 from kontobahn.access import audit, organizations
@@ -99,8 +99,7 @@ def main() -> int:
                 )
             )
         rows.append(_again(place, 5_000 if options.quick else 100_000))
-    measure.print_table(rows)
-    return 1 if any(row.met is False for row in rows) else 0
+    return report.finish(rows)
 
 
 def _write(file: Path, count: int, version: str) -> int:

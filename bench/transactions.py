@@ -1,7 +1,10 @@
 """What does a paid list of transactions cost? Two questions, each answered as a ratio to something run beside it.
 
-1. A paid list of 100 transactions on one worker at full durability, beside FastAPI with SQLAlchemy on the same rows.
+1. A paid list of 100 transactions on one worker at full durability, beside FastAPI with SQLAlchemy and Express with better-sqlite3
+   on the same rows.
 2. A million transactions walked by `from_id` over HTTP, beside reading and joining the stored texts alone.
+
+Both at three sizes of the account, too: a list costs what it returns, not what there is.
 """
 
 from __future__ import annotations
@@ -9,17 +12,22 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import shutil
 import sqlite3
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
-from bench import measure
+from bench import measure, report
 from bench.measure import Child, Row
+from bench.peers import express
+from bench.report import Curve, Series
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
 from kontobahn.banking import accounts
@@ -35,12 +43,13 @@ from kontobahn.vault import Vault, open_vault
 PEERS = Path(__file__).resolve().parent / "peers"
 PLENTY = 10**12
 LISTED, PAGE = 100, 10_000
+EXPRESS = "Express with better-sqlite3"
 NO_LIMIT = {"KONTOBAHN_LIMIT_API_REQUESTS": str(10**9)}
 
 
-def bookings(count: int) -> list[TransactionFacts]:
+def bookings(count: int) -> Iterator[TransactionFacts]:
     first = date(2020, 1, 1)
-    return [
+    return (
         TransactionFacts(
             account_ref="giro",
             made_on=first + timedelta(days=number % 2000),
@@ -54,7 +63,7 @@ def bookings(count: int) -> list[TransactionFacts]:
             },
         )
         for number in range(count)
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
@@ -93,27 +102,44 @@ def paid_list(place: Path, rounds: int, seconds: float) -> list[Row]:
         peer = stack.enter_context(
             Child(str(PEERS / "fastapi_transactions.py"), str(place / "peer.sqlite3"), key, str(place / "rows.json"))
         )
-        if [row["id"] for row in _rows(peer, path, headers)] != [row["id"] for row in rows]:
-            raise AssertionError("The two do not return the same rows.")
-        loads: list[list[measure.Load]] = [[], []]
+        missing = express.install()
+        node = (
+            [stack.enter_context(express.serve(str(place / "express.sqlite3"), key, str(place / "rows.json")))]
+            if not missing
+            else []
+        )
+        servers = [ours, peer, *node]
+        for server in servers[1:]:
+            if [row["id"] for row in _rows(server, path, headers)] != [row["id"] for row in rows]:
+                raise AssertionError("They do not return the same rows.")
+        loads: list[list[measure.Load]] = [[] for _ in servers]
         for number in range(rounds + 1):
-            for server, found in zip((ours, peer), loads, strict=True):
+            for server, found in zip(servers, loads, strict=True):
                 result = measure.load(server, path, headers, seconds)
                 if number:
                     found.append(result)
-    rates = [[load.requests_a_second for load in found] for found in loads]
+    lines = _beside("FastAPI", loads[0], loads[1], 25)
+    if missing:
+        return [*lines, measure.not_run(_question(EXPRESS), missing)]
+    return [*lines, *_beside(EXPRESS, loads[0], loads[2], None)]
+
+
+def _question(peer: str) -> str:
+    return f"paid list of 100 transactions, one worker: calls a second, beside {peer}"
+
+
+def _beside(peer: str, ours: list[measure.Load], theirs: list[measure.Load], least: float | None) -> list[Row]:
+    rates = [[load.requests_a_second for load in found] for found in (ours, theirs)]
+    costs = [[load.cpu_microseconds for load in found] for found in (ours, theirs)]
+    mine, other = (measure.spread(found, "/s") for found in rates)
+    ratio = measure.median_ratio(*rates)
     return [
-        measure.at_least(
-            "1 paid list of 100 transactions, one worker: calls a second, beside FastAPI",
-            measure.spread(rates[0], "/s"), measure.spread(rates[1], "/s"), measure.median_ratio(rates[0], rates[1]), 15,
-        ),
+        measure.for_information(_question(peer), mine, other, ratio)
+        if least is None
+        else measure.at_least(_question(peer), mine, other, ratio, least),
         measure.for_information(
-            "1 the same: calls for the same CPU",
-            measure.spread([load.cpu_microseconds for load in loads[0]], " µs"),
-            measure.spread([load.cpu_microseconds for load in loads[1]], " µs"),
-            measure.median_ratio(
-                [load.cpu_microseconds for load in loads[1]], [load.cpu_microseconds for load in loads[0]]
-            ),
+            f"the same: calls for the same CPU, beside {peer}", measure.spread(costs[0], " µs"), measure.spread(costs[1], " µs"),
+            measure.median_ratio(costs[1], costs[0]),
         ),
     ]  # fmt: skip
 
@@ -126,9 +152,23 @@ def _rows(server: Child, path: str, headers: dict[str, str]) -> list[dict[str, o
     return rows
 
 
-def walk(place: Path, count: int, rounds: int) -> list[Row]:
+class Walked(NamedTuple):
+    """Seconds of one list of 100 and of a whole walk, round by round, and of reading the texts beside it."""
+
+    listed: list[float]
+    walked: list[float]
+    texts: list[float]
+
+
+def walk(place: Path, count: int, rounds: int) -> Walked:
     key, account = make(place, count)
     with Child(str(PEERS / "kontobahn_server.py"), str(place), environ=NO_LIMIT) as server:
+
+        def one_list() -> float:
+            path = f"/v2/banking/transactions?account_id={account}&limit={LISTED}"
+            started = time.perf_counter()
+            _rows(server, path, {"x-api-key": key})
+            return time.perf_counter() - started
 
         def over_http() -> float:
             started, seen, last = time.perf_counter(), 0, "0"
@@ -161,29 +201,51 @@ def walk(place: Path, count: int, rounds: int) -> list[Row]:
                 raise AssertionError(f"{seen} of {count} transactions were read.")
             return time.perf_counter() - started
 
-        ours, beside = measure.interleave(rounds, over_http, texts_alone)
+        [listed] = measure.interleave(rounds * 10, one_list)
+        return Walked(listed, *measure.interleave(rounds, over_http, texts_alone))
+
+
+def _walk_row(count: int, found: Walked) -> Row:
+    return measure.at_most(
+        f"{count:,} transactions walked by from_id, beside reading and joining the texts",
+        measure.spread([second * 1000 for second in found.walked], " ms"),
+        measure.spread([second * 1000 for second in found.texts], " ms"),
+        measure.median_ratio(found.walked, found.texts), 1.5,
+    )  # fmt: skip
+
+
+def _curves(sizes: list[int], found: list[Walked]) -> list[Curve]:
+    middle = statistics.median
     return [
-        measure.at_most(
-            f"2 {count:,} transactions walked by from_id, beside reading and joining the texts",
-            measure.spread([second * 1000 for second in ours], " ms"),
-            measure.spread([second * 1000 for second in beside], " ms"),
-            statistics.median(a / b for a, b in zip(ours, beside, strict=True)), 3,
-        )
+        Curve(
+            "list", "A paid list of 100 transactions, over HTTP", "transactions in the account", sizes,
+            [Series("Kontobahn", [middle(one.listed) for one in found])],
+        ),
+        Curve(
+            "walk", "All transactions walked, 10,000 a page", "transactions", sizes,
+            [
+                Series("Kontobahn, over HTTP", [middle(one.walked) for one in found]),
+                Series("reading the stored texts", [middle(one.texts) for one in found]),
+            ],
+        ),
     ]  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and a tenth of the transactions")
     quick = parser.parse_args().quick
-    rows = []
+    sizes = [1_000, 10_000, 100_000] if quick else [10_000, 100_000, 1_000_000]
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
-        for name in ("list", "walk"):
-            (Path(folder) / name).mkdir()
-        rows += paid_list(Path(folder) / "list", 3 if quick else 5, 1 if quick else 2)
-        rows += walk(Path(folder) / "walk", 100_000 if quick else 1_000_000, 2 if quick else 3)
-    measure.print_table(rows)
-    return int(any(row.met is False for row in rows))
+        place = Path(folder)
+        for name in ("list", *map(str, sizes)):
+            (place / name).mkdir()
+        rows = paid_list(place / "list", 3 if quick else 5, 1 if quick else 2)
+        found = []
+        for size in sizes:
+            found.append(walk(place / str(size), size, 2 if quick else 3))
+            shutil.rmtree(place / str(size))
+    return report.finish([*rows, _walk_row(sizes[-1], found[-1])], _curves(sizes, found))
 
 
 if __name__ == "__main__":

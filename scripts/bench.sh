@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# Runs every script in bench/, or those named, one after the other. They may use tests/services.py.
+# Runs the benchmarks, or those named, after installing what they are compared with where that is possible. They may use tests/services.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/apt.sh
 
-shopt -s nullglob
-scripts=(bench/credits.py bench/dashboard_lists.py bench/enable_banking.py bench/extf.py bench/invoice.py bench/matching.py bench/opos.py bench/salt_edge.py bench/statements.py bench/transactions.py bench/webhooks.py)
-if (($#)); then
-    scripts=("${@%.py}")
-    scripts=("${scripts[@]/#/bench/}")
-    scripts=("${scripts[@]/%/.py}")
-fi
-((${#scripts[@]})) || echo "There are no benchmarks in bench/ yet."
-for script in "${scripts[@]}"; do
-    printf '\n%s\n' "$script"
-    PYTHONPATH=. .venv/bin/python "$script" || missed=1
+missing=()
+for program in ledger hledger wrk redis-server; do
+    command -v "$program" >/dev/null || missing+=("$program")
 done
-exit "${missed:-0}"
+if ((${#missing[@]})); then
+    # One by one: where a distribution has only some of them, the others are still there to be compared with.
+    for package in "${missing[@]}"; do
+        (install_packages "$package") || printf 'Without %s what needs it is not run.\n' "$package"
+    done
+fi
+exec env PYTHONPATH=. .venv/bin/python -m bench ${QUICK:+--quick} "${@%.py}"
