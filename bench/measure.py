@@ -113,6 +113,18 @@ class Process:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    def wait(self, seconds: float) -> int:
+        """Returns its exit code. Raises subprocess.TimeoutExpired if it does not end."""
+        return self._process.wait(seconds)
+
+    def peak_memory(self) -> int:
+        """Bytes of memory it had at most, asked while it runs; 0 once it has ended."""
+        try:
+            found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
+        except FileNotFoundError:
+            return 0
+        return int(found[1]) * 1024 if found else 0
+
     def failed(self, sentence: str) -> RuntimeError:
         """An error with the last output of the process."""
         self._errors.seek(0)

@@ -30,6 +30,7 @@ LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "
 JOURNAL_SECONDS = 600
 # What hledger needs for a booking, with room to spare.
 HLEDGER_BYTES = 12_000
+MOST_MEGABYTES = 300
 
 
 def main() -> int:
@@ -64,6 +65,8 @@ class _At(NamedTuple):
     duckdb_susa: list[float]
     ledger: float | str
     hledger: float | str
+    # Of `doctor --books`, which reckons all read models anew: the most memory it had, in bytes.
+    doctor_bytes: int
 
 
 def _at(place: Path, size: int, open_items: int, rounds: int) -> _At:
@@ -77,6 +80,7 @@ def _at(place: Path, size: int, open_items: int, rounds: int) -> _At:
             lambda: _seconds(lambda: _balances(database)),
         )
         database.close()
+    doctor_bytes = _doctor(place / "books")
     journal = place / "journal"
     books_data.write_journal(journal, size, open_items)
     ledger = _command_line(["ledger", "--file", str(journal), "--args-only"])
@@ -84,7 +88,7 @@ def _at(place: Path, size: int, open_items: int, rounds: int) -> _At:
         hledger: float | str = "it needs more memory than there is"
     else:
         hledger = _command_line(["hledger", "--file", str(journal)])
-    return _At(size, open_items, books.accounts, opos, duckdb_opos, susa, duckdb_susa, ledger, hledger)
+    return _At(size, open_items, books.accounts, opos, duckdb_opos, susa, duckdb_susa, ledger, hledger, doctor_bytes)
 
 
 def _with_few(place: Path, sizes: list[int], few: int, rounds: int) -> list[list[float]]:
@@ -114,6 +118,10 @@ def _rows(at: _At) -> list[Row]:
         for_information(
             f"SuSa, {at.size:,} bookings, {at.accounts:,} accounts: beside DuckDB",
             _ms(at.susa), _ms(at.duckdb_susa), median_ratio(at.susa, at.duckdb_susa),
+        ),
+        Row(
+            f"`doctor --books`, {at.size:,} bookings: most memory", f"{at.doctor_bytes / 1e6:,.0f} MB", "", None,
+            f"< {MOST_MEGABYTES} MB", at.doctor_bytes < MOST_MEGABYTES * 1e6,
         ),
     ]  # fmt: skip
 
@@ -242,6 +250,20 @@ def _command_line(command: list[str]) -> float | str:
     except subprocess.CalledProcessError as error:
         return f"it ended with {error.returncode}"
     return time.perf_counter() - started
+
+
+def _doctor(data: Path) -> int:
+    most = 0
+    with measure.Process(
+        "-m", "kontobahn", "doctor", "--books", "--data", str(data), stdout=subprocess.DEVNULL
+    ) as doctor:
+        while doctor.running:
+            most = max(most, doctor.peak_memory())
+            time.sleep(0.02)
+        # What else it finds missing on this machine is not asked here.
+        if doctor.wait(JOURNAL_SECONDS) not in (0, 1):
+            raise doctor.failed("`doctor --books` failed:")
+    return most
 
 
 def _memory_available() -> int:
