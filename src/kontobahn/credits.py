@@ -7,10 +7,10 @@ expire counts as used first, and the order of the calls makes no difference.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kontobahn.clock import SECOND
-from kontobahn.db import Table, Tx
+from kontobahn.db import OutOfStep, Row, Steps, Table, Tx, ask, in_steps
 from kontobahn.errors import Conflict, NotFound, OutOfCredits, Unavailable
 from kontobahn.ids import new_id
 
@@ -80,6 +80,10 @@ class HoldLapsed(Unavailable):
     """The call took longer than its reservation; its effect must not be kept."""
 
 
+_SETTLE_HOLD = (
+    "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
+    " RETURNING amount, request_id, endpoint, api_key_id, quelle"
+)
 NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")
 
 
@@ -120,63 +124,67 @@ def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None =
     return grant_id
 
 
-def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Hold:
+def _reserve_slowly(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Hold:
+    """Reserves after what has expired has lapsed, or refuses."""
+    _lapse(tx, organization_id)
+    row = tx.one(*_taking(tx, organization_id, amount))
+    if row is None:
+        raise OutOfCredits(benoetigt=amount, verfuegbar=balance(tx, organization_id).available)
+    return _write_hold(tx, organization_id, row, amount, hold_seconds, cause)
+
+
+@in_steps(otherwise=_reserve_slowly)
+def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Steps[Hold]:
     """Sets credits aside for a call (`Call.cause` says which). Raises OutOfCredits if there are too few.
 
     For `hold_seconds`: a call's reservation lives as long as a call may take, a payment's until the payment is settled.
     """
-    row = _take(tx, organization_id, amount)
+    # In step with those that settle a hold first: the accounts are then changed in one order, that of the organisations.
+    yield None
+    row = yield ask(*_taking(tx, organization_id, amount))
     if row is None:
-        _lapse(tx, organization_id)
-        row = _take(tx, organization_id, amount)
-    if row is None:
-        raise OutOfCredits(benoetigt=amount, verfuegbar=balance(tx, organization_id).available)
-    hold_id = new_id()
-    hold = _HoldRow(
-        organization_id=organization_id,
-        id=hold_id,
-        amount=amount,
-        state="reserved",
-        created_at=tx.now,
-        expires_at=tx.now + hold_seconds * SECOND,
-        request_id=cause.request_id,
-        endpoint=cause.endpoint,
-        api_key_id=cause.api_key_id,
-        quelle=cause.quelle,
-    )
-    _HOLDS.insert(tx, hold)
-    _write_line(tx, organization_id, row, "reserve", "available", "reserved", amount, hold_id, cause)
-    return Hold(hold_id, amount, row[1])
+        raise OutOfStep
+    return _write_hold(tx, organization_id, row, amount, hold_seconds, cause)
 
 
-def confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
+def _refuse_to_confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
+    raise HoldLapsed("The call took longer than its credits were reserved. Nothing was charged.")
+
+
+@in_steps(otherwise=_refuse_to_confirm)
+def confirm(tx: Tx, organization_id: str, hold_id: str) -> Steps[int]:
     """Charges what was set aside, because the call succeeded. Returns the balance that the statement now shows."""
-    settled = _settle_hold(tx, organization_id, hold_id, "confirmed")
-    if settled is None:
-        raise HoldLapsed("The call took longer than its credits were reserved. Nothing was charged.")
-    amount, cause = settled
-    row = tx.one(
+    held = yield ask(_SETTLE_HOLD, "confirmed", organization_id, hold_id)
+    if held is None:
+        raise OutOfStep
+    amount, *cause = held
+    row = yield ask(
         "UPDATE credit_accounts SET reserved = reserved - ?, spent = spent + ?, last_line = last_line + 1"
         " WHERE organization_id = ? RETURNING last_line, available, reserved",
         amount, amount, organization_id,
     )  # fmt: skip
-    _write_line(tx, organization_id, row, "confirm", "reserved", "spent", amount, hold_id, cause)
+    _write_line(tx, organization_id, row, "confirm", "reserved", "spent", amount, hold_id, Cause(*cause))
     assert row is not None
     return int(row[1])
 
 
-def expire(tx: Tx, organization_id: str, hold_id: str) -> bool:
+def _leave_settled(tx: Tx, organization_id: str, hold_id: str) -> bool:
+    return False
+
+
+@in_steps(otherwise=_leave_settled)
+def expire(tx: Tx, organization_id: str, hold_id: str) -> Steps[bool]:
     """Gives back what was set aside, because the call failed. Returns False if it was settled before."""
-    settled = _settle_hold(tx, organization_id, hold_id, "expired")
-    if settled is None:
-        return False
-    amount, cause = settled
-    row = tx.one(
+    held = yield ask(_SETTLE_HOLD, "expired", organization_id, hold_id)
+    if held is None:
+        raise OutOfStep
+    amount, *cause = held
+    row = yield ask(
         "UPDATE credit_accounts SET reserved = reserved - ?, available = available + ?, last_line = last_line + 1"
         " WHERE organization_id = ? RETURNING last_line, available, reserved",
         amount, amount, organization_id,
     )  # fmt: skip
-    _write_line(tx, organization_id, row, "expire", "reserved", "available", amount, hold_id, cause)
+    _write_line(tx, organization_id, row, "expire", "reserved", "available", amount, hold_id, Cause(*cause))
     return True
 
 
@@ -233,8 +241,9 @@ def find_discrepancies(tx: Tx) -> list[str]:
     return found
 
 
-def _take(tx: Tx, organization_id: str, amount: int) -> tuple[int, int, int] | None:
-    return tx.one(
+def _taking(tx: Tx, organization_id: str, amount: int) -> tuple[Any, ...]:
+    """The statement that sets credits aside, if there are enough and nothing has to lapse first."""
+    return (
         "UPDATE credit_accounts SET available = available - ?, reserved = reserved + ?, last_line = last_line + 1"
         " WHERE organization_id = ? AND available >= ? AND (next_lapse_at IS NULL OR next_lapse_at > ?)"
         " RETURNING last_line, available, reserved",
@@ -242,13 +251,23 @@ def _take(tx: Tx, organization_id: str, amount: int) -> tuple[int, int, int] | N
     )  # fmt: skip
 
 
-def _settle_hold(tx: Tx, organization_id: str, hold_id: str, state: str) -> tuple[int, Cause] | None:
-    row = tx.one(
-        "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
-        " RETURNING amount, request_id, endpoint, api_key_id, quelle",
-        state, organization_id, hold_id,
-    )  # fmt: skip
-    return None if row is None else (row[0], Cause(*row[1:]))
+def _write_hold(tx: Tx, organization_id: str, account: Row, amount: int, hold_seconds: int, cause: Cause) -> Hold:
+    hold_id = new_id()
+    hold = _HoldRow(
+        organization_id=organization_id,
+        id=hold_id,
+        amount=amount,
+        state="reserved",
+        created_at=tx.now,
+        expires_at=tx.now + hold_seconds * SECOND,
+        request_id=cause.request_id,
+        endpoint=cause.endpoint,
+        api_key_id=cause.api_key_id,
+        quelle=cause.quelle,
+    )
+    _HOLDS.insert(tx, hold)
+    _write_line(tx, organization_id, account, "reserve", "available", "reserved", amount, hold_id, cause)
+    return Hold(hold_id, amount, account[1])
 
 
 def _write_line(

@@ -13,9 +13,22 @@ from __future__ import annotations
 
 from kontobahn.clock import Clock
 from kontobahn.db.database import IS_ONE_OF_A_PORTION, Database, Row, Table, Tx, in_portions
+from kontobahn.db.steps import OutOfStep, Steps, ask, in_steps
 from kontobahn.settings import Settings
 
-__all__ = ["IS_ONE_OF_A_PORTION", "Database", "Row", "Table", "Tx", "in_portions", "open_database"]
+__all__ = [
+    "IS_ONE_OF_A_PORTION",
+    "Database",
+    "OutOfStep",
+    "Row",
+    "Steps",
+    "Table",
+    "Tx",
+    "ask",
+    "in_portions",
+    "in_steps",
+    "open_database",
+]
 
 
 def open_database(settings: Settings, clock: Clock) -> Database:

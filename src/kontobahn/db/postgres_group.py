@@ -11,15 +11,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from psycopg import errors as pg
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Outcome, Unit, notify_listeners, settle_all
+from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.db.postgres_pipeline import Failed, Pipeline
 from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
+from kontobahn.db.steps import OutOfStep, Steps
 
 MAX_UNITS_PER_COMMIT = 64
 # Whoever waits longer as the first goes on alone, where waiting holds up nobody; a later one hardly waits at all.
@@ -112,22 +114,75 @@ class _Group:
 
     def __init__(self, batch: list[Unit]) -> None:
         self._batch = batch
-        self._end = len(batch)
         # By the position in the batch.
         self._done: dict[int, Any] = {}
         self._errors: dict[int, BaseException] = {}
         self._alone: set[int] = set()
+        self._left: set[int] = set()
+        # Those of `_done` that were run in step: they are undone together, or not at all.
+        self._in_step: set[int] = set()
 
     def run(self, pipeline: Pipeline, clock: Clock) -> None:
         """Runs the units and commits. What a unit has sent may fail while later ones run: these are then run again."""
+        self._run_in_step(pipeline, clock)
         position = 0
         while True:
-            while position < self._end:
-                position = self._run_one(pipeline, position, clock)
+            while position < len(self._batch):
+                position = position + 1 if self._is_over(position) else self._run_one(pipeline, position, clock)
             failed = pipeline.commit()
             if failed is None:
                 return
             position = self._go_back(pipeline, failed)
+
+    def _is_over(self, position: int) -> bool:
+        return position in self._in_step or position in self._left
+
+    def _run_in_step(self, pipeline: Pipeline, clock: Clock) -> None:
+        """Runs the units that can be run in step. If anything fails, all of it is undone: they are run one after another then."""
+        running = {
+            position: unit.fn.steps(PostgresTx(pipeline, clock.now(), unit), *unit.args, **unit.kwargs)
+            for position, unit in enumerate(self._batch)
+            if hasattr(unit.fn, "steps")
+        }
+        if len(running) < 2:
+            return
+        answers: dict[int, Row | None] = {}
+        try:
+            for number in count():
+                if not running:
+                    break
+                answers = self._step(pipeline, running, answers, is_first=number == 0)
+        except BaseException:
+            pipeline.settle()
+            pipeline.put("ROLLBACK TO unit", ())
+            self._done.clear()
+            return
+        self._in_step = set(self._done)
+        self._begin_next(pipeline)
+
+    def _step(
+        self, pipeline: Pipeline, running: dict[int, Steps[Any]], answers: dict[int, Row | None], *, is_first: bool
+    ) -> dict[int, Row | None]:
+        """One step of all units that are still running, in their order. Returns the answers to what they ask.
+
+        What they change first is their own; after that, only the first of them may wait for somebody else's lock.
+        """
+        asking: list[int] = []
+        for position, steps in list(running.items()):
+            pipeline.owner = position
+            try:
+                question = steps.send(answers.get(position))
+            except (StopIteration, OutOfStep) as end:
+                del running[position]
+                if isinstance(end, StopIteration):
+                    self._done[position] = end.value
+                continue
+            if question is not None:
+                pipeline.put(question.sql, question.params, wanted=True)
+                if not asking and not is_first:
+                    pipeline.put(_HARDLY_WAIT, ())
+                asking.append(position)
+        return dict(zip(asking, pipeline.answers(), strict=True)) if asking else {}
 
     def _run_one(self, pipeline: Pipeline, position: int, clock: Clock) -> int:
         """Returns the position to go on at."""
@@ -135,24 +190,34 @@ class _Group:
         unit = self._batch[position]
         try:
             self._done[position] = unit.fn(PostgresTx(pipeline, clock.now(), unit), *unit.args, **unit.kwargs)
-            pipeline.put("RELEASE unit", ())
-            if len(self._done) == 1:
-                pipeline.put(_HARDLY_WAIT, ())
-            pipeline.put("SAVEPOINT unit", ())
+            self._begin_next(pipeline)
             return position + 1
         except BaseException as error:
             return self._go_back(pipeline, pipeline.settle() or Failed(position, error))
+
+    def _begin_next(self, pipeline: Pipeline) -> None:
+        pipeline.put("RELEASE unit", ())
+        if len(self._done) == 1:
+            pipeline.put(_HARDLY_WAIT, ())
+        pipeline.put("SAVEPOINT unit", ())
 
     def _go_back(self, pipeline: Pipeline, failed: Failed) -> int:
         """To where the unit that failed began. Returns the position to go on at."""
         pipeline.put("ROLLBACK TO unit", ())
         position, error = failed
-        self._done = {done: result for done, result in self._done.items() if done < position}
+        if position in self._in_step:
+            # One of those that were run in step has sent what could not be done: none of them is done now, nor anything after them.
+            self._in_step.clear()
+            self._done.clear()
+            self._errors.clear()
+            self._alone.clear()
+            self._left.clear()
+            return 0
+        self._done = {done: result for done, result in self._done.items() if done < position or done in self._in_step}
         if not isinstance(error, _WOULD_WAIT):
             self._errors[position] = translate_error(error)
         elif self._done:
-            self._end = position
-            return position
+            self._left = set(range(position, len(self._batch))) - self._in_step
         else:
             self._alone.add(position)
         return position + 1
@@ -163,8 +228,8 @@ class _Group:
             (unit, None, error)
             if (error := self._errors.get(position, failure))
             else (unit, self._done[position], None)
-            for position, unit in enumerate(self._batch[: self._end])
-            if position not in self._alone
+            for position, unit in enumerate(self._batch)
+            if position not in self._alone and position not in self._left
         ]
 
     @property
@@ -175,7 +240,7 @@ class _Group:
     @property
     def left(self) -> list[Unit]:
         """Those for the next group."""
-        return self._batch[self._end :]
+        return [self._batch[position] for position in sorted(self._left)]
 
 
 def _organization_of(unit: Unit) -> str:

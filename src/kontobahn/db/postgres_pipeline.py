@@ -17,7 +17,8 @@ from psycopg import errors as pg
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGresult
 
-from kontobahn.db.postgres_session import PostgresSession, dump_params, to_numbered
+from kontobahn.db.database import Row
+from kontobahn.db.postgres_session import PostgresSession, dump_params, first_row, to_numbered
 from kontobahn.errors import OutcomeUnknown
 
 
@@ -29,14 +30,15 @@ class Failed(NamedTuple):
 class Pipeline:
     """Between `begin` and `commit` or `leave`. What PostgresTx needs of a session is here: `execute` and `put`."""
 
-    __slots__ = ("_failed", "_owners", "_pgconn", "_readable", "_session", "_writable", "owner")
+    __slots__ = ("_answers", "_failed", "_pgconn", "_readable", "_sent", "_session", "_writable", "owner")
 
     def __init__(self, session: PostgresSession) -> None:
         """The session has a transaction begun."""
         self._session = session
         self._pgconn = session.connection.pgconn
-        # Of the statements whose results have not been read.
-        self._owners: deque[int] = deque()
+        # The statements whose results have not been read: whose each is, and whether its answer is wanted.
+        self._sent: deque[tuple[int, bool]] = deque()
+        self._answers: list[PGresult] = []
         self._failed: Failed | None = None
         self.owner = 0
         # Not `select`, which fails for a process with more than a thousand open files.
@@ -50,22 +52,28 @@ class Pipeline:
         self.put(sql, params)
         return self._wait()
 
-    def put(self, sql: str, params: tuple[Any, ...]) -> None:
-        """Sends the statement, and does not wait."""
+    def put(self, sql: str, params: tuple[Any, ...], *, wanted: bool = False) -> None:
+        """Sends the statement, and does not wait. Its answer, if wanted, is among the next `answers`."""
         if not self._session.prepares:
             values, formats = dump_params(params)
             self._pgconn.send_query_params(to_numbered(sql), values, None, formats)
-            self._owners.append(self.owner)
+            self._sent.append((self.owner, wanted))
             return
         name = self._session.prepared.get(sql)
         if name is None:
             name = b"k%d" % len(self._session.prepared)
             self._pgconn.send_prepare(name, to_numbered(sql))
-            self._owners.append(self.owner)
+            self._sent.append((self.owner, False))
             self._wait()
             self._session.prepared[sql] = name
         self._pgconn.send_query_prepared(name, *dump_params(params))
-        self._owners.append(self.owner)
+        self._sent.append((self.owner, wanted))
+
+    def answers(self) -> list[Row | None]:
+        """Waits for all that was sent. Returns the first row of each wanted statement. Raises the first error."""
+        self._wait()
+        found, self._answers = self._answers, []
+        return [first_row(result) for result in found]
 
     def command(self, sql: str) -> None:
         self.execute(sql, ())
@@ -79,8 +87,9 @@ class Pipeline:
         self._pgconn.pipeline_sync()
         self._session.busy_since = time.monotonic()
         self._send()
-        while self._owners:
+        while self._sent:
             self._read()
+        self._answers.clear()
         synced = self._next_result()
         self._session.busy_since = None
         if synced is None or synced.status != ExecStatus.PIPELINE_SYNC:
@@ -112,7 +121,7 @@ class Pipeline:
             if self._failed is not None:
                 self._session.busy_since = None
                 raise self._failed.error
-            if not self._owners:
+            if not self._sent:
                 self._session.busy_since = None
                 return result
 
@@ -135,7 +144,9 @@ class Pipeline:
         if self._pgconn.status != ConnStatus.OK or result is None:
             raise psycopg.OperationalError(self._pgconn.get_error_message())
         self._next_result()  # None, the end of this statement
-        owner = self._owners.popleft()
+        owner, wanted = self._sent.popleft()
+        if wanted:
+            self._answers.append(result)
         if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK) and self._failed is None:
             self._failed = Failed(owner, pg.error_from_result(result))
         return result

@@ -180,6 +180,10 @@ def _rows(result: PGresult, count: int) -> list[Row]:
     ]
 
 
+def first_row(result: PGresult) -> Row | None:
+    return _rows(result, 1)[0] if result.ntuples else None
+
+
 class Statements(Protocol):
     """What a transaction needs: a session, or a pipeline."""
 
@@ -201,8 +205,7 @@ class PostgresTx:
         self.notify = unit.notify
 
     def one(self, sql: str, *params: Any) -> Row | None:
-        result = self._session.execute(sql, params)
-        return _rows(result, 1)[0] if result.ntuples else None
+        return first_row(self._session.execute(sql, params))
 
     def all(self, sql: str, *params: Any) -> list[Row]:
         result = self._session.execute(sql, params)
