@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from kontobahn.clock import ManualClock
@@ -79,6 +80,28 @@ def test_a_broken_rule_of_the_database_fails_its_unit_alone(db: Database) -> Non
     outcomes = asyncio.run(main())
     assert [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Exception)] == [5]
     assert value(db) == 9
+
+
+def test_many_rows_are_written_as_one_and_found_one_by_one(db: Database) -> None:
+    def write(tx: Tx, rows: Iterable[tuple[str, int]]) -> None:
+        tx.many("INSERT INTO counter VALUES (?, ?)", rows)
+
+    def until(last: int, end: Exception) -> Iterator[tuple[str, int]]:
+        yield from ((f"n{number}", number) for number in range(last))
+        raise end
+
+    names = [f"n{number}" for number in range(1000)]
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.UniqueViolation)):
+        db.write_now(write, [(name, 1) for name in [*names[:700], "n300", *names[700:]]])
+    with pytest.raises(LookupError):
+        db.write_now(write, until(600, LookupError()))
+    assert db.read_now(lambda tx: tx.all("SELECT name FROM counter")) == [("a",)]
+    db.write_now(write, ((name, number) for number, name in enumerate(names)))
+    found = db.read_now(
+        lambda tx: tx.each("SELECT value FROM counter WHERE name = ?", [("n0",), ("nobody",), ("n999",)] * 300)
+    )
+    assert found == [[(0,)], [], [(999,)]] * 300
+    assert db.read_now(lambda tx: tx.each("SELECT value FROM counter WHERE name = ?", [])) == []
 
 
 def test_a_read_sees_one_snapshot(db: Database) -> None:

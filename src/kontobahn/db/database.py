@@ -34,6 +34,9 @@ class Tx(Protocol):
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Executes the statement once for each row of parameters."""
 
+    def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
+        """Asks once for each row of parameters, without waiting in between. Returns the rows found for each."""
+
     def lock(self, *names: str) -> None:
         """Takes the lock of this name until the end of the transaction; waits while another transaction holds it.
 

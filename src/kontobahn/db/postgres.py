@@ -22,7 +22,8 @@ from psycopg.pq import TransactionStatus
 from kontobahn.clock import Clock
 from kontobahn.db.database import Row, Unit, notify_listeners
 from kontobahn.db.postgres_group import GroupWriter
-from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
+from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
+from kontobahn.db.postgres_tx import PostgresTx
 from kontobahn.db.postgres_watch import Watch
 from kontobahn.errors import DatabaseUnavailable
 

@@ -20,7 +20,8 @@ from psycopg import errors as pg
 from kontobahn.clock import Clock
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.db.postgres_pipeline import Failed, Pipeline
-from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
+from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
+from kontobahn.db.postgres_tx import PostgresTx
 from kontobahn.db.steps import OutOfStep, Steps
 
 MAX_UNITS_PER_COMMIT = 64

@@ -21,6 +21,9 @@ from kontobahn.db.database import Row
 from kontobahn.db.postgres_session import PostgresSession, dump_params, first_row, to_numbered
 from kontobahn.errors import OutcomeUnknown
 
+# So many results may be on their way at once.
+_UNREAD = 256
+
 
 class Failed(NamedTuple):
     owner: int
@@ -28,7 +31,7 @@ class Failed(NamedTuple):
 
 
 class Pipeline:
-    """Between `begin` and `commit` or `leave`. What PostgresTx needs of a session is here: `execute` and `put`."""
+    """Until `commit` or `leave`. It can do for a transaction what a session can."""
 
     __slots__ = ("_answers", "_failed", "_pgconn", "_readable", "_sent", "_session", "_writable", "owner")
 
@@ -79,8 +82,26 @@ class Pipeline:
         self.execute(sql, ())
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        for row in rows:
+        for number, row in enumerate(rows, 1):
             self.put(sql, tuple(row))
+            if number % _UNREAD == 0:
+                self._wait()
+
+    def ask_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[PGresult]:
+        """Sends the statement for each row of parameters, and waits for all results."""
+        for row in rows:
+            self.put(sql, tuple(row), wanted=True)
+        if self._sent:
+            self._wait()
+        found, self._answers = self._answers, []
+        return found
+
+    def leave(self) -> None:
+        """Ends the pipeline and leaves the transaction open. Raises the first error of what was sent and not waited for."""
+        failed = self.settle()
+        self._pgconn.exit_pipeline_mode()
+        if failed is not None:
+            raise failed.error
 
     def settle(self) -> Failed | None:
         """Reads all results. Returns the first failure since the last time, after which the transaction can go on at a savepoint."""

@@ -1,20 +1,19 @@
-"""A connection to PostgreSQL at the level of libpq, and the transaction that a unit sees."""
+"""A connection to PostgreSQL at the level of libpq."""
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg import errors as pg
 from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-from kontobahn.db.database import Row, Unit
+from kontobahn.db.database import Row
 from kontobahn.db.postgres_watch import Line
 from kontobahn.errors import DatabaseUnavailable, OutcomeUnknown
 
@@ -47,12 +46,6 @@ _LOADERS: dict[int, Callable[[bytes], Any]] = {
     1700: lambda text: Decimal(text.decode()),
     _BYTEA: lambda text: bytes.fromhex(text[2:].decode()),
 }
-
-
-@lru_cache(maxsize=4096)
-def to_psycopg(sql: str) -> str:
-    """``?`` marks a parameter on both engines; psycopg wants %s."""
-    return sql.replace("%", "%%").replace("?", "%s")
 
 
 @lru_cache(maxsize=4096)
@@ -122,11 +115,6 @@ class PostgresSession:
 
     put = execute
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self.busy_since = time.monotonic()
-        self.connection.cursor().executemany(to_psycopg(sql), rows)
-        self.busy_since = None
-
     def commit(self) -> None:
         try:
             self.command("COMMIT")
@@ -171,62 +159,17 @@ def _dump(value: Any) -> bytes | None:
     return str(value).encode()
 
 
-def _rows(result: PGresult, count: int) -> list[Row]:
-    loaders = [_LOADERS.get(result.ftype(column), bytes.decode) for column in range(result.nfields)]
-    get = result.get_value
-    return [
-        tuple(None if (text := get(row, column)) is None else load(text) for column, load in enumerate(loaders))
-        for row in range(count)
-    ]
+def all_rows(result: PGresult, count: int) -> list[Row]:
+    # Column by column, which takes half the time of row by row.
+    get, columns = result.get_value, []
+    for column in range(result.nfields):
+        load = _LOADERS.get(result.ftype(column), bytes.decode)
+        columns.append([None if (text := get(row, column)) is None else load(text) for row in range(count)])
+    return list(zip(*columns, strict=True))
 
 
 def first_row(result: PGresult) -> Row | None:
-    return _rows(result, 1)[0] if result.ntuples else None
-
-
-class Statements(Protocol):
-    """What a transaction needs: a session, or a pipeline."""
-
-    def execute(self, sql: str, params: tuple[Any, ...]) -> PGresult: ...
-
-    def put(self, sql: str, params: tuple[Any, ...]) -> object: ...
-
-    def command(self, sql: str) -> object: ...
-
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
-
-
-class PostgresTx:
-    __slots__ = ("_session", "notify", "now")
-
-    def __init__(self, session: Statements, now: int, unit: Unit) -> None:
-        self._session = session
-        self.now = now
-        self.notify = unit.notify
-
-    def one(self, sql: str, *params: Any) -> Row | None:
-        return first_row(self._session.execute(sql, params))
-
-    def all(self, sql: str, *params: Any) -> list[Row]:
-        result = self._session.execute(sql, params)
-        return _rows(result, result.ntuples)
-
-    def run(self, sql: str, *params: Any) -> int:
-        if not params:
-            self._session.command(sql)  # migrations hold several statements
-            return -1
-        return self._session.execute(sql, params).command_tuples or 0
-
-    def put(self, sql: str, *params: Any) -> None:
-        self._session.put(sql, params)
-
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._session.execute_many(sql, rows)
-
-    def lock(self, *names: str) -> None:
-        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
-        number = int.from_bytes(digest, "big", signed=True)
-        self._session.put("SELECT pg_advisory_xact_lock(?)", (number,))
+    return all_rows(result, 1)[0] if result.ntuples else None
 
 
 def translate_error(error: BaseException) -> BaseException:

@@ -52,6 +52,9 @@ class SqliteTx:
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._executemany(sql, rows)
 
+    def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
+        return [self.all(sql, *row) for row in rows]
+
     def lock(self, *names: str) -> None:
         """The one writer is the lock."""
 

@@ -210,6 +210,10 @@ class _Due(NamedTuple):
     def key(self) -> ReceiverKey:
         return ReceiverKey(self.organization_id, self.id)
 
+    @property
+    def sealed(self) -> Sealed:
+        return Sealed(self.secret, self.previous_secret, self.previous_until)
+
 
 def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> list[Claimed]:
     if capacity.quick <= 0 and capacity.failing_or_slow <= 0:
@@ -225,18 +229,8 @@ def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> l
     for due in map(_Due._make, rows):
         is_quick = due.failing_since is None and due.key not in capacity.slow
         (quick if is_quick else failing_or_slow).append(due)
-    claimed: list[Claimed] = []
-    for receivers, places in ((quick, capacity.quick), (failing_or_slow, capacity.failing_or_slow)):
-        left = places
-        for number, due in enumerate(receivers):
-            if left <= 0:
-                break
-            # An equal share of what is left, so that no receiver's backlog takes all of it.
-            share = max(1, left // (len(receivers) - number))
-            found = _due_events(tx, engine, due, min(share, left, _places_left(capacity, due)))
-            taken = [item for item in found if item.lane not in capacity.lanes]
-            claimed += taken
-            left -= len(taken)
+    wanted = [*_shares(quick, capacity.quick, capacity), *_shares(failing_or_slow, capacity.failing_or_slow, capacity)]
+    claimed = [item for item in _due_events(tx, engine, wanted) if item.lane not in capacity.lanes]
     tx.many(
         f"UPDATE webhook_lanes SET owner = ?, next_at = ? WHERE {IS_LANE}",
         [(owner, until, *item.lane) for item in claimed],
@@ -244,22 +238,35 @@ def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> l
     return claimed
 
 
+def _shares(receivers: list[_Due], places: int, capacity: Capacity) -> list[tuple[_Due, int]]:
+    """How many events of each receiver may be claimed: equal shares, so that no receiver's backlog takes all places."""
+    found, left = [], places
+    for number, due in enumerate(receivers):
+        share = max(1, left // (len(receivers) - number))
+        limit = min(share, left, _places_left(capacity, due))
+        if limit > 0:
+            found.append((due, limit))
+            left -= limit
+    return found
+
+
 def _places_left(capacity: Capacity, due: _Due) -> int:
     places = capacity.per_failing_receiver if due.failing_since is not None else capacity.per_receiver
     return places - capacity.in_flight.get(due.key, 0)
 
 
-def _due_events(tx: Tx, engine: str, due: _Due, limit: int) -> list[Claimed]:
-    if limit <= 0:
-        return []
-    found = tx.all(
+def _due_events(tx: Tx, engine: str, wanted: list[tuple[_Due, int]]) -> list[Claimed]:
+    by_receiver = tx.each(
         "SELECT l.head, l.subject, d.attempts, d.tries, e.id, e.event, e.body FROM webhook_lanes l"
         " JOIN webhook_deliveries d"
         " ON d.organization_id = l.organization_id AND d.receiver_id = l.receiver_id AND d.sequence = l.head"
         " JOIN webhook_events e ON e.organization_id = l.organization_id AND e.sequence = l.head"
         " WHERE l.organization_id = ? AND l.receiver_id = ? AND l.next_at <= ?"
         f" ORDER BY l.next_at LIMIT ?{_SKIP_LOCKED[engine]}",
-        *due.key, tx.now, limit,
-    )  # fmt: skip
-    sealed = Sealed(due.secret, due.previous_secret, due.previous_until)
-    return [Claimed._make((*due.key, *columns, due.url, sealed, due.failing_since)) for columns in found]
+        [(*due.key, tx.now, limit) for due, limit in wanted],
+    )
+    return [
+        Claimed._make((*due.key, *columns, due.url, due.sealed, due.failing_since))
+        for (due, _), found in zip(wanted, by_receiver, strict=True)
+        for columns in found
+    ]
