@@ -221,6 +221,7 @@ def _load_by_wrk(port: int, path: str, headers: dict[str, str], seconds: float) 
         "-t1",
         f"-c{CONNECTIONS}",
         f"-d{max(1, round(seconds))}s",
+        f"--timeout={ANSWER_SECONDS:.0f}s",
         *lines,
         f"http://127.0.0.1:{port}{path}",
     ]
