@@ -75,6 +75,9 @@ class Books:
 
         return self.service.db.write_now(create)
 
+    def open_year(self, start: str) -> None:
+        self.service.db.write_now(store.ensure_year, self.client, date.fromisoformat(start))
+
     def post(self, text: str, *, is_closing: bool = False) -> None:
         """Post the bookings; each into the fiscal year of its date, which must exist."""
         self.service.db.write_now(post_text, self.client, text, is_closing=is_closing)

@@ -12,6 +12,7 @@ from tests.ledger_builder import PERSONENKONTO, Books
 from tests.statement_builder import Booking, camt
 
 PATH = "/v2/reconciliation/runs"
+OPOS = "/v2/ledger-rewe-read/opos"
 ANNA, OTHER = "DE27100777770209299700", "DE75512108001245126199"
 SECOND = "DE12500105170648489890"
 PERSON = {
@@ -124,3 +125,39 @@ def refused(answer: httpx.Response, status: int, field: str | None = None) -> di
     body: dict[str, Any] = answer.json()
     assert field is None or body.get("field") == field, body
     return body
+
+
+class Office(Clerk):
+    def make(self, **changes: Any) -> httpx.Response:
+        return self.call("POST", "batches", json={"account_id": self.account, **changes})
+
+    def made(self, **changes: Any) -> dict[str, Any]:
+        answer = self.make(**changes)
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json()["data"])
+
+    def match_all(self) -> dict[str, str]:
+        """Matches the three payments: in full, with a discount, and too much. Returns the ids of the matches by amount."""
+        sent: dict[str, tuple[Any, ...]] = {
+            "119": (119, posten("RE-2026-00123", 119)),
+            "233.24": (233.24, posten("RE-2026-00124", 233.24, skonto=4.76)),
+            "60": (60, posten("RE-2026-00125", 50, "10020"), {"art": "akonto", "kontonummer": "10020", "betrag": 10}),
+        }
+        found = {}
+        for name, (amount, *lines) in sent.items():
+            answer = self.by_hand(amount, *lines)
+            assert answer.status_code == 201, answer.text
+            found[name] = answer.json()["data"]["id"]
+        return found
+
+    def match_two(self) -> list[str]:
+        """Matches 119.00 and 238.00 in full. Returns the ids of the matches."""
+        pairs = ((119, "RE-2026-00123"), (238, "RE-2026-00124"))
+        return [str(self.by_hand(amount, posten(beleg, amount)).json()["data"]["id"]) for amount, beleg in pairs]
+
+    def open_items(self) -> dict[tuple[str, str], float]:
+        return {
+            (konto["kontonummer"], item["beleg"]): item["saldo"]
+            for konto in self.books.read(OPOS)["konten"]
+            for item in konto["posten"]
+        }

@@ -33,6 +33,7 @@ class TransactionStatus(StrEnum):
     proposed = "proposed"
     matched = "matched"
     ignored = "ignored"
+    booked = "booked"
 
 
 def run_matching(

@@ -14,6 +14,7 @@ STATES = {
     "open": (N_("unmatched"), "bad"),
     "matched": (N_("matched"), "good"),
     "ignored": (N_("left out"), "plain"),
+    "booked": (N_("in the books"), "plain"),
 }
 KINDS = {
     "posten": N_("Document"),

@@ -19,6 +19,8 @@ class Kontenrahmen(NamedTuple):
     geldverkehr: str
     # Money accounts (cash, bank, transit): a tax key never belongs to them.
     geld: tuple[str, str]
+    # Those of them that hold cash.
+    bargeld: tuple[str, str]
     # First digits of the accounts of expenses.
     aufwand: str
     # Accounts of discounts by their rate of tax.
@@ -82,6 +84,7 @@ _SKR03 = Kontenrahmen(
     geldtransit="1360",
     geldverkehr="4970",
     geld=("1000", "1369"),
+    bargeld=("1000", "1099"),
     aufwand="34",
     gewaehrte_skonti=_discounts("873", "5"),
     erhaltene_skonti=_discounts("373", "7"),
@@ -132,6 +135,7 @@ _SKR04 = Kontenrahmen(
     geldtransit="1460",
     geldverkehr="6855",
     geld=("1460", "1899"),
+    bargeld=("1600", "1699"),
     aufwand="56",
     gewaehrte_skonti=_discounts("473", "5"),
     erhaltene_skonti=_discounts("573", "7"),

@@ -72,8 +72,12 @@ class Belegbewegung(NamedTuple):
     beginn: date
     text: str
     ist_ausgeglichen: bool
-    # Of the invoice, in per cent; None if it has none, several, or one that is not simply in the amount.
+    # Of the invoice, in per cent, 0 if it is free of tax; None if nobody knows, if it has several, or one not simply in the amount.
     steuersatz: int | None = None
+    # The other account; whether it holds cash; and what was written beside the document, by which banks' movements are told apart.
+    gegenkonto: str = ""
+    ist_bar: bool = False
+    belegfeld2: str = ""
 
 
 class Item(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.banking.transactions.listing import posted_among
 from kontobahn.db import Table, Tx
 from kontobahn.reconciliation import store
 from kontobahn.reconciliation.booking_rows import Transfer
@@ -31,6 +32,8 @@ class BatchRow(NamedTuple):
     made_at: int
 
 
+# Of the days of a batch: so many matches are compared with.
+_MOST_TWINS = 20_000
 BATCHES = Table("recon_batches", BatchRow)
 _OF_ACCOUNT = (
     "organization_id = ? AND account_id = ? AND connection_id = ? AND client_id = ? AND made_on >= ? AND made_on <= ?"
@@ -60,13 +63,36 @@ def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: i
         *scope, settings.bucht, limit,
     )  # fmt: skip
     lines = store.lines_of(tx, settings.organization_id, [row.id for row in (*undone, *made)])
+    there = posted_among(tx, settings.account_id, [row.transaction_id for row in made])
     return [
-        _transfer(settings, row, [Line(line.kind, line.konto, line.beleg, line.amount_minor) for line in lines[row.id]])
+        _transfer(
+            settings, row, [Line(line.kind, line.konto, line.beleg, line.amount_minor) for line in lines[row.id]],
+            is_removed=row.undo_id is None and row.transaction_id not in there,
+        )
         for row in (*undone, *made)
-    ]
+    ]  # fmt: skip
 
 
-def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line]) -> Transfer:
+def have_twins(tx: Tx, settings: AccountSettings, transfers: Sequence[Transfer]) -> bool:
+    """Whether one of them looks like a match that was handed over before: same day, payer, account, document and amount."""
+    days = sorted({transfer.day.isoformat() for transfer in transfers})
+    before = store.MATCHES.all(
+        tx, f"{_OF_ACCOUNT} AND {_HANDED_OVER.format(0)} ORDER BY made_on, id LIMIT ?",
+        *settings.client[:1], settings.account_id, *settings.client[1:], days[0], days[-1], _MOST_TWINS,
+    )  # fmt: skip
+    before = [row for row in before if row.made_on in days]
+    lines = store.lines_of(tx, settings.organization_id, [row.id for row in before])
+    known = {
+        (row.made_on, row.payer, line.konto, line.beleg, line.amount_minor) for row in before for line in lines[row.id]
+    }
+    return any(
+        (transfer.day.isoformat(), transfer.payer, line.konto, line.beleg, line.amount_minor) in known
+        for transfer in transfers
+        for line in transfer.lines
+    )
+
+
+def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line], *, is_removed: bool) -> Transfer:
     return Transfer(
         match_id=row.id,
         transaction_id=row.transaction_id,
@@ -79,6 +105,7 @@ def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line]) -> Tr
         end_to_end_id=row.end_to_end_id or "",
         mandate=row.mandate or "",
         is_undone=row.undo_id is not None,
+        is_removed=is_removed,
     )
 
 

@@ -71,6 +71,11 @@ class StapelAuslassung(Answer):
     match_id: Uuid
     transaction_id: str
     grund: str
+    # Of a document that is not open by what was matched: what is open, and what was matched. Null for any other reason.
+    kontonummer: str | None = None
+    beleg: str | None = None
+    offen: Decimal | None = None
+    betrag: Decimal | None = None
 
 
 class StapelPosten(Answer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -17,11 +17,10 @@ from kontobahn.api.wire import Download, Uuid
 from kontobahn.banking import accounts
 from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest, Conflict
+from kontobahn.errors import Conflict
 from kontobahn.formats.extf import Buchungssatz
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
-from kontobahn.ledger.accounting import Geschaeftsjahr
 from kontobahn.ledger.buchung import GebuchteBuchungen
 from kontobahn.ledger.connections import ERRORS, open_books
 from kontobahn.ledger.konto import is_personenkonto
@@ -29,13 +28,22 @@ from kontobahn.ledger.provider import Author, ClientBooks, Effect, OpenAmounts
 from kontobahn.money import amount_text, from_minor
 from kontobahn.reconciliation import batch_file, batch_store, booking_rows, examples, store
 from kontobahn.reconciliation.batch_file import BatchFile
+from kontobahn.reconciliation.batch_plan import (
+    INVOICED_BEFORE,
+    MAX_MATCHES,
+    Plan,
+    Shown,
+    Span,
+    make_plan,
+    shown_by,
+    span_of,
+)
 from kontobahn.reconciliation.batch_store import BatchRow
 from kontobahn.reconciliation.batch_wire import (
     NeuerStapel,
     NeuerStapelAntwort,
     Stapel,
     StapelAntwort,
-    StapelAuslassung,
     StapelListe,
     StapelMitZeilen,
     StapelPosten,
@@ -47,16 +55,13 @@ from kontobahn.reconciliation.batch_wire import (
 )
 from kontobahn.reconciliation.booking_rows import Transfer
 from kontobahn.reconciliation.core.model import Key
+from kontobahn.reconciliation.deciding import documents
 from kontobahn.reconciliation.emitted import emit_batch_created
-from kontobahn.reconciliation.gathering import MAX_MOVES
+from kontobahn.reconciliation.gathering import MAX_MOVES, open_now
 from kontobahn.reconciliation.settings import changed_meanwhile, of_account
 from kontobahn.reconciliation.store import AccountSettings
 from kontobahn.reconciliation.wire import BANK_SCOPE
 
-# A month of a small company; more are for a second batch.
-MAX_MATCHES = 1_000
-# How long before the year the invoice of a discount may have been booked.
-_INVOICED_BEFORE = timedelta(days=400)
 # Windows-1252, to be kept byte for byte: as text a client would decode it.
 EXTF_MEDIA_TYPE = "application/octet-stream"
 
@@ -75,16 +80,16 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
 
     If the account's `bucht` is `kontobahn`, they are booked in the books, and there is a DATEV file of the bookings. If it is
     `kanzlei`, the batch is a list, and nothing is booked. A match is in one batch only; one that is undone later is taken back by a
-    Generalumkehr in the next. What cannot be booked is left out and named. 409 if there is nothing to hand over. At most 1,000
-    matches, all of one fiscal year.
+    Generalumkehr in the next. What cannot be booked is left out and named, with the figures if its document is not open by what was
+    matched. 409 if there is nothing to hand over. At most 1,000 matches, all of one fiscal year.
     """
     settings = await call.read_inline(_settings, call.principal, body.account_id)
     access = await open_books(call.context, call.principal, settings.connection_id, settings.client_id)
     async with access.to("buchungen") as books, call.charge():
         now = call.context.clock.now()
-        span = _span(body, await books.geschaeftsjahre(), berlin_date(now))
-        plan = make_plan(await call.read(batch_store.waiting, settings, span.first, span.last, MAX_MATCHES + 1))
-        rates = await _rates(books, plan, span)
+        span = span_of(body, await books.geschaeftsjahre(), berlin_date(now))
+        looked_at = await _look(call, books, settings, span)
+        plan, rates = await call.read(looked_at.plan, settings, span), looked_at.shown.rates
         bookings = [(transfer, row) for transfer in plan.transfers for row in booking_rows.rows(transfer, rates)]
         records = [record for _, record in bookings]
         file, booked = None, None
@@ -92,9 +97,11 @@ async def create_batch(call: Call, body: NeuerStapel) -> NeuerStapelAntwort:
             made_at = berlin_datetime(now).replace(tzinfo=None)
             file = await call.off_loop(batch_file.make, records, settings.client_id, span.jahr, made_at)
             author = Author(call.request_id, call.quelle, call.actor.name)
-            booked = await books.book(booking_rows.for_books(records), author, another=False)
+            # What looks booked already is refused, unless we booked its like ourselves, for another transaction.
+            another = await call.read(batch_store.have_twins, settings, plan.transfers)
+            booked = await books.book(booking_rows.for_books(records), author, another=another)
         konten = {record.gegenkonto for record in records if is_personenkonto(record.gegenkonto)}
-        batch = Batch(settings, span, plan, bookings, file, booked, await books.offene_betraege(konten))
+        batch = Batch(settings, span, looked_at, plan, bookings, file, booked, await books.offene_betraege(konten))
         return await call.commit(write, batch, call.actor)
 
 
@@ -159,69 +166,24 @@ def listing(tx: Tx, principal: Principal, query: StapelQuery) -> list[Stapel]:
 # --- What is handed over
 
 
-class Span(NamedTuple):
-    """Days of one fiscal year."""
+class LookedAt(NamedTuple):
+    """What the books show of documents, and what is open of them when it is asked: before, and again when it is written."""
 
-    first: date
-    last: date
-    jahr: Geschaeftsjahr
+    shown: Shown
+    open_now: Effect[OpenAmounts]
 
-
-def _span(body: NeuerStapel, years: list[Geschaeftsjahr], today: date) -> Span:
-    last = body.to_date or today
-    jahr = next((year for year in years if year.start <= last <= year.end), None)
-    if jahr is None:
-        raise Conflict(
-            f"The client has no fiscal year for {last.isoformat()}: it is opened in the books first.", field="to_date"
-        ).retryable()
-    first = body.from_date or jahr.start
-    if not jahr.start <= first <= last:
-        raise BadRequest(
-            f"The field `from_date` must be a day of the fiscal year from {jahr.start} on, and not after `to_date`.",
-            field="from_date",
-        )
-    return Span(first, last, jahr)
+    def plan(self, tx: Tx, settings: AccountSettings, span: Span) -> Plan:
+        waiting = batch_store.waiting(tx, settings, span.first, span.last, MAX_MATCHES + 1)
+        return make_plan(waiting, self.open_now(tx), self.shown, books_itself=settings.bucht == "kontobahn")
 
 
-class Plan(NamedTuple):
-    transfers: list[Transfer]
-    left_out: list[StapelAuslassung]
-
-
-def make_plan(waiting: list[Transfer]) -> Plan:
-    """Raises Conflict if there is nothing to hand over, BadRequest if there is too much."""
-    if len(waiting) > MAX_MATCHES:
-        raise BadRequest(
-            f"There are more than {MAX_MATCHES} matches up to `to_date`: ask for fewer days.", field="to_date"
-        )
-    plan = Plan([], [])
-    for transfer in waiting:
-        reason = booking_rows.problem(transfer)
-        if reason is None:
-            plan.transfers.append(transfer)
-        else:
-            plan.left_out.append(
-                StapelAuslassung(match_id=transfer.match_id, transaction_id=str(transfer.transaction_id), grund=reason)
-            )
-    if not plan.transfers:
-        why = f" {plan.left_out[0].grund}" if plan.left_out else ""
-        raise Conflict(f"There is nothing to hand over in these days.{why}", ausgelassen=len(plan.left_out)).retryable()
-    return plan
-
-
-async def _rates(books: ClientBooks, plan: Plan, span: Span) -> dict[Key, int]:
-    """The rates of tax of documents that were settled with a discount."""
-    wanted = {
-        (line.konto, line.beleg) for transfer in plan.transfers for line in transfer.lines if line.kind == "skonto"
-    }
-    if not wanted:
-        return {}
-    moves = await books.belegbewegungen(span.jahr.start - _INVOICED_BEFORE, MAX_MOVES)
-    return {
-        (move.konto, move.beleg): move.steuersatz
-        for move in moves
-        if move.steuersatz is not None and (move.konto, move.beleg) in wanted
-    }
+async def _look(call: Call, books: ClientBooks, settings: AccountSettings, span: Span) -> LookedAt:
+    waiting = await call.read(batch_store.waiting, settings, span.first, span.last, MAX_MATCHES + 1)
+    keys = {key for transfer in waiting for key in documents(transfer.lines)}
+    elsewhere = await call.read(store.ledger_accounts_elsewhere, settings.client, settings.account_id)
+    moves = await books.belegbewegungen(span.jahr.start - INVOICED_BEFORE, MAX_MOVES) if keys else []
+    amounts = await open_now(call.context.db, books, settings.organization_id, keys)
+    return LookedAt(shown_by((move for move in moves if (move.konto, move.beleg) in keys), elsewhere), amounts)
 
 
 class Batch(NamedTuple):
@@ -229,6 +191,7 @@ class Batch(NamedTuple):
 
     settings: AccountSettings
     span: Span
+    looked_at: LookedAt
     plan: Plan
     # Each with the match that it books.
     bookings: list[tuple[Transfer, Buchungssatz]]
@@ -247,9 +210,8 @@ def write(tx: Tx, batch: Batch, actor: Actor) -> NeuerStapelAntwort:
     store.lock(tx, settings.organization_id)
     if store.account_settings(tx, settings.organization_id, settings.account_id) != settings:
         raise changed_meanwhile()
-    waiting = batch_store.waiting(tx, settings, batch.span.first, batch.span.last, MAX_MATCHES + 1)
-    if make_plan(waiting).transfers != batch.plan.transfers:
-        raise Conflict("Matches were made or undone meanwhile: try it again.").retryable()
+    if batch.looked_at.plan(tx, settings, batch.span).transfers != batch.plan.transfers:
+        raise Conflict("Matches were made or undone meanwhile, or their documents paid: try it again.").retryable()
     changes = booking_rows.changes(batch.records)
     before = batch.amounts(tx)
     importe = batch.booked(tx).importe if batch.booked is not None else []

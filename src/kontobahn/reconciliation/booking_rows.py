@@ -14,14 +14,13 @@ from typing import NamedTuple
 from kontobahn.formats.extf import Buchungssatz, encode_weitere
 from kontobahn.ledger.buchung import EUR, NeueBuchung
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, is_debitor, is_personenkonto
+from kontobahn.ledger.steuerschluessel import era_of, key_for
 from kontobahn.money import from_minor
 from kontobahn.reconciliation.core.model import Key, Line
 
 MAX_TEXT, MAX_BELEGFELD2, MAX_INFO = 60, 12, 210
 # Columns of a row: kinds and contents of what goes with it, and the mandate.
 _INFOS, _MANDATE = (("21", "22"), ("23", "24"), ("25", "26")), "105"
-# The tax keys of the rates that a discount may have, of debtors and of creditors.
-_KEYS_OF_DEBTORS, _KEYS_OF_CREDITORS = {19: "3", 7: "2"}, {19: "9", 7: "8"}
 _OF_DOCUMENTS = ("posten", "ruecklast")
 
 
@@ -38,6 +37,13 @@ class Transfer(NamedTuple):
     end_to_end_id: str = ""
     mandate: str = ""
     is_undone: bool = False
+    # The bank has taken the movement back since it was matched.
+    is_removed: bool = False
+
+
+def reference_of(transaction_id: int) -> str:
+    """What all bookings of a transaction have beside the document: its id, as far as the column takes it."""
+    return str(transaction_id)[-MAX_BELEGFELD2:]
 
 
 def problem(transfer: Transfer) -> str | None:
@@ -70,10 +76,10 @@ def rows(transfer: Transfer, rates: Mapping[Key, int]) -> list[Buchungssatz]:
                 basis_umsatz=None,
                 konto=transfer.sachkonto,
                 gegenkonto=paid.konto,
-                bu_schluessel=_key(paid, rates) if discount else "",
+                bu_schluessel=(_tax_key((paid.konto, paid.beleg), transfer.day, rates) or "") if discount else "",
                 belegdatum=transfer.day.isoformat(),
                 belegfeld1=paid.beleg,
-                belegfeld2=str(transfer.transaction_id)[-MAX_BELEGFELD2:],
+                belegfeld2=reference_of(transfer.transaction_id),
                 skonto=abs(discount),
                 buchungstext=_one_line(transfer.payer, MAX_TEXT) or "Zahlung",
                 kost1="",
@@ -103,9 +109,22 @@ def _paired(lines: Iterable[Line]) -> list[tuple[Line, int]]:
     return found
 
 
-def _key(paid: Line, rates: Mapping[Key, int]) -> str:
-    keys = _KEYS_OF_DEBTORS if is_debitor(paid.konto) else _KEYS_OF_CREDITORS
-    return keys.get(rates.get((paid.konto, paid.beleg), 0), "")
+def discounted(transfer: Transfer) -> list[Key]:
+    """The documents that a discount was taken from."""
+    return [(paid.konto, paid.beleg) for paid, discount in _paired(transfer.lines) if discount]
+
+
+def has_key(key: Key, day: date, rates: Mapping[Key, int]) -> bool:
+    """Whether it is known how a discount on the document is taxed on a day."""
+    return _tax_key(key, day, rates) is not None
+
+
+def _tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> str | None:
+    """The key of the invoice's rate as it is called on the day of the payment, empty for one free of tax; None if it is not known."""
+    rate = rates.get(key)
+    if not rate:
+        return None if rate is None else ""
+    return key_for(rate, era_of(day.isoformat()), is_income=is_debitor(key[0]))
 
 
 def _weitere(transfer: Transfer) -> str:

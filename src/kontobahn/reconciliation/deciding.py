@@ -221,7 +221,8 @@ def undo(tx: Tx, row: MatchRow, grund: str, amounts: OpenAmounts | None, actor: 
         rests = {(line.konto, line.beleg): line.open_minor - line.amount_minor for line in stored}
         known = store.taken_from_these(tx, client, keys)
         amounts = {key: known[key].seen_minor if key in known else rests[key] for key in keys}
-    _take(tx, client, _taken_now(tx, client, keys, amounts), lines, sign=-1)
+    taken = _taken_now(tx, client, keys, amounts)
+    _take(tx, client, taken, _still_pending(lines, taken) if _never_booked(tx, row) else lines, sign=-1)
     tx.run(
         "UPDATE recon_transactions SET state = 'open', changed_at = ? WHERE organization_id = ? AND id = ?",
         tx.now, row.organization_id, row.transaction_id,
@@ -238,3 +239,18 @@ def undo(tx: Tx, row: MatchRow, grund: str, amounts: OpenAmounts | None, actor: 
     )
     emit_undone(tx, row, made, lines)
     return made
+
+
+def _never_booked(tx: Tx, row: MatchRow) -> bool:
+    """Whether the books cannot show this match: only we book the account, and it was not handed over."""
+    settings = store.account_settings(tx, row.organization_id, row.account_id)
+    return settings is not None and settings.bucht == "kontobahn" and not store.was_handed_over(tx, row)
+
+
+def _still_pending(lines: tuple[Line, ...], taken: dict[Key, Taken]) -> tuple[Line, ...]:
+    """The lines less what the books have come down by since: that was something else, and undoing the match opens none of it."""
+    found = []
+    for line in lines:
+        low, high = sorted((0, taken.get((line.konto, line.beleg), Taken(0, 0)).pending_minor))
+        found.append(line._replace(amount_minor=min(max(line.amount_minor, low), high)))
+    return tuple(found)

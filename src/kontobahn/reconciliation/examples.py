@@ -78,7 +78,7 @@ RULES_SENT: dict[str, Any] = {
 REPORT: dict[str, Any] = {
     "data": {
         "account_id": ACCOUNT, "from_date": "2025-04-01", "to_date": "2026-03-31",
-        "transaktionen": {"open": 4, "proposed": 12, "matched": 180, "ignored": 2},
+        "transaktionen": {"open": 4, "proposed": 12, "matched": 180, "ignored": 2, "booked": 31},
         "klassen": [{"klasse": "A2", "zuordnungen": 141, "automatisch": 130, "betrag": 61274.5, "zurueckgenommen": 0}],
         "automatisch": 130, "automatisch_zurueckgenommen": 0, "je_tausend": 0.0, "bestaetigt": 50, "davon_erster_platz": 48,
         "abgelehnt": 2,

@@ -62,9 +62,18 @@ class Material(NamedTuple):
 
 
 async def gather(
-    db: Database, books: ClientBooks, account: AccountRow, today: date, from_date: date, to_date: date
+    db: Database,
+    books: ClientBooks,
+    account: AccountRow,
+    today: date,
+    from_date: date,
+    to_date: date,
+    elsewhere: frozenset[str] = frozenset(),
 ) -> Material:
-    """Raises BadRequest if there is more than one run takes."""
+    """Raises BadRequest if there is more than one run takes.
+
+    `elsewhere` are the ledger accounts of the client's other bank accounts: what is booked there did not move at this one.
+    """
     # The bank first: it is ours, and too many movements are found before anybody else is asked.
     bank = await db.read(_of_bank, account, from_date, to_date)
     due = await books.faelligkeiten(OposSelection(today, "all", "reconcile", None))
@@ -85,7 +94,7 @@ async def gather(
     fee_konto, transfer_konto = await _usual_accounts(books)
     knowledge = bank.knowledge._replace(
         persons=tuple(persons[konto] for konto in sorted(persons)),
-        booked=tuple(_booked(move) for move in moves if move.ist_zahlung),
+        booked=tuple(_booked(move) for move in moves if of_bank(move, elsewhere)),
         fee_konto=fee_konto,
         transfer_konto=transfer_konto,
     )
@@ -215,7 +224,12 @@ def _settled(items: list[OpenItem], moves: list[Belegbewegung]) -> list[OpenItem
     return list(found.values())
 
 
+def of_bank(move: Belegbewegung, elsewhere: frozenset[str]) -> bool:
+    """Whether it may be booked for a movement of the bank account: not cash, and not what another one paid."""
+    return move.ist_zahlung and not move.ist_bar and move.gegenkonto not in elsewhere
+
+
 def _booked(move: Belegbewegung) -> Booked:
     """Money in reduces what is open: the bank's sign is the other one."""
     skonto = move.skonto if move.betrag < 0 else -move.skonto
-    return Booked(move.konto, move.beleg, move.belegdatum, -move.betrag - skonto, skonto)
+    return Booked(move.konto, move.beleg, move.belegdatum, -move.betrag - skonto, skonto, move.belegfeld2)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.reconciliation import learning, store
+from kontobahn.reconciliation.booking_rows import reference_of
 from kontobahn.reconciliation.core.model import (
     Key,
     Learned,
@@ -34,6 +35,7 @@ class Known(NamedTuple):
     decided: frozenset[str]
     judged: frozenset[str]
     rejected: dict[str, frozenset[str]]
+    undone: frozenset[str]
 
 
 def read(tx: Tx, client: Client, account_id: int, movement_ids: list[str], first: date, last: date) -> Known:
@@ -53,6 +55,7 @@ def read(tx: Tx, client: Client, account_id: int, movement_ids: list[str], first
         decided=frozenset(str(id) for id, state in states.items() if state in _DECIDED),
         judged=frozenset(str(id) for id in {*rejected, *undone}),
         rejected={str(id): frozenset(row.lines for row in rows) for id, rows in rejected.items()},
+        undone=frozenset(map(reference_of, undone)),
     )
 
 
@@ -81,6 +84,8 @@ def with_known(material: Material, known: Known, today: date, *, fee_konto: str,
         learned=known.learned,
         rules=known.rules,
         matched=known.matched,
+        # What we booked of a match that was undone is taken back by the next batch: it stands for no movement.
+        booked=tuple(payment for payment in material.knowledge.booked if payment.reference not in known.undone),
         # Matched, it may be what the books show: then another of the same amount is a second payment.
         earlier=(
             *material.knowledge.earlier,

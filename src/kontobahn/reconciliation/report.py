@@ -46,6 +46,8 @@ class BerichtStatus(Answer):
     proposed: int
     matched: int
     ignored: int
+    # The books show them already.
+    booked: int
 
 
 class Bericht(Answer):

@@ -248,8 +248,9 @@ async def look(context: Context, books: ClientBooks, plan: Plan) -> Found:
     """Matches what is not decided yet. Nothing is written."""
     db, account, settings = context.db, plan.account, plan.settings
     today = berlin_date(context.clock.now())
-    material = await gather(db, books, account, today, plan.first, plan.last)
     client = Client(account.organization_id, plan.connection_id, books.client_id)
+    elsewhere = await db.read(store.ledger_accounts_elsewhere, client, account.id)
+    material = await gather(db, books, account, today, plan.first, plan.last, elsewhere)
     ids = [movement.id for movement in material.movements]
     known = await db.read(knowing.read, client, account.id, ids, plan.first, plan.last)
     material = knowing.with_known(

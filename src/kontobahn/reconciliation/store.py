@@ -24,7 +24,8 @@ from kontobahn.access.principal import Principal, find_in_scope
 from kontobahn.db import Table, Tx, in_portions
 from kontobahn.reconciliation.core.model import EvidenceClass, Key, LineKind
 
-TransactionState = Literal["open", "proposed", "matched", "ignored"]
+# `booked`: the books show it already, and nobody here has matched it.
+TransactionState = Literal["open", "proposed", "matched", "ignored", "booked"]
 ProposalState = Literal["open", "confirmed", "rejected", "replaced"]
 MatchState = Literal["live", "undone", "all"]
 Bucht = Literal["kanzlei", "kontobahn"]
@@ -203,8 +204,20 @@ def account_settings(tx: Tx, organization_id: str, account_id: int) -> AccountSe
     return ACCOUNTS.one(tx, "organization_id = ? AND account_id = ?", organization_id, account_id)
 
 
+def ledger_accounts_elsewhere(tx: Tx, client: Client, account_id: int) -> frozenset[str]:
+    """The ledger accounts of the client's other bank accounts, less that of this one."""
+    rows = ACCOUNTS.all(tx, _OF_CLIENT, *client)
+    own = {row.sachkonto for row in rows if row.account_id == account_id}
+    return frozenset(row.sachkonto for row in rows) - own
+
+
 def find_match(tx: Tx, principal: Principal, match_id: str) -> MatchRow:
     return find_in_scope(tx, MATCHES, principal, "Match", match_id.lower())
+
+
+def was_handed_over(tx: Tx, row: MatchRow) -> bool:
+    sql = "SELECT 1 FROM recon_batch_matches WHERE organization_id = ? AND match_id = ?"
+    return tx.one(sql, row.organization_id, row.id) is not None
 
 
 def live_match(tx: Tx, organization_id: str, transaction_id: int) -> MatchRow | None:

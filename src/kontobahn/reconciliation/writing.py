@@ -16,7 +16,7 @@ from kontobahn.reconciliation.core.model import ENGINE_VERSION, Key, Proposal
 from kontobahn.reconciliation.deciding import Choice
 from kontobahn.reconciliation.emitted import emit_proposed
 from kontobahn.reconciliation.settings import changed_meanwhile
-from kontobahn.reconciliation.store import AccountSettings, Client, ProposalRow, RunRow
+from kontobahn.reconciliation.store import AccountSettings, Client, ProposalRow, RunRow, TransactionState
 from kontobahn.reconciliation.wire import stored_lines, stored_reasons
 
 # The best three are what a person chooses from.
@@ -59,14 +59,15 @@ def write(tx: Tx, findings: Findings, actor: Actor, wire: str) -> Written:
     known = store.proposals_of(tx, settings.organization_id, ids, "open", "rejected")
     amounts = findings.amounts(tx)
     _look_again(tx, settings.client, findings.pending, amounts)
+    _leave_out_removed(tx, settings)
     matched = proposed = news = outdated = 0
     for id, outcome in zip(ids, findings.outcomes, strict=True):
-        # What the books show already is no news, unless something was proposed for it.
-        if states.get(id) in ("matched", "ignored") or (outcome.is_booked and id not in states):
+        if states.get(id) in ("matched", "ignored"):
             continue
         standing = {row.id for row in known.get(id, []) if row.state == "open"}
         kept = _keep(tx, run, id, outcome.proposals, known.get(id, []))
-        deciding.set_state(tx, settings, id, "proposed" if kept else "open", run.id)
+        state: TransactionState = "booked" if outcome.is_booked else "proposed" if kept else "open"
+        deciding.set_state(tx, settings, id, state, run.id)
         if outcome.acted is None or not kept:
             proposed += bool(kept)
             news += not standing.issuperset(kept)
@@ -77,10 +78,7 @@ def write(tx: Tx, findings: Findings, actor: Actor, wire: str) -> Written:
             matched += 1
         except Conflict:
             # Paid or removed since it was looked at: the next run sees it as it is now.
-            tx.run(
-                "UPDATE recon_proposals SET state = 'replaced' WHERE organization_id = ? AND transaction_id = ? AND state = 'open'",
-                run.organization_id, id,
-            )  # fmt: skip
+            _replace_open(tx, run.organization_id, id)
             deciding.set_state(tx, settings, id, "open", run.id)
             outdated += 1
     if news:
@@ -94,6 +92,25 @@ def _look_again(tx: Tx, client: Client, keys: frozenset[Key], amounts: OpenAmoun
         now = taken.left_of(amounts.get(key, 0))
         if key in keys and now != taken:
             store.put_taken(tx, client, key, now)
+
+
+def _leave_out_removed(tx: Tx, settings: AccountSettings) -> None:
+    """What the bank has removed waits for nobody. A match of it stands until somebody undoes it, and is not handed over."""
+    gone = (
+        "organization_id = ? AND account_id = ? AND state IN ('open', 'proposed', 'booked') AND NOT EXISTS ("
+        "SELECT 1 FROM banking_transactions t WHERE t.account_id = recon_transactions.account_id"
+        " AND t.id = recon_transactions.id AND t.status = 'posted')"
+    )
+    for row in store.TRANSACTIONS.all(tx, gone, settings.organization_id, settings.account_id):
+        _replace_open(tx, row.organization_id, row.id)
+        store.TRANSACTIONS.update(tx, row, state="ignored", changed_at=tx.now)
+
+
+def _replace_open(tx: Tx, organization_id: str, transaction_id: int) -> None:
+    tx.run(
+        "UPDATE recon_proposals SET state = 'replaced' WHERE organization_id = ? AND transaction_id = ? AND state = 'open'",
+        organization_id, transaction_id,
+    )  # fmt: skip
 
 
 def _keep(tx: Tx, run: RunRow, id: int, proposals: Sequence[Proposal], known: Sequence[ProposalRow]) -> list[str]:

@@ -3,53 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
-import httpx
 import pytest
 
-from kontobahn.reconciliation import batches
+from kontobahn.reconciliation import batch_plan
 from tests.harness import Service
 from tests.ledger_builder import refusal
-from tests.reconciliation_desk import OTHER, Clerk, paid, posten, refused
+from tests.reconciliation_desk import OTHER, Office, paid, posten, refused
 
-OPOS = "/v2/ledger-rewe-read/opos"
 PAID = (
     paid(119_00, "Rechnung RE-2026-00123"),
     paid(233_24, "RE-2026-00124"),
     paid(60_00, "RE-2026-00125", "Bert", OTHER),
 )
-
-
-class Office(Clerk):
-    def make(self, **changes: Any) -> httpx.Response:
-        return self.call("POST", "batches", json={"account_id": self.account, **changes})
-
-    def made(self, **changes: Any) -> dict[str, Any]:
-        answer = self.make(**changes)
-        assert answer.status_code == 201, answer.text
-        return dict(answer.json()["data"])
-
-    def match_all(self) -> dict[str, str]:
-        """Matches the three payments: in full, with a discount, and too much. Returns the ids of the matches by amount."""
-        sent: dict[str, tuple[Any, ...]] = {
-            "119": (119, posten("RE-2026-00123", 119)),
-            "233.24": (233.24, posten("RE-2026-00124", 233.24, skonto=4.76)),
-            "60": (60, posten("RE-2026-00125", 50, "10020"), {"art": "akonto", "kontonummer": "10020", "betrag": 10}),
-        }
-        found = {}
-        for name, (amount, *lines) in sent.items():
-            answer = self.by_hand(amount, *lines)
-            assert answer.status_code == 201, answer.text
-            found[name] = answer.json()["data"]["id"]
-        return found
-
-    def open_items(self) -> dict[tuple[str, str], float]:
-        return {
-            (konto["kontonummer"], item["beleg"]): item["saldo"]
-            for konto in self.books.read(OPOS)["konten"]
-            for item in konto["posten"]
-        }
 
 
 def test_what_is_booked_is_what_was_predicted(service: Service) -> None:
@@ -132,7 +98,7 @@ def test_what_cannot_be_booked_is_named_and_left_out(service: Service, monkeypat
     assert office.by_hand(60, {"art": "transfer", "betrag": 60}).status_code == 201
     assert "no account" in refusal(office.make(), 409)["error"]
     assert office.by_hand(119, posten("RE-2026-00123", 119)).status_code == 201
-    monkeypatch.setattr(batches, "MAX_MATCHES", 1)
+    monkeypatch.setattr(batch_plan, "MAX_MATCHES", 1)
     refusal(office.make(), 400, "to_date")
     monkeypatch.undo()
     refusal(office.make(from_date="2026-03-05", to_date="2026-03-01"), 400, "from_date")

@@ -41,7 +41,7 @@ def test_a_run_proposes_and_a_confirmation_matches(service: Service) -> None:
     found = desk.read("report", account_id=desk.account)
     assert {row["klasse"]: row["zuordnungen"] for row in found["klassen"]} == {"A2": 1, "B1": 1, "hand": 1}
     assert (found["bestaetigt"], found["davon_erster_platz"], found["je_tausend"]) == (2, 2, None)
-    assert found["transaktionen"] == {"open": 0, "proposed": 0, "matched": 3, "ignored": 0}
+    assert found["transaktionen"] == {"open": 0, "proposed": 0, "matched": 3, "ignored": 0, "booked": 0}
 
 
 def test_a_match_by_hand_adds_up_or_is_refused_with_the_figures(service: Service) -> None:

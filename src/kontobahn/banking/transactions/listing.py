@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from datetime import date
 from operator import itemgetter
 from typing import Annotated, Any, Literal, NamedTuple, cast
@@ -31,6 +32,8 @@ MAX_ROWS = 100_000
 INLINE_ROWS = 300
 # SQLite joins in the order in which the inner statement returns the rows; older versions know no other way of saying it.
 _JOINED = {"sqlite": "group_concat(wire, ',')", "postgres": "string_agg(wire, ',' ORDER BY {order})"}
+# So many ids in one query.
+_PORTION = 500
 
 
 class TransactionsQuery(Query):
@@ -225,6 +228,16 @@ def find_posted(tx: Tx, account_id: int, transaction_id: int) -> Transaction | N
         account_id, transaction_id,
     )  # fmt: skip
     return None if row is None else _decode(row[0])
+
+
+def posted_among(tx: Tx, account_id: int, ids: Sequence[int]) -> set[int]:
+    """Those of the transactions that the account still has, posted."""
+    found: set[int] = set()
+    for start in range(0, len(ids), _PORTION):
+        some = ids[start : start + _PORTION]
+        sql = f"SELECT id FROM banking_transactions WHERE account_id = ? AND id IN ({', '.join('?' * len(some))}) AND status = 'posted'"
+        found.update(id for (id,) in tx.all(sql, account_id, *some))
+    return found
 
 
 def account_with(tx: Tx, principal: Principal, transaction_id: str) -> AccountRow:

@@ -33,7 +33,7 @@ PATH = f"{ROOT}/reconciliation"
 
 class MatchFilters(Struct):
     account: str = ""
-    state: Literal["proposed", "open", "matched", "ignored"] = "proposed"
+    state: Literal["proposed", "open", "matched", "ignored", "booked"] = "proposed"
 
 
 class ByHand(Struct):

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.konto import is_debitor
 from kontobahn.ledger.opos import Belegbewegung
-from kontobahn.ledger.steuerschluessel import UMSATZSTEUER, VORSTEUER
+from kontobahn.ledger.steuerschluessel import STEUERFREI, UMSATZSTEUER, VORSTEUER
 
 # By day, so that the cost follows the days asked for.
 _MOVES = (
     "SELECT m.konto, m.beleg, m.belegdatum, m.betrag, b.skonto, b.konto, b.gegenkonto, b.generalumkehr,"
-    " i.belegdatum, i.buchungstext, i.is_open, i.steuer"
+    " b.belegfeld2, i.belegdatum, i.buchungstext, i.is_open, i.steuer"
     " FROM books_item_moves m"
     " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
     " JOIN books_items i ON i.mandant = m.mandant AND i.konto = m.konto AND i.beleg = m.beleg"
@@ -31,6 +32,7 @@ class _Row(NamedTuple):
     one: str
     other: str
     generalumkehr: int
+    belegfeld2: str
     beginn: str
     text: str
     is_open: int
@@ -38,7 +40,7 @@ class _Row(NamedTuple):
 
 
 def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Belegbewegung]:
-    first, last = client.rahmen.geld
+    (first, last), cash = client.rahmen.geld, client.rahmen.bargeld
     taken_back: Counter[tuple[str, str, int]] = Counter()
     found = []
     for row in map(_Row._make, tx.all(_MOVES, client.mandant, seit.isoformat(), limit)):
@@ -52,11 +54,14 @@ def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Bele
             found.append(
                 Belegbewegung(
                     row.konto, row.beleg, date.fromisoformat(row.day), row.betrag, row.skonto, is_money,
-                    date.fromisoformat(row.beginn), row.text, not row.is_open, _rate(row.steuer),
+                    date.fromisoformat(row.beginn), row.text, not row.is_open, _rate(row.konto, row.steuer),
+                    contra, is_money and cash[0] <= contra[:4] <= cash[1], row.belegfeld2,
                 )
             )  # fmt: skip
     return found
 
 
-def _rate(steuer: str) -> int | None:
-    return int(steuer[1:]) if steuer[:1] in (UMSATZSTEUER, VORSTEUER) and steuer[1:].isdigit() else None
+def _rate(konto: str, steuer: str) -> int | None:
+    """The rate that a discount on the document is split by: of output tax for a debtor, of input tax for a creditor, or none."""
+    usual = UMSATZSTEUER if is_debitor(konto) else VORSTEUER
+    return int(steuer[1:]) if steuer[:1] in (usual, STEUERFREI) and steuer[1:].isdigit() else None

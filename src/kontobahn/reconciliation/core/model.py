@@ -116,6 +116,8 @@ class Booked(NamedTuple):
     day: date
     amount_minor: int
     skonto_minor: int = 0
+    # What was written beside the document: for a movement that we booked, its id.
+    reference: str = ""
 
 
 class Movement(NamedTuple):

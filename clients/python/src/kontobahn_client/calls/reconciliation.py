@@ -52,7 +52,7 @@ class ReconciliationCalls:
     def list_reconciled_transactions(
         self,
         *,
-        status: Literal["open", "proposed", "matched", "ignored"] | None = None,
+        status: Literal["open", "proposed", "matched", "ignored", "booked"] | None = None,
         account_id: str | None = None,
         from_id: str | None = None,
         limit: int | None = None,

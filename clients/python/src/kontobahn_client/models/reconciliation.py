@@ -240,6 +240,7 @@ class BerichtStatus(Answer, kw_only=True):
     proposed: int
     matched: int
     ignored: int
+    booked: int
 
 
 class Bericht(Answer, kw_only=True):
@@ -297,6 +298,10 @@ class StapelAuslassung(Answer, kw_only=True):
     match_id: str
     transaction_id: str
     grund: str
+    kontonummer: str | None
+    beleg: str | None
+    offen: Decimal | None
+    betrag: Decimal | None
 
 
 class StapelPosten(Answer, kw_only=True):
