@@ -32,7 +32,9 @@ def seconds(text: str) -> int:
     return int(text.removesuffix("s"))
 
 
-@pytest.mark.parametrize("file", ["Dockerfile", "compose.yaml", "kontobahn.service", "Caddyfile"])
+@pytest.mark.parametrize(
+    "file", ["Dockerfile", "compose.yaml", "kontobahn.service", "Caddyfile", "cluster/kontobahn.env"]
+)
 def test_only_settings_that_exist_are_set(file: str) -> None:
     named = set(re.findall(rf"{PREFIX}([A-Z_]+)", (DEPLOY / file).read_text("utf-8"))) - {"HOST"}
     assert {name.lower() for name in named} <= set(NAMES)
@@ -128,3 +130,22 @@ def test_systemd_takes_the_unit_and_finds_little_exposed(tmp_path: Path) -> None
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert judged.returncode == 0, judged.stdout[-300:]
+
+
+def test_the_files_of_the_cluster_agree_with_each_other_and_with_the_page() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in (DEPLOY / "cluster").iterdir()}
+    page = (ROOT / "docs" / "several-machines.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in texts)
+    head, _, body = texts["unavailable.http"].partition("\n\n")
+    headers = dict(line.lower().split(": ") for line in head.splitlines()[1:])
+    assert (int(headers["content-length"]), headers["retry-after"]) == (len(body.encode()), "2")
+    assert set(json.loads(body)) == {"error", "message"}
+    assert texts["haproxy.cfg"].count("/etc/haproxy/unavailable.http") == 3
+    pool = re.findall(r"listen_(?:addr|port) = (\S+)", texts["pgbouncer.ini"])
+    assert f"@{':'.join(pool)}/kontobahn" in texts["kontobahn.env"]
+    # What the pooler opens must fit into what the database allows, with some left for the standby and for people.
+    sizes = re.findall(r"(?:default|reserve)_pool_size = (\d+)", texts["pgbouncer.ini"])
+    allowed = re.findall(r"max_connections = (\d+)", texts["postgresql.conf"])
+    assert sum(map(int, sizes)) + 10 <= int(allowed[0])
+    per_process = Settings().database_connections + 2
+    assert 5 * 4 * per_process <= int(re.findall(r"max_client_conn = (\d+)", texts["pgbouncer.ini"])[0])

@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 900
 class Receiver:
     """Receives events, checks each signature with the reference implementation, and now and then refuses one."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, address: str = "127.0.0.1", refuses: float = 0.05) -> None:
         self.taken: list[dict[str, Any]] = []
         self.wrong: list[str] = []
         self.secret = ""
@@ -55,7 +55,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 with lock:
-                    refuse = chance.random() < 0.05 and self.headers["webhook-id"] not in refused
+                    refuse = chance.random() < refuses and self.headers["webhook-id"] not in refused
                     refused.add(self.headers["webhook-id"])
                     if not refuse:
                         outer.take(body, {name.lower(): value for name, value in self.headers.items()})
@@ -66,7 +66,7 @@ class Receiver:
             def log_message(self, *_arguments: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((address, 0), Handler)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

@@ -20,6 +20,7 @@ from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
 from kontobahn.api.exchange import ClientAddress, Scope, send_busy
+from kontobahn.api.later import Later
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.request_log import RequestLog
 from kontobahn.api.routing import Routes
@@ -100,7 +101,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     parts = (
         SignIns(db, vault),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
-        Tasks(db, settings),
+        *(Tasks(db, settings), Later(db)),
         rewe_export.Exports(),
         Ledger({"books": BooksProvider(db)}),
         banks.set_up(settings, db, vault, clock),
@@ -371,10 +372,9 @@ def scheduled_jobs(context: Context) -> list[Job]:
             *(signin.purge, tasks.purge, sandbox.tidy, fints_store.remove_orphans, enable_banking_store.end_orphans),
         ):
             await db.write(tidy)
-        settings = context.settings
-        while await db.write(outbox.purge, days=settings.webhook_log_days):
+        while await db.write(outbox.purge, days=context.settings.webhook_log_days):
             pass
-        await request_log.purge(db, days=settings.request_log_days, rows_kept=settings.request_log_rows)
+        await request_log.purge(db, days=context.settings.request_log_days, rows_kept=context.settings.request_log_rows)
 
     async def fail_abandoned_tasks() -> None:
         await db.write(tasks.fail_abandoned)

@@ -6,6 +6,7 @@ Both count every request exactly once. While Redis is unavailable, each process 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from kontobahn import log
@@ -138,6 +139,9 @@ class RedisWindows:
             log.warning(
                 "redis_unavailable", detail=str(error), consequence="rate limits count for each process on its own"
             )
+            # Those that wait for their next use are dead as well, and each would cost a pause when Redis is back.
+            with suppress(RedisError, OSError):
+                await self._redis.connection_pool.disconnect(inuse_connections=False)
             return await self._fallback.hit(group, identity)
         return _hit(group, count, left_ms * 1000)
 

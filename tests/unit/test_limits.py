@@ -115,6 +115,33 @@ def test_redis_windows_are_exact_and_end_by_themselves(redis: RedisServer) -> No
     asyncio.run(main())
 
 
+def test_windows_are_exact_again_as_soon_as_redis_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, hundred = 1_000.0, Group("hundred", 100, 60)
+    monkeypatch.setattr("kontobahn.limits.time.monotonic", lambda: now)
+
+    async def main(redis: RedisServer) -> None:
+        nonlocal now
+        first, second = (RedisWindows(redis.url, SystemClock()) for _ in range(2))
+
+        async def counts(name: str) -> list[int]:
+            hits = await asyncio.gather(*(windows.hit(hundred, name) for windows in (first, second) for _ in range(5)))
+            return sorted(100 - hit.remaining for hit in hits)
+
+        # On several connections of each.
+        assert await counts("a") == list(range(1, 11))
+        redis.stop()
+        await first.hit(hundred, "b")
+        await second.hit(hundred, "b")
+        redis.start()
+        now += 5
+        assert await counts("c") == list(range(1, 11))
+        await first.close()
+        await second.close()
+
+    with RedisServer() as redis:
+        asyncio.run(main(redis))
+
+
 def test_the_most_specific_group_counts() -> None:
     assert group_of("/v2/banking/webhooks/sandbox") == "webhooks"
     assert group_of("/v2/banking/webhook-url") == "api"

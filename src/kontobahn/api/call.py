@@ -12,17 +12,17 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from kontobahn import credits, log
+from kontobahn import credits
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.users import UserRemoval
 from kontobahn.api import idempotency
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
+from kontobahn.api.later import Later
 from kontobahn.clock import Clock
 from kontobahn.credits import Cause
 from kontobahn.db import Database, Tx
-from kontobahn.errors import DatabaseUnavailable, KontobahnError, OutcomeUnknown
 from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 from kontobahn.threads import Pool
@@ -155,10 +155,12 @@ class Call:
         if self.claim is None:
             return
         claim, self.claim = self.claim, None
-        try:
-            await self.context.db.write_together(idempotency.release, claim)
-        except (DatabaseUnavailable, OutcomeUnknown) as error:
-            log.warning("idempotency_key_left_to_expire", request_id=self.request_id, detail=error.operator)
+        await self.settle_claim(idempotency.release, claim)
+
+    async def settle_claim(self, fn: Callable[..., object], *args: Any) -> None:
+        """Says what becomes of the idempotency key of a call that failed; later, if the database is away."""
+        seconds, event = self.context.settings.call_hold_seconds, "idempotency_key_left_to_expire"
+        await self.context.part(Later).write(fn, *args, seconds=seconds, event=event, request_id=self.request_id)
 
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:
@@ -173,11 +175,11 @@ class Call:
         )
 
     async def _release(self, hold: credits.Hold) -> None:
-        try:
-            await self.context.db.write_together(credits.expire, self.principal.organization_id, hold.id)
-        except KontobahnError as error:
-            # A job releases it when it expires.
-            log.warning("reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id, detail=str(error))
+        # If it cannot, a job releases it when it expires.
+        await self.context.part(Later).write(
+            credits.expire, self.principal.organization_id, hold.id, seconds=self.context.settings.call_hold_seconds,
+            event="reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id,
+        )  # fmt: skip
 
 
 class Charge:

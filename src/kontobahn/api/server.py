@@ -35,6 +35,7 @@ from kontobahn.api.exchange import (
     send_json,
 )
 from kontobahn.api.idempotency import StoredAnswer
+from kontobahn.api.later import Later
 from kontobahn.api.paging import next_page
 from kontobahn.api.request_log import Noted, RequestLog
 from kontobahn.api.routing import Routes
@@ -126,6 +127,7 @@ class Api:
                 await self._idle.wait()
         except TimeoutError:
             log.warning("shutdown_left_calls_running", calls=self._running)
+        await self._dependencies.context.part(Later).close()
 
     def close(self) -> None:
         """Ends the threads, once no call is running."""
@@ -236,19 +238,15 @@ class Api:
 
     async def _settle_claim_of_failure(self, call: Call, error: BaseException) -> None:
         assert call.claim is not None
-        context = call.context
-        try:
-            if isinstance(error, KontobahnError) and error.status in _STORED_REFUSALS and error.is_final:
-                stored = StoredAnswer(error.status, error_body(error, call.request_id))
-                await context.db.write_together(idempotency.complete, context.vault, call.claim, stored)
-            elif isinstance(error, Refusal):
-                await context.db.write_together(idempotency.abandon, call.claim)
-            else:
-                # Something may have been written: the key stays bound to this request.
-                await context.db.write_together(idempotency.release, call.claim)
-        except KontobahnError as failure:
-            # Its lease will expire.
-            log.warning("idempotency_key_left_to_expire", request_id=call.request_id, detail=str(failure))
+        vault, claim = call.context.vault, call.claim
+        if isinstance(error, KontobahnError) and error.status in _STORED_REFUSALS and error.is_final:
+            stored = StoredAnswer(error.status, error_body(error, call.request_id))
+            await call.settle_claim(idempotency.complete, vault, claim, stored)
+        elif isinstance(error, Refusal):
+            await call.settle_claim(idempotency.abandon, claim)
+        else:
+            # Something may have been written: the key stays bound to this request.
+            await call.settle_claim(idempotency.release, claim)
 
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
         """Finds the principal. Returns the refusal of a key or token, to be raised once the request has been counted."""

@@ -1,0 +1,1 @@
+"""The service on several machines, with every part killed in turn: see `__main__`."""
