@@ -151,10 +151,18 @@ async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]
 
 def create_worker() -> Application:
     """Makes the application in a worker process, which ends with the one that started it: nobody else would tell it to."""
+    import multiprocessing
+
     from kontobahn import app
 
+    # Until the server has its own way to be told, SIGTERM ends the process: the one it was forked from only takes note.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(OSError, AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    parent = multiprocessing.parent_process()
+    if parent is not None and os.getppid() != parent.pid:
+        # It was killed before it could be watched: nothing is open yet, and nobody waits for us.
+        os._exit(1)
     return app.create()
 
 

@@ -240,6 +240,43 @@ def test_workers_start_without_the_database_and_answer_once_it_is_there(tmp_path
         assert process.returncode == 0
 
 
+# A worker as the server forks it, whose parent dies before it is watched or while the application is made.
+ORPHAN = """
+import multiprocessing, os, signal, sys
+from kontobahn import app, serve
+
+def kill_parent():
+    parent = os.getppid()
+    os.kill(parent, signal.SIGKILL)
+    while os.getppid() == parent:
+        pass
+
+def work(moment):
+    if moment == "before it is watched":
+        kill_parent()
+    app.create = kill_parent if moment == "meanwhile" else lambda: None
+    serve.create_worker()
+    print("serves", flush=True)
+
+if __name__ == "__main__":
+    # As the server's process does: it only takes note.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    worker = multiprocessing.get_context("fork").Process(target=work, args=sys.argv[1:])
+    worker.start()
+    worker.join()
+"""
+
+
+@pytest.mark.parametrize(("moment", "said"), [("before it is watched", ""), ("meanwhile", ""), ("never", "serves\n")])
+def test_a_worker_whose_parent_dies_while_it_starts_serves_nobody(tmp_path: Path, moment: str, said: str) -> None:
+    # It returns when both have ended, as they share the output.
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHAN, moment],
+        env=environment({"data": tmp_path}), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (said, "")
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [({}, "one writer"), ({"database_url": "postgresql://127.0.0.1:1/x"}, "Redis")],

@@ -141,6 +141,30 @@ def test_a_try_during_which_the_process_died_counts(service: Service) -> None:
     assert [item.invoice_id for item in service.db.read_now(documents.laid_aside)] == [invoice["id"]]
 
 
+def test_documents_amid_which_the_service_only_died_are_tried_again_rarely_and_not_for_ever(service: Service) -> None:
+    shop = Shop(service)
+    invoice = shop.invoice(shop.customer(ticket()))
+    service.db.write_now(_due_again, shop, invoice["id"])
+    hour, due = documents.PAUSE_AFTER_DEATHS // SECOND, [(shop.owner.id, invoice["id"])]
+    for tries in range(documents.MAX_TRIES_WITH_DEATHS):
+        if tries >= documents.MAX_TRIES:
+            service.clock.advance(seconds=hour - 1)
+            assert service.db.read_now(documents._due) == []
+            assert service.db.write_now(documents._begin, *due[0]) is None
+            service.clock.advance(seconds=1)
+        assert service.db.read_now(documents._due) == due
+        assert service.db.write_now(documents._begin, *due[0])
+        service.clock.advance(seconds=documents.CLAIM_SECONDS)
+    service.clock.advance(seconds=hour)
+    assert service.db.read_now(documents._due) == []
+    # An hour after some deaths it is made as if nothing had been; after an error of its own it stays where it is.
+    service.db.write_now(lambda tx: tx.run("UPDATE mobility_documents_due SET tries = ?, last_error = 'x'", 3))
+    assert service.db.read_now(documents._due) == []
+    service.db.write_now(lambda tx: tx.run("UPDATE mobility_documents_due SET last_error = NULL"))
+    service.run(documents.make_due(service.db))
+    assert service.db.read_now(documents.laid_aside) == []
+
+
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_long_try_stays_claimed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Shop(service)

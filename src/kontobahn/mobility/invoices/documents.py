@@ -2,7 +2,7 @@
 
 The invoice comes first: a process that dies before its documents are stored leaves a row in mobility_documents_due. Then the job
 or the first request for a document makes them. Each try is counted before it begins; what failed three times is laid aside until
-somebody says to try again.
+somebody says to try again. If only the service died, three times amid other people's trouble, it is tried again hours later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from kontobahn import log
-from kontobahn.clock import SECOND
+from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError, NotFound, Unavailable
 from kontobahn.mobility.invoices.facts import Facts
@@ -28,6 +28,11 @@ from kontobahn.mobility.logos.logo import Logo
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
 MAX_TRIES = 3
+# A service that dies during a try may have died of the document. So after three such tries it is tried rarely, and not for ever.
+PAUSE_AFTER_DEATHS = HOUR
+MAX_TRIES_WITH_DEATHS = MAX_TRIES + 24
+# `busy_until` is when the claim of the last try ended.
+_MAY_BE_TRIED = "busy_until <= ? AND (tries < ? OR (last_error IS NULL AND tries < ? AND busy_until <= ?))"
 # A try is claimed for so long, and again and again while it waits its turn and is worked on: if it expires, its process has died.
 CLAIM_SECONDS = 15
 RENEW_SECONDS = 5
@@ -172,11 +177,15 @@ def allow_again(tx: Tx, invoice_id: str | None) -> list[LaidAside]:
 # --- Rows
 
 
+def _now(tx: Tx) -> tuple[int, int, int, int]:
+    return tx.now, MAX_TRIES, MAX_TRIES_WITH_DEATHS, tx.now - PAUSE_AFTER_DEATHS
+
+
 def _due(tx: Tx) -> list[tuple[str, str]]:
     rows = tx.all(
-        "SELECT organization_id, invoice_id FROM mobility_documents_due WHERE tries < ? AND busy_until <= ?"
+        f"SELECT organization_id, invoice_id FROM mobility_documents_due WHERE {_MAY_BE_TRIED}"
         " ORDER BY tries, invoice_id LIMIT ?",
-        MAX_TRIES, tx.now, MAX_PER_RUN,
+        *_now(tx), MAX_PER_RUN,
     )  # fmt: skip
     return [(organization_id, invoice_id) for organization_id, invoice_id in rows]
 
@@ -186,8 +195,8 @@ def _begin(tx: Tx, organization_id: str, invoice_id: str) -> int | None:
     until = tx.now + CLAIM_SECONDS * SECOND
     begun = tx.run(
         "UPDATE mobility_documents_due SET tries = tries + 1, busy_until = ?"
-        " WHERE organization_id = ? AND invoice_id = ? AND tries < ? AND busy_until <= ?",
-        until, organization_id, invoice_id, MAX_TRIES, tx.now,
+        f" WHERE organization_id = ? AND invoice_id = ? AND {_MAY_BE_TRIED}",
+        until, organization_id, invoice_id, *_now(tx),
     )  # fmt: skip
     return until if begun else None
 
