@@ -20,7 +20,7 @@ PARTS = (
     "credits", "transactions", "workers", "webhooks", "enable_banking", "salt_edge", "statements", "invoice", "matching", "extf",
     "import_wait", "opos", "dashboard_lists",
 )  # fmt: skip
-_BLOCK = re.compile(r"(<!-- figures: ([^>]+?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- figures: ([^>]+?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _NOTHING = "Not measured yet."
 
 
@@ -46,7 +46,7 @@ def filled(page: str, results: Path) -> str:
             text = _further(runs, table) if table else part(runs)
         return f"{match[1]}\n{text}\n\n{match[3]}"
 
-    return _BLOCK.sub(block, page)
+    return BLOCK.sub(block, page)
 
 
 def pictures(results: Path) -> dict[str, str]:

@@ -26,26 +26,41 @@ MEBIBYTE = 1024 * 1024
 class Target:
     """The service under attack."""
 
-    def __init__(self, data: Path, *, stderr: Any = None, python_path: str = "", **settings: Any) -> None:
+    def __init__(
+        self, data: Path, *arguments: str, stderr: Any = None, python_path: str = "", wait: bool = True, **settings: Any
+    ) -> None:
         self.data = data
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KONTOBAHN_")}
         environment |= {f"KONTOBAHN_{name.upper()}": str(value) for name, value in settings.items()}
         if python_path:
             environment["PYTHONPATH"] = os.pathsep.join((python_path, environment.get("PYTHONPATH", "")))
         self.log = data / "serve.log"
+        # Those of the process before this one lead to its port.
+        self._old_facts = self._stamp()
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(data)],
+                [sys.executable, "-m", "kontobahn", "serve", "--demo", "--port", "0", "--data", str(data), *arguments],
                 env=environment, stdout=subprocess.DEVNULL, stderr=log if stderr is None else stderr,
+                start_new_session=True,
             )  # fmt: skip
+        if wait:
+            self.wait_until_it_accepts()
+
+    def wait_until_it_accepts(self) -> None:
         self.facts = self._wait_for_facts()
         self.key = str(self.facts["api_key"])
         self.port = int(self.facts["base_url"].rsplit(":", 1)[1])
+
+    def _stamp(self) -> int:
+        path = self.data / "demo.json"
+        return path.stat().st_mtime_ns if path.exists() else 0
 
     def _wait_for_facts(self) -> dict[str, Any]:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
+                if self._stamp() == self._old_facts:
+                    raise LookupError
                 facts: dict[str, Any] = json.loads((self.data / "demo.json").read_text("utf-8"))
                 socket.create_connection(("127.0.0.1", int(facts["base_url"].rsplit(":", 1)[1])), 5).close()
                 return facts

@@ -155,10 +155,10 @@ def create_worker() -> Application:
 
     from kontobahn import app
 
-    # Until the server has its own way to be told, SIGTERM ends the process: the one it was forked from only takes note.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with suppress(OSError, AttributeError):  # not Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        # Not SIGTERM: while a worker starts it is lost, and when calls are running the server may wait for itself for ever. The
+        # parent would end such a worker after the time for running calls; nobody else does.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     parent = multiprocessing.parent_process()
     if parent is not None and os.getppid() != parent.pid:
         # It was killed before it could be watched: nothing is open yet, and nobody waits for us.

@@ -1,10 +1,12 @@
-"""A small share of the torture that `python -m torture.payments` and `python -m torture.banks` do at length."""
+"""A small share of the torture that `make torture` does at length."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from torture import banks
+from torture import banks, page
+from torture.kills import load
+from torture.kills.run import run as run_kills
 from torture.payments import run
 
 
@@ -16,3 +18,15 @@ def test_payments_survive_disorder_and_kills(tmp_path: Path) -> None:
 def test_a_bank_that_is_connected_and_read_amid_kills_loses_nothing(tmp_path: Path) -> None:
     told = banks.run(tmp_path, "fints", kills=2, seed=3)
     assert told.startswith("2 kills")
+
+
+def test_nothing_is_lost_or_doubled_by_kills_under_mixed_load(tmp_path: Path) -> None:
+    # Without payments: what a kill leaves of one is found out minutes later.
+    result = run_kills(tmp_path, "sqlite", kills=2, seed=11, kinds=load.SHORT)
+    assert result.faults == []
+    assert result.figures.startswith("2 kills on sqlite")
+
+
+def test_the_page_on_reliability_shows_what_the_trials_said() -> None:
+    text = page.PAGE.read_text("utf-8")
+    assert page.filled(text, page.results()) == text
