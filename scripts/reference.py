@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +104,8 @@ def _parameter(parameter: Any) -> tuple[str, str]:
         facts.append("required")
     elif not getattr(parameter, "is_flag", False) and parameter.default not in (None, "", (), []):
         facts.append(f"default `{getattr(parameter.default, 'value', parameter.default)}`")
-    kind = parameter.type_descriptor.annotation
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        facts.append(" or ".join(f"`{item.value}`" for item in kind))
+    if choices := getattr(parameter.type, "choices", ()):
+        facts.append(" or ".join(f"`{choice}`" for choice in choices))
     text = (parameter.help or "").strip()
     return names, f"{text} ({'; '.join(facts)})" if facts else text
 
