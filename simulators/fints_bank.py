@@ -29,6 +29,7 @@ class Account:
     product: str = "Girokonto"
     # 1: current account, 10: savings.
     type: int = 1
+    # Empty: the bank tells none.
     balance: str = "C:1042,5:EUR:20260302"
     # Documents, one a page; MT940 likewise.
     camt: list[bytes] = field(default_factory=list)
@@ -276,6 +277,8 @@ class FakeBank:
                 return [f"HITAB:10:5:{order.number}+1+{media}"]
             case "HKSAL":
                 account = self._account(order)
+                if not account.balance:
+                    return [f"HIRMS:3:2:{order.number}+3010::Kein Saldo vorhanden."]
                 return [
                     f"HISAL:10:7:{order.number}+{self._kti(account)}+{escape(account.product)}+EUR+{account.balance}"
                 ]

@@ -33,6 +33,8 @@ class Trial(Protocol):
     """What torture needs to know of a provider."""
 
     name: str
+    # How many people have an access there.
+    people: int
     # What the bank is called in answers.
     bank_name: str
     # Settings of the service, by name.
@@ -67,13 +69,13 @@ class Trial(Protocol):
 
 
 class FintsTrial:
-    name = "fints"
+    name, people = "fints", 1000
     bank_name = "Bank 99990000"
     time_passes: tuple[str, ...] = ("DELETE FROM fints_dialogs",)
 
     def __init__(self) -> None:
         self._bank = FakeBank()
-        self._bank.users = {f"person-{number}": f"gEheim-{number:05d}" for number in range(1000)}
+        self._bank.users = {f"person-{number}": f"gEheim-{number:05d}" for number in range(self.people)}
         self._bank.tan = "tAn-748913"
         self._bank.start = "tan"
         self._account = Account(IBAN, "202051")
@@ -189,6 +191,9 @@ class Person:
         answer.raise_for_status()
         found: dict[str, Any] = answer.json()["data"]
         return found
+
+    def remove(self, running: Target) -> None:
+        self.ask(running, "DELETE", f"/v2/banking/connections/{self.connection(running)['id']}").raise_for_status()
 
     def refresh(self, running: Target) -> httpx.Response:
         return self.ask(running, "POST", f"/v2/banking/connections/{self.connection(running)['id']}/refresh")

@@ -1,7 +1,7 @@
 """A bank is connected and read while the service is killed again and again: nothing may be lost, nothing be there twice.
 
-After each kill the person goes on where the page is. Whatever a killed process has begun is either there as a whole or not at all, and
-what it held is free again after minutes: here that time is made to pass in the database.
+After each kill the person goes on where the page is, or gives up. Whatever a killed process has begun is either there as a whole or
+not at all, what it held is free again after minutes, and what nobody goes on with is gone after a quarter of an hour.
 
     python -m torture.banks --provider fints --kills 50
 """
@@ -9,131 +9,78 @@ what it held is free again after minutes: here that time is made to pass in the 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
-import httpx
+from torture.bank_trials import TRIALS, Person, Trial
+from torture.killed import Killed, until
 
-from torture.bank_trials import TRIALS, Person, Trial, let_time_pass
-from torture.others import Target
-
-# Sooner than any answer, to later than the last one.
-SPREAD = 1.3
-PATIENCE_SECONDS = 600
-
-
-class Killed:
-    """A service that is killed while something happens, and started again."""
-
-    def __init__(self, data: Path, trial: Trial, chance: random.Random) -> None:
-        self._data, self._trial, self._chance = data, trial, chance
-        self.running = self._start()
-        self.kills = self.amid = 0
-
-    def _start(self) -> Target:
-        # Its port is a new one, so the facts of the one before lead nowhere.
-        return Target(
-            self._data, limit_api_requests=10**9, limit_auth_requests=10**9, log_level="error", **self._trial.settings
-        )
-
-    def while_doing(self, seconds: float, action: Any) -> bool:
-        """Kills the service at some moment of the action. Returns whether the action was over by then."""
-        failures: list[BaseException] = []
-
-        def act() -> None:
-            try:
-                action(self.running)
-            except httpx.HTTPError:
-                pass
-            except BaseException as error:
-                failures.append(error)
-
-        acting = threading.Thread(target=act)
-        acting.start()
-        acting.join(self._chance.uniform(0, SPREAD * seconds))
-        is_over = not acting.is_alive()
-        self.running.process.kill()
-        self.running.process.wait()
-        acting.join()
-        if failures:
-            raise failures[0]
-        self.kills += 1
-        self.amid += not is_over
-        let_time_pass(self._data, self._trial)
-        self.running = self._start()
-        return is_over
-
-    def stop(self) -> None:
-        self.running.process.kill()
-        self.running.process.wait()
+KINDS = ("connect", "fetch")
+# Of those who are interrupted while they connect, one in so many gives up.
+GIVES_UP = 5
 
 
 def run(data: Path, provider: str, kills: int, seed: int) -> str:
-    chance = random.Random(seed)
+    """Kills the service in the middle of connecting and of reading, so often each."""
     trial = TRIALS[provider]()
     trial.book(20)
-    service = Killed(data, trial, chance)
+    service = Killed(data, seed, trial.settings, trial.time_passes)
     try:
-        seconds = _measure(service.running, trial)
-        for number in range(1, (kills + 1) // 2 + 1):
-            _one_person(service, trial, number, seconds)
+        for number, kind in enumerate(service.next_kind(KINDS, kills)):
+            _one_person(service, trial, number % trial.people, kind)
+            print(service, flush=True)
+        half_made = service.check_nothing_half_made()
     finally:
         service.stop()
         trial.close()
     assert trial.faults == [], trial.faults[:3]
-    return f"{service.kills} kills, {service.amid} of them amid something: no booking lost, none twice, no fault at the bank."
+    return (
+        f"{service}; {half_made} left half made, and gone in time. No booking lost, none twice, no fault at the bank."
+    )
 
 
-def _measure(running: Target, trial: Trial) -> float:
-    """Returns how long somebody takes who is not disturbed. The first one waits for what is loaded once."""
-    seconds = 0.0
-    for number in (900, 901):
-        person = Person(trial, number)
-        started = time.monotonic()
-        person.begin(running)
-        person.walk(running)
-        seconds = time.monotonic() - started
-    return seconds
-
-
-def _one_person(service: Killed, trial: Trial, number: int, seconds: float) -> None:
+def _one_person(service: Killed, trial: Trial, number: int, kind: str) -> None:
     person = Person(trial, number)
     trial.asks_for_confirmation(True)
     person.begin(service.running)
-    service.while_doing(seconds, person.walk)
-    _check(person, service.running, trial, must_be_whole=False)
+    if kind == "connect":
+        service.while_doing(kind, lambda: person.walk(service.running))
+        _check(person, service, trial, must_be_whole=False)
+        if not service.chance.randrange(GIVES_UP):
+            return
     person.walk(service.running)
-    before = _check(person, service.running, trial)
+    before = _check(person, service, trial)
+    if kind == "fetch":
+        _read_again(person, service, trial, before)
+    person.remove(service.running)
+
+
+def _read_again(person: Person, service: Killed, trial: Trial, before: list[int]) -> None:
     trial.book(7)
     trial.asks_for_confirmation(False)
-    let_time_pass(service.running.data, trial)
-    service.while_doing(seconds, person.refresh)
+    service.let_claims_end()
+    service.while_doing("fetch", lambda: person.refresh(service.running))
     ids, seen = person.transactions(service.running)
     assert len(ids) in (len(before), trial.booked().total()), "half of a fetch was stored"
     answer = person.refresh(service.running)
     # The killed one had stored it all, and said when the next one may be: then there is nothing left to fetch.
     assert answer.status_code == 202 or (answer.status_code == 409 and seen == trial.booked()), answer.text
     # The call does not wait for a slow bank.
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while person.transactions(service.running)[1] != trial.booked() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    after = _check(person, service.running, trial)
+    until(lambda: person.transactions(service.running)[1] == trial.booked(), "a booking is missing")
+    after = _check(person, service, trial)
     assert after[: len(before)] == before, "what was stored has moved"
 
 
-def _check(person: Person, running: Target, trial: Trial, *, must_be_whole: bool = True) -> list[int]:
+def _check(person: Person, service: Killed, trial: Trial, *, must_be_whole: bool = True) -> list[int]:
     """Everything is there once, or nothing yet."""
-    connection = person.connection(running)
+    connection = person.connection(service.running)
     if connection["status"] == "pending_connect":
         assert not must_be_whole, connection
         return []
     assert connection["status"] == "active", connection
-    ids, seen = person.transactions(running)
+    ids, seen = person.transactions(service.running)
     assert seen == trial.booked(), (seen - trial.booked(), trial.booked() - seen)
     assert ids == sorted(set(ids)), "ids do not rise"
     return ids
@@ -142,11 +89,13 @@ def _check(person: Person, running: Target, trial: Trial, *, must_be_whole: bool
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--provider", choices=sorted(TRIALS), default="fints")
-    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--kills", type=int, default=50, help="in the middle of each kind of thing")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
         print(run(Path(folder), chosen.provider, chosen.kills, chosen.seed))
+    print(f"{time.monotonic() - started:.0f} seconds")
     return 0
 
 

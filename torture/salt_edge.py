@@ -1,6 +1,7 @@
 """Somebody connects, reads, and pays through Salt Edge while the service is killed at any moment. Nothing lost, nothing twice.
 
-Each round connects an account, refreshes it, and pays from it, with a kill in the middle of one of these or of a callback.
+Each round connects an account, refreshes it, is told of it, and pays from it, with a kill in the middle of one of these. One in five
+of those who are interrupted while they connect never comes back.
 
     python -m torture.salt_edge --kills 50
 """
@@ -8,10 +9,8 @@ Each round connects an account, refreshes it, and pays from it, with a kill in t
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,65 +21,33 @@ import httpx
 
 from simulators.salt_edge import Connection, SaltEdge
 from tests.providers.salt_edge.person import GIRO, NAME, settings_for
-from torture.others import Target
+from torture.killed import Act, Killed, until
 
 CREDITOR = "DE89370400440532013000"
-PATIENCE_SECONDS = 300
-Act = Callable[[], Any]
-Doing = Callable[[Act], None]
+KINDS = ("connect", "fetch", "callback", "payment")
+GIVES_UP = 5
 
 
 class Trial:
     def __init__(self, data: Path, seed: int) -> None:
-        self._data, self._chance = data, random.Random(seed)
         self.remote = SaltEdge()
-        self._settings = settings_for(self.remote, self.remote.serve(), data / "keys")
-        self.kills = self.amid = 0
-        self.running = self._start()
-        self.http = self._client()
+        self.service = Killed(data, seed, settings_for(self.remote, self.remote.serve(), data / "keys"))
 
-    def _start(self) -> Target:
-        running = Target(
-            self._data,
-            limit_api_requests=10**9,
-            limit_auth_requests=10**9,
-            limit_webhook_requests=10**9,
-            log_level="error",
-            # A repeated call waits until the claim of the one that died has ended.
-            call_hold_seconds=10,
-            **self._settings,
-        )
-        self.remote.callback_url = f"http://127.0.0.1:{running.port}/v2/banking/webhooks/{NAME}"
-        return running
+    @property
+    def http(self) -> httpx.Client:
+        """At the port of the process that runs now."""
+        running, base_url = self.service.running, f"http://127.0.0.1:{self.service.running.port}"
+        return httpx.Client(base_url=base_url, headers={"x-api-key": running.key}, timeout=60, trust_env=False)
 
-    def _client(self) -> httpx.Client:
-        base_url = f"http://127.0.0.1:{self.running.port}"
-        return httpx.Client(base_url=base_url, headers={"x-api-key": self.running.key}, timeout=60, trust_env=False)
+    def round(self, kind: str) -> None:
+        """Connects, refreshes, is told and pays, with a kill in one of the four."""
 
-    def killed_while(self, act: Act) -> None:
-        """Kills the service at some moment of what is done, and starts it again."""
-
-        def quietly() -> None:
-            try:
+        def doing(name: str, act: Act) -> None:
+            if name == kind:
+                self.service.while_doing(kind, act)
+            else:
                 act()
-            except (httpx.HTTPError, OSError):
-                pass
 
-        acting = threading.Thread(target=quietly)
-        acting.start()
-        acting.join(self._chance.uniform(0, 0.2))
-        self.amid += acting.is_alive()
-        self.running.process.kill()
-        self.running.process.wait()
-        acting.join()
-        self.kills += 1
-        self.running = self._start()
-        self.http = self._client()
-
-    def round(self, number: int) -> None:
-        """Connects, refreshes and pays, with a kill in one of the four."""
-        acts: list[Doing] = [self.killed_while if number % 4 == place else _plainly for place in range(4)]
-        connect, refresh, pay, tell = acts
         begun = self.http.post("/v2/banking/connect", json={}).raise_for_status().json()
         back, connection = self.remote.finish(begun["connect_url"])
         assert connection is not None
@@ -88,41 +55,49 @@ class Trial:
         account = self.remote.add_account(connection, GIRO)
         self.book(connection, account, 30)
         parts = urlsplit(back)
-        connect(lambda: self.http.get(f"{parts.path}?{parts.query}"))
+        doing("connect", lambda: self.http.get(f"{parts.path}?{parts.query}"))
+        if kind == "connect" and not self.service.chance.randrange(GIVES_UP):
+            return
         until(lambda: self.http.get(f"{parts.path}?{parts.query}").status_code != 503)
         path = f"/v2/banking/connections/{begun['pending_token']}"
         ours = self.http.get(path).raise_for_status().json()["data"]
         assert ours["status"] == "active", ours
         before = self.check(ours["id"], connection)
         self.book(connection, account, 20)
-        refresh(lambda: self.http.post(f"/v2/banking/connections/{ours['id']}/refresh"))
+        doing("fetch", lambda: self.http.post(f"/v2/banking/connections/{ours['id']}/refresh"))
         self.remote.attempt(connection)
         [_, done] = self.remote.outbox
         self.remote.outbox.clear()
-        tell(lambda: self.remote.post(done))
+        doing("callback", lambda: self.tell(done))
         # Salt Edge tells it again until it is taken.
-        until(lambda: self.remote.post(done) == 200)
+        until(lambda: self.tell(done) == 200)
         until(lambda: len(self.ids(ours["id"])) == len(connection.transactions))
         assert self.check(ours["id"], connection)[: len(before)] == before, "what was stored has moved"
-        self.pay(ours["id"], pay)
+        self.pay(ours["id"], doing)
         removed = self.http.request("DELETE", f"/v2/banking/connections/{ours['id']}")
         assert removed.status_code == 200, removed.text
         until(lambda: connection.id not in self.remote.connections)
 
-    def pay(self, connection_id: str, doing: Doing) -> None:
+    def tell(self, news: Any) -> int:
+        self.remote.callback_url = f"http://127.0.0.1:{self.service.running.port}/v2/banking/webhooks/{NAME}"
+        return self.remote.post(news)
+
+    def pay(self, connection_id: str, doing: Callable[[str, Act], None]) -> None:
         accounts = self.http.get("/v2/banking/accounts", params={"connection_id": connection_id}).json()["data"]
         known = len(self.remote.payments)
         order = {"account_id": accounts[0]["id"], "amount": "1.50", "creditor_name": "Papier GmbH", "creditor_iban": CREDITOR,
                  "description": "Rechnung 1"}  # fmt: skip
         headers = {"idempotency-key": f"pay-{connection_id}"}
 
-        def send() -> int:
-            return self.http.post("/v2/banking/payments", json=order, headers=headers).status_code
+        def send() -> httpx.Response:
+            return self.http.post("/v2/banking/payments", json=order, headers=headers)
 
-        doing(send)
-        # The caller repeats the call until it is answered: it may still be held by the process that died.
-        until(lambda: send() == 201)
+        doing("payment", send)
+        # The caller repeats the call until it is answered.
+        until(lambda: send().status_code == 201)
         assert len(self.remote.payments) - known <= 1, "a payment was made twice"
+        listed = self.http.get("/v2/banking/payments").raise_for_status().json()["data"]
+        assert len([one for one in listed if one["connection_id"] == connection_id]) == 1, listed
 
     def book(self, connection: Connection, account: str, count: int) -> None:
         for number in range(count):
@@ -141,38 +116,31 @@ class Trial:
         return ids
 
     def stop(self) -> None:
-        self.running.process.kill()
-        self.running.process.wait()
+        self.service.stop()
         self.remote.stop()
-
-
-def _plainly(act: Act) -> None:
-    act()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    given_up = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < given_up, "it did not come about"
-        time.sleep(0.2)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--kills", type=int, default=50, help="in the middle of each kind of thing")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kontobahn-torture-") as folder:
         trial = Trial(Path(folder), chosen.seed)
         try:
-            for number in range(chosen.kills):
-                trial.round(number)
-                print(f"{trial.kills} kills, {trial.amid} of them amid something", flush=True)
+            for kind in trial.service.next_kind(KINDS, chosen.kills):
+                trial.round(kind)
+                print(trial.service, flush=True)
+            half_made = trial.service.check_nothing_half_made()
         finally:
             trial.stop()
     assert trial.remote.faults == [], trial.remote.faults[:3]
-    made = len(trial.remote.payments)
-    print(f"{trial.kills} kills, {trial.amid} of them amid something; {made} payments: nothing lost, nothing twice")
+    made, seconds = len(trial.remote.payments), time.monotonic() - started
+    print(
+        f"{trial.service}; {half_made} left half made, and gone in time; {made} payments: nothing lost, nothing twice."
+    )
+    print(f"{seconds:.0f} seconds")
     return 0
 
 

@@ -12,9 +12,9 @@ from kontobahn.banking.payments import order_files
 from kontobahn.dashboard.views import banking, payments
 from kontobahn.db import Tx
 from tests.dashboard.browsing import Browser
-from tests.file_bank import FileBank
+from tests.file_bank import FileBank, account, import_file
 from tests.harness import Service
-from tests.statement_builder import OTHER_IBAN, Booking
+from tests.statement_builder import OTHER_IBAN, Booking, Sheet, camt
 
 EMAIL = "erika@muster.example"
 _ROW = re.compile(r'<tr id="([^"]+)"')
@@ -91,3 +91,21 @@ def test_every_order_file_is_reached(service: Service) -> None:
     assert found == [f"f-{number + step}" for step in range(120, -1, -1)]
     assert pages == 3
     assert browser.get("/dashboard/payments/order-files?after=nonsense").status_code == 200
+
+
+def test_a_balance_that_nobody_told_is_shown_as_such_and_added_to_nothing(service: Service) -> None:
+    owner = service.organization()
+    service.user(owner, EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    import_file(service, owner, camt(Sheet([Booking(250)], balances=""), kind="052"))
+    found = account(service, owner)
+    assert (found["balance"], found["extra"]["transactions_count"]["posted"]) == (None, 1)
+    for path in ("", "/accounts", f"/accounts/{found['id']}", "/payments/new", "/connections"):
+        page = browser.get(f"/dashboard{path}")
+        assert page.status_code == 200, path
+        assert "0.00" not in page.text.replace("10.00", ""), path
+    assert "The balance is not known" in browser.get(f"/dashboard/accounts/{found['id']}").text
+    # The next statement tells it.
+    import_file(service, owner, camt(Sheet([Booking(250)], opening=1_00)))
+    assert account(service, owner)["balance"] == 3.5

@@ -16,8 +16,8 @@ def test_payments_survive_disorder_and_kills(tmp_path: Path) -> None:
 
 
 def test_a_bank_that_is_connected_and_read_amid_kills_loses_nothing(tmp_path: Path) -> None:
-    told = banks.run(tmp_path, "fints", kills=2, seed=3)
-    assert told.startswith("2 kills")
+    told = banks.run(tmp_path, "fints", kills=1, seed=3)
+    assert all(part in told for part in ("amid connect", "amid fetch", "gone in time"))
 
 
 def test_nothing_is_lost_or_doubled_by_kills_under_mixed_load(tmp_path: Path) -> None:

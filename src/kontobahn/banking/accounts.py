@@ -52,7 +52,8 @@ class BankAccount(Answer):
     id: str
     name: str
     nature: Nature
-    balance: Decimal
+    # Choice 40: null if the bank does not tell it.
+    balance: Decimal | None
     currency_code: str
     created_at: Timestamp
     updated_at: Timestamp
@@ -87,6 +88,12 @@ class AccountRow(NamedTuple):
     pending: int
     created_at: int
     updated_at: int
+    balance_known: int
+
+    @property
+    def balance(self) -> int | None:
+        """What the bank said last; None if it does not tell."""
+        return self.balance_minor if self.balance_known else None
 
 
 ACCOUNTS = Table("banking_accounts", AccountRow)
@@ -114,7 +121,7 @@ def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[Acco
 
 def differ(before: list[AccountRow], after: list[AccountRow]) -> bool:
     """Whether a bank reports anything else about its accounts than before."""
-    facts = ("id", "name", "nature", "balance_minor", "currency_code", "iban", "holder_name")
+    facts = ("id", "name", "nature", "balance", "currency_code", "iban", "holder_name")
     return any([getattr(row, name) for row in before] != [getattr(row, name) for row in after] for name in facts)
 
 
@@ -145,11 +152,11 @@ def adopt(tx: Tx, organization_id: str, connection_id: str, reported: list[Accou
 def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
     """Creates the account, or updates it to what the bank reports now."""
     row = tx.one(
-        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, iban = ?, holder_name = ?, updated_at = ?,"
-        " identity = COALESCE(?, identity)"
+        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, balance_known = ?, iban = ?,"
+        " holder_name = ?, updated_at = ?, identity = COALESCE(?, identity)"
         f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {ACCOUNTS.columns}",
-        facts.name, facts.nature, facts.balance_minor, facts.iban, facts.holder_name, tx.now, facts.identity,
-        organization_id, connection_id, facts.provider_ref,
+        facts.name, facts.nature, facts.balance_minor or 0, int(facts.balance_minor is not None), facts.iban,
+        facts.holder_name, tx.now, facts.identity, organization_id, connection_id, facts.provider_ref,
     )  # fmt: skip
     if row is not None:
         return AccountRow._make(row)
@@ -162,7 +169,7 @@ def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) 
         name=facts.name,
         holder_name=facts.holder_name,
         nature=facts.nature,
-        balance_minor=facts.balance_minor,
+        balance_minor=facts.balance_minor or 0,
         currency_code=facts.currency_code,
         identity=facts.identity,
         can_hide=1,
@@ -170,6 +177,7 @@ def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) 
         pending=0,
         created_at=tx.now,
         updated_at=tx.now,
+        balance_known=int(facts.balance_minor is not None),
     )
     ACCOUNTS.insert(tx, account)
     return account
@@ -244,7 +252,7 @@ def _bank_account(row: AccountRow) -> BankAccount:
         id=str(row.id),
         name=row.name,
         nature=row.nature,
-        balance=to_wire(row.balance_minor),
+        balance=_told(row),
         currency_code=row.currency_code,
         created_at=to_datetime(row.created_at),
         updated_at=to_datetime(row.updated_at),
@@ -254,6 +262,10 @@ def _bank_account(row: AccountRow) -> BankAccount:
             transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
         ),
     )
+
+
+def _told(row: AccountRow) -> Decimal | None:
+    return None if row.balance is None else to_wire(row.balance)
 
 
 def emit_refresh_complete(tx: Tx, row: connections.ConnectionRow, refresh_type: str, rows: list[AccountRow]) -> None:
@@ -266,7 +278,7 @@ def emit_refresh_complete(tx: Tx, row: connections.ConnectionRow, refresh_type: 
                 "name": account.name,
                 "holder_name": account.holder_name,
                 "nature": account.nature,
-                "balance": to_wire(account.balance_minor),
+                "balance": _told(account),
                 "currency_code": account.currency_code,
                 "iban": account.iban,
             }

@@ -29,7 +29,7 @@ class RefreshedAccount(Answer):
     name: Annotated[str, Meta(examples=["Girokonto"])]
     holder_name: str | None
     nature: Annotated[str, Meta(examples=["checking"])]
-    balance: Decimal
+    balance: Decimal | None
     currency_code: str
     iban: str | None
 

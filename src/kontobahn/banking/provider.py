@@ -139,7 +139,8 @@ class AccountFacts(NamedTuple):
     provider_ref: str
     name: str
     nature: Nature
-    balance_minor: int
+    # None if the bank does not tell it, or not in whole cents: never a guess.
+    balance_minor: int | None
     currency_code: str
     iban: str | None
     holder_name: str | None

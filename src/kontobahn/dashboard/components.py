@@ -24,7 +24,10 @@ def icon(name: str) -> Markup:
     return Markup('<svg class="icon" aria-hidden="true" focusable="false">{}</svg>').format(use)
 
 
-def money(amount: int | Decimal, currency: str = "EUR", sign: bool = False) -> Markup:
+def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = False) -> Markup:
+    """None is what nobody told, which is not nothing."""
+    if amount is None:
+        return _NOTHING
     kind = " minus" if amount < 0 else " plus" if sign and amount > 0 else ""
     return Markup(f'<span class="money{kind}">{escape(figures.money(amount, currency))}</span>')
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from kontobahn.access import keys
+from kontobahn.banking.payments import store
+from kontobahn.banking.payments.create import send_to_bank
 from kontobahn.banking.payments.poll import poll_due_payments
-from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown
+from kontobahn.banking.provider import CANNOT_BE_KNOWN, PaymentReport, PaymentStart, ProviderDown
 from kontobahn.clock import HOUR
 from kontobahn.errors import DatabaseUnavailable
 from tests.api.banking.test_payments import PAYMENTS, bank, owner, pay, status
@@ -118,6 +120,44 @@ def test_a_database_that_fails_behind_the_order_leaves_one_payment_under_its_key
     assert (again["id"], again["payment_url"]) == (made.json()["data"]["id"], "https://bank.example/pay/2")
     assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment"]
     assert service.balance(owner).reserved == 3
+
+
+def test_what_certainly_never_left_is_sent_by_a_repeat_and_by_no_other(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    key = {"idempotency-key": "rent-march"}
+    # As if the process had died just before it sent the order.
+    with failing(service, "claim_sending"):
+        made = pay(service, owner, headers=key).json()["data"]
+    assert bank.provider.asked == []
+    bank.provider.creation = ProviderDown("timed out")
+    bank.provider.found = CANNOT_BE_KNOWN
+    for _ in range(2):
+        assert pay(service, owner, headers=key).json()["data"]["id"] == made["id"]
+    service.clock.advance(seconds=600)
+    service.run(poll_due_payments(service.application.context))
+    # Now it may be at the bank: neither sent again nor failed.
+    assert [call[0] for call in bank.provider.asked] == ["create_payment", "find_payment", "find_payment"]
+    assert status(service, owner, made) == "initiated"
+
+
+def test_what_certainly_never_left_fails_and_is_not_sent_any_more(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    bank.provider.found = CANNOT_BE_KNOWN
+    with failing(service, "claim_sending"):
+        made = pay(service, owner).json()["data"]
+    row = service.db.read_now(store.get, owner.id, int(made["id"]))
+    service.clock.advance(seconds=90)
+    service.run(poll_due_payments(service.application.context))
+    assert (status(service, owner, made), service.balance(owner).reserved) == ("initiated", 3)
+    service.clock.advance(seconds=600)
+    service.run(poll_due_payments(service.application.context))
+    assert status(service, owner, made) == "failed"
+    assert service.balance(owner).available == 100
+    # The process was not dead, only very slow.
+    assert service.run(send_to_bank(service.application.context, row)).status == "failed"
+    assert bank.provider.asked == []
 
 
 def test_a_key_whose_claim_is_gone_still_answers_for_its_payment_only(

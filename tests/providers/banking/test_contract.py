@@ -30,6 +30,7 @@ from kontobahn.banking.provider import (
 from kontobahn.banking.reports import fetch_all
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
+from kontobahn.sandbox_bank.adapter import SandboxProvider
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service
 from tests.providers.enable_banking import person as enable_banking_person
@@ -51,6 +52,8 @@ class Adapter(NamedTuple):
     # Whether the provider can say for certain that it has no such payment, and then recognises a repeat; whether it cancels any.
     knows_its_payments: bool = True
     cancels: bool = True
+    # Has the bank no longer tell the account's balance.
+    withhold_balance: Callable[[], None] | None = None
 
     def ask(self, coroutine: Any) -> Any:
         return self.service.run(coroutine)
@@ -88,7 +91,10 @@ def fints(service: Service) -> Adapter:
     owner = service.organization()
     person = fints_person.Person(service, owner, address)
     row = service.db.read_now(connections.get, owner.id, person.connect(keep="yes")["id"])
-    return Adapter(service, owner, made.providers["fints"], row, fints_person.GIRO, fints_person.GIRO)
+    return Adapter(
+        service, owner, made.providers["fints"], row, fints_person.GIRO, fints_person.GIRO,
+        withhold_balance=lambda: setattr(bank.accounts[0], "balance", ""),
+    )  # fmt: skip
 
 
 def salt_edge(service: Service) -> Adapter:
@@ -100,11 +106,11 @@ def salt_edge(service: Service) -> Adapter:
     context.parts[Banking] = made  # type: ignore[index]
     owner = service.organization()
     person = salt_edge_person.Person(service, owner, remote)
-    account_ref = person.connect(provider_code="salt_edge_musterbank_de").accounts[0]["id"]
+    account = person.connect(provider_code="salt_edge_musterbank_de").accounts[0]
     row = service.db.read_now(connections.get, owner.id, person.connection()["id"])
     return Adapter(
-        service, owner, made.providers["salt_edge"], row, account_ref, salt_edge_person.GIRO,
-        knows_its_payments=False, cancels=False,
+        service, owner, made.providers["salt_edge"], row, account["id"], salt_edge_person.GIRO,
+        knows_its_payments=False, cancels=False, withhold_balance=lambda: account.update(balance=None),
     )  # fmt: skip
 
 
@@ -123,8 +129,9 @@ def enable_banking(service: Service) -> Adapter:
     provider = made.providers["enable_banking"]
     account = next(one for one in service.run(provider.fetch(row.provider_ref)).accounts if one.nature == "checking")
     return Adapter(
-        service, owner, provider, row, account.provider_ref, account.iban or "", knows_its_payments=False, cancels=False
-    )
+        service, owner, provider, row, account.provider_ref, account.iban or "", knows_its_payments=False, cancels=False,
+        withhold_balance=bank.accounts[0].balances.clear,
+    )  # fmt: skip
 
 
 # Those that read accounts, and among them those that pay on a page of their own.
@@ -185,6 +192,24 @@ def test_a_snapshot_is_consistent_and_brings_nothing_new_the_second_time(reader:
         return flows.ingest_snapshot(tx, reader.connection, snapshot)
 
     assert reader.service.db.write_now(ingest) == Counts(0, 0, 0)
+
+
+def test_a_balance_that_the_bank_does_not_tell_is_null_and_the_account_is_there(reader: Adapter) -> None:
+    if reader.withhold_balance is None:
+        assert isinstance(reader.provider, SandboxProvider), "only our own bank always tells"
+        return
+
+    def read() -> tuple[Any, int]:
+        snapshot = reader.ask(fetch_all(reader.provider, reader.connection.provider_ref, None))
+        reader.service.db.write_now(flows.ingest_snapshot, reader.connection, snapshot)
+        accounts = reader.service.get("/v2/banking/accounts", reader.owner.key).json()["data"]
+        found = next(one for one in accounts if one["extra"]["iban"] == reader.iban)
+        return found["balance"], found["extra"]["transactions_count"]["posted"]
+
+    told, booked = read()
+    reader.withhold_balance()
+    assert isinstance(told, float)
+    assert read() == (None, booked)
 
 
 def test_banks_have_codes_of_their_own_that_flows_take(reader: Adapter) -> None:

@@ -164,11 +164,11 @@ class StatementImporter:
         currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
         connection_id = self._connection(stated.iban, stated.bank_name)
         known = self._tx.one(
-            "SELECT balance_minor, name, holder_name FROM banking_accounts"
+            "SELECT CASE WHEN balance_known = 1 THEN balance_minor END, name, holder_name FROM banking_accounts"
             " WHERE organization_id = ? AND connection_id = ? AND provider_ref = ?",
             self._organization_id, connection_id, f"{stated.iban}/{currency}",
         )  # fmt: skip
-        balance_minor, name, holder = known or (0, f"Konto {stated.iban[-10:]}", None)
+        balance_minor, name, holder = known or (None, f"Konto {stated.iban[-10:]}", None)
         facts = AccountFacts(
             f"{stated.iban}/{currency}", name, "checking", balance_minor, currency, stated.iban, stated.holder or holder
         )

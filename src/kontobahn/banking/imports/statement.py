@@ -53,13 +53,13 @@ class StatementImport:
         self.span = store.NO_SPAN
         self.is_new = True
         self.warnings: list[StatementWarning] = []
-        self._balance = account.balance_minor
+        self._balance = account.balance
 
     @property
     def has_changed(self) -> bool:
         """Whether anything is stored that was not before."""
         counts = self.ingest.added + self.ingest.modified + self.ingest.removed
-        return bool(counts) or self._balance != self.account.balance_minor
+        return bool(counts) or self._balance != self.account.balance
 
     def add(self, entry: Entry) -> None:
         line = _encode(msgspec.structs.replace(entry, line=0))
@@ -209,7 +209,7 @@ class StatementImport:
             return
         self._balance = balance
         self._tx.run(
-            "UPDATE banking_accounts SET balance_minor = ?, updated_at = ? WHERE organization_id = ? AND id = ?",
+            "UPDATE banking_accounts SET balance_minor = ?, balance_known = 1, updated_at = ? WHERE organization_id = ? AND id = ?",
             balance, self._tx.now, self.account.organization_id, self.account.id,
         )  # fmt: skip
 

@@ -56,7 +56,7 @@ def apply_start(tx: Tx, row: PaymentRow, start: PaymentStart, source: str) -> Pa
     """Stores that the provider accepted the order, with the payer's address, and applies its first report."""
     store.lock(tx, row.organization_id, row.id)
     tx.run(
-        "UPDATE banking_payments SET provider_ref = ?, payment_url = ?, expires_at = ?"
+        "UPDATE banking_payments SET provider_ref = ?, payment_url = ?, expires_at = ?, unsent = 0"
         " WHERE organization_id = ? AND id = ? AND provider_ref IS NULL",
         start.provider_ref, start.payment_url, start.expires_at, row.organization_id, row.id,
     )  # fmt: skip

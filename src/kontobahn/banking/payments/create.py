@@ -21,7 +21,7 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow, check_active
 from kontobahn.banking.fields import check_custom_fields, check_return_to, parse_ip_address
-from kontobahn.banking.payments import key_limits, links
+from kontobahn.banking.payments import key_limits, links, store
 from kontobahn.banking.payments.apply import END_TO_END_PREFIX, POLL_AFTER, apply, apply_start
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, emit_payment_changed
 from kontobahn.banking.payments.wire import NewPayment
@@ -121,7 +121,7 @@ def create_pending(
         debit_settles=int(provider.debit_settles), idempotency_key=claim.key if claim else None,
         idempotency_fingerprint=claim.fingerprint if claim else None,
         next_poll_at=tx.now + POLL_AFTER[0], polls=0, order_taken_at=None, order_file_id=None,
-        first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now,
+        first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now, unsent=1,
     )  # fmt: skip
     if provider.orders_are_files:
         _check_fits_file(provider, as_order(tx, row))
@@ -186,7 +186,7 @@ def _check_fits_file(provider: BankProvider, order: PaymentOrder) -> None:
 
 
 async def send_to_bank(context: Context, row: PaymentRow) -> PaymentRow:
-    """Hands the order to the provider and applies its answer.
+    """Hands the order to the provider and applies its answer, unless another process has done so or begun to.
 
     The payment is written already. If the database fails now, it is returned as it was written: polling finds out the rest.
     """
@@ -202,6 +202,9 @@ async def _send(context: Context, row: PaymentRow) -> PaymentRow:
     order = await context.db.read(as_order, row)
     callback_url, state = links.way_back(context, row)
     order = order._replace(callback_url=callback_url, state=state)
+    # From here on it may be at the bank, whatever becomes of this process.
+    if not await context.db.write(store.claim_sending, row.organization_id, row.id):
+        return await context.db.read(store.get, row.organization_id, row.id)
     try:
         start = await provider.create_payment(order)
     except ProviderRefused as error:

@@ -73,6 +73,10 @@ async def look_again(context: Context, row: PaymentRow) -> PaymentRow:
 
 async def _find_at_bank(context: Context, provider: BankProvider, row: PaymentRow) -> PaymentRow:
     """Looks for a payment whose creation had no answer. It is never created again."""
+    if row.unsent:
+        # Its process is about to send it, or has died before it could; a repeated call sends it as well.
+        is_young = row.created_at > context.clock.now() - CREATION_GRACE
+        return row if is_young else await context.db.write(_give_up_unsent, row)
     order = await context.db.read(as_order, row)
     start = await provider.find_payment(order)
     if start == CANNOT_BE_KNOWN:
@@ -93,6 +97,13 @@ def _give_up_creation(tx: Tx, row: PaymentRow) -> PaymentRow:
         return row
     lost = PaymentReport("failed", None, "PaymentInitiationTimeout", "The payment never reached the bank.")
     return apply(tx, row.organization_id, row.id, lost, POLL)
+
+
+def _give_up_unsent(tx: Tx, row: PaymentRow) -> PaymentRow:
+    if not store.claim_sending(tx, row.organization_id, row.id):
+        return store.get(tx, row.organization_id, row.id)
+    unsent = PaymentReport("failed", None, "PaymentInitiationTimeout", "The payment was never sent to the bank.")
+    return apply(tx, row.organization_id, row.id, unsent, "time")
 
 
 def _is_abandoned(row: PaymentRow, now: int) -> bool:

@@ -63,7 +63,8 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
         create.create_pending, call.principal, order, query.api, providers,
         price=call.price, cause=call.cause, claim=call.claim,
     )  # fmt: skip
-    if is_new:
+    if is_new or row.unsent:
+        # Also for a call that died before it could send anything.
         row = await create.send_to_bank(call.context, row)
     elif row.provider_ref is None:
         row = await poll.look_again(call.context, row)

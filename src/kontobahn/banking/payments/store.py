@@ -57,6 +57,8 @@ class PaymentRow(NamedTuple):
     first_key_id: str | None
     created_at: int
     updated_at: int
+    # 1 until a process is about to send it to the bank.
+    unsent: int
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
@@ -72,6 +74,20 @@ def get(tx: Tx, organization_id: str, payment_id: int) -> PaymentRow:
 def lock(tx: Tx, organization_id: str, payment_id: int) -> None:
     """Serialises what is decided about one payment."""
     tx.lock("banking_payment", organization_id, str(payment_id))
+
+
+def claim_sending(tx: Tx, organization_id: str, payment_id: int) -> bool:
+    """Returns whether the caller is the one who may send this payment to the bank, or see to it that nobody does.
+
+    In the UPDATE: of all processes and for all time, one gets it.
+    """
+    return bool(
+        tx.run(
+            "UPDATE banking_payments SET unsent = 0"
+            " WHERE organization_id = ? AND id = ? AND unsent = 1 AND status = 'initiated'",
+            organization_id, payment_id,
+        )
+    )  # fmt: skip
 
 
 def find(tx: Tx, principal: Principal, payment_id: str) -> PaymentRow:

@@ -61,7 +61,8 @@ async def bank_accounts(visit: Visit) -> Response:
     totals: dict[str, int] = {}
     for line in lines:
         account = line.account
-        totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance_minor
+        if account.balance is not None:
+            totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance
     return visit.show("bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now)
 
 
@@ -96,6 +97,8 @@ def _facts(tx: Tx, principal: Principal, account_id: str, today: date, days: int
 
 
 def _chart(account: AccountRow, days: list[tuple[date, int]]) -> Any:
+    if not days:
+        return None
     points = [charts.Point(figures.short_day(day), cents, _money(account, cents)) for day, cents in days]
     title = _("Balance by day: from %(first)s on %(since)s to %(last)s on %(until)s", first=points[0].words,
               since=points[0].label, last=points[-1].words, until=points[-1].label)  # fmt: skip

@@ -123,6 +123,8 @@ async def _age(visit: Visit, books: LedgerConnection) -> AgedBooks:
 
 
 def _balance_line(account: AccountRow, days: list[tuple[date, int]]) -> Any:
+    if not days:
+        return ""
     points = [
         charts.Point(figures.short_day(day), cents, figures.money(cents, account.currency_code)) for day, cents in days
     ]

@@ -144,7 +144,7 @@ async def payment_form(visit: Visit) -> Response:
 
 
 def _balance(account: AccountRow) -> str:
-    return figures.money(account.balance_minor, account.currency_code)
+    return "–" if account.balance is None else figures.money(account.balance, account.currency_code)
 
 
 @page("/payments/check-iban")

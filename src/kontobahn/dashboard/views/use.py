@@ -64,10 +64,12 @@ def days_left(available: int, use: list[DayUse]) -> int | None:
 
 
 def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[tuple[date, int]]:
-    """An account's balance at the end of each day, counted back from what the bank says now.
+    """An account's balance at the end of each day, counted back from what the bank says now; nothing if it does not say.
 
     Of an account with very many movements, only the latest of these days.
     """
+    if account.balance is None:
+        return []
     first = today - timedelta(days=days - 1)
     rows = tx.all(
         "SELECT made_on, SUM(CASE WHEN status = 'posted' THEN amount_minor ELSE 0 END), COUNT(*) FROM"
@@ -81,4 +83,4 @@ def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[
         days = max(1, (today - date.fromisoformat(rows[0][0])).days + 1)
     later_first = [today - timedelta(days=number) for number in range(days)]
     changes = [-moved.get(day.isoformat(), 0) for day in later_first[:-1]]
-    return list(zip(later_first, accumulate(changes, initial=account.balance_minor), strict=True))[::-1]
+    return list(zip(later_first, accumulate(changes, initial=account.balance), strict=True))[::-1]

@@ -123,7 +123,7 @@ class BankAccount(Answer, kw_only=True):
     id: str
     name: str
     nature: str
-    balance: Decimal
+    balance: Decimal | None
     currency_code: str
     created_at: datetime
     updated_at: datetime

@@ -41,7 +41,7 @@ class RefreshedAccount(Answer, kw_only=True):
     name: str
     holder_name: str | None = None
     nature: str
-    balance: Decimal
+    balance: Decimal | None
     currency_code: str
     iban: str | None = None
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import date
 from typing import Any
 
+from kontobahn import log
 from kontobahn.banking.provider import AccountFacts, Mode, ProviderRefused, TransactionFacts
 from kontobahn.banking.providers.enable_banking.codes import BALANCES, NATURES, TRANSACTIONS
 from kontobahn.banking.providers.enable_banking.wire import Account, AccountId, Amount, Balance, Transaction
@@ -34,11 +35,22 @@ def minor(amount: Amount) -> int:
     return int(whole + fraction)
 
 
+def exact(amount: Amount) -> int | None:
+    """Returns whole cents; None if there are fractions of one."""
+    try:
+        return minor(amount)
+    except ProviderRefused:
+        return None
+
+
 # --- Accounts
 
 
 def account_facts(account: Account, uid: str, balances: list[Balance]) -> AccountFacts:
     balance = _balance(account.currency, balances)
+    cents = None if balance is None else exact(balance.balance_amount)
+    if cents is None:
+        log.warning("balance_not_told", provider="enable_banking", account=uid)
     currency = account.currency
     if currency == _NO_CURRENCY and balance is not None:
         currency = balance.balance_amount.currency
@@ -48,7 +60,7 @@ def account_facts(account: Account, uid: str, balances: list[Balance]) -> Accoun
         provider_ref=uid,
         name=account.details or account.product or iban or other or "Konto",
         nature=NATURES.get(account.cash_account_type, "account"),
-        balance_minor=0 if balance is None else minor(balance.balance_amount),
+        balance_minor=cents,
         currency_code=currency,
         iban=iban,
         holder_name=account.name,

@@ -74,7 +74,7 @@ def _account(account: SeenAccount, closing_minor: int | None) -> AccountFacts:
         provider_ref=_ref(account),
         name=account.name or f"Konto {account.number}",
         nature=_NATURES.get(account.type // 10, "account"),
-        balance_minor=balance or 0,
+        balance_minor=balance,
         currency_code=account.currency,
         iban=account.iban or None,
         holder_name=account.holder,

@@ -116,15 +116,12 @@ def check_works(connection: Connection, consent: Consent | None) -> None:
 
 
 def account_facts(accounts: Sequence[Account]) -> list[AccountFacts]:
-    """Returns the accounts, without those that have no balance in whole cents."""
+    """Returns the accounts. The balance is not known of those that have none in whole cents."""
     found = []
     for account in accounts:
         cents = None if account.balance is None else _cents(account.balance)
         if cents is None:
-            log.warning(
-                "salt_edge_account_left_out", account=str(account.id), reason="it has no balance in whole cents"
-            )
-            continue
+            log.warning("balance_not_told", provider="salt_edge", account=str(account.id))
         extra = account.extra
         iban = (extra.iban or "").replace(" ", "").upper() if extra else ""
         holder = (extra.holder_name or extra.client_name) if extra else None
