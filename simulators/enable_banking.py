@@ -23,6 +23,7 @@ from simulators.enable_banking_wire import (
     AUTH,
     BENEFICIARY,
     PAYMENT,
+    PSU_HEADERS,
     REQUEST,
     TRANSACTIONS_QUERY,
     TRANSFER,
@@ -63,6 +64,9 @@ class EnableBanking:
         self.signs_amounts = self.leaves_out_nulls = self.nests_webhooks = self.repeats_pages = False
         self.faults: list[str] = []
         self.asked: list[tuple[str, str]] = []
+        # What was read of accounts, and what was said about the person who waits for it.
+        self.people: list[tuple[str, dict[str, str]]] = []
+        self._person: dict[str, str] = {}
         self.sessions: dict[str, dict[str, Any]] = {}
         self.payments: dict[str, dict[str, Any]] = {}
         self._flows: dict[str, dict[str, Any]] = {}
@@ -128,8 +132,9 @@ class EnableBanking:
         )
         if wrong:
             raise Refuse(401, "UNAUTHORIZED_ACCESS", f"Unauthorized access: {wrong}")
-        if any(name.startswith("psu-") for name in headers):
-            self.faults.append("PSU headers, though nobody said who the person is")
+        self._person = {name: value for name, value in headers.items() if name.startswith("psu-")}
+        if self._person and path[:1] != ["accounts"]:
+            self.faults.append(f"{method} {parts.path} takes no PSU headers")
         given = json.loads(body) if body else {}
         match (method, *path):
             case ("GET", "application"):
@@ -248,10 +253,12 @@ class EnableBanking:
             raise Refuse(404, "ACCOUNT_DOES_NOT_EXIST", "No account found matching provided id")
         if session["status"] != "AUTHORIZED":
             raise Refuse(401, f"{session['status']}_SESSION", f"Session is {session['status'].lower()}")
+        self._check_person(uid, what, self._bank(session["flow"]["aspsp"]))
         account: Account = session["uids"][uid]
         if not account.is_readable:
             raise Refuse(400, "ASPSP_ACCOUNT_NOT_ACCESSIBLE", "The PSU does not have access to the requested account")
-        if "continuation_key" not in query:
+        # Only readings that nobody waits for are counted.
+        if "continuation_key" not in query and not self._person:
             self._count(uid, what)
         if what == "details":
             return self._resource(account, uid)
@@ -262,6 +269,17 @@ class EnableBanking:
                 for kind, amount in account.balances
             ]}  # fmt: skip
         return self._transactions(uid, account, query)
+
+    def _check_person(self, uid: str, what: str, bank: dict[str, Any]) -> None:
+        """All headers that the bank requires, or none."""
+        self.people.append((what, self._person))
+        if not self._person:
+            return
+        missing = {name.lower() for name in bank["required_psu_headers"]} - self._person.keys()
+        unknown = self._person.keys() - PSU_HEADERS
+        if missing or unknown or not all(value.isascii() and value.isprintable() for value in self._person.values()):
+            self.faults.append(f"PSU headers {self._person} for {what}")
+            raise Refuse(400, "PSU_HEADER_NOT_PROVIDED", "Required PSU header is not provided")
 
     def _count(self, uid: str, what: str) -> None:
         key = (uid, what)

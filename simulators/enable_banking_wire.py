@@ -37,6 +37,12 @@ TRANSFER = _shape(
     "payment_id requested_execution_date reference_number ultimate_debtor ultimate_creditor remittance_information",
 )
 BENEFICIARY = _shape("creditor_account", "creditor creditor_agent creditor_currency")
+PSU_HEADERS = frozenset(
+    f"psu-{name}"
+    for name in (
+        "ip-address", "user-agent", "referer", "accept", "accept-charset", "accept-encoding", "accept-language", "geo-location",
+    )
+)  # fmt: skip
 TRANSACTIONS_QUERY = _shape("", "date_from date_to continuation_key transaction_status strategy")
 
 

@@ -31,6 +31,7 @@ from kontobahn.banking.provider import (
     PaymentReport,
     PaymentReported,
     PaymentStart,
+    PersonHere,
     ProviderRefused,
     RefreshType,
     Report,
@@ -122,14 +123,18 @@ class ScriptedBank:
     async def abandon(self, state: bytes) -> None:
         self.asked.append(("abandon", state))
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         self.asked.append(("fetch", provider_ref))
         self.asked_since.append(since)
         if self.fetch_refusal:
             raise self.fetch_refusal
         return self.snapshots[provider_ref] if page is None else self.pages[page]
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         self.asked.append(("refresh", provider_ref, kind))
         if self.refusal:
             raise self.refusal

@@ -17,7 +17,7 @@ from kontobahn import log
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import JSON_BODY, post
 from kontobahn.api.wire import Answer, RawBody, form
-from kontobahn.banking.provider import BadSignature, Banking, Delivery, ProviderRefused, Report
+from kontobahn.banking.provider import BadSignature, Banking, Delivery, PersonHere, ProviderRefused, Report
 from kontobahn.banking.reports import NotKnownYet, apply_all, prepare
 from kontobahn.clock import DAY, MINUTE, SECOND
 from kontobahn.db import Tx
@@ -80,20 +80,20 @@ async def _receive(call: Call, provider: str, kind: str, body: RawBody) -> Recei
     return Received(received=True)
 
 
-async def take_return(context: Context, provider: str, fields: Mapping[str, str]) -> bool:
+async def take_return(context: Context, provider: str, fields: Mapping[str, str], person: PersonHere) -> bool:
     """Takes a person's return from a bank's page: stored and applied once, like a delivery. Returns whether it is applied."""
     content = encode(dict(sorted(fields.items())))
     delivery_id = f"return-{hashlib.sha256(content).hexdigest()}"
     # What a return carries may be exchanged for access to the accounts.
     sealed = context.vault.seal(content, f"banking_inbox:{delivery_id}")
     await context.db.write(_store, provider, delivery_id, RETURN, sealed)
-    await _apply_soon(context, provider, delivery_id)
+    await _apply_soon(context, provider, delivery_id, person)
     return await context.db.read(_is_applied, provider, delivery_id)
 
 
-async def _apply_soon(context: Context, provider: str, delivery_id: str) -> None:
+async def _apply_soon(context: Context, provider: str, delivery_id: str, person: PersonHere | None = None) -> None:
     """Applies a delivery, and waits for that a little: whoever brought it does not wait until a long history is read."""
-    applying = asyncio.create_task(apply_delivery(context, provider, delivery_id))
+    applying = asyncio.create_task(apply_delivery(context, provider, delivery_id, person))
     running = context.part(Banking).running
     running.add(applying)
     applying.add_done_callback(running.discard)
@@ -144,8 +144,13 @@ def purge(tx: Tx) -> int:
     return tx.run("DELETE FROM banking_inbox WHERE received_at <= ? AND state <> 'received'", tx.now - RETENTION)
 
 
-async def apply_delivery(context: Context, provider_name: str, delivery_id: str) -> bool:
-    """Applies a stored delivery unless another process does; a failure is recorded for the next attempt."""
+async def apply_delivery(
+    context: Context, provider_name: str, delivery_id: str, person: PersonHere | None = None
+) -> bool:
+    """Applies a stored delivery unless another process does; a failure is recorded for the next attempt.
+
+    `person` is who brought it and waits; a later attempt has nobody who does.
+    """
     banking = context.part(Banking)
     provider = banking.providers.get(provider_name)
     claimed = await context.db.write(_claim, provider_name, delivery_id)
@@ -159,7 +164,7 @@ async def apply_delivery(context: Context, provider_name: str, delivery_id: str)
             reported: Sequence[Report] = await provider.returned(msgspec.json.decode(content, type=dict[str, str]))
         else:
             reported = provider.reports(kind, body)
-        prepared = await prepare(context, provider_name, reported)
+        prepared = await prepare(context, provider_name, reported, person)
         await context.db.write(
             apply_all, provider_name, prepared, lambda tx: _mark_applied(tx, provider_name, delivery_id)
         )

@@ -107,6 +107,13 @@ class ConnectRequest(NamedTuple):
     callback_url: str = ""
 
 
+class PersonHere(NamedTuple):
+    """Somebody who waits for what the bank says. Banks count readings that nobody waits for, and want to know who does."""
+
+    ip_address: str
+    user_agent: str
+
+
 class ConnectStart(NamedTuple):
     """Where a flow begins: at a page of the provider, or with a step on our own pages."""
 
@@ -309,13 +316,18 @@ class BankProvider(Protocol):
     async def abandon(self, state: bytes) -> None:
         """The person has given up: ends what is still open at the bank."""
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         """Returns what the bank reports now: transactions from a day on and everything pending, or as far back as it goes.
 
-        A page is one that the answer before named as `next_page`. Its accounts are the same again, or none.
+        A page is one that the answer before named as `next_page`. Its accounts are the same again, or none. Without `person` nobody
+        waits for it: then the bank must not be told that somebody does.
         """
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         """Asks the bank for new data. Returns what it reports; nothing if a delivery will report when the data is there.
 
         Raises PersonNeeded if the bank wants the person, which an automatic refresh never tries to get around.

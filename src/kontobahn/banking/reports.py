@@ -25,6 +25,7 @@ from kontobahn.banking.provider import (
     ConnectionFinished,
     ConnectionGone,
     PaymentReported,
+    PersonHere,
     ProviderDown,
     ProviderRefused,
     Report,
@@ -46,25 +47,29 @@ class Prepared(NamedTuple):
     snapshot: Snapshot | None
 
 
-async def take(context: Context, provider_name: str, reports: Sequence[Report]) -> None:
+async def take(
+    context: Context, provider_name: str, reports: Sequence[Report], person: PersonHere | None = None
+) -> None:
     """Applies reports that are not stored anywhere: what a provider answered to something we asked."""
-    prepared = await prepare(context, provider_name, reports)
+    prepared = await prepare(context, provider_name, reports, person)
     await context.db.write(apply_all, provider_name, prepared)
 
 
-async def prepare(context: Context, provider_name: str, reports: Sequence[Report]) -> list[Prepared]:
+async def prepare(
+    context: Context, provider_name: str, reports: Sequence[Report], person: PersonHere | None = None
+) -> list[Prepared]:
     provider = context.part(Banking).provider(provider_name)
-    return [await _prepare(context, provider, report) for report in reports]
+    return [await _prepare(context, provider, report, person) for report in reports]
 
 
-async def _prepare(context: Context, provider: BankProvider, report: Report) -> Prepared:
+async def _prepare(context: Context, provider: BankProvider, report: Report, person: PersonHere | None) -> Prepared:
     if isinstance(report, ConnectionFailed) and report.provider_ref and not report.is_certain:
         return await _asked_again(context, provider, report, report.provider_ref)
     if not isinstance(report, ConnectionFinished) or report.snapshot is not None:
         return Prepared(report, report.snapshot if isinstance(report, ConnectionFinished) else None)
     since = await context.db.read(since_when, provider.name, report.provider_ref)
     try:
-        return Prepared(report, await fetch_all(provider, report.provider_ref, since))
+        return Prepared(report, await fetch_all(provider, report.provider_ref, since, person))
     except ProviderRefused as error:
         if not status.is_known(error.error_class):
             raise
@@ -88,9 +93,11 @@ async def _asked_again(
     return Prepared(ConnectionFinished(provider_ref, report.pending_token), snapshot)
 
 
-async def fetch_all(provider: BankProvider, provider_ref: str, since: date | None) -> Snapshot:
+async def fetch_all(
+    provider: BankProvider, provider_ref: str, since: date | None, person: PersonHere | None = None
+) -> Snapshot:
     """Returns all pages as one. Raises ProviderDown if they do not end."""
-    snapshot = await provider.fetch(provider_ref, since)
+    snapshot = await provider.fetch(provider_ref, since, person=person)
     page, pages, is_partial = snapshot.next_page, 1, snapshot.is_partial
     # A long history does not fit into memory; one page does.
     transactions = snapshot.transactions if page is None else Gathered(snapshot.transactions)
@@ -99,7 +106,7 @@ async def fetch_all(provider: BankProvider, provider_ref: str, since: date | Non
         pages += 1
         if pages > MAX_PAGES or len(transactions) > MAX_TRANSACTIONS:
             raise ProviderDown("The provider's list of transactions does not end.")
-        more = await provider.fetch(provider_ref, since, page)
+        more = await provider.fetch(provider_ref, since, page, person)
         if more.next_page == page:
             raise ProviderDown("The provider's list of transactions does not end.")
         await asyncio.to_thread(transactions.add, more.transactions)

@@ -16,6 +16,7 @@ from kontobahn.banking.provider import (
     PaymentOrder,
     PaymentReport,
     PaymentStart,
+    PersonHere,
     ProviderDown,
     ProviderRefused,
     RefreshType,
@@ -77,10 +78,14 @@ class SandboxProvider:
     async def abandon(self, state: bytes) -> None:
         """Does nothing: there are no steps on our pages."""
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         return await self._db.read(bank.snapshot, provider_ref, self._base_url)
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         await self._db.write(bank.refresh, provider_ref)
         return ()
 

@@ -46,7 +46,9 @@ def test_a_refusal_says_nothing_of_a_connection_that_was_removed_meanwhile(
 ) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
 
-    async def refuse(provider_ref: str, kind: RefreshType, since: date | None = None) -> list[Report]:
+    async def refuse(
+        provider_ref: str, kind: RefreshType, since: date | None = None, person: Any = None
+    ) -> list[Report]:
         await service.db.write(remove(row))
         raise REVOKED
 
@@ -58,7 +60,9 @@ def test_a_refusal_says_nothing_of_a_connection_that_was_removed_meanwhile(
 def test_a_refusal_does_not_undo_what_was_finished_meanwhile(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, next_refresh_possible_at=START)
 
-    async def refuse(provider_ref: str, kind: RefreshType, since: date | None = None) -> list[Report]:
+    async def refuse(
+        provider_ref: str, kind: RefreshType, since: date | None = None, person: Any = None
+    ) -> list[Report]:
         await service.db.write(finish(bank, row.provider_ref))
         raise REVOKED
 

@@ -186,7 +186,7 @@ def test_limits_are_obeyed_the_bank_s_and_theirs(
     person: Person, bank: EnableBanking, service: Service, owner: Organization
 ) -> None:
     person.connect()
-    bank.readings_per_day = 1
+    bank.readings_per_day = 0
     service.clock.advance(seconds=3700)
     assert person.refresh().status_code == 503
     bank.readings_per_day = None
@@ -202,6 +202,37 @@ def test_limits_are_obeyed_the_bank_s_and_theirs(
     service.clock.advance(seconds=31)
     assert person.refresh().status_code == 202
     assert (person.connection()["status"], person.transactions()) == ("active", EVERYTHING)
+    assert bank.faults == []
+
+
+@on_one_engine
+def test_the_bank_is_told_of_a_person_only_while_one_waits(
+    person: Person, bank: EnableBanking, service: Service
+) -> None:
+    def told(**body: str) -> set[tuple[str, str]]:
+        """What was said with every reading of a refresh: from where, and with which browser."""
+        bank.people.clear()
+        service.clock.advance(seconds=3700)
+        path = f"/v2/banking/connections/{person.connection()['id']}/refresh"
+        assert service.post(path, person.owner.key, json=body).status_code == 202
+        assert {what for what, _ in bank.people} == {"balances", "transactions"}
+        return {(said.get("psu-ip-address", ""), said.get("psu-user-agent", "")) for _, said in bank.people}
+
+    person.connect()
+    # Whoever comes back from the bank waits for the page, and every reading is that person's.
+    assert {said["psu-ip-address"] for _, said in bank.people} == {"127.0.0.1"}
+    assert {said["psu-user-agent"][:12] for _, said in bank.people} == {"python-httpx"}
+    assert told() == {("", "")}
+    assert told(customer_ip_address="192.0.2.7", customer_user_agent="Mozilla/5.0 für\tmich") == {
+        ("192.0.2.7", "Mozilla/5.0 frmich")
+    }
+    bank.banks[0]["required_psu_headers"] = ["Psu-Ip-Address", "Psu-Referer"]
+    service.clock.advance(seconds=7 * 3600)
+    bank.people.clear()
+    service.run(refresh.refresh_automatically(service.application.context))
+    assert {len(said) for _, said in bank.people} == {0}
+    # A bank that requires more than is known is told nothing, and reads all the same.
+    assert told(customer_ip_address="192.0.2.7") == {("", "")}
     assert bank.faults == []
 
 

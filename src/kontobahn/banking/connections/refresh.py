@@ -13,7 +13,7 @@ from kontobahn.api.call import Context
 from kontobahn.banking import reports
 from kontobahn.banking.connections import status, store
 from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
-from kontobahn.banking.provider import Banking, PersonNeeded, ProviderRefused, RefreshType
+from kontobahn.banking.provider import Banking, PersonHere, PersonNeeded, ProviderRefused, RefreshType
 from kontobahn.clock import HOUR, MINUTE, to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, SetupError, Unavailable
@@ -28,10 +28,13 @@ BATCH = 100
 AT_ONCE, ANSWER_SECONDS = 8, 10.0
 
 
-async def refresh(context: Context, row: ConnectionRow) -> ConnectionRow:
-    """Starts a manual refresh. What comes of it is reported; a bank that is asked directly may take longer than the call waits."""
+async def refresh(context: Context, row: ConnectionRow, person: PersonHere | None = None) -> ConnectionRow:
+    """Starts a manual refresh, for a person who waits for it if there is one.
+
+    What comes of it is reported; a bank that is asked directly may take longer than the call waits.
+    """
     claimed = await context.db.write(_claim_manual, row)
-    asking = asyncio.create_task(_request_refresh(context, claimed, "manual"))
+    asking = asyncio.create_task(_request_refresh(context, claimed, "manual", person))
     running = context.part(Banking).running
     running.add(asking)
     asking.add_done_callback(running.discard)
@@ -63,11 +66,13 @@ def _claim_manual(tx: Tx, row: ConnectionRow) -> ConnectionRow:
     return store.change(tx, row, refresh_type="manual", refresh_started_at=tx.now)
 
 
-async def _request_refresh(context: Context, row: ConnectionRow, kind: RefreshType) -> None:
+async def _request_refresh(
+    context: Context, row: ConnectionRow, kind: RefreshType, person: PersonHere | None = None
+) -> None:
     try:
         since = await context.db.read(reports.since_when, row.provider, row.provider_ref)
-        found = await context.part(Banking).provider(row.provider).refresh(row.provider_ref, kind, since)
-        await reports.take(context, row.provider, found)
+        found = await context.part(Banking).provider(row.provider).refresh(row.provider_ref, kind, since, person)
+        await reports.take(context, row.provider, found, person)
     except PersonNeeded as error:
         await context.db.write(_fail, row, error)
         if kind == "manual":

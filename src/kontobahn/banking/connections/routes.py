@@ -25,7 +25,7 @@ from kontobahn.banking.fields import (
     parse_ip_address,
 )
 from kontobahn.banking.interaction import Language
-from kontobahn.banking.provider import Api, ConnectRequest, Holder
+from kontobahn.banking.provider import Api, ConnectRequest, Holder, PersonHere
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -70,6 +70,13 @@ class Connect(Body):
 class Reconnect(Body):
     return_to: Annotated[str, Meta(min_length=8, max_length=2000)] | None = None
     language: Annotated[Language, Meta(description="Of the pages; otherwise the browser's.")] | None = None
+    customer_ip_address: CustomerAddress | None = None
+    customer_user_agent: CustomerAgent | None = None
+
+
+class Refresh(Body):
+    """Who waits for it, if somebody does: banks allow more then."""
+
     customer_ip_address: CustomerAddress | None = None
     customer_user_agent: CustomerAgent | None = None
 
@@ -224,14 +231,17 @@ def _connect_answer(context: Context, flow: FlowRow, begun: Begun) -> ConnectAns
 
 # Choice 24: 202, because the bank answers later.
 @post("/v2/banking/connections/{id}/refresh", scope="banking:write", statuses=(202,), errors=(403, 404, 409))
-async def refresh_bank_connection(call: Call, id: ConnectionId) -> ConnectionAnswer:
+async def refresh_bank_connection(call: Call, id: ConnectionId, body: Refresh) -> ConnectionAnswer:
     """Ask the bank for new data now.
 
     `refresh_complete` reports new data, `connection_error` a failure. If there is nothing new, the connection only moves its
-    `next_refresh_possible_at`, before which no refresh is possible.
+    `next_refresh_possible_at`, before which no refresh is possible. Name the person's address and browser only if somebody waits
+    for it: most banks allow four readings a day without.
     """
+    address = parse_ip_address(body.customer_ip_address)
+    person = None if address is None else PersonHere(address, body.customer_user_agent or "")
     row = await call.read_inline(store.find, call.principal, id)
-    return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row)))
+    return ConnectionAnswer(data=_bank_connection(await refresh.refresh(call.context, row, person)))
 
 
 @delete("/v2/banking/connections/{id}", scope="banking:write", errors=(403, 404, 409))

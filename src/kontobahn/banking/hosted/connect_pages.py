@@ -14,13 +14,21 @@ from starlette.routing import Route
 
 from kontobahn import log
 from kontobahn.api.call import Context
-from kontobahn.api.exchange import ClientAddress
 from kontobahn.banking.connections import connecting, flows
 from kontobahn.banking.connections.banks import BanksQuery, offered, select
 from kontobahn.banking.hosted import flicker, interactions, wording
 from kontobahn.banking.hosted.going_on import GoingOn
 from kontobahn.banking.hosted.interactions import InteractionRow, Kept
-from kontobahn.banking.hosted.pages import HEADERS, TEMPLATES, Form, HostedPages, add_query, read_form, redirect
+from kontobahn.banking.hosted.pages import (
+    HEADERS,
+    TEMPLATES,
+    Form,
+    HostedPages,
+    People,
+    add_query,
+    read_form,
+    redirect,
+)
 from kontobahn.banking.hosted.return_pages import ReturnPages
 from kontobahn.banking.interaction import Language, Option, Step, Words, entered, missing
 from kontobahn.banking.provider import LOCKED, Banking
@@ -31,7 +39,6 @@ _PAGES = HostedPages(TEMPLATES)
 # What is offered at once; a person with more to choose from searches.
 SHOWN_BANKS = 40
 MAX_TOKEN_LENGTH = 100
-MAX_AGENT_LENGTH = 300
 # Between two looks whether the bank has answered.
 WAITING_SECONDS = 3
 _PICTURES = ("image/png", "image/jpeg", "image/gif")
@@ -41,7 +48,7 @@ class ConnectPages:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._going_on = GoingOn(context)
-        self._addresses = ClientAddress(context.settings.trusted_proxies)
+        self._people = People(context.settings.trusted_proxies)
 
     def routes(self) -> list[Route]:
         path = f"{interactions.PATH}/{{token}}"
@@ -129,10 +136,8 @@ class ConnectPages:
         )
 
     async def _begin_at(self, request: Request, row: InteractionRow, kept: Kept, provider: str) -> Words | None:
-        # Banks treat an access differently if the person is there, and want to know from where.
-        agent = request.headers.get("user-agent", "")[:MAX_AGENT_LENGTH]
-        ip_address = self._addresses.of_scope(request.scope)
-        kept = kept._replace(request=kept.request._replace(ip_address=ip_address, user_agent=agent))
+        person = self._people.who(request)
+        kept = kept._replace(request=kept.request._replace(ip_address=person.ip_address, user_agent=person.user_agent))
         claimed = await self._context.db.write(interactions.claim, row)
         if claimed is None:
             return wording.BUSY

@@ -18,6 +18,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from kontobahn.api.docs import tokens_css
+from kontobahn.api.exchange import ClientAddress
+from kontobahn.banking.provider import PersonHere
 from kontobahn.errors import Unavailable
 from kontobahn.money import amount_text
 
@@ -34,7 +36,19 @@ _POLICY = (
 )
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?")
 
+MAX_AGENT_LENGTH = 300
 Page = Callable[[Request], Awaitable[Response]]
+
+
+class People:
+    """Who looks at a page: banks treat an access differently if the person is there, and want to know from where."""
+
+    def __init__(self, trusted_proxies: str) -> None:
+        self._addresses = ClientAddress(trusted_proxies)
+
+    def who(self, request: Request) -> PersonHere:
+        agent = request.headers.get("user-agent", "")[:MAX_AGENT_LENGTH]
+        return PersonHere(self._addresses.of_scope(request.scope), agent)
 
 
 # --- Forms

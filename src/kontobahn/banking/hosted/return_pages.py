@@ -17,7 +17,7 @@ from kontobahn.banking import inbound
 from kontobahn.banking.connections import flows, store
 from kontobahn.banking.connections.connecting import RETURN_PATH
 from kontobahn.banking.hosted import wording
-from kontobahn.banking.hosted.pages import TEMPLATES, HostedPages, add_query, redirect
+from kontobahn.banking.hosted.pages import TEMPLATES, HostedPages, People, add_query, redirect
 from kontobahn.banking.payments import links
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking
@@ -32,6 +32,7 @@ MAX_FIELDS, MAX_LENGTH = 20, 4000
 class ReturnPages:
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._people = People(context.settings.trusted_proxies)
 
     def routes(self) -> list[Route]:
         return [Route(f"{RETURN_PATH}/{{provider}}", _PAGES.or_unavailable(self.page), methods=["GET"])]
@@ -50,7 +51,8 @@ class ReturnPages:
         if flow is None:
             # Somebody else's address, or one of a flow that nobody waits for any more.
             return _PAGES.gone()
-        if not await inbound.take_return(self._context, provider, fields):
+        # The person waits for the page, and with it for what the bank says.
+        if not await inbound.take_return(self._context, provider, fields, self._people.who(request)):
             return _PAGES.show("away.html", {}, None, 503, RELOAD_SECONDS)
         connection_id, error_class = await self._context.db.read(_outcome, flow.organization_id, flow.pending_token)
         if flow.return_to is not None:

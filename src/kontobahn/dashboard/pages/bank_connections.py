@@ -10,7 +10,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import routes, store
-from kontobahn.banking.connections.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect
+from kontobahn.banking.connections.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect, Refresh
 from kontobahn.banking.connections.store import TOKEN_PREFIX, ConnectionRow
 from kontobahn.banking.provider import FILES, Banking
 from kontobahn.dashboard import bank_words, figures
@@ -110,7 +110,10 @@ def _find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRow:
 @action("/connections/{id}/refresh")
 async def refresh(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
-        await visit.ask(routes.refresh_bank_connection, id=id)
+        # The person waits for it; behind a socket of this machine there is no address.
+        address = visit.exchange.ip if visit.exchange.ip != "unknown" else None
+        body = Refresh(customer_ip_address=address, customer_user_agent=visit.device[:300])
+        await visit.ask(routes.refresh_bank_connection, id=id, body=body)
         return visit.redirect(f"{PATH}/{id}", _("The bank is being asked. Anything new will appear here in a moment."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 

@@ -27,6 +27,7 @@ from kontobahn_client.models.banking import (
     PaymentEvent,
     PaymentOrderFile,
     Reconnect,
+    Refresh,
     Removed,
     StatementImportReport,
     Transaction,
@@ -65,7 +66,9 @@ class BankingCalls:
         """Start a flow that renews a connection."""
 
     @post("/v2/banking/connections/{id}/refresh")
-    def refresh_bank_connection(self, id: str, *, idempotency_key: str | None = None) -> Data[BankConnection]:
+    def refresh_bank_connection(
+        self, id: str, body: Refresh | None = None, *, idempotency_key: str | None = None
+    ) -> Data[BankConnection]:
         """Ask the bank for new data now."""
 
     @pages("/v2/banking/providers", Bank)

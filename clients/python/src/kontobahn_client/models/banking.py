@@ -30,6 +30,11 @@ class Reconnect(Body, kw_only=True):
     customer_user_agent: str | None = None
 
 
+class Refresh(Body, kw_only=True):
+    customer_ip_address: str | None = None
+    customer_user_agent: str | None = None
+
+
 class Address(Body, kw_only=True):
     street_name: str | None = None
     building_number: str | None = None

@@ -1,7 +1,8 @@
 """Enable Banking behind the port. The person signs in on its pages and comes back with a code, which is exchanged for a session.
 
 A session is a connection: it ends when its consent does, and a reconnect makes another one. Accounts have another reference in each
-session and are recognised by a hash. Nothing is asked with the person's address, so banks allow about four readings a day.
+session and are recognised by a hash. A reading is told to be the person's only if the person waits for it: banks allow about four
+others a day.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from kontobahn.banking.provider import (
     PaymentOrder,
     PaymentReport,
     PaymentStart,
+    PersonHere,
     ProviderDown,
     ProviderRefused,
     RefreshType,
@@ -52,6 +54,7 @@ from kontobahn.banking.providers.enable_banking.codes import (
 )
 from kontobahn.banking.providers.enable_banking.facts import account_facts, transaction_facts
 from kontobahn.banking.providers.enable_banking.payments import named, payment_body
+from kontobahn.banking.providers.enable_banking.presence import psu_headers
 from kontobahn.banking.providers.enable_banking.webhooks import Webhooks, reports
 from kontobahn.banking.providers.enable_banking.wire import Account, Session
 from kontobahn.banking.providers.reaching import NotSent, path_part
@@ -165,36 +168,46 @@ class EnableBankingProvider:
 
     # --- Reading
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         await self._check_rest(provider_ref)
         await self._session(provider_ref)
         # What there is to fetch is fetched above, page by page.
         return [ConnectionFinished(provider_ref)]
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         kept = await self._check_rest(provider_ref)
         if page is not None:
-            return await self._page(provider_ref, [], since, msgspec.json.decode(page, type=Page))
+            found = msgspec.json.decode(page, type=Page)
+            return await self._page(provider_ref, [], since, found, await self._psu_headers(person, found.session))
         session = await self._session(provider_ref)
+        psu = await self._psu_headers(person, session)
         known = {} if kept is None else {account.uid: account for account in kept.accounts}
         accounts: list[AccountFacts] = []
         for uid in session.accounts:
-            found = await self._account(provider_ref, uid, known.get(uid))
-            if found is not None:
-                accounts.append(found)
+            account = await self._account(provider_ref, uid, known.get(uid), psu)
+            if account is not None:
+                accounts.append(account)
         first = Page(
             msgspec.structs.replace(session, accounts=[]),
             [account.provider_ref for account in accounts],
             [account.iban for account in accounts if account.iban is not None],
             _how(since),
         )
-        return await self._page(provider_ref, accounts, since, first)
+        return await self._page(provider_ref, accounts, since, first, psu)
 
     async def _session(self, provider_ref: str) -> Session:
         session = await asked(self._client.get(f"/sessions/{path_part(provider_ref)}", wire.Session))
         if session.status != AUTHORIZED:
             raise session_failure(session.status)
         return session
+
+    async def _psu_headers(self, person: PersonHere | None, session: Session) -> Mapping[str, str]:
+        offer = await self._banks.offer()
+        return psu_headers(person, offer.banks.get(code_of(session.aspsp.name, session.aspsp.country)))
 
     async def _connection(self, provider_ref: str, session: Session) -> BankConnectionFacts:
         name, country = session.aspsp.name, session.aspsp.country
@@ -212,25 +225,29 @@ class EnableBankingProvider:
             automatic_refresh=True,
         )
 
-    async def _account(self, provider_ref: str, uid: str, known: Account | None) -> AccountFacts | None:
+    async def _account(
+        self, provider_ref: str, uid: str, known: Account | None, psu: Mapping[str, str]
+    ) -> AccountFacts | None:
         """Returns None if the bank does not let the account be read: what is known of it stays as it is."""
         path = f"/accounts/{path_part(uid)}"
         try:
             if known is None:
-                known = await self._of_bank(provider_ref, self._client.get(f"{path}/details", wire.Account))
-            balances = await self._of_bank(provider_ref, self._client.get(f"{path}/balances", wire.Balances))
+                known = await self._of_bank(provider_ref, self._client.get(f"{path}/details", wire.Account, psu))
+            balances = await self._of_bank(provider_ref, self._client.get(f"{path}/balances", wire.Balances, psu))
         except Rejected as error:
             log.warning("account_not_readable", provider=NAME, provider_ref=provider_ref, code=error.code)
             return None
         return account_facts(known, uid, balances.balances)
 
-    async def _page(self, provider_ref: str, accounts: list[AccountFacts], since: date | None, page: Page) -> Snapshot:
+    async def _page(
+        self, provider_ref: str, accounts: list[AccountFacts], since: date | None, page: Page, psu: Mapping[str, str]
+    ) -> Snapshot:
         connection = await self._connection(provider_ref, page.session)
         if not page.uids:
             return Snapshot(connection, accounts, [])
         uid = page.uids[0]
         try:
-            answer = await self._transactions(provider_ref, uid, since, page)
+            answer = await self._transactions(provider_ref, uid, since, page, psu)
         except Rejected as error:
             log.warning("transactions_not_readable", provider=NAME, provider_ref=provider_ref, code=error.code)
             answer = None
@@ -245,7 +262,9 @@ class EnableBankingProvider:
         next_page = msgspec.json.encode(page).decode() if page.uids else None
         return Snapshot(connection, accounts, transactions, answer is None, next_page)
 
-    async def _transactions(self, provider_ref: str, uid: str, since: date | None, page: Page) -> wire.Transactions:
+    async def _transactions(
+        self, provider_ref: str, uid: str, since: date | None, page: Page, psu: Mapping[str, str]
+    ) -> wire.Transactions:
         path = f"/accounts/{path_part(uid)}/transactions"
         while True:
             query = {
@@ -254,7 +273,7 @@ class EnableBankingProvider:
                 "continuation_key": page.key,
             }
             try:
-                return await self._of_bank(provider_ref, self._client.get(path, wire.Transactions, **query))
+                return await self._of_bank(provider_ref, self._client.get(path, wire.Transactions, psu, **query))
             except ProviderRefused as error:
                 # The bank does not go so far back: then as far as it likes.
                 if error.raw_status != "WRONG_TRANSACTIONS_PERIOD" or page.how == "default" or page.key is not None:

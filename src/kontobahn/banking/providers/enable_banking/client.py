@@ -28,6 +28,7 @@ REST_SECONDS, MAX_REST_SECONDS = 60, 24 * 3600
 BANK_REST_SECONDS = 3600
 # What takes longer to parse than the event loop may be held up.
 INLINE_BYTES = 16 * 1024
+_NO_MORE: Mapping[str, str] = {}
 T = TypeVar("T")
 
 
@@ -53,9 +54,9 @@ class Client:
         self._token, self._token_until = "", 0
         self._rest_until = 0
 
-    async def get(self, path: str, kind: type[T], **query: str | None) -> T:
+    async def get(self, path: str, kind: type[T], headers: Mapping[str, str] | None = None, **query: str | None) -> T:
         asked = {name: value for name, value in query.items() if value is not None}
-        return await self._ask("GET", f"{path}?{urlencode(asked)}" if asked else path, None, kind)
+        return await self._ask("GET", f"{path}?{urlencode(asked)}" if asked else path, None, kind, headers or {})
 
     async def post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
         return await self._ask("POST", path, msgspec.json.encode(body), kind)
@@ -63,7 +64,9 @@ class Client:
     async def delete(self, path: str) -> None:
         await self._ask("DELETE", path, None, dict)
 
-    async def _ask(self, method: str, path: str, body: bytes | None, kind: type[T]) -> T:
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, kind: type[T], more: Mapping[str, str] = _NO_MORE
+    ) -> T:
         """Raises Rejected if it answers with an error, NotSent or ProviderDown if it does not answer."""
         resting = self._rest_until - self._clock.monotonic()
         if resting > 0:
@@ -71,7 +74,7 @@ class Client:
                 "Enable Banking gets no more requests for a while: there were too many.",
                 retry_after_seconds=max(1, resting // SECOND),
             )
-        headers = {"Authorization": f"Bearer {self._bearer()}", "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {self._bearer()}", "Accept": "application/json", **more}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:

@@ -136,6 +136,8 @@ class Bank(Answer):
     psu_types: list[str] = []
     maximum_consent_validity: int | None = None
     bic: str | None = None
+    # All of them or none, by which the bank knows whether the person is there.
+    required_psu_headers: list[str] | None = None
     payments: list[PaymentKind] | None = None
 
 

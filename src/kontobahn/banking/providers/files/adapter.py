@@ -18,6 +18,7 @@ from kontobahn.banking.provider import (
     PaymentOrder,
     PaymentReport,
     PaymentStart,
+    PersonHere,
     ProviderRefused,
     RefreshType,
     Report,
@@ -55,10 +56,14 @@ class FilesProvider:
     async def abandon(self, state: bytes) -> None:
         """Does nothing: there are no steps on our pages."""
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", _BY_FILES)
 
     async def remove(self, provider_ref: str) -> None:

@@ -29,6 +29,7 @@ from kontobahn.banking.provider import (
     PaymentOrder,
     PaymentReport,
     PaymentStart,
+    PersonHere,
     PersonNeeded,
     ProviderDown,
     ProviderRefused,
@@ -215,10 +216,14 @@ class FintsProvider:
 
     # --- Reading
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         return [ConnectionFinished(provider_ref, snapshot=await self.fetch(provider_ref, since))]
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         """Reads without the person: ends as soon as the bank wants anything confirmed."""
         organization_id, login = await self._find(provider_ref)
         if login.pin is None:

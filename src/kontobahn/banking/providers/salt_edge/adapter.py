@@ -29,6 +29,7 @@ from kontobahn.banking.provider import (
     PaymentOrder,
     PaymentReport,
     PaymentStart,
+    PersonHere,
     PersonNeeded,
     ProviderDown,
     ProviderRefused,
@@ -195,7 +196,9 @@ class SaltEdgeProvider:
 
     # --- Reading
 
-    async def fetch(self, provider_ref: str, since: date | None = None, page: str | None = None) -> Snapshot:
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
         try:
             if page is None:
                 return await self._first_page(provider_ref, since)
@@ -285,7 +288,9 @@ class SaltEdgeProvider:
                 raise
             return []
 
-    async def refresh(self, provider_ref: str, kind: RefreshType, since: date | None = None) -> Sequence[Report]:
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
         try:
             connection = await self._connection(provider_ref)
             possible_at = instant(connection.next_refresh_possible_at)
