@@ -22,6 +22,7 @@ from simulators.enable_banking_server import How, server_for
 from simulators.enable_banking_wire import (
     AUTH,
     BENEFICIARY,
+    NAMED,
     PAYMENT,
     PSU_HEADERS,
     REQUEST,
@@ -35,13 +36,6 @@ from simulators.enable_banking_wire import (
     public_pem,
     webhook_token,
 )
-
-_NAMED = {
-    "500": Refuse(500, "ASPSP_ERROR", "Error interacting with ASPSP"),
-    "408": Refuse(408, "ASPSP_TIMEOUT", "Timeout interacting with ASPSP"),
-    "429": Refuse(429, None, "Too many requests", 30),
-    "bank-429": Refuse(429, "ASPSP_RATE_LIMIT_EXCEEDED", "ASPSP Rate limit exceeded", 600),
-}
 
 
 class EnableBanking:
@@ -67,6 +61,8 @@ class EnableBanking:
         # What was read of accounts, and what was said about the person who waits for it.
         self.people: list[tuple[str, dict[str, str]]] = []
         self._person: dict[str, str] = {}
+        # Secrets that were used: tokens of requests and webhooks, and codes that people came back with.
+        self.tokens: set[str] = set()
         self.sessions: dict[str, dict[str, Any]] = {}
         self.payments: dict[str, dict[str, Any]] = {}
         self._flows: dict[str, dict[str, Any]] = {}
@@ -81,6 +77,7 @@ class EnableBanking:
         """The person signs in and agrees. Returns where the browser goes then."""
         flow = self._flows[_only(url, "authorization_id")]
         flow["code"] = str(uuid.uuid4())
+        self.tokens.add(flow["code"])
         return f"{flow['redirect_url']}?{urlencode({'state': flow['state'], 'code': flow['code']})}"
 
     def refuse(self, url: str, error: str = "access_denied") -> str:
@@ -107,6 +104,7 @@ class EnableBanking:
         content = json.dumps({"payment": news} if self.nests_webhooks else news).encode()
         head = {"typ": "JWT", "alg": "RS256", "x5u": key_url or f"{self.address}/keys/webhooks.pem", **head}
         token = webhook_token(self.webhook_key, head, self.application_id, content)
+        self.tokens.add(token)
         request = Request(
             payment["asked"]["webhook_url"], data=content if body is None else body, method="POST",
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
@@ -285,7 +283,7 @@ class EnableBanking:
         key = (uid, what)
         self._readings[key] = self._readings.get(key, 0) + 1
         if self.readings_per_day is not None and self._readings[key] > self.readings_per_day:
-            raise _NAMED["bank-429"]
+            raise NAMED["bank-429"]
 
     def _transactions(self, uid: str, account: Account, query: dict[str, str]) -> dict[str, Any]:
         self._check("transactions", query, TRANSACTIONS_QUERY)
@@ -379,9 +377,12 @@ class EnableBanking:
             return 200, {}, b'{"transactions": 7, "status": []'
         try:
             with self._lock:
-                if how in _NAMED:
+                self.tokens.add(headers.get("authorization", "").removeprefix("Bearer "))
+                if how == "echo":
+                    raise Refuse(422, "WRONG_REQUEST_PARAMETERS", f"{headers} {body.decode()}")
+                if how in NAMED:
                     self.asked.append((method, urlsplit(target).path))
-                    raise _NAMED[how]
+                    raise NAMED[how]
                 return 200, {}, json.dumps(self.answer(method, target, headers, body)).encode()
         except Refuse as error:
             more = {}

@@ -62,6 +62,15 @@ class Refuse(Exception):
         self.body: dict[str, Any] = {"message": message, "code": status, "error": error, "detail": None}
 
 
+# What answers that break say.
+NAMED = {
+    "500": Refuse(500, "ASPSP_ERROR", "Error interacting with ASPSP"),
+    "408": Refuse(408, "ASPSP_TIMEOUT", "Timeout interacting with ASPSP"),
+    "429": Refuse(429, None, "Too many requests", 30),
+    "bank-429": Refuse(429, "ASPSP_RATE_LIMIT_EXCEEDED", "ASPSP Rate limit exceeded", 600),
+}
+
+
 @cache
 def key_pair(name: str) -> rsa.RSAPrivateKey:
     """A key for each name, made once in a process: that takes a while."""

@@ -421,6 +421,7 @@ class SaltEdge(Server):
         )
         signed = (url or f"{self.callback_url}/{callback.kind}").encode() + b"|" + body
         signature = base64.b64encode((signed_by or self.callback_key).sign(signed, PKCS1v15(), SHA256())).decode()
+        self.signatures.add(signature)
         target = urlsplit(f"{self.deliver_to or self.callback_url}/{callback.kind}")
         sender = http.client.HTTPConnection(target.netloc, timeout=600)
         try:

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 PATH = "/api/v6"
 # What happens to an answer: an error instead; done, but the answer is lost; lost before it is done; a page that is no JSON; a page
-# that stops in the middle. `late` waits for `release`.
-Break = Literal["500", "503", "429", "lost", "not done", "nonsense", "torn", "late"]
+# that stops in the middle; a refusal that repeats all that was sent. `late` waits for `release`.
+Break = Literal["500", "503", "429", "lost", "not done", "nonsense", "torn", "echo", "late"]
 numbers = msgspec.json.Encoder(decimal_format="number").encode
 texts = msgspec.json.Encoder().encode
 
@@ -71,6 +71,8 @@ class Server:
         self.retry_after: str | None = None
         self.faults: list[str] = []
         self.asked: list[tuple[str, str]] = []
+        # Of requests and of callbacks.
+        self.signatures: set[str] = set()
         self.release = threading.Event()
         self._lock = threading.RLock()
         self._server: ThreadingHTTPServer | None = None
@@ -115,6 +117,7 @@ class Server:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
         path = urlsplit(request.path).path.removeprefix(PATH)
         self.asked.append((request.command, request.path))
+        self.signatures.add(request.headers.get("Signature") or "")
         broken = self._next_break(f"{request.command} {path}")
         if broken == "late":
             self.release.wait(60)
@@ -127,6 +130,9 @@ class Server:
                 int(broken),
                 self._error(int(broken), "RateLimitExceeded" if broken == "429" else "", broken),
             )
+        elif broken == "echo":
+            said = f"{dict(request.headers)} {body.decode()}"
+            status, content = 400, self._error(400, "WrongRequestFormat", said)
         else:
             status, content = self._done(request, path, body)
         if broken == "lost":

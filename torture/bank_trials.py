@@ -80,11 +80,11 @@ class FintsTrial:
         self._bank.start = "tan"
         self._account = Account(IBAN, "202051")
         self._bank.accounts = [self._account]
-        self._address = self._bank.serve()
+        self.address = self._bank.serve()
         self.per_page = 3
         self._seen: Seen = Counter()
         self.settings: dict[str, Any] = {
-            "connect_provider": "fints", "fints_product_id": "PRODUCT0000", "bank_allow": urlsplit(self._address).netloc,
+            "connect_provider": "fints", "fints_product_id": "PRODUCT0000", "bank_allow": urlsplit(self.address).netloc,
         }  # fmt: skip
 
     @property
@@ -97,7 +97,7 @@ class FintsTrial:
         if 'value="again"' in page:
             return {"action": "again"}
         if 'name="pin"' in page:
-            known = {"blz": "99990000", "url": self._address} if 'name="url"' in page else {}
+            known = {"blz": "99990000", "url": self.address} if 'name="url"' in page else {}
             user = f"person-{person}"
             return {**known, "user": user, "pin": self._bank.users[user], "keep": "yes", "more": "yes"}
         return {"method": "920", "tan": self._bank.tan}

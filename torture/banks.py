@@ -25,7 +25,9 @@ GIVES_UP = 5
 def run(data: Path, provider: str, kills: int, seed: int) -> str:
     """Kills the service in the middle of connecting and of reading, so often each."""
     trial = TRIALS[provider]()
-    trial.book(20)
+    # Few pages, however much is booked on the way: there are kills enough between two.
+    trial.per_page = 25
+    trial.book(60)
     service = Killed(data, seed, trial.settings, trial.time_passes)
     try:
         for number, kind in enumerate(service.next_kind(KINDS, kills)):

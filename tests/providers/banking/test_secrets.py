@@ -1,25 +1,22 @@
 """After a full journey through a bank's provider, with everything that can go wrong on the way, its secrets are nowhere to be read.
 
-Each provider of real banks takes part by its class in `torture/bank_trials.py`.
+Each provider of real banks takes part by its class in `journeys.py`.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 from urllib.parse import quote
 
-import httpx
 import pytest
 
-from torture.bank_trials import TRIALS, Person, Trial, let_time_pass
+from tests.providers.banking.journeys import JOURNEYS, Journey
 from torture.others import Target, target
-
-# Of one attempt that the bank spoils.
-STEPS = 3
 
 
 def spellings(secret: str) -> set[bytes]:
@@ -31,27 +28,6 @@ def spellings(secret: str) -> set[bytes]:
         # Letters that its neighbours have a part in are left out.
         found.add(encoded[-(-before * 8 // 6) : len(encoded) // 4 * 4 - 4])
     return {spelling for spelling in found if len(spelling) > 5}
-
-
-def go_through_everything(running: Target, trial: Trial, person: Person) -> None:
-    for _ in trial.troubles(person.number):
-        person.begin(running)
-        for _ in range(STEPS):
-            person.step(running)
-        person.connection(running)
-        let_time_pass(running.data, trial)
-    person.begin(running)
-    person.walk(running)
-    let_time_pass(running.data, trial)
-    # Without the person: refused, because the bank wants it.
-    assert person.refresh(running).status_code == 409
-    again = person.ask(running, "POST", f"/v2/banking/connections/{person.connection(running)['id']}/reconnect")
-    person.path = httpx.URL(again.json()["connect_url"]).path
-    person.walk(running)
-    let_time_pass(running.data, trial)
-    trial.asks_for_confirmation(False)
-    assert person.refresh(running).status_code == 202
-    assert person.transactions(running)[1] == trial.booked()
 
 
 def backup(running: Target, folder: Path) -> bytes:
@@ -70,32 +46,49 @@ def process_list(running: Target) -> bytes:
     return (process / "cmdline").read_bytes() + b"".join(names)
 
 
-@pytest.mark.parametrize("provider", sorted(TRIALS))
-def test_no_secret_is_left_in_the_log_the_database_an_answer_a_backup_or_the_list_of_processes(
+def commands(running: Target, journey: Journey) -> bytes:
+    """What the command line says about an installation, and when a try of its bank is refused with what it was sent."""
+    environment = {
+        **os.environ,
+        **{f"KONTOBAHN_{name.upper()}": str(value) for name, value in journey.settings.items()},
+    }
+    said = b""
+    for arguments in (["banks", "try", *journey.spoil_a_try()], ["doctor"]):
+        command = [sys.executable, "-m", "kontobahn", *arguments, "--data", str(running.data)]
+        done = subprocess.run(command, capture_output=True, env=environment, check=False)
+        said += done.stdout + done.stderr
+    return said
+
+
+@pytest.mark.parametrize("provider", sorted(JOURNEYS))
+def test_no_secret_is_left_in_the_log_the_database_an_answer_a_backup_a_command_or_the_list_of_processes(
     provider: str, tmp_path: Path
 ) -> None:
-    trial = TRIALS[provider]()
-    trial.book(5)
+    journey = JOURNEYS[provider](tmp_path)
     try:
-        with target(log_level="debug", **trial.settings) as running:
-            person = Person(trial, 7)
-            go_through_everything(running, trial, person)
+        with target(log_level="debug", **journey.settings) as running:
+            journey.go(running)
             files = {path.name: path.read_bytes() for path in running.data.rglob("*") if path.is_file()}
             places = {
-                "answers": "\n".join(person.heard).encode(), "backup": backup(running, tmp_path),
-                "processes": process_list(running), **files,
+                "answers": "\n".join(journey.heard).encode(), "backup": backup(running, tmp_path),
+                "processes": process_list(running), "commands": commands(running, journey), **files,
             }  # fmt: skip
+        faults = journey.faults()
     finally:
-        trial.close()
-    assert trial.faults == []
+        journey.close()
+    assert faults == []
     # The places are the right ones: what is no secret is found there.
-    assert b"fints" in places["serve.log"] or provider != "fints"
-    assert any(trial.bank_name.encode() in content for name, content in files.items() if "sqlite3" in name)
-    assert trial.bank_name.encode() in places["answers"]
+    assert b"kontobahn" in places["processes"]
+    assert len(places["commands"]) > 100
+    assert provider.encode() in places["serve.log"]
+    assert any(journey.bank_name.encode() in content for name, content in files.items() if "sqlite3" in name)
+    assert journey.bank_name.encode() in places["answers"]
+    secrets = set(journey.secrets())
+    assert min(map(len, secrets)) > 5
     found = [
         (name, secret)
         for name, content in places.items()
-        for secret in trial.secrets(person.number)
+        for secret in secrets
         if any(spelling in content for spelling in spellings(secret))
     ]
     assert found == []

@@ -160,7 +160,7 @@ class EnableBankingProvider:
             error_class, said = return_failure(fields.get("error", ""), fields.get("error_description", ""))
             return [ConnectionFailed(error_class, said, None, token)]
         try:
-            session = await asked(self._client.post("/sessions", {"code": code}, wire.NewSession))
+            session = await asked(self._client.post("/sessions", {"code": code}, wire.NewSession, secret=code))
         except ProviderRefused as error:
             return [ConnectionFailed(error.error_class, str(error), None, token)]
         await self._db.write(store.save, token, session)

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from kontobahn.banking.hiding import hide
 from kontobahn.banking.provider import ProviderDown
 from kontobahn.banking.providers.enable_banking.codes import RATE_LIMIT
 from kontobahn.banking.providers.enable_banking.signing import sign
@@ -58,14 +59,21 @@ class Client:
         asked = {name: value for name, value in query.items() if value is not None}
         return await self._ask("GET", f"{path}?{urlencode(asked)}" if asked else path, None, kind, headers or {})
 
-    async def post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
-        return await self._ask("POST", path, msgspec.json.encode(body), kind)
+    async def post(self, path: str, body: Mapping[str, Any], kind: type[T], secret: str = "") -> T:
+        """`secret` is what nobody may read of the body, even if the answer repeats it."""
+        return await self._ask("POST", path, msgspec.json.encode(body), kind, secret=secret)
 
     async def delete(self, path: str) -> None:
         await self._ask("DELETE", path, None, dict)
 
     async def _ask(
-        self, method: str, path: str, body: bytes | None, kind: type[T], more: Mapping[str, str] = _NO_MORE
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        kind: type[T],
+        more: Mapping[str, str] = _NO_MORE,
+        secret: str = "",
     ) -> T:
         """Raises Rejected if it answers with an error, NotSent or ProviderDown if it does not answer."""
         resting = self._rest_until - self._clock.monotonic()
@@ -84,7 +92,7 @@ class Client:
         except (Refused, Unreached) as error:
             raise not_reached("Enable Banking", error) from None
         if reply.status != 200:
-            raise self._rejected(reply)
+            raise self._rejected(reply, secret)
         return await self._decode(reply.content, kind)
 
     async def _decode(self, content: bytes, kind: type[T]) -> T:
@@ -96,12 +104,14 @@ class Client:
             # What it says names fields, not what is in them.
             raise ProviderDown(f"Enable Banking's answer was not understood: {error}.") from None
 
-    def _rejected(self, reply: Reply) -> Rejected:
+    def _rejected(self, reply: Reply, secret: str) -> Rejected:
         try:
             refusal = msgspec.json.decode(reply.content, type=Refusal)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # From something in between.
             refusal = Refusal()
+        # The token may be another by now, but the key it is signed with is not.
+        refusal = Refusal(hide(refusal.message, self._token, secret), refusal.error)
         rest = None
         if reply.status == 429:
             is_bank = refusal.error == RATE_LIMIT

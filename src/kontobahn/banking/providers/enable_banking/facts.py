@@ -25,6 +25,9 @@ _NO_CURRENCY = 3 * "X"
 def minor(amount: Amount) -> int:
     """Returns whole cents, exactly. Raises ProviderRefused if there are fractions of one: nothing is rounded."""
     text = amount.amount
+    # Nearly all: whole euros, a dot and two digits.
+    if text[-3:-2] == "." and len(text) < 17 and (digits := text[:-3] + text[-2:]).isdecimal() and digits.isascii():
+        return int(digits)
     if _AMOUNT.fullmatch(text) is None:
         raise ProviderRefused("ProviderError", f"An amount of the bank is not a number: “{text[:40]}”")
     whole, _, fraction = text.partition(".")
@@ -96,7 +99,7 @@ def transaction_facts(
     transactions: list[Transaction], account_ref: str, own_ibans: Collection[str | None], today: date
 ) -> list[TransactionFacts]:
     """Returns what happened or is about to. Raises ProviderRefused for what cannot be booked rightly: half a list is worse than none."""
-    found = []
+    found: list[TransactionFacts] = []
     for one in transactions:
         status = TRANSACTIONS.get(one.status, "pending")
         if status is None:
@@ -117,16 +120,18 @@ def transaction_facts(
         other = one.creditor_account if is_debit else one.debtor_account
         description = _description(one)
         ours = _OURS.search(description) if is_debit and "KB" in description else None
+        # By position and past the constructor, in the order of the fields of TransactionFacts.
         found.append(
-            TransactionFacts(
+            _new(TransactionFacts, (
                 account_ref, made_on, amount, one.transaction_amount.currency, description, status, one.entry_reference or None,
-                _mode(one, other, own_ibans), "uncategorized", ours[0] if ours else None, _NOTHING, _extra(one),
-            )
+                _mode(one, other, own_ibans), "uncategorized", ours[0] if ours else None, _NOTHING, _extra(one), None, None, None,
+            ))
         )  # fmt: skip
     return found
 
 
 _NOTHING: dict[str, str | None] = {}
+_new: Any = tuple.__new__
 
 
 def _description(one: Transaction) -> str:
@@ -152,17 +157,18 @@ def _extra(one: Transaction) -> dict[str, Any]:
         extra["payer"] = one.debtor.name
     if one.creditor is not None:
         extra["payee"] = one.creditor.name
-    if one.debtor_account is not None:
-        extra["payer_information"] = _number(one.debtor_account)
-    if one.creditor_account is not None:
-        extra["payee_information"] = _number(one.creditor_account)
-    if one.bank_transaction_code is not None or one.note:
-        said = one.bank_transaction_code.description if one.bank_transaction_code is not None else None
-        extra["additional"] = " ".join(filter(None, (said, one.note))) or None
+    if (account := one.debtor_account) is not None:
+        extra["payer_information"] = account.iban or _number(account)
+    if (account := one.creditor_account) is not None:
+        extra["payee_information"] = account.iban or _number(account)
+    code = one.bank_transaction_code
+    if code is not None or one.note:
+        said = code.description if code is not None else None
+        extra["additional"] = f"{said} {one.note}" if said and one.note else said or one.note or None
     if one.balance_after_transaction is not None:
         extra["account_balance_snapshot"] = from_minor(minor(one.balance_after_transaction))
     return extra
 
 
 def _number(account: AccountId) -> str | None:
-    return account.iban or (account.other.identification if account.other is not None else None) or None
+    return (account.other.identification if account.other is not None else None) or None

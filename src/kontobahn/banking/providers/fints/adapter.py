@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from kontobahn import log
+from kontobahn.banking.hiding import hide
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.provider import (
     BadSignature,
@@ -301,7 +302,7 @@ class FintsProvider:
         except refused as error:
             # A bank may repeat what it was told: PIN and TAN are nowhere shown or kept.
             secrets_told = (work.pin, *args) if name == "go_on" else (work.pin,)
-            raise failure([(code, _hidden(text, *secrets_told)) for code, text in error.codes]) from None
+            raise failure([(code, hide(text, *secrets_told)) for code, text in error.codes]) from None
         except broken as error:
             is_over = flow is not None and flow.stage == "tan"
             if is_over:
@@ -372,12 +373,6 @@ def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
     from kontobahn.banking.providers.fints.client import BankError, FinTSConnectionError
 
     return getattr(work, name), FinTSConnectionError, BankError
-
-
-def _hidden(text: str, *secrets: str) -> str:
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "•••")
-    return text
 
 
 def _one(given: Given, name: str) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from kontobahn.banking.hiding import hide
 from kontobahn.banking.provider import ProviderDown, ProviderRefused
 from kontobahn.banking.providers.reaching import Network, NotSent, not_reached, retry_after
 from kontobahn.banking.providers.salt_edge.tables import MEANINGS, REMEDIES, class_of
@@ -114,10 +115,10 @@ class SaltEdgeClient:
             raise NotSent("Salt Edge wants us to wait before we ask again.", retry_after_seconds=math.ceil(left))
         url = f"{self._url}{tail}"
         async with self._places:
+            headers = await self._signed(method, url, body)
             try:
                 reply = await self._network.send(
-                    method, url, headers=await self._signed(method, url, body), body=body or None, seconds=CALL_SECONDS,
-                    max_bytes=MAX_BYTES, whole=True,
+                    method, url, headers=headers, body=body or None, seconds=CALL_SECONDS, max_bytes=MAX_BYTES, whole=True,
                 )  # fmt: skip
             except (Refused, Unreached) as error:
                 raise not_reached("Salt Edge", error) from None
@@ -128,7 +129,8 @@ class SaltEdgeClient:
             self._pause(group, retry_after(reply.headers, MAX_PAUSE_SECONDS))
         if 300 <= reply.status < 400:
             raise ProviderDown(f"Salt Edge's address is wrong: it answers with HTTP status {reply.status}.")
-        raise Answered(reply.status, *error_of(reply.content))
+        error_class, message = error_of(reply.content)
+        raise Answered(reply.status, error_class, hide(message, headers["Secret"], headers.get("Signature", "")))
 
     async def _signed(self, method: str, url: str, body: bytes) -> dict[str, str]:
         headers = {**self._headers, "Content-type": "application/json"}
