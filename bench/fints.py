@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
-from bench import measure
+from bench import measure, report
 from kontobahn.banking.providers.fints.documents import Documents
 from kontobahn.banking.providers.fints.model import Login, SeenAccount
 from kontobahn.banking.providers.fints.snapshot import snapshot_of
@@ -80,7 +80,9 @@ def read_only(pages: list[bytes]) -> int:
     content = [b"".join(pages)] if pages[0][:1] != b"<" else pages
     ibans = {f"{BLZ}/{NUMBER}": IBAN}
     return sum(
-        isinstance(item, Entry) for file in content for item in read(io.BytesIO(file), "x", ibans=ibans, unbalanced=True)
+        isinstance(item, Entry)
+        for file in content
+        for item in read(io.BytesIO(file), "x", ibans=ibans, unbalanced=True)
     )
 
 
@@ -127,8 +129,7 @@ def main() -> int:
     pages, rounds = (4, 2) if quick else (PAGES, ROUNDS)
     rows = rows_for("camt", camt_pages(pages), library_camt, rounds)
     rows += rows_for("MT940", mt940_pages(pages), library_mt940, rounds)
-    measure.print_table(rows)
-    return int(any(row.met is False for row in rows))
+    return report.finish(rows)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "performance.md"
 PICTURES = ROOT / "docs" / "pictures"
 # In the order of `make bench`: what takes long comes late.
 PARTS = (
-    "credits", "transactions", "workers", "webhooks", "enable_banking", "salt_edge", "statements", "invoice", "matching", "extf",
+    "credits", "transactions", "workers", "webhooks", "enable_banking", "salt_edge", "fints", "statements", "invoice", "matching", "extf",
     "import_wait", "opos", "dashboard_lists",
 )  # fmt: skip
 BLOCK = re.compile(r"(<!-- figures: ([^>]+?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)

@@ -29,6 +29,8 @@ STEPS = 3
 class Journey(Protocol):
     # What the bank is called in answers, which is no secret.
     bank_name: str
+    # What is found in the log after it.
+    logged: str
     settings: dict[str, Any]
     # Everything that was answered.
     heard: list[str]
@@ -47,6 +49,8 @@ class Journey(Protocol):
 
 
 class FintsJourney:
+    logged = "fints"
+
     def __init__(self, folder: Path) -> None:
         self._trial = FintsTrial()
         self._trial.book(5)
@@ -128,7 +132,7 @@ class Called:
 
 
 class EnableBankingJourney(Called):
-    bank_name = "Musterbank"
+    bank_name, logged = "Musterbank", "payment_creation_without_answer"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -151,7 +155,8 @@ class EnableBankingJourney(Called):
         self.ask("GET", bank.refuse(begun["connect_url"]))
         address = bank.sign_in(self._begin()["connect_url"])
         eventually(lambda: self.ask("GET", address).status_code == 200, "it does not connect")
-        [connection] = self.connected("enable_banking")
+        # A return that could not be applied at once is applied later.
+        connection = self.connected("enable_banking")[-1]
         path = f"/v2/banking/connections/{connection['id']}"
         let_refreshes_be(running)
         for place in ("/sessions/", "/balances", "/transactions"):
@@ -201,7 +206,7 @@ class EnableBankingJourney(Called):
 
 
 class SaltEdgeJourney(Called):
-    bank_name = "Musterbank"
+    bank_name, logged = "Musterbank", "salt_edge"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

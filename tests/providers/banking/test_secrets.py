@@ -80,7 +80,7 @@ def test_no_secret_is_left_in_the_log_the_database_an_answer_a_backup_a_command_
     # The places are the right ones: what is no secret is found there.
     assert b"kontobahn" in places["processes"]
     assert len(places["commands"]) > 100
-    assert provider.encode() in places["serve.log"]
+    assert journey.logged.encode() in places["serve.log"]
     assert any(journey.bank_name.encode() in content for name, content in files.items() if "sqlite3" in name)
     assert journey.bank_name.encode() in places["answers"]
     secrets = set(journey.secrets())

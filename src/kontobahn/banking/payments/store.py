@@ -58,7 +58,7 @@ class PaymentRow(NamedTuple):
     created_at: int
     updated_at: int
     # 1 until a process is about to send it to the bank.
-    unsent: int
+    unsent: int = 0
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
