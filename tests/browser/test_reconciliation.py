@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.visitor import Visitor, session_token, visiting
 from tests.harness import PASSWORD, Service, running_service
-from tests.reconciliation_desk import Clerk, paid
+from tests.reconciliation_desk import ANNA, Clerk, paid
 
 EMAIL = "erika@muster.example"
 
@@ -53,6 +53,15 @@ def test_payments_are_matched_by_keys_alone(erika: Visitor, clerk: Clerk) -> Non
     assert clerk.listed(119)["status"] == "matched"
     page.keyboard.press("x")
     expect(page.get_by_text("This is not proposed again.")).to_be_visible()
+    page.keyboard.press("a")
+    page.wait_for_url("**?hand=akonto#by-hand")
+    expect(page.locator("[name=art]")).to_have_value("akonto")
+    page.keyboard.press("r")
+    page.wait_for_url("**/reconciliation-rules?**")
+    expect(page.locator("[name=iban]")).to_have_value(ANNA)
+    page.keyboard.press("?")
+    page.wait_for_url("**/keyboard")
+    expect(page.get_by_text("A rule from this")).to_be_visible()
     erika.open(f"/dashboard/reconciliation/{clerk.listed(119)['id']}")
     # In a field a key is a letter.
     page.fill("[name=grund]", "")

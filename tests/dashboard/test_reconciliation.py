@@ -8,7 +8,7 @@ import pytest
 
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
-from tests.reconciliation_desk import OTHER, Desk, paid
+from tests.reconciliation_desk import ANNA, OTHER, Desk, paid
 
 PAGE = "/dashboard/reconciliation"
 EMAIL = "erika@muster.example"
@@ -107,6 +107,92 @@ def test_all_that_is_clear_is_shown_first_and_then_confirmed_at_once(service: Se
 
 
 @one_engine
+def test_rules_are_tried_made_changed_and_deleted_and_what_was_learned_is_forgotten(service: Service) -> None:
+    person = Person(service)
+    rules, learned = "/dashboard/reconciliation-rules", "/dashboard/reconciliation-knowledge"
+    assert "No account is set up yet" in person.get(rules).text
+    assert "Nothing was learned yet" in person.get(learned).text
+    person.set_up()
+    person.look()
+    fee = person.get(person.of(-7_00)).text
+    [address] = re.findall(r'href="(/dashboard/reconciliation-rules\?[^"]+)"', fee)
+    assert f'value="{OTHER}"' in person.get(address.replace("&amp;", "&")).text, "a rule from this transaction"
+    rule = {
+        "name": "Gebühren",
+        "sachkonto": "4970",
+        "text": "entgelt",
+        "richtung": "ausgang",
+        "von": "",
+        "bis": "10,00",
+    }
+    tried = person.post(rules, {**rule, "do": "try"})
+    assert "One transaction of the last 90 days." in tried.text
+    assert person.desk.books.rows("SELECT COUNT(*) FROM recon_rules") == [(0,)], "trying a rule stores nothing"
+    assert person.post(rules, {**rule, "text": "zu"}).status_code == 422
+    page = person.do(rules, **rule)
+    assert "The rule is saved." in page
+    [known] = set(re.findall(r"rule=([0-9a-f-]{36})", page))
+    assert "Gebühren" in person.do(rules, **{**rule, "name": "Miete", "text": "Miete"})
+    changed = person.do(rules, **{**rule, "rule": known, "bis": "6,00"})
+    assert "0 transactions of the last 90 days." in changed
+    assert person.desk.books.rows("SELECT name, most_minor FROM recon_rules ORDER BY place") == [
+        ("Gebühren", 600), ("Miete", 1000),
+    ]  # fmt: skip
+    [known, *_others] = re.findall(r"rule=([0-9a-f-]{36})", changed)
+    assert "The rule is deleted." in person.do(f"{rules}/delete", rule=known)
+    assert person.desk.books.rows("SELECT name FROM recon_rules") == [("Miete",)]
+    first = person.of(119_00)
+    person.do(f"{first}/confirm", proposal=proposals(person.get(first).text)[0])
+    page = person.get(learned).text
+    found = re.findall(r'name="learned" value="([^"]+)"', page)
+    assert (len(found), ANNA in page, "not yet" in page) == (2, True, True)
+    for row in found:
+        assert "That is forgotten." in person.do(learned, learned=row)
+    assert person.desk.books.rows("SELECT COUNT(*) FROM recon_learned") == [(0,)]
+
+
+@one_engine
+def test_acting_alone_is_switched_on_beside_what_it_would_have_done(service: Service) -> None:
+    person = Person(service)
+    person.set_up(gebuehrenkonto="4970")
+    page = f"/dashboard/reconciliation-accounts/{person.desk.account}"
+    before = person.desk.books.rows("SELECT COUNT(*) FROM recon_transactions")
+    key = re.findall(r'name="once" value="([^"]+)"', person.get(page).text)[0]
+    tried = person.post(f"{page}/trial", {"once": key})
+    assert tried.status_code == 200
+    assert all(
+        text in tried.text for text in ("Would have been matched", "RE-2026-00123", "Number, amount and payer fit")
+    )
+    assert person.desk.books.rows("SELECT COUNT(*) FROM recon_transactions") == before, "nothing is stored"
+    assert 'value="4970"' in tried.text
+    assert "checked" not in tried.text
+    assert "The account is set up." in person.set_up(gebuehrenkonto="4970", automatisch="A2", known="1")
+    assert 'value="A2" checked' in person.get(page).text
+    assert 'value="A3" checked' not in person.get(page).text
+    person.look()
+    assert person.desk.books.rows("SELECT made_by, amount_minor FROM recon_matches") == [("engine", 119_00)]
+
+
+@one_engine
+def test_a_line_has_its_due_date_and_what_is_open_and_the_others_stand_beside_it(service: Service) -> None:
+    person = Person(service)
+    person.set_up()
+    person.look()
+    page = person.get(person.of(100_00)).text
+    assert re.search(r"of 11\W\w+\W2026, due 11\W\w+\W2026, open \S*238\.00", page), page
+    assert "19 days overdue" in page
+    [beside] = re.findall(r'<nav class="card".*?</nav>', page, re.DOTALL)
+    assert person.of(119_00) in beside
+    assert f'href="{person.of(100_00)}" aria-current="page"' in beside
+    on_account = person.get(f"{person.of(100_00)}?hand=akonto").text
+    assert '<option value="akonto" selected>' in on_account
+    assert 'value="100100000"' in on_account
+    # Books that cannot be asked do not keep anybody from the page.
+    person.desk.books.set_status("revoked")
+    assert "due " not in person.get(person.of(100_00)).text
+
+
+@one_engine
 def test_what_belongs_to_others_is_not_there(service: Service) -> None:
     theirs = Person(service)
     theirs.set_up()
@@ -114,7 +200,8 @@ def test_what_belongs_to_others_is_not_there(service: Service) -> None:
     mine = Browser(service)
     service.user(service.organization(), "max@muster.example", "admin")
     assert mine.sign_in("max@muster.example").status_code == 303
-    for path in (theirs.of(119_00), f"{PAGE}/all-clear/{theirs.desk.account}", f"{PAGE}/777", f"{PAGE}/x"):
+    for path in (theirs.of(119_00), f"{PAGE}/all-clear/{theirs.desk.account}", f"{PAGE}/777", f"{PAGE}/x",
+                 f"/dashboard/reconciliation-accounts/{theirs.desk.account}"):  # fmt: skip
         assert mine.get(path).status_code == 404, path
     assert mine.post(f"{theirs.of(119_00)}/leave-out", {"status": "ignored"}).status_code in (404, 422)
     assert theirs.desk.books.rows("SELECT COUNT(*) FROM recon_transactions WHERE state = 'ignored'") == [(0,)]

@@ -32,9 +32,9 @@ from kontobahn.reconciliation.wire import BANK_SCOPE
 MAX_RULES = 200
 # A text of one or two characters is in every purpose.
 _LEAST_TEXT = 3
-_RICHTUNG = {"in": "eingang", "out": "ausgang", "any": "alle"}
-_SIGN = {word: sign for sign, word in _RICHTUNG.items()}
 Richtung = Literal["eingang", "ausgang", "alle"]
+SIGN: dict[Richtung, Literal["in", "out", "any"]] = {"eingang": "in", "ausgang": "out", "alle": "any"}
+_RICHTUNG = {sign: word for word, sign in SIGN.items()}
 
 
 class GelerntQuery(ClientQuery):
@@ -213,7 +213,7 @@ def _row(client: Client, place: int, regel: Regel, laenge: int) -> RuleRow:
             f"The field `{at}.bis` must not be less than `{at}.von`, nor either negative.", field=f"{at}.bis"
         )
     return RuleRow(
-        *client, place, new_id(), regel.name, text, iban, _SIGN[regel.richtung], von, bis,  # type: ignore[arg-type]
+        *client, place, new_id(), regel.name, text, iban, SIGN[regel.richtung], von, bis,
         ledger_account(f"{at}.sachkonto", regel.sachkonto, laenge),
     )  # fmt: skip
 
@@ -233,7 +233,7 @@ def _rule_view(row: RuleRow) -> GespeicherteRegel:
         sachkonto=row.sachkonto,
         text=row.text,
         iban=row.iban,
-        richtung=_RICHTUNG[row.sign],  # type: ignore[arg-type]
+        richtung=_RICHTUNG[row.sign],
         von=None if row.least_minor is None else from_minor(row.least_minor),
         bis=None if row.most_minor is None else from_minor(row.most_minor),
     )

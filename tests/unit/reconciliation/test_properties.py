@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 from datetime import date, timedelta
+from types import FrameType
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +20,8 @@ from kontobahn.reconciliation.core.text import cut
 
 DAY = date(2026, 5, 4)
 KONTOS = ("100010000", "100020000", "700010000")
+# Calls of functions to match one movement of the worst kind: 1,000 tokens in runs of up to eight, each looked up.
+MOST_CALLS = 600_000
 belege = st.text("RE-/. 0123", min_size=1, max_size=8)
 written = st.from_regex(r"[RE]{0,2}[-/.]?[1-3][0-3]{0,5}(-[0-3]{1,3})?", fullmatch=True)
 amounts = st.integers(-400, 400)
@@ -150,3 +155,34 @@ def test_hostile_input_costs_little() -> None:
         assert time.process_time() - started < 2.0, text[:10]
         assert len(found) <= MOST_PROPOSALS
         assert not [proposal for proposal in found if proposal.acts]
+
+
+def calls_of(matcher: Matcher, movement: Movement) -> int:
+    """How many functions are called to match a movement, our own and Python's: work, counted and not timed."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        matcher.match(movement)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("part", ["1", "4711 ", "1.111.", "\u202eKD 1 "])
+def test_the_work_for_a_text_has_a_bound_whatever_is_in_it_and_however_much_is_open(part: str) -> None:
+    def work(length: int, items: int) -> int:
+        owed = [OpenItem(KONTOS[0], f"{n}", DAY, 4_900) for n in range(items)]
+        owed += [OpenItem(f"1{n:04d}0000", "4711", DAY, 4_900) for n in range(2, items)]
+        text = (part * length)[:length]
+        movement = Movement("1", DAY, 4_900, texts=(("svwz", text),), name="Anna Muster", iban="DE1")
+        return calls_of(Matcher(owed), movement)
+
+    longest = work(10_000, 100)
+    assert longest < MOST_CALLS
+    assert work(100_000, 100) == longest, "what is longer is not read"
+    assert work(10_000, 400) < longest * 1.5 + 5_000, "the cost follows the text, not what is open"

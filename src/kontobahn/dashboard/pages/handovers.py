@@ -5,31 +5,38 @@ from __future__ import annotations
 from datetime import date
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct, field
 from starlette.responses import Response
 
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.fields import NumericId
-from kontobahn.dashboard import once
+from kontobahn.dashboard import match_words, once
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.dashboard.match_words import CLASSES
 from kontobahn.dashboard.views import books as book_views
 from kontobahn.dashboard.views import reconciliation as views
+from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
-from kontobahn.reconciliation import batch_store, batch_wire, batches, settings
+from kontobahn.ledger.konto import functional
+from kontobahn.reconciliation import batch_store, batch_wire, batches, runs, settings
 from kontobahn.reconciliation.batch_wire import NeuerStapel, Stapel, StapelMitZeilen
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
+from kontobahn.reconciliation.runs import Lauf, NeuerLauf
 from kontobahn.reconciliation.settings import ActingClass, NeueEinstellungen
 from kontobahn.reconciliation.store import AccountSettings, Bucht
 
 HANDOVERS, ACCOUNTS = f"{ROOT}/handovers", f"{ROOT}/reconciliation-accounts"
+# Of a trial run so many transactions are looked through for the examples.
+SHOWN_OF_TRIAL = 200
+SHORTEST = 4
 WHO_BOOKS = {
     "kanzlei": N_("the tax adviser: matches are a list"),
     "kontobahn": N_("Kontobahn: matches become bookings and a DATEV file"),
@@ -148,7 +155,20 @@ class Known(NamedTuple):
 
 @page("/reconciliation-accounts")
 async def set_up_list(visit: Visit) -> Response:
+    return await _set_up_page(visit, None, None)
+
+
+@page("/reconciliation-accounts/{account}")
+async def account_set_up(visit: Visit, account: str) -> Response:
+    """The settings of one account, to be changed, and what acting alone would have done."""
+    return await _set_up_page(visit, int(numeric(account)), None)
+
+
+async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None) -> Response:
     known = await visit.read(_known, visit.organization_id)
+    chosen = next((one for one in known.settings if one.account_id == account_id), None)
+    if account_id is not None and chosen is None:
+        raise NotFound("There is no such page.")
     names = {item.id: item.bezeichnung or item.id for item in known.connections}
     books = [
         (f"{client.connection_id} {client.client_id}", f"{names.get(client.connection_id, '')} · {client.client_id}")
@@ -159,11 +179,35 @@ async def set_up_list(visit: Visit) -> Response:
         accounts=[(row.id, row.name) for row in known.accounts],
         names={row.id: row.name for row in known.accounts},
         known=known,
+        chosen=chosen,
+        plain=lambda konto: functional(konto, _length(known, chosen)) if konto else "",
+        trial=trial,
         books=books,
         book_names=names,
         who_books=WHO_BOOKS,
+        words=match_words,
         acting=[(evidence, _(CLASSES[evidence])) for evidence in ACTING_CLASSES],
+        once_field=once.FIELD,
+        once_key=visit.form.text(once.FIELD) or once.new_key(),
     )
+
+
+def _length(known: Known, chosen: AccountSettings | None) -> int:
+    """How many digits the client's own ledger accounts have."""
+    lengths = [client.konto_laenge for client in known.clients if chosen and client.client_id == chosen.client_id]
+    return lengths[0] if lengths else SHORTEST
+
+
+@action("/reconciliation-accounts/{account}/trial")
+async def try_account(visit: Visit, account: str) -> Response:
+    """A trial run over the last 90 days: nothing is stored."""
+    trial = None
+    with visit.form.refusals():
+        body = NeuerLauf(account_id=numeric(account), limit=SHOWN_OF_TRIAL)
+        trial = msgspec.convert((await once.ask_once(visit, runs.run_matching, body=body))["data"], Lauf, strict=False)
+    # What was sent is not what the form on the page holds: that shows the settings.
+    visit.form.values.clear()
+    return await _set_up_page(visit, int(numeric(account)), trial)
 
 
 def _known(tx: Tx, organization_id: str) -> Known:
@@ -196,5 +240,5 @@ async def set_up(visit: Visit) -> Response:
             )
             await visit.ask(settings.set_up_account, account_id=wanted.account_id, body=body)
             return visit.redirect(f"{ROOT}/reconciliation?account={wanted.account_id}", _("The account is set up."))
-    response: Response = await set_up_list.handler(visit)
-    return response
+    chosen = wanted.account_id if wanted and visit.form.text("known") else None
+    return await _set_up_page(visit, int(chosen) if chosen else None, None)

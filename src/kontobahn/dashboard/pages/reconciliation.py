@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from msgspec import Struct
 from starlette.responses import Response
 
+from kontobahn import log
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.dashboard import match_words, once
@@ -18,8 +21,12 @@ from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
-from kontobahn.errors import NotFound
-from kontobahn.reconciliation import matches, proposals, runs, transactions
+from kontobahn.errors import KontobahnError, NotFound
+from kontobahn.ledger.connections import open_books
+from kontobahn.ledger.faelligkeit import FaelligerPosten
+from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.opos import OposSelection
+from kontobahn.reconciliation import matches, proposals, runs, store, transactions
 from kontobahn.reconciliation.core.model import LineKind
 from kontobahn.reconciliation.matches import NeueRuecknahme, NeueZeile, NeueZuordnung
 from kontobahn.reconciliation.proposals import MAX_CONFIRMATIONS, NeueBestaetigungen
@@ -29,6 +36,11 @@ from kontobahn.reconciliation.transactions import AbgleichMitVorschlaegen, Neuer
 from kontobahn.reconciliation.wire import Vorschlag, vorschlag
 
 PATH = f"{ROOT}/reconciliation"
+# So many transactions are listed beside the one that is looked at, and so many accounts are asked for their open items.
+SHOWN_BESIDE = 30
+MOST_ACCOUNTS = 6
+# Another program's books may answer slowly, and the page must not wait for them.
+BOOKS_SECONDS = 2.0
 
 
 class MatchFilters(Struct):
@@ -112,6 +124,13 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
     beside = await visit.read(_beside, visit.organization_id, found)
     waiting = [one for one in found.vorschlaege if one.status == "open"]
     live = next((one for one in found.zuordnungen if one.ruecknahme is None), None)
+    others = await visit.ask(
+        transactions.list_reconciled_transactions,
+        query=TransaktionenQuery(
+            status=found.status, account_id=found.account_id, limit=SHOWN_BESIDE,
+            from_id=str(beside.first) if beside.first is not None else None,
+        ),
+    )  # fmt: skip
     return visit.show(
         "reconciled_transaction.html",
         found=found,
@@ -119,9 +138,52 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         live=live,
         text=match_words.marked(found.verwendungszweck or "", waiting[0].gruende if waiting else []),
         beside=beside,
+        others=others.data,
+        items=await _items(visit, found.account_id, waiting),
+        hand=_by_hand(visit, found, waiting),
+        rule_from=_rule_from(found),
         words=match_words,
         kinds=[(kind, _(words)) for kind, words in match_words.KINDS.items() if kind != "skonto"],
     )
+
+
+def _by_hand(visit: Visit, found: AbgleichMitVorschlaegen, waiting: list[Vorschlag]) -> dict[str, str]:
+    """What the form for a match by hand begins with: with `?hand=akonto`, on account of the person that is proposed."""
+    lines = [line for one in waiting for line in one.zeilen if line.art in ("posten", "akonto")]
+    if visit.query.get("hand") == ["akonto"]:
+        return {"art": "akonto", "kontonummer": lines[0].kontonummer if lines else "", "beleg": ""}
+    return {"art": "posten", "kontonummer": "", "beleg": ""}
+
+
+def _rule_from(found: AbgleichMitVorschlaegen) -> str:
+    """The address of a new rule that would fit this transaction: by its IBAN, or by its name."""
+    said = {"name": (found.name or "")[:100], "richtung": "eingang" if (found.betrag or 0) > 0 else "ausgang"}
+    return urlencode({**said, **({"iban": found.iban} if found.iban else {"text": found.name or ""})})
+
+
+Items = dict[tuple[str, str], FaelligerPosten]
+
+
+async def _items(visit: Visit, account_id: str, waiting: list[Vorschlag]) -> Items:
+    """Due date and open amount of the documents that are proposed, as the books show them now; without books, none."""
+    konten = {line.kontonummer for one in waiting for line in one.zeilen if line.art == "posten"}
+    settings = await visit.read(store.account_settings, visit.organization_id, int(account_id)) if konten else None
+    if settings is None:
+        return {}
+    try:
+        async with asyncio.timeout(BOOKS_SECONDS):
+            access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
+            async with access.to("buchungen") as books:
+                found = [
+                    await books.faelligkeiten(OposSelection(visit.today, "all", "reconcile", konto))
+                    for konto in sorted(konten)[:MOST_ACCOUNTS]
+                    if is_personenkonto(konto)
+                ]
+    except (KontobahnError, TimeoutError) as error:
+        log.info("matching_without_books", account_id=account_id, detail=str(error) or "too slow")
+        return {}
+    konten_found = [konto for one in found for konto in one.konten]
+    return {(konto.kontonummer, posten.beleg): posten for konto in konten_found for posten in konto.posten}
 
 
 def _beside(tx: Tx, organization_id: str, found: AbgleichMitVorschlaegen) -> views.Neighbours:

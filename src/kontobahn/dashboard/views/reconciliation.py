@@ -10,6 +10,8 @@ from kontobahn.reconciliation.store import AccountSettings, ProposalRow
 
 # More than this are counted as "more than".
 MOST_COUNTED = 10_000
+# So many are listed before the one that is looked at.
+LISTED_BEFORE = 8
 
 
 class Unmatched(NamedTuple):
@@ -25,6 +27,8 @@ class Neighbours(NamedTuple):
 
     before: int | None
     after: int | None
+    # The one before the first that is listed beside it; None if that is the first of all.
+    first: int | None = None
 
 
 def set_up(tx: Tx, organization_id: str) -> list[AccountSettings]:
@@ -57,7 +61,8 @@ def neighbours(tx: Tx, organization_id: str, account_id: int, transaction_id: in
     where = "FROM recon_transactions WHERE organization_id = ? AND account_id = ? AND state = ? AND id"
     before = tx.one(f"SELECT MAX(id) {where} < ?", *scope)
     after = tx.one(f"SELECT MIN(id) {where} > ?", *scope)
-    return Neighbours(before[0] if before else None, after[0] if after else None)
+    first = tx.one(f"SELECT id {where} < ? ORDER BY id DESC LIMIT 1 OFFSET ?", *scope, LISTED_BEFORE)
+    return Neighbours(before[0] if before else None, after[0] if after else None, first[0] if first else None)
 
 
 def sure(tx: Tx, organization_id: str, account_id: int, limit: int) -> list[ProposalRow]:

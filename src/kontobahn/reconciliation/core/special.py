@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from kontobahn.reconciliation.core.case import Case, amount_reason, score_of
@@ -21,7 +21,7 @@ from kontobahn.reconciliation.core.model import (
     Rule,
 )
 from kontobahn.reconciliation.core.sums import exact_choice
-from kontobahn.reconciliation.core.text import cut
+from kontobahn.reconciliation.core.text import MAX_TEXT, cut, spelled_out
 
 TRANSFER_DAYS = timedelta(days=5)
 BITS_OF_REFERENCE = 40.0
@@ -41,7 +41,7 @@ class SpecialIndex:
         for own in knowledge.own_movements:
             self._own[own.amount_minor, own.iban].append(own)
         self._own_ibans = knowledge.own_ibans
-        self._rules = [(rule, rule.text.casefold()) for rule in knowledge.rules[:MAX_RULES]]
+        self._rules = Rules(knowledge.rules)
         self._fee_konto = knowledge.fee_konto
         self._transfer_konto = knowledge.transfer_konto
 
@@ -122,13 +122,25 @@ class SpecialIndex:
         yield Proposal("C", score_of(reasons), (line,), reasons)
 
     def by_rule(self, case: Case) -> Iterator[Proposal]:
-        text = " ".join([*(part.text for part in case.texts), case.movement.name or ""]).casefold()
-        for rule, wanted in self._rules:
-            if _applies(rule, wanted, text, case.movement):
-                reasons = (Reason("rule", rule.id, bits=15.0),)
-                line = Line("sachkonto", rule.sachkonto, "", case.movement.amount_minor)
-                yield Proposal("C", score_of(reasons), (line,), reasons)
-                return
+        rule = self._rules.first(case.movement)
+        if rule is not None:
+            reasons = (Reason("rule", rule.id, bits=15.0),)
+            line = Line("sachkonto", rule.sachkonto, "", case.movement.amount_minor)
+            yield Proposal("C", score_of(reasons), (line,), reasons)
+
+
+class Rules:
+    """Rules in their order: the first that fits counts. Umlauts fit however they are written."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = [(rule, spelled_out(rule.text).casefold()) for rule in rules[:MAX_RULES]]
+
+    def first(self, movement: Movement) -> Rule | None:
+        if not self._rules:
+            return None
+        said = [*(text[:MAX_TEXT] for _, text in movement.texts), movement.name or ""]
+        text = spelled_out(" ".join(said)).casefold()
+        return next((rule for rule, wanted in self._rules if _applies(rule, wanted, text, movement)), None)
 
 
 def _ordered_for(case: Case, payment: OwnPayment) -> list[OpenItem]:
