@@ -171,6 +171,7 @@ def test_acting_alone_is_switched_on_beside_what_it_would_have_done(service: Ser
     assert 'value="A3" checked' not in person.get(page).text
     person.look()
     assert person.desk.books.rows("SELECT made_by, amount_minor FROM recon_matches") == [("engine", 119_00)]
+    assert re.search(r"Undone of 1,000.*?0", person.get(page).text, re.DOTALL)
 
 
 @one_engine

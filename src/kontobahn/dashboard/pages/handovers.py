@@ -26,9 +26,10 @@ from kontobahn.errors import NotFound
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
 from kontobahn.ledger.konto import functional
-from kontobahn.reconciliation import batch_store, batch_wire, batches, runs, settings
+from kontobahn.reconciliation import batch_store, batch_wire, batches, report, runs, settings
 from kontobahn.reconciliation.batch_wire import NeuerStapel, Stapel, StapelMitZeilen
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
+from kontobahn.reconciliation.report import BerichtQuery
 from kontobahn.reconciliation.runs import Lauf, NeuerLauf
 from kontobahn.reconciliation.settings import ActingClass, NeueEinstellungen
 from kontobahn.reconciliation.store import AccountSettings, Bucht
@@ -182,6 +183,9 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
         chosen=chosen,
         plain=lambda konto: functional(konto, _length(known, chosen)) if konto else "",
         trial=trial,
+        report=(await visit.ask(report.get_report, query=BerichtQuery(account_id=str(chosen.account_id)))).data
+        if chosen
+        else None,
         books=books,
         book_names=names,
         who_books=WHO_BOOKS,
