@@ -54,6 +54,8 @@ def reconcile(demo: ServerProcess) -> None:
     demo.http.post(f"{base}/runs", headers=headers, json=run).raise_for_status()
     first = demo.get(f"{base}/transactions?status=proposed&account_id={account_id}").json()["data"][0]["vorschlag"]
     demo.http.post(f"{base}/proposals/{first['id']}/confirm", headers=headers).raise_for_status()
+    rule = {"name": "Miete", "sachkonto": "4210", "text": "Miete"}
+    demo.http.put(f"{base}/rules?connectionId={books}", headers=headers, json={"regeln": [rule]}).raise_for_status()
     batch = {"account_id": account_id, "to_date": "2026-12-31"}
     demo.http.post(f"{base}/batches", headers=headers, json=batch).raise_for_status()
 

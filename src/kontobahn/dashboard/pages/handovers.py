@@ -25,7 +25,6 @@ from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
-from kontobahn.ledger.konto import functional
 from kontobahn.reconciliation import batch_store, batch_wire, batches, report, runs, settings
 from kontobahn.reconciliation.batch_wire import NeuerStapel, Stapel, StapelMitZeilen
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
@@ -37,7 +36,6 @@ from kontobahn.reconciliation.store import AccountSettings, Bucht
 HANDOVERS, ACCOUNTS = f"{ROOT}/handovers", f"{ROOT}/reconciliation-accounts"
 # Of a trial run so many transactions are looked through for the examples.
 SHOWN_OF_TRIAL = 200
-SHORTEST = 4
 WHO_BOOKS = {
     "kanzlei": N_("the tax adviser: matches are a list"),
     "kontobahn": N_("Kontobahn: matches become bookings and a DATEV file"),
@@ -152,6 +150,8 @@ class Known(NamedTuple):
     settings: list[AccountSettings]
     connections: list[LedgerConnection]
     clients: list[book_views.BooksClient]
+    # The ledger accounts of each account that is set up, as the client writes them: the bank's, for fees, for transfers.
+    written: dict[int, list[str]]
 
 
 @page("/reconciliation-accounts")
@@ -181,7 +181,7 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
         names={row.id: row.name for row in known.accounts},
         known=known,
         chosen=chosen,
-        plain=lambda konto: functional(konto, _length(known, chosen)) if konto else "",
+        written=known.written,
         trial=trial,
         report=(await visit.ask(report.get_report, query=BerichtQuery(account_id=str(chosen.account_id)))).data
         if chosen
@@ -194,12 +194,6 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
     )
-
-
-def _length(known: Known, chosen: AccountSettings | None) -> int:
-    """How many digits the client's own ledger accounts have."""
-    lengths = [client.konto_laenge for client in known.clients if chosen and client.client_id == chosen.client_id]
-    return lengths[0] if lengths else SHORTEST
 
 
 @action("/reconciliation-accounts/{account}/trial")
@@ -215,11 +209,16 @@ async def try_account(visit: Visit, account: str) -> Response:
 
 
 def _known(tx: Tx, organization_id: str) -> Known:
+    found = views.set_up(tx, organization_id)
     return Known(
         accounts.of_organization(tx, organization_id),
-        views.set_up(tx, organization_id),
+        found,
         connections.listing(tx, (organization_id,)),
         book_views.clients(tx, (organization_id,)),
+        {
+            one.account_id: views.as_written(tx, one.client, one.sachkonto, one.gebuehrenkonto, one.transferkonto)
+            for one in found
+        },
     )
 
 

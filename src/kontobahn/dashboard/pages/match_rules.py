@@ -13,14 +13,12 @@ from kontobahn.banking.transactions import listing
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import books as book_views
 from kontobahn.dashboard.views import reconciliation as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ledger.connections import ClientQuery
-from kontobahn.ledger.konto import functional
 from kontobahn.reconciliation import knowledge
 from kontobahn.reconciliation.core.model import Movement, Rule
 from kontobahn.reconciliation.core.special import Rules
@@ -34,7 +32,6 @@ DIRECTIONS = {"alle": N_("money in and out"), "eingang": N_("money in"), "ausgan
 # What a rule would have hit is looked for in so many days, and so many transactions of each account.
 TRIED_DAYS, TRIED_TRANSACTIONS = 90, 1_000
 SHOWN_HITS = 5
-SHORTEST = 4
 
 
 class Which(Struct):
@@ -78,18 +75,12 @@ def _clients(tx: Tx, organization_id: str) -> list[Client]:
     return list(dict.fromkeys(row.client for row in views.set_up(tx, organization_id)))
 
 
-def _length(tx: Tx, client: Client) -> int:
-    """How many digits the client's own ledger accounts have."""
-    known = book_views.clients(tx, (client.organization_id,))
-    return next((one.konto_laenge for one in known if one.client_id == client.client_id), SHORTEST)
-
-
 async def _rules(visit: Visit, client: Client) -> list[GespeicherteRegel]:
     """The client's rules, with accounts as the client writes them."""
-    length = await visit.read(_length, client)
     found: list[GespeicherteRegel] = (await visit.ask(knowledge.list_rules, query=_query(client))).data
-    for rule in found:
-        rule.sachkonto = functional(rule.sachkonto, length)
+    written = await visit.read(views.as_written, client, *(rule.sachkonto for rule in found))
+    for rule, konto in zip(found, written, strict=True):
+        rule.sachkonto = konto
     return found
 
 

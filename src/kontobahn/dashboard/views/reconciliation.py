@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kontobahn.dashboard.views import books
 from kontobahn.db import Tx
+from kontobahn.ledger.konto import functional
 from kontobahn.reconciliation import store
-from kontobahn.reconciliation.store import AccountSettings, ProposalRow
+from kontobahn.reconciliation.store import AccountSettings, Client, ProposalRow
 
 # More than this are counted as "more than".
 MOST_COUNTED = 10_000
 # So many are listed before the one that is looked at.
 LISTED_BEFORE = 8
+SHORTEST = 4
 
 
 class Unmatched(NamedTuple):
@@ -29,6 +32,13 @@ class Neighbours(NamedTuple):
     after: int | None
     # The one before the first that is listed beside it; None if that is the first of all.
     first: int | None = None
+
+
+def as_written(tx: Tx, client: Client, *konten: str) -> list[str]:
+    """Ledger accounts as the client writes them; one that would lose a digit stays as it is."""
+    known = books.clients(tx, (client.organization_id,))
+    length = next((one.konto_laenge for one in known if one.client_id == client.client_id), SHORTEST)
+    return [konto if konto[length:].strip("0") else functional(konto, length) for konto in konten]
 
 
 def set_up(tx: Tx, organization_id: str) -> list[AccountSettings]:
