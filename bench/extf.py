@@ -1,4 +1,5 @@
-"""Import of an EXTF batch through the command line's unit of work, beside a bare executemany of the same rows into SQLite."""
+"""Import of an EXTF batch as the command line does it, beside a bare executemany of the same rows into SQLite; and how long others
+wait meanwhile."""
 
 from __future__ import annotations
 
@@ -7,30 +8,43 @@ import csv
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from bench import books_data, measure, report
+from bench.books_data import Installation
 from bench.measure import Row, at_most, for_information
 from bench.report import Curve, Series
 from kontobahn.clock import SystemClock
-from kontobahn.db import Tx, open_database
+from kontobahn.db import Database, Tx, open_database
 from kontobahn.formats.extf import open_extf
-from kontobahn.ledger.books.importing import Job, Report, client_of, import_file
+from kontobahn.ledger.books import cash, reading, store
+from kontobahn.ledger.books.file_imports import run_import
+from kontobahn.ledger.books.importing import Job, client_of
+from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import find_for_operator
+from kontobahn.ledger.kassenbuch import CashEntry, CashLine
+from kontobahn.ledger.provider import Author
 from kontobahn.settings import load
 
 MOST_TIMES = 5
+MOST_SECONDS = 1.0
+EVERY_SECONDS = 0.05
 
 
 class _Imported(NamedTuple):
-    """Seconds of our import, of a bare executemany, and of splitting the rows, which that needs first."""
+    """Seconds of our import, of a bare executemany, of splitting the rows, which that needs first, and of others who wait."""
 
     size: int
     ours: float
     bare: float
     parse: float
+    # The longest that a cash book entry of the same client waited, in another import of the file, and how many there were.
+    wait: float
+    entries: int
 
 
 def main() -> int:
@@ -46,7 +60,8 @@ def main() -> int:
             file = place / "EXTF_Buchungsstapel.csv"
             books_data.write_extf(file, size, size * 8 // 100)
             bare, parse = _bare_seconds(place, file)
-            found.append(_Imported(size, _import_seconds(place, file, size), bare, parse))
+            ours = _import_seconds(place / "ours", file, size)
+            found.append(_Imported(size, ours, bare, parse, *_longest_wait(place / "meanwhile", file, size)))
     return report.finish(_rows(found[-1]), [_curve(found)])
 
 
@@ -59,6 +74,10 @@ def _rows(found: _Imported) -> list[Row]:
         ),
         for_information(
             "the same, beside splitting the rows and executemany", ours, f"{beside:,.1f} s", found.ours / beside
+        ),
+        at_most(
+            f"longest wait of {found.entries:,} cash book entries of the same client during an import of {found.size:,} rows",
+            f"{found.wait:,.2f} s", f"{MOST_SECONDS:g} s", found.wait / MOST_SECONDS, 1,
         ),
     ]  # fmt: skip
 
@@ -102,23 +121,54 @@ def _bare_seconds(place: Path, file: Path) -> tuple[float, float]:
     return seconds, parse
 
 
-def _import_seconds(place: Path, file: Path, count: int) -> float:
-    installation = books_data.create_installation(place / "data")
+def _import_seconds(data: Path, file: Path, count: int) -> float:
+    installation = books_data.create_installation(data)
     db = open_database(load({}, data=str(installation.data)), SystemClock())
     try:
-        started = time.perf_counter()
-        with open_extf(file) as opened:
-
-            def unit(tx: Tx) -> Report:
-                client = client_of(tx, find_for_operator(tx, installation.connection_id), None, opened)
-                return import_file(tx, client, opened, Job(file.name, "bench"))
-
-            report = db.write_now(unit)
-        seconds = time.perf_counter() - started
+        return _import(db, installation, file, count)
     finally:
         db.close()
+
+
+def _import(db: Database, installation: Installation, file: Path, count: int) -> float:
+    started = time.perf_counter()
+    with open_extf(file) as opened:
+
+        def find(tx: Tx) -> Client:
+            return client_of(tx, find_for_operator(tx, installation.connection_id), None, opened)
+
+        report = run_import(db, find, opened, Job(file.name, "bench"))
     assert (report.imported, report.refused) == (count, []), report
-    return seconds
+    return time.perf_counter() - started
+
+
+def _longest_wait(data: Path, file: Path, count: int) -> tuple[float, int]:
+    """Makes cash book entries while the file is imported. Returns the longest wait of one, and their number."""
+    installation = books_data.create_installation(data)
+    db = open_database(load({}, data=str(installation.data)), SystemClock())
+    waits: list[float] = []
+    is_over = threading.Event()
+
+    def enter() -> None:
+        connection = db.read_now(find_for_operator, installation.connection_id)
+        client = db.read_now(store.find_client, connection, None)
+        name = db.read_now(reading.kassenbuecher, client)[0].bezeichnung
+        line = CashLine("Bon", "8400", 100, None, None, None, (None, None))
+        entry = CashEntry(name, "EUR", 100, datetime(2025, 3, 1, tzinfo=UTC), (line,), ())
+        while not is_over.wait(EVERY_SECONDS):
+            started = time.perf_counter()
+            db.write_now(cash.create_entry, client, entry, Author("bench", "bench"))
+            waits.append(time.perf_counter() - started)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    try:
+        _import(db, installation, file, count)
+    finally:
+        is_over.set()
+        thread.join()
+        db.close()
+    return max(waits, default=0.0), len(waits)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from kontobahn.db import Tx
 from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.ledger.books import cash, posting, store, verify
-from kontobahn.ledger.books.importing import Job, Report, import_file
+from kontobahn.ledger.books.file_imports import run_import
+from kontobahn.ledger.books.importing import Job, Report
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator, set_status
@@ -85,11 +86,8 @@ class Books:
     def import_extf(self, content: bytes, name: str = "file.csv", **options: Any) -> Report:
         """Import a DATEV-format file for this client; afterwards the books must agree with their bookings."""
 
-        def unit(tx: Tx) -> Report:
-            with open_extf(io.BytesIO(content)) as file:
-                return import_file(tx, self.client, file, Job(name, "test", **options))
-
-        report = self.service.db.write_now(unit)
+        with open_extf(io.BytesIO(content)) as file:
+            report = run_import(self.service.db, lambda tx: self.client, file, Job(name, "test", **options))
         assert self.service.db.read_now(verify.find_differences, self.client.mandant) == []
         return report
 

@@ -54,7 +54,7 @@ from kontobahn.events.watch import Watch
 from kontobahn.jobs import Job, JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.ledger import duo, permissions, rewe, rewe_export, rewe_write
-from kontobahn.ledger.books.adapter import BooksProvider
+from kontobahn.ledger.books.adapter import BooksProvider, books_jobs
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
@@ -387,7 +387,7 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("lapse grants", 60, lapse_grants),
         Job("purge what has expired", 300, purge),
         Job("fail abandoned tasks", 30, fail_abandoned_tasks),
-        *banking_jobs(context),
+        *(books_jobs(db) + banking_jobs(context)),
         Job("make due invoice documents", 30, make_due_documents),
     ]
 

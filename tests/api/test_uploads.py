@@ -17,7 +17,7 @@ from kontobahn.access import audit
 from kontobahn.api import tasks, uploads
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
-from kontobahn.api.tasks import TASKS, TaskRow, Tasks
+from kontobahn.api.tasks import TASKS, TaskRow, Tasks, Work
 from kontobahn.api.wire import Answer, Query, Upload
 from kontobahn.clock import SECOND
 from kontobahn.db import Tx
@@ -66,7 +66,7 @@ async def take_sample_file(call: Call, query: TakeQuery, body: Upload) -> Taken:
         return Taken(id=task_id, name=body.name, size=len(content), sha256=hashlib.sha256(content).hexdigest())
 
     return await call.context.part(Tasks).run(
-        call, body, work, organization_id=call.principal.organization_id, kind="sample", subject="a connection",
+        call, body, Work(work), organization_id=call.principal.organization_id, kind="sample", subject="a connection",
         begun=lambda row: Taken(id=row.id, status="running"),
     )  # fmt: skip
 

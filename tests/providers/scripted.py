@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from kontobahn import money
+from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.ids import new_id
@@ -176,7 +177,7 @@ class ScriptedBooks:
             ids=ids, importe=[], ledgerAntwort=BuchungenErgebnis(status="SUCCESS", meldungen=[])
         )
 
-    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
+    async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
         await self._script.call("import_file")
         rows = len(file.stream.read().splitlines())
 
@@ -188,7 +189,7 @@ class ScriptedBooks:
             )  # fmt: skip
             return made
 
-        return effect
+        return Work(effect)
 
     async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
         await self._of_year("export", jahr)

@@ -242,8 +242,8 @@ def test_bookings_have_an_id_each_in_their_order(adapter: Adapter) -> None:
 def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
     books, import_id = adapter.books(), new_id()
     sent = SentFile(io.BytesIO(FILE), "stapel.csv", partial=False, another=False)
-    effect = adapter.ask(books.import_file(sent, WHO))
-    made = adapter.service.db.write_now(effect, import_id)
+    work = adapter.ask(books.import_file(sent, WHO))
+    made = adapter.service.db.write_now(work.commit, import_id)
     assert (made.id, made.status, made.quelle) == (import_id, "done", "stapel.csv")
     assert adapter.ask(books.find_import(import_id)) == made
     assert [item.id for item in adapter.ask(books.imports(None, 1))] == [import_id]

@@ -7,8 +7,8 @@ import pytest
 from kontobahn.db import Tx
 from tests.harness import Service
 
-# A client of the books and a bank account belong to one organisation for ever.
-IMPLY_THE_ORGANISATION = {"mandant", "account_id"}
+# A client of the books, an edition of its read models and a bank account belong to one organisation for ever.
+IMPLY_THE_ORGANISATION = {"mandant", "edition", "account_id"}
 OF_THE_INSTALLATION = {
     "organizations": "it is the organisation",
     "schema_migrations": "one schema",

@@ -14,7 +14,18 @@ INLINE_ITEMS = 500
 SLICE = 500
 
 
+class Ready:
+    """An answer that is JSON already. Of ten megabytes, each copy costs a third of what reading them did."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
 async def encode_answer(answer: Any, pool: Pool) -> bytes:
+    if isinstance(answer, Ready):
+        return answer.body
     is_long = any(isinstance(value, list) and len(value) > INLINE_ITEMS for value in _parts(answer))
     # The effect is written and the price paid: an answer is never refused for want of a thread.
     if not is_long or pool.is_full:

@@ -1,16 +1,17 @@
 """Work that continues after its answer: the import of a large upload.
 
-A task is a row with a lease, which the process that works on it extends. Its effect and its end are written in one transaction,
-so a task is done with all of its effect, or failed with none. When its process has died, a job marks it as failed; should that
-process be alive after all, its transaction finds the task ended and is rolled back.
+A task is a row with a lease, which the process that works on it extends. What takes long is prepared where nobody sees it
+(`Work.prepare`). The effect and the end of the task are written in one transaction, so a task is done with all of its effect, or
+failed with none. When its process has died, a job marks it as failed; should that process be alive after all, its transaction
+finds the task ended and is rolled back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kontobahn import log
 from kontobahn.api.call import Call
@@ -23,9 +24,8 @@ from kontobahn.json_text import encode
 from kontobahn.settings import Settings
 
 T = TypeVar("T")
+A = TypeVar("A")
 TaskStatus = Literal["running", "done", "failed"]
-# Takes a transaction and the id of the task, which is also the id of what it creates.
-Work = Callable[[Tx, str], T]
 
 LEASE_SECONDS = 60
 RENEW_SECONDS = 15
@@ -35,6 +35,16 @@ _DIED = {"error": "The service ended while it worked on this. Nothing was writte
 _CRASHED = {
     "error": "Something went wrong on our side, and nothing was written. The operator finds the cause in the log."
 }
+
+
+class Work(NamedTuple, Generic[T]):
+    """Work on an upload. Each of its parts takes the id of the task, which is also the id of what it creates."""
+
+    # The effect, in one transaction with the end of the task.
+    commit: Callable[[Tx, str], T]
+    # What takes long and nobody sees, before the transaction; and what is left of it, after the transaction or without one.
+    prepare: Callable[[str], Awaitable[None]] | None = None
+    tidy: Callable[[str], Awaitable[None]] | None = None
 
 
 class TaskRow(NamedTuple):
@@ -76,7 +86,9 @@ class Tasks:
         """Does the work and returns its answer; for a large upload answers 202 with `begun` and continues afterwards."""
         task_id = new_id()
         if upload.size <= self._from_bytes:
-            return await call.commit(work, task_id)
+            answer = await self._prepared(work, task_id, lambda: call.commit(work.commit, task_id))
+            self._keep(asyncio.create_task(self._tidy(work, task_id), name=f"tidy {task_id}"))
+            return answer
         now = call.context.clock.now()
         row = TaskRow(
             organization_id=organization_id,
@@ -94,10 +106,12 @@ class Tasks:
         call.status = 202
         answer = await call.commit(_begin, row, begun)
         upload.work_goes_on = True
-        task = asyncio.create_task(self._work(row, upload, work), name=f"task {task_id}")
+        self._keep(asyncio.create_task(self._work(row, upload, work), name=f"task {task_id}"))
+        return answer
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return answer
 
     async def finish_running(self, seconds: float) -> None:
         """Waits for the tasks that run; the database finishes what it has begun even after that."""
@@ -109,7 +123,7 @@ class Tasks:
     async def _work(self, row: TaskRow, upload: Upload, work: Work[Any]) -> None:
         renewing = asyncio.create_task(self._renew(row))
         try:
-            await self._db.write(_do, row, work)
+            await self._prepared(work, row.id, lambda: self._db.write(_do, row, work))
         except KontobahnError as error:
             await self._fail(row, {"error": str(error), **error.extra})
         except Exception as error:
@@ -118,6 +132,26 @@ class Tasks:
         finally:
             renewing.cancel()
             upload.file.close()
+            await self._tidy(work, row.id)
+
+    async def _prepared(self, work: Work[Any], task_id: str, commit: Callable[[], Awaitable[A]]) -> A:
+        """Whoever is told that it failed may send the file again at once: nothing is left of it."""
+        try:
+            if work.prepare is not None:
+                await work.prepare(task_id)
+            return await commit()
+        except BaseException:
+            await self._tidy(work, task_id)
+            raise
+
+    async def _tidy(self, work: Work[Any], task_id: str) -> None:
+        if work.tidy is None:
+            return
+        try:
+            await work.tidy(task_id)
+        except Exception as error:
+            # Nobody sees it, and a job takes it away.
+            log.exception("tidying_failed", error, task_id=task_id)
 
     async def _renew(self, row: TaskRow) -> None:
         while True:
@@ -148,7 +182,7 @@ def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
 
 
 def _do(tx: Tx, row: TaskRow, work: Work[Any]) -> None:
-    answer = work(tx, row.id)
+    answer = work.commit(tx, row.id)
     if not _end(tx, row, "done", encode(answer).decode()):
         raise Conflict("The work took too long and was given up. Nothing was written.")
 

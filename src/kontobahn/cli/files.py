@@ -28,7 +28,8 @@ from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
 from kontobahn.ledger.books import exporting, store
 from kontobahn.ledger.books.booked import LooksBooked
 from kontobahn.ledger.books.export_target import Folder, Note
-from kontobahn.ledger.books.importing import ImportRefused, Job, Report, client_of, import_file
+from kontobahn.ledger.books.file_imports import run_import
+from kontobahn.ledger.books.importing import ImportRefused, Job, client_of
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
 
@@ -86,11 +87,10 @@ def _import_one(
         with open_extf(file) as opened, progress_bar(file.name) as progress:
             job = Job(file.name, audit.COMMAND_LINE.name, partial, another, progress=progress)
 
-            def unit(tx: Tx) -> Report:
-                client = client_of(tx, find_for_operator(tx, connection_id), client_id, opened)
-                return import_file(tx, client, opened, job)
+            def find(tx: Tx) -> Client:
+                return client_of(tx, find_for_operator(tx, connection_id), client_id, opened)
 
-            report = here.db.write_now(unit)
+            report = run_import(here.db, find, opened, job)
     except ImportRefused as refusal:
         report = refusal.report
         outcome["error"] = str(refusal)

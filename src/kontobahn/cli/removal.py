@@ -37,6 +37,7 @@ SHOWN = {
 _OWNERS = {
     "organization_id": "organization_id = ?",
     "mandant": "mandant IN (SELECT mandant FROM books_clients WHERE organization_id = ?)",
+    "edition": "edition IN (SELECT edition FROM books_clients WHERE organization_id = ?)",
     "account_id": "account_id IN (SELECT id FROM banking_accounts WHERE organization_id = ?)",
 }
 _COLUMNS = {
@@ -69,7 +70,9 @@ def tables_of_organizations(tx: Tx, engine: str) -> dict[str, str]:
     }
     # Its clients and accounts say whose the other rows are, so they go after these.
     referred = {(table, target) for table, target in tx.all(_REFERENCES[engine]) if table != target}
-    referred |= {(table, "books_clients") for table, sql in conditions.items() if sql == _OWNERS["mandant"]}
+    referred |= {
+        (table, "books_clients") for table, sql in conditions.items() if sql in (_OWNERS["mandant"], _OWNERS["edition"])
+    }
     referred |= {(table, "banking_accounts") for table, sql in conditions.items() if sql == _OWNERS["account_id"]}
     ordered: dict[str, str] = {}
     while len(ordered) < len(conditions):

@@ -210,8 +210,8 @@ def _carry_over(tx: Tx, client: Client, start: date) -> list[Satz]:
     previous = date(start.year - 1, 1, 1)
     saetze = []
     for konto, cents in tx.all(
-        "SELECT konto, SUM(soll - haben) FROM books_periods WHERE mandant = ? AND jahr = ? GROUP BY konto ORDER BY konto",
-        client.mandant, previous.isoformat(),
+        "SELECT konto, SUM(soll - haben) FROM books_periods WHERE edition = ? AND jahr = ? GROUP BY konto ORDER BY konto",
+        store.edition_of(tx, client), previous.isoformat(),
     ):  # fmt: skip
         if is_personenkonto(konto):
             gegenkonto = "9008" if is_debitor(konto) else "9009"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from datetime import date
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
+from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
 from kontobahn.ledger import accounting, auswertung, kassenbuch
 from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
@@ -114,8 +115,8 @@ class ClientBooks(Protocol):
     async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
         """All of them or none. With `another`, those that look booked already are other bookings."""
 
-    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
-        """Reads what the file is; the effect, which takes the id that the import is to have, imports it."""
+    async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
+        """Reads what the file is; the work, which takes the id that the import is to have, imports it."""
 
     async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
         """Writes a fiscal year as a zip of files; with receipts if they have at most so many bytes, 0 for none."""

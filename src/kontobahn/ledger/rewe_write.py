@@ -13,7 +13,7 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.paging import page
-from kontobahn.api.tasks import TASKS, TaskRow, Tasks
+from kontobahn.api.tasks import TASKS, TaskRow, Tasks, Work
 from kontobahn.api.wire import Answer, Upload, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -68,11 +68,11 @@ async def create_import(call: Call, query: ImportQuery, body: Upload) -> ImportA
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     sent = SentFile(body.file, body.name or _NAMELESS, query.partial, query.another)
     async with access.to("buchungen") as books:
-        effect = await books.import_file(sent, _author(call))
+        work = await books.import_file(sent, _author(call))
 
-        def work(tx: Tx, import_id: str) -> ImportAntwort:
+        def commit(tx: Tx, import_id: str) -> ImportAntwort:
             try:
-                return ImportAntwort(data=effect(tx, import_id))
+                return ImportAntwort(data=work.commit(tx, import_id))
             except ProviderError as error:
                 # Only if rights were taken away meanwhile: they were looked at before.
                 raise provider_refused(error) from error
@@ -80,7 +80,7 @@ async def create_import(call: Call, query: ImportQuery, body: Upload) -> ImportA
         return await call.context.part(Tasks).run(
             call,
             body,
-            work,
+            Work(commit, work.prepare, work.tidy),
             organization_id=connection.organization_id,
             kind=_KIND,
             subject=connection.id,

@@ -12,7 +12,7 @@ from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db import migrate as steps
 from kontobahn.ledger import opos
-from kontobahn.ledger.books import posting, verify
+from kontobahn.ledger.books import models, verify
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.settings import load
 from tests.services import PostgresServer
@@ -67,16 +67,16 @@ def test_everything_that_is_new_is_derived_from_what_was_there(older: Database) 
 
 def as_netted_before(tx: Tx) -> None:
     """Both legs of a pair of opening balances were counted."""
-    twins = tx.all("SELECT mandant, konto, jahr, betrag, gegenkonto FROM books_openings WHERE is_twin = 1")
+    twins = tx.all("SELECT edition, konto, jahr, betrag, gegenkonto FROM books_openings WHERE is_twin = 1")
     assert len(twins) > 5
     for mandant, konto, jahr, betrag, gegenkonto in twins:
         tx.run(
-            "UPDATE books_item_years SET eb = eb + ? WHERE mandant = ? AND konto = ? AND jahr = ?",
+            "UPDATE books_item_years SET eb = eb + ? WHERE edition = ? AND konto = ? AND jahr = ?",
             betrag, mandant, konto, jahr,
         )  # fmt: skip
         for name, amount in ((konto, betrag), (gegenkonto, -betrag)):
             tx.run(
-                "UPDATE books_periods SET soll = soll + ?, haben = haben + ? WHERE mandant = ? AND konto = ? AND jahr = ?"
+                "UPDATE books_periods SET soll = soll + ?, haben = haben + ? WHERE edition = ? AND konto = ? AND jahr = ?"
                 " AND periode = 0",
                 max(amount, 0), max(-amount, 0), mandant, name, jahr,
             )  # fmt: skip
@@ -85,11 +85,11 @@ def as_netted_before(tx: Tx) -> None:
 def as_carried_before(tx: Tx) -> None:
     """Any opening balance made a year a carried one, and gave every person a rest."""
     tx.run(
-        "UPDATE books_years SET has_eb = CASE WHEN EXISTS (SELECT 1 FROM books_periods p WHERE p.mandant = books_years.mandant"
+        "UPDATE books_years SET has_eb = CASE WHEN EXISTS (SELECT 1 FROM books_periods p WHERE p.edition = books_years.mandant"
         " AND p.jahr = books_years.jahr AND p.periode = 0) THEN 1 ELSE 0 END"
     )
     for (mandant,) in tx.all("SELECT mandant FROM books_clients"):
-        posting.settle_rests(tx, mandant, None)
+        models.settle_rests(tx, mandant, models.carried_years(tx, mandant), None)
 
 
 def batch_facts(tx: Tx) -> list[tuple[Any, ...]]:
@@ -106,10 +106,12 @@ def dump(tx: Tx) -> dict[str, tuple[str, list[tuple[Any, ...]]]]:
     found = {}
     for table in COPIED:
         columns = ", ".join(name for (name,) in tx.all("SELECT name FROM pragma_table_info(?)", table))
-        found[table] = columns, tx.all(f"SELECT {columns} FROM {table}")
-    columns = "mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext"
-    items = tx.all(f"SELECT {columns} FROM books_items")
-    found["books_items"] = f"{columns}, wire", [(*item, item_wire(*item)) for item in items]
+        rows = tx.all(f"SELECT {columns} FROM {table}")
+        # The read models of a client had its number.
+        found[table] = columns if table == "books_clients" else columns.replace("edition", "mandant"), rows
+    columns = "konto, beleg, soll, haben, is_open, belegdatum, buchungstext"
+    items = tx.all(f"SELECT edition, {columns} FROM books_items")
+    found["books_items"] = f"mandant, {columns}, wire", [(*item, item_wire(*item)) for item in items]
     return found
 
 

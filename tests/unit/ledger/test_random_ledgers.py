@@ -6,7 +6,6 @@ RANDOM_LEDGERS=5000 takes so many on each engine; a failure names the seed and t
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import os
 import random
@@ -28,7 +27,7 @@ from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.books import answers, exporting, posting, reading, store, verify
+from kontobahn.ledger.books import answers, exporting, posting, preparing, reading, store, verify
 from kontobahn.ledger.books.importing import Job, import_file
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
@@ -51,7 +50,6 @@ MODES = ("reconcile", "raw")
 LEDGERS = {"sqlite": 1000, "postgres": 200}
 FIRST_SEED = int(os.environ.get("RANDOM_LEDGERS_FROM", "1"))
 LEDGERS_A_TRANSACTION = 20
-_numbers = itertools.count(1)
 
 
 class Books(NamedTuple):
@@ -91,12 +89,12 @@ class Opened:
 
 def create(tx: Tx, connection_id: str, ledger: Ledger) -> Client:
     connection = connections.find_for_operator(tx, connection_id)
-    number = next(_numbers)
+    number = store.next_number(tx, "books_clients")
     client = Client(connection.organization_id, connection.id, f"1001-{number}", number, "Zufall", "SKR03", 4, 0)
     tx.run(
         "INSERT INTO books_clients (organization_id, connection_id, client_id, mandant, bezeichnung, kontenrahmen, konto_laenge,"
-        " is_default, last_buchung, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-        *client, tx.now,
+        " is_default, last_buchung, edition, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        *client, number, tx.now,
     )  # fmt: skip
     for start, end in ledger.years:
         store.ensure_year(tx, client, date.fromisoformat(start), date.fromisoformat(end))
@@ -343,10 +341,12 @@ def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
         "books_item_moves": "belegdatum, konto, beleg, betrag",
         "books_openings": "konto, jahr, betrag, gegenkonto, beleg, is_reversal, is_twin",
     }
-    return {
-        table: sorted(tx.all(f"SELECT {columns} FROM {table} WHERE mandant = ?", client.mandant))
-        for table, columns in tables.items()
-    }
+    numbers = dict.fromkeys(preparing.TABLES, ("edition", store.edition_of(tx, client)))
+    found = {}
+    for table, columns in tables.items():
+        owner, number = numbers.get(table, ("mandant", client.mandant))
+        found[table] = sorted(tx.all(f"SELECT {columns} FROM {table} WHERE {owner} = ?", number))
+    return found
 
 
 def test_exported_and_imported_again_every_ledger_is_the_same(books: Books) -> None:

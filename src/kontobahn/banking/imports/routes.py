@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
-from kontobahn.api.tasks import Tasks
+from kontobahn.api.tasks import Tasks, Work
 from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid
 from kontobahn.banking.imports import history
 from kontobahn.banking.imports.history import TASK_KIND, File, ImportRow
@@ -104,7 +104,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
         return await call.context.part(Tasks).run(
             call,
             body,
-            work,
+            Work(work),
             organization_id=organization_id,
             kind=TASK_KIND,
             subject=body.sha256,

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from kontobahn.access.principal import Principal, in_scope
+from kontobahn.api.answers import Ready
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, Query, check_date_range
@@ -92,7 +93,7 @@ async def list_transactions(call: Call, query: TransactionsQuery) -> Transaction
         if found is None:
             found = await call.read(read_list, call.principal, query, engine)
     call.continues_after = found.continues_after
-    return TransactionsAnswer(data=found.data)  # type: ignore[arg-type]
+    return cast(TransactionsAnswer, found.answer)
 
 
 @get("/v2/banking/transactions/{id}", scope="banking:read", cost=1, errors=(403, 404))
@@ -122,9 +123,9 @@ def select_accounts(
 
 
 class Page(NamedTuple):
-    """A JSON array, joined from the stored texts, and the id that the next page begins after."""
+    """The answer, joined from the stored texts, and the id that the next page begins after."""
 
-    data: msgspec.Raw
+    answer: Ready
     continues_after: str | None
 
 
@@ -160,7 +161,7 @@ def _of_one(tx: Tx, account: AccountRow, query: TransactionsQuery, engine: str) 
         raise _too_many()
     # By value date an id says nothing about what follows.
     is_continued = query.sort == "id" and count == query.limit and _is_followed(tx, account.id, query, last_id)
-    return Page(msgspec.Raw(f"[{texts or ''}]".encode()), str(last_id) if is_continued else None)
+    return Page(_answer(texts or ""), str(last_id) if is_continued else None)
 
 
 def _is_followed(tx: Tx, account_id: int, query: TransactionsQuery, last_id: int) -> bool:
@@ -179,7 +180,12 @@ def _merged(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> Page:
     if query.limit is None and has_more:
         raise _too_many()
     continues_after = str(rows[-1][0]) if has_more and query.sort == "id" else None
-    return Page(msgspec.Raw(f"[{','.join([row[-1] for row in rows])}]".encode()), continues_after)
+    return Page(_answer(",".join([row[-1] for row in rows])), continues_after)
+
+
+def _answer(texts: str) -> Ready:
+    """A TransactionsAnswer of these."""
+    return Ready(f'{{"data":[{texts}]}}'.encode())
 
 
 def _too_many() -> BadRequest:

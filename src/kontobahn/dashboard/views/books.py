@@ -57,6 +57,8 @@ class AccountBooking(NamedTuple):
 
 _COLUMNS = "id, belegdatum, belegfeld1, buchungstext, konto, gegenkonto, bu_schluessel, umsatz, soll, batch"
 _BOOKING = f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ?"
+# Those after it are of a file that is being written.
+_COUNTS = "<= (SELECT last_buchung FROM books_clients WHERE mandant = ?)"
 
 
 def _mandant(tx: Tx, connection_id: str, client_id: str) -> int:
@@ -76,9 +78,9 @@ def bookings_of_account(
     # Each side by its own index, so that what is read follows the page and not the year.
     side = (
         "SELECT s.id FROM (SELECT id FROM books_bookings WHERE mandant = ? AND jahr = ? AND {} = ? AND id > ?"
-        " ORDER BY id LIMIT ?) AS s"
+        f" AND id {_COUNTS} ORDER BY id LIMIT ?) AS s"
     )
-    given = (mandant, jahr, konto, after, limit)
+    given = (mandant, jahr, konto, after, mandant, limit)
     return [
         AccountBooking(*row)
         for row in tx.all(
@@ -97,8 +99,8 @@ def bookings_of_document(
         AccountBooking(*row)
         for row in tx.all(
             f"{_BOOKING} AND id IN (SELECT booking FROM books_item_moves WHERE mandant = ? AND konto = ? AND beleg = ?)"
-            " ORDER BY belegdatum, id LIMIT ?",
-            mandant, mandant, konto, beleg, limit,
+            f" AND id {_COUNTS} ORDER BY belegdatum, id LIMIT ?",
+            mandant, mandant, konto, beleg, mandant, limit,
         )
     ]  # fmt: skip
 

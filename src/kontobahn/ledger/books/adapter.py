@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection
 from datetime import date
 from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
+from kontobahn import jobs
+from kontobahn.api.tasks import Work
 from kontobahn.db import Database, Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats import extf
@@ -25,11 +27,13 @@ from kontobahn.ledger.books import (
     importing,
     imports,
     persons,
+    preparing,
     reading,
     receipts,
     store,
     undo,
 )
+from kontobahn.ledger.books.file_imports import FileImport
 from kontobahn.ledger.books.importing import Job
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
@@ -39,6 +43,7 @@ from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, OpenAmounts
+from kontobahn.threads import Pool
 
 # The right that a file of master data needs; bookings are the rest.
 _AREAS: dict[int, Area] = {
@@ -46,6 +51,9 @@ _AREAS: dict[int, Area] = {
     extf.KONTENBESCHRIFTUNGEN.number: "konten",
     extf.ZAHLUNGSBEDINGUNGEN.number: "zahlungsbedingungen",
 }
+
+# Large files are read and written here; those that find no thread wait for one.
+_IMPORTERS = Pool("imports", threads=4, waiting=400)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -172,7 +180,7 @@ class OpenBooks:
 
         return effect
 
-    async def import_file(self, file: SentFile, author: Author) -> Callable[[Tx, str], ImportMitProtokoll]:
+    async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
         try:
             # Looks at every byte, for the encoding.
             opened = await asyncio.to_thread(open_extf, file.stream)
@@ -181,15 +189,25 @@ class OpenBooks:
         area = _AREAS.get(opened.header.category, "buchungen")
         await self._db.read(_require_of_file, self._connection, self._asked_for, opened, area)
 
-        def effect(tx: Tx, import_id: str) -> ImportMitProtokoll:
-            client = _require_of_file(tx, self._connection, self._asked_for, opened, area)
-            job = Job(file.name, author.actor, file.partial, file.another, import_id)
-            importing.import_file(tx, client, opened, job)
-            found = imports.find(tx, [client], import_id)
+        def find(tx: Tx) -> Client:
+            return _require_of_file(tx, self._connection, self._asked_for, opened, area)
+
+        job = Job(file.name, author.actor, file.partial, file.another)
+        work = FileImport(self._db, find, opened, job)
+
+        async def prepare(import_id: str) -> None:
+            await _IMPORTERS.run(work.prepare, import_id)
+
+        def commit(tx: Tx, import_id: str) -> ImportMitProtokoll:
+            report = work.commit(tx, import_id)
+            found = imports.find(tx, store.clients(tx, self._connection), report.batch)
             assert found is not None
             return found
 
-        return effect
+        async def tidy(import_id: str) -> None:
+            await _IMPORTERS.run(work.tidy, import_id)
+
+        return Work(commit, prepare, tidy)
 
     async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
         year, now = await self._read("buchungen", _exported_year, jahr, receipts_up_to)
@@ -270,3 +288,10 @@ def _probe(tx: Tx, client: Client, area: Area) -> None:
     store.require(tx, client, area)
     if area == "stammdaten" and not store.years(tx, client):
         raise ProviderError(404, "the client has no fiscal year yet", type="year")
+
+
+def books_jobs(db: Database) -> list[jobs.Job]:
+    async def sweep() -> None:
+        await _IMPORTERS.run(preparing.sweep, db)
+
+    return [jobs.Job("sweep imports that were given up", 30, sweep)]

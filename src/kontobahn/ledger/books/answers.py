@@ -19,39 +19,39 @@ EB_PERIOD = 0
 MAX_STORED_ITEMS = 1_000
 
 _OPEN_ITEMS = (
-    "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE mandant = ? AND is_open = 1"
+    "SELECT konto, beleg, soll, haben, belegdatum, buchungstext FROM books_items WHERE edition = ? AND is_open = 1"
     f" AND konto {IS_ONE_OF_A_PORTION}"
 )
 _PERIODS = (
-    f"SELECT konto, periode, soll, haben FROM books_periods WHERE mandant = ? AND jahr = ? AND konto {IS_ONE_OF_A_PORTION}"
+    f"SELECT konto, periode, soll, haben FROM books_periods WHERE edition = ? AND jahr = ? AND konto {IS_ONE_OF_A_PORTION}"
     " ORDER BY konto, periode"
 )
 _PUT_OPEN_ACCOUNT = (
-    "INSERT INTO books_open_accounts (mandant, konto, saldo, wire) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (mandant, konto) DO UPDATE SET saldo = excluded.saldo, wire = excluded.wire"
+    "INSERT INTO books_open_accounts (edition, konto, saldo, wire) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (edition, konto) DO UPDATE SET saldo = excluded.saldo, wire = excluded.wire"
 )
 _PUT_BALANCE = (
-    "INSERT INTO books_balances (mandant, jahr, konto, wire) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (mandant, jahr, konto) DO UPDATE SET wire = excluded.wire"
+    "INSERT INTO books_balances (edition, jahr, konto, wire) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (edition, jahr, konto) DO UPDATE SET wire = excluded.wire"
 )
 
 
-def open_items(tx: Tx, mandant: int, konten: Iterable[str]) -> Iterator[dict[str, list[Item]]]:
+def open_items(tx: Tx, edition: int, konten: Iterable[str]) -> Iterator[dict[str, list[Item]]]:
     """Yields account → its open items, some accounts at a time; accounts without any are included."""
     for some, _ in each_portion(konten):
         found: dict[str, list[Item]] = {konto: [] for konto in some}
-        for konto, *item in tx.all(_OPEN_ITEMS, mandant, *some):
+        for konto, *item in tx.all(_OPEN_ITEMS, edition, *some):
             found[konto].append(Item._make(item))
         yield found
 
 
-def settle_open_accounts(tx: Tx, mandant: int, konten: Iterable[str]) -> None:
-    for found in open_items(tx, mandant, konten):
+def settle_open_accounts(tx: Tx, edition: int, konten: Iterable[str]) -> None:
+    for found in open_items(tx, edition, konten):
         kept = {konto: stored_konto(konto, items) for konto, items in found.items()}
-        closed = [(mandant, konto) for konto, row in kept.items() if row is None]
+        closed = [(edition, konto) for konto, row in kept.items() if row is None]
         if closed:
-            tx.many("DELETE FROM books_open_accounts WHERE mandant = ? AND konto = ?", closed)
-        listed = [(mandant, *row[1:]) for row in kept.values() if row is not None]
+            tx.many("DELETE FROM books_open_accounts WHERE edition = ? AND konto = ?", closed)
+        listed = [(edition, *row[1:]) for row in kept.values() if row is not None]
         if listed:
             tx.many(_PUT_OPEN_ACCOUNT, listed)
 
@@ -64,11 +64,11 @@ def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
     return (*found[:3], "")
 
 
-def settle_balances(tx: Tx, mandant: int, jahr: str, konten: Iterable[str]) -> None:
+def settle_balances(tx: Tx, edition: int, jahr: str, konten: Iterable[str]) -> None:
     for some, _ in each_portion(konten):
-        rows = tx.all(_PERIODS, mandant, jahr, *some)
+        rows = tx.all(_PERIODS, edition, jahr, *some)
         lines = [
-            (mandant, jahr, konto, susa_text(konto, [row[1:] for row in of_konto]))
+            (edition, jahr, konto, susa_text(konto, [row[1:] for row in of_konto]))
             for konto, of_konto in groupby(rows, key=itemgetter(0))
         ]
         tx.many(_PUT_BALANCE, lines)

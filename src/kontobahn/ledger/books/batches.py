@@ -155,10 +155,14 @@ def content_of(fields: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any
 def identify(tx: Tx, client: Client, batch_id: str, content: str) -> None:
     """Gives the batch its content. Raises Conflict if a batch has it that was not undone."""
     tx.lock("books_batches", str(client.mandant))
+    refuse_known_content(tx, client, content)
+    tx.run("UPDATE books_batches SET content = ? WHERE mandant = ? AND id = ?", content, client.mandant, batch_id)
+
+
+def refuse_known_content(tx: Tx, client: Client, content: str) -> None:
     known = BATCHES.one(tx, "mandant = ? AND content = ? AND undone_by = ''", client.mandant, content)
     if known is not None:
         raise imported_before(known)
-    tx.run("UPDATE books_batches SET content = ? WHERE mandant = ? AND id = ?", content, client.mandant, batch_id)
 
 
 def refuse_known_bytes(tx: Tx, client: Client, jahr: FiscalYear, kind: str, sha256: str) -> None:

@@ -80,12 +80,7 @@ class BookedRows:
             of_day = self._days[satz.belegdatum] = self._load(satz.belegdatum)
         if not of_day:
             return None
-        found = of_day.get(
-            _look(
-                satz.konto, satz.gegenkonto, satz.soll, satz.umsatz, satz.waehrung, satz.belegfeld1, satz.buchungstext,
-                satz.generalumkehr,
-            )
-        )  # fmt: skip
+        found = of_day.get(look_of(satz))
         return found.pop() if found else None
 
     def _load(self, day: str) -> dict[int, list[int]]:
@@ -102,6 +97,30 @@ class BookedRows:
             self._mandant, booking,
         )  # fmt: skip
         return f"booking {booking} from {row[0] if row else 'an unknown batch'}"
+
+
+def look_with_day(satz: Satz) -> int:
+    return hash((satz.belegdatum, look_of(satz)))
+
+
+def looks_between(tx: Tx, client: Client, after: int, last: int) -> set[int]:
+    """What the bookings after this one look like, with their days."""
+    return {
+        hash((day, _look(*look)))
+        for day, *look in tx.all(
+            "SELECT belegdatum, konto, gegenkonto, soll, umsatz, waehrung, belegfeld1, buchungstext, generalumkehr"
+            " FROM books_bookings WHERE mandant = ? AND id > ? AND id <= ?",
+            client.mandant, after, last,
+        )
+    }  # fmt: skip
+
+
+def look_of(satz: Satz) -> int:
+    """What the row looks like, apart from its day, as a number of 64 bits."""
+    return _look(
+        satz.konto, satz.gegenkonto, satz.soll, satz.umsatz, satz.waehrung, satz.belegfeld1, satz.buchungstext,
+        satz.generalumkehr,
+    )  # fmt: skip
 
 
 def _look(

@@ -9,16 +9,16 @@ from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.ledger.auswertung import Bwa, BwaKonto, BwaZeile
 from kontobahn.ledger.books.answers import EB_PERIOD
-from kontobahn.ledger.books.store import Client, year_of_start
+from kontobahn.ledger.books.store import Client, edition_of, year_of_start
 from kontobahn.ledger.bwa import LINES, RESULT, UNASSIGNED, Subtotal, group_of, is_profit_and_loss
 
 
 def bwa(tx: Tx, client: Client, jahr: date, bis_periode: int) -> Bwa:
     year = year_of_start(tx, client, jahr)
     rows = tx.all(
-        "SELECT konto, periode, haben - soll FROM books_periods WHERE mandant = ? AND jahr = ? AND periode > ? AND periode <= ?"
+        "SELECT konto, periode, haben - soll FROM books_periods WHERE edition = ? AND jahr = ? AND periode > ? AND periode <= ?"
         " ORDER BY konto, periode",
-        client.mandant, year.start, EB_PERIOD, bis_periode,
+        edition_of(tx, client), year.start, EB_PERIOD, bis_periode,
     )  # fmt: skip
     groups: dict[str, list[int]] = defaultdict(lambda: [0] * bis_periode)
     unassigned: dict[str, int] = defaultdict(int)

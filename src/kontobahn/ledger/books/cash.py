@@ -14,7 +14,7 @@ from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import Meldung
-from kontobahn.ledger.books import batches, cash_days, cash_recount, cash_tax, posting
+from kontobahn.ledger.books import batches, cash_days, cash_recount, cash_tax, posting, preparing
 from kontobahn.ledger.books.konten import find_konto
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.receipts import file_image
@@ -86,6 +86,8 @@ decode_record = msgspec.json.Decoder(EntryRecord).decode
 def create_cash_book(tx: Tx, client: Client, bezeichnung: str, konto: str) -> None:
     """Creates the cash book of an account, with what was booked on it. Raises Conflict if the account has one."""
     tx.lock("kassenbuecher", str(client.mandant))
+    # The file would not know of it.
+    preparing.refuse(tx, client)
     other = cash_days.cash_book_of_account(tx, client).get(konto)
     if other is not None:
         raise Conflict(f"The account {functional(konto, client.konto_laenge)} is that of the cash book “{other}”.")

@@ -12,7 +12,7 @@ from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.formats.extf import RowWarning
 from kontobahn.ledger.books.answers import EB_PERIOD
-from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.books.store import Client, edition_of
 
 ADD_DAY = (
     "INSERT INTO books_cash_days (mandant, kassenname, datum, bewegung) VALUES (?, ?, ?, ?)"
@@ -54,9 +54,9 @@ def days(tx: Tx, client: Client, kassenname: str) -> list[CashDay]:
     }  # fmt: skip
     # What was opened and taken back again opens nothing.
     for jahr, eb in tx.all(
-        "SELECT p.jahr, p.soll - p.haben FROM books_periods p JOIN books_cash_books c ON c.mandant = p.mandant AND c.konto = p.konto"
-        " WHERE c.mandant = ? AND c.bezeichnung = ? AND p.periode = ? AND (p.soll <> 0 OR p.haben <> 0)",
-        client.mandant, kassenname, EB_PERIOD,
+        "SELECT p.jahr, p.soll - p.haben FROM books_periods p JOIN books_cash_books c ON c.konto = p.konto"
+        " WHERE p.edition = ? AND c.mandant = ? AND c.bezeichnung = ? AND p.periode = ? AND (p.soll <> 0 OR p.haben <> 0)",
+        edition_of(tx, client), client.mandant, kassenname, EB_PERIOD,
     ):  # fmt: skip
         found[jahr] = found.get(jahr, CashDay(jahr, 0, None))._replace(eb=eb)
     return [found[datum] for datum in sorted(found)]

@@ -7,7 +7,7 @@ from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.cash_days import ADD_DAY, Days, cash_book_of_account
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.splitting import legs_of
-from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.books.store import LAST_BOOKING, Client
 
 
 def recount(tx: Tx, client: Client) -> Days:
@@ -27,8 +27,8 @@ def recount(tx: Tx, client: Client) -> Days:
     found: Days = {}
     for booking, aufteilung, *values in tx.all(
         f"SELECT id, aufteilung, {', '.join(Satz._fields)} FROM books_bookings WHERE mandant = ? AND periode <> ?"
-        f" AND (konto IN ({marks}) OR gegenkonto IN ({marks}))",
-        client.mandant, EB_PERIOD, *names, *names,
+        f" AND (konto IN ({marks}) OR gegenkonto IN ({marks})) AND id <= {LAST_BOOKING}",
+        client.mandant, EB_PERIOD, *names, *names, client.mandant,
     ):  # fmt: skip
         satz = Satz._make(values)
         for konto, betrag in legs_of(client.rahmen, satz, aufteilung):

@@ -22,7 +22,7 @@ from kontobahn.formats.extf import Buchungssatz, Header
 from kontobahn.ledger.books import partner_rows, persons, receipts, terms
 from kontobahn.ledger.books.export_target import Archive, Note, Notes, Target
 from kontobahn.ledger.books.posting import CLOSING_PERIOD
-from kontobahn.ledger.books.store import Client, FiscalYear
+from kontobahn.ledger.books.store import LAST_BOOKING, Client, FiscalYear, edition_of
 from kontobahn.ledger.books.unwritable import MAX_PARTS, Mender
 from kontobahn.ledger.kontierung import full
 from kontobahn.ledger.konto import functional, is_personenkonto
@@ -249,8 +249,9 @@ def _periods(*, is_closing: bool) -> str:
 
 def _count_after(tx: Tx, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> int:
     row = tx.one(
-        f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_periods(is_closing=is_closing)}",
-        client.mandant, jahr.start, after,
+        f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_periods(is_closing=is_closing)}"
+        f" AND id <= {LAST_BOOKING}",
+        client.mandant, jahr.start, after, client.mandant,
     )  # fmt: skip
     return int(row[0]) if row else 0
 
@@ -260,8 +261,8 @@ def _page(
 ) -> list[tuple[Any, ...]]:
     return tx.all(
         f"SELECT id, {', '.join(_FIELDS)} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
-        f" AND {_periods(is_closing=is_closing)} ORDER BY id LIMIT ?",
-        client.mandant, jahr.start, after, limit,
+        f" AND {_periods(is_closing=is_closing)} AND id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+        client.mandant, jahr.start, after, client.mandant, limit,
     )  # fmt: skip
 
 
@@ -270,7 +271,7 @@ def _labels(tx: Tx, client: Client, jahr: FiscalYear) -> list[tuple[str, str]]:
     ours = {full(nummer): text for nummer, text in client.rahmen.beschriftungen.items()}
     booked = {
         konto for (konto,) in tx.all(
-            "SELECT konto FROM books_balances WHERE mandant = ? AND jahr = ?", client.mandant, jahr.start
+            "SELECT konto FROM books_balances WHERE edition = ? AND jahr = ?", edition_of(tx, client), jahr.start
         )
     }  # fmt: skip
     rows = tx.all(

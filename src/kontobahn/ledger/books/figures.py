@@ -13,7 +13,7 @@ from kontobahn import money
 from kontobahn.db import Tx
 from kontobahn.ledger.auswertung import Steuerart, Umsatzsteuer, UmsatzsteuerZeile
 from kontobahn.ledger.books.answers import EB_PERIOD
-from kontobahn.ledger.books.store import Client, year_of_start
+from kontobahn.ledger.books.store import LAST_BOOKING, Client, year_of_start
 from kontobahn.ledger.kontierung import GROSS, PLAIN, SKONTO, full, parts_of, tax_in, tax_on
 from kontobahn.ledger.kontierung_1 import split_by_first_rule
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, is_debitor, is_personenkonto
@@ -42,7 +42,7 @@ _NAMES: dict[str, Steuerart] = {
     GROSS: "BRUTTO",
 }
 _AMOUNT = "COALESCE(basis_umsatz, umsatz)"
-_SPAN = f"mandant = ? AND jahr = ? AND belegdatum BETWEEN ? AND ? AND periode <> {EB_PERIOD}"
+_SPAN = f"mandant = ? AND jahr = ? AND belegdatum BETWEEN ? AND ? AND id <= {LAST_BOOKING} AND periode <> {EB_PERIOD}"
 _RATE = "CAST(SUBSTR(aufteilung, 2, LENGTH(aufteilung) - 2) AS INTEGER)"
 _IN_KONTO = "SUBSTR(aufteilung, LENGTH(aufteilung), 1) = 'k'"
 # Credit of the account that carries the tax is positive.
@@ -129,7 +129,7 @@ class _Sums:
 def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
     year = year_of_start(tx, client, jahr)
     first, last = von.isoformat() if von else year.start, bis.isoformat() if bis else year.end
-    scope = (client.mandant, year.start, first, last)
+    scope = (client.mandant, year.start, first, last, client.mandant)
     sums = _Sums()
     for schluessel, carrier, text, base, tax, count in tx.all(_TAXED, *scope):
         sums.add_taxed(schluessel, carrier, text, base, tax, count)

@@ -77,33 +77,58 @@ class Job(NamedTuple):
 def import_file(tx: Tx, client: Client, file: ExtfFile, job: Job) -> Report:
     """One unit of work. Raises Conflict if the same content was imported before, LooksBooked if rows look booked
     already, and ImportRefused with every refused row."""
-    jahr = _fitting_year(tx, client, file)
-    kind = f"{batches.FILE} {file.header.category}"
-    if batches.has_batches_without_content(tx, client):
-        batches.refuse_known_bytes(tx, client, jahr, kind, file.rows_sha256())
-    batch = posting.open_batch(
-        tx, client, jahr, kind=kind, source=job.name, author=job.author, bezeichnung=file.header.bezeichnung,
-        batch_id=job.batch_id, is_closing=file.header.buchungstyp == 2,
-    )  # fmt: skip
+    refuse_other_chart(client, file)
+    jahr = store.ensure_year(tx, client, file.header.wj_beginn)
+    refuse_known_bytes(tx, client, jahr, file)
+    batch = open_batch(tx, client, jahr, file, job)
     protocol, content = Protocol(file.warnings), Content(file.header)
     if file.header.category == extf.BUCHUNGSSTAPEL.number:
-        imported, known = _Bookings(tx, client, batch, file, job, protocol, content).run()
+        poster = Poster(tx, client, batch, alone=True)
+        imported, known = Bookings(tx, client, poster, file, job, protocol, content).run()
     else:
         imported, known = _IMPORTERS[file.header.category](tx, client, file, _records(file, protocol, content)), 0
         if content.count:
             batches.identify(tx, client, batch.id, content.digest())
-    report = Report(
-        batch=batch.id, category=file.category.name, client_id=client.client_id, imported=imported, refused=protocol.refused,
-        refused_count=protocol.refused_count, known=known, warnings=protocol.warnings, warning_count=protocol.warning_count,
-    )  # fmt: skip
-    if protocol.refused_count and not job.partial:
-        raise ImportRefused(report._replace(imported=0, known=0), protocol)
+    report = report_of(client, file, batch.id, imported, known, protocol)
+    refuse_if_refused(report, protocol, job)
     batches.describe(tx, client, batch.id, known, protocol, records=imported)
     return report
 
 
-def _fitting_year(tx: Tx, client: Client, file: ExtfFile) -> store.FiscalYear:
-    """Returns the fiscal year of the file. Raises Conflict if the client's accounts are others than the file's."""
+def refuse_known_bytes(tx: Tx, client: Client, jahr: store.FiscalYear, file: ExtfFile) -> None:
+    if batches.has_batches_without_content(tx, client):
+        batches.refuse_known_bytes(tx, client, jahr, _kind(file), file.rows_sha256())
+
+
+def open_batch(tx: Tx, client: Client, jahr: store.FiscalYear, file: ExtfFile, job: Job) -> Batch:
+    return posting.open_batch(
+        tx, client, jahr, kind=_kind(file), source=job.name, author=job.author, bezeichnung=file.header.bezeichnung,
+        batch_id=job.batch_id, is_closing=is_closing(file),
+    )  # fmt: skip
+
+
+def is_closing(file: ExtfFile) -> bool:
+    return file.header.buchungstyp == 2
+
+
+def _kind(file: ExtfFile) -> str:
+    return f"{batches.FILE} {file.header.category}"
+
+
+def report_of(client: Client, file: ExtfFile, batch: str, imported: int, known: int, protocol: Protocol) -> Report:
+    return Report(
+        batch=batch, category=file.category.name, client_id=client.client_id, imported=imported, refused=protocol.refused,
+        refused_count=protocol.refused_count, known=known, warnings=protocol.warnings, warning_count=protocol.warning_count,
+    )  # fmt: skip
+
+
+def refuse_if_refused(report: Report, protocol: Protocol, job: Job) -> None:
+    if protocol.refused_count and not job.partial:
+        raise ImportRefused(report._replace(imported=0, known=0), protocol)
+
+
+def refuse_other_chart(client: Client, file: ExtfFile) -> None:
+    """Raises Conflict if the client's accounts are others than the file's."""
     header = file.header
     if header.has_chart and header.sachkontenlaenge != client.konto_laenge:
         raise Conflict(
@@ -111,7 +136,6 @@ def _fitting_year(tx: Tx, client: Client, file: ExtfFile) -> store.FiscalYear:
         )
     if header.has_chart and header.skr and f"SKR{header.skr}" != client.kontenrahmen:
         raise Conflict(f"The file is for SKR{header.skr}, the client {client.client_id} has {client.kontenrahmen}.")
-    return store.ensure_year(tx, client, header.wj_beginn)
 
 
 def client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: ExtfFile) -> Client:
@@ -129,35 +153,56 @@ def client_of(tx: Tx, connection: ConnectionRef, client_id: str | None, file: Ex
     )
 
 
-class _Bookings:
+class Bookings:
     """Imports a Buchungsstapel row by row, and judges it when every row has been read."""
 
     def __init__(
-        self, tx: Tx, client: Client, batch: Batch, file: ExtfFile, job: Job, protocol: Protocol, content: Content
+        self, tx: Tx, client: Client, poster: Poster, file: ExtfFile, job: Job, protocol: Protocol, content: Content
     ) -> None:
-        self._tx, self._client, self._batch, self._file, self._job = tx, client, batch, file, job
+        self._tx, self._client, self._file, self._job = tx, client, file, job
+        self._poster, self._batch = poster, poster.batch
         self._protocol, self._content = protocol, content
-        self._partial_rows = PartialRows(tx, client, batch, file.header, is_partial=job.partial, is_another=job.another)
-        self._poster = Poster(tx, client, batch)
-        self._booked = BookedRows(tx, client, batch.jahr, self._poster)
+        self._partial_rows = PartialRows(
+            tx, client, self._batch, file.header, is_partial=job.partial, is_another=job.another
+        )
+        self._booked = BookedRows(tx, client, self._batch.jahr, poster)
         self._lookalikes = Lookalikes(self._booked, protocol)
 
     def run(self) -> tuple[int, int]:
         """Returns how many rows were booked, and how many had been before."""
-        self._read()
+        self.read()
+        self.identify(self._tx)
+        self.judge()
+        imported = self._poster.finish()
+        self.finish(self._tx, self._protocol)
+        return imported, self.known
+
+    @property
+    def known(self) -> int:
+        return self._partial_rows.known
+
+    def identify(self, tx: Tx) -> None:
         if self._content.count:
-            batches.identify(self._tx, self._client, self._batch.id, self._content.digest())
+            batches.identify(tx, self._client, self._batch.id, self._content.digest())
+
+    def judge(self) -> None:
+        """Raises LooksBooked if rows look booked already, and Conflict if the file repeats rows of another."""
         has_refused = self._protocol.refused_count > 0
         if self._lookalikes.count == self._protocol.refused_count and has_refused and not self._job.partial:
             raise LooksBooked(self._lookalikes, _WAY_OUT)
         if self._job.partial or not has_refused:
-            self._partial_rows.finish(has_refused=has_refused)
-        imported = self._poster.finish()
-        for negative in cash_days.negative(self._tx, self._client, self._poster.moved_cash_books):
-            self._protocol.add(cash_days.warning(negative))
-        return imported, self._partial_rows.known
+            self._partial_rows.check()
+        if has_refused:
+            self._partial_rows.flush(self._tx)
 
-    def _read(self) -> None:
+    def finish(self, tx: Tx, protocol: Protocol) -> None:
+        """Keeps what a corrected file will be known by, and warns of cash books that are negative now."""
+        if protocol.refused_count == 0:
+            self._partial_rows.forget(tx)
+        for negative in cash_days.negative(tx, self._client, self._poster.moved_cash_books):
+            protocol.add(cash_days.warning(negative))
+
+    def read(self) -> None:
         file, protocol, poster, partial_rows = self._file, self._protocol, self._poster, self._partial_rows
         booked = None if self._job.another or not self._booked.has_any else self._booked
         last_day = self._batch.jahr.end

@@ -16,16 +16,16 @@ from kontobahn.ledger.books.answers import EB_PERIOD, each_portion
 from kontobahn.ledger.konto import SACHKONTO_DIGITS
 
 ADD_PERIOD = (
-    "INSERT INTO books_periods (mandant, jahr, konto, periode, soll, haben) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (mandant, jahr, konto, periode) DO UPDATE SET"
+    "INSERT INTO books_periods (edition, jahr, konto, periode, soll, haben) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (edition, jahr, konto, periode) DO UPDATE SET"
     " soll = books_periods.soll + excluded.soll, haben = books_periods.haben + excluded.haben"
 )
 ADD_OPENING = (
-    "INSERT INTO books_openings (mandant, konto, jahr, booking, betrag, gegenkonto, beleg, is_reversal, is_twin)"
+    "INSERT INTO books_openings (edition, konto, jahr, booking, betrag, gegenkonto, beleg, is_reversal, is_twin)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"
 )
 _MIXED = (
-    "SELECT DISTINCT konto FROM (SELECT konto FROM books_openings WHERE mandant = ? AND konto {any}"
+    "SELECT DISTINCT konto FROM (SELECT konto FROM books_openings WHERE edition = ? AND konto {any}"
     " GROUP BY konto, jahr HAVING MIN(betrag) < 0 AND MAX(betrag) > 0) mixed"
 )
 # Class 9 of every chart holds carry-overs and statistics, never money.
@@ -115,64 +115,64 @@ def twins_of_account(years: list[AccountYear], legs: list[OpeningLeg]) -> set[in
     return found
 
 
-def settle_twins(tx: Tx, mandant: int, konten: Iterable[str]) -> dict[str, set[str]]:
+def settle_twins(tx: Tx, edition: int, konten: Iterable[str]) -> dict[str, set[str]]:
     """Decides again about the pairs of these accounts. Returns year → the accounts whose opening balance changed by it."""
     changed: dict[str, set[str]] = {}
     for some, placeholders in each_portion(konten):
-        for (konto,) in tx.all(_MIXED.format(any=placeholders), mandant, *some):
-            for leg in _changed_legs(tx, mandant, konto):
-                _count(tx, mandant, konto, leg)
+        for (konto,) in tx.all(_MIXED.format(any=placeholders), edition, *some):
+            for leg in _changed_legs(tx, edition, konto):
+                _count(tx, edition, konto, leg)
                 changed.setdefault(leg.jahr, set()).update((konto, leg.gegenkonto))
     return changed
 
 
-def reset_twins(tx: Tx, mandant: int, konten: Iterable[str]) -> dict[str, set[str]]:
+def reset_twins(tx: Tx, edition: int, konten: Iterable[str]) -> dict[str, set[str]]:
     """Counts every twin of these accounts as an opening again. Returns year → the accounts whose opening balance changed by it."""
     changed: dict[str, set[str]] = {}
     for some, placeholders in each_portion(konten):
         for konto, *leg in tx.all(
             "SELECT konto, jahr, booking, betrag, gegenkonto, beleg, is_reversal FROM books_openings"
-            f" WHERE mandant = ? AND is_twin = 1 AND konto {placeholders}",
-            mandant, *some,
+            f" WHERE edition = ? AND is_twin = 1 AND konto {placeholders}",
+            edition, *some,
         ):  # fmt: skip
             twin = OpeningLeg._make((*leg, 0))
-            _count(tx, mandant, konto, twin)
+            _count(tx, edition, konto, twin)
             changed.setdefault(twin.jahr, set()).update((konto, twin.gegenkonto))
     return changed
 
 
-def _changed_legs(tx: Tx, mandant: int, konto: str) -> list[OpeningLeg]:
+def _changed_legs(tx: Tx, edition: int, konto: str) -> list[OpeningLeg]:
     """Returns the legs whose mark was wrong until now, with the right one."""
     legs = [
         OpeningLeg._make(row)
         for row in tx.all(
             "SELECT jahr, booking, betrag, gegenkonto, beleg, is_reversal, is_twin FROM books_openings"
-            " WHERE mandant = ? AND konto = ?",
-            mandant, konto,
+            " WHERE edition = ? AND konto = ?",
+            edition, konto,
         )
     ]  # fmt: skip
     years = [
         AccountYear._make(row)
         for row in tx.all(
-            "SELECT jahr, eb, eb_text, bewegung FROM books_item_years WHERE mandant = ? AND konto = ?", mandant, konto
+            "SELECT jahr, eb, eb_text, bewegung FROM books_item_years WHERE edition = ? AND konto = ?", edition, konto
         )
     ]
     found = twins_of_account(years, legs)
     return [leg._replace(is_twin=int(leg.booking in found)) for leg in legs if leg.is_twin != int(leg.booking in found)]
 
 
-def _count(tx: Tx, mandant: int, konto: str, leg: OpeningLeg) -> None:
+def _count(tx: Tx, edition: int, konto: str, leg: OpeningLeg) -> None:
     """Takes a twin out of the read models, or puts back a leg that no longer is one."""
     betrag = -leg.betrag if leg.is_twin else leg.betrag
     tx.run(
-        "UPDATE books_openings SET is_twin = ? WHERE mandant = ? AND konto = ? AND jahr = ? AND booking = ?",
-        leg.is_twin, mandant, konto, leg.jahr, leg.booking,
+        "UPDATE books_openings SET is_twin = ? WHERE edition = ? AND konto = ? AND jahr = ? AND booking = ?",
+        leg.is_twin, edition, konto, leg.jahr, leg.booking,
     )  # fmt: skip
     tx.run(
-        "UPDATE books_item_years SET eb = eb + ? WHERE mandant = ? AND konto = ? AND jahr = ?",
-        betrag, mandant, konto, leg.jahr,
+        "UPDATE books_item_years SET eb = eb + ? WHERE edition = ? AND konto = ? AND jahr = ?",
+        betrag, edition, konto, leg.jahr,
     )  # fmt: skip
     # On the side that it was posted to.
     sides = ((betrag, 0), (0, betrag)) if leg.betrag > 0 else ((0, -betrag), (-betrag, 0))
     for account, side in zip((konto, leg.gegenkonto), sides, strict=True):
-        tx.run(ADD_PERIOD, mandant, leg.jahr, account, EB_PERIOD, *side)
+        tx.run(ADD_PERIOD, edition, leg.jahr, account, EB_PERIOD, *side)

@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books import answers, batches
+from kontobahn.ledger.books import batches, models, preparing
 from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.batches import CASH, NewBatch
-from kontobahn.ledger.books.cash_days import ADD_DAY, Days, cash_book_of_account
-from kontobahn.ledger.books.openings import ADD_OPENING, ADD_PERIOD, may_be_paired, settle_twins
-from kontobahn.ledger.books.splitting import MIXED, Splitter, legs_of, merge_taxes, tax_for_item
+from kontobahn.ledger.books.cash_days import ADD_DAY, cash_book_of_account
+from kontobahn.ledger.books.models import Block
+from kontobahn.ledger.books.openings import may_be_paired
+from kontobahn.ledger.books.splitting import Splitter, legs_of, merge_taxes, tax_for_item
 from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.kontenrahmen import SALDENVORTRAEGE
 from kontobahn.ledger.kontierung import Hint, full
@@ -25,37 +26,8 @@ LAST_MONTH, CLOSING_PERIOD = 12, 13
 EB_BELEG, EB_TEXT = "0", "Saldovortrag"
 _CARRY_OVER_ACCOUNTS = frozenset(full(nummer) for nummer in SALDENVORTRAEGE)
 
-# An item has the date and text of its earliest leg, in whatever order the legs arrive.
-_EARLIER = "(excluded.belegdatum, excluded.buchungstext) < (books_items.belegdatum, books_items.buchungstext)"
-_ADD_ITEM = (
-    "INSERT INTO books_items (mandant, konto, beleg, soll, haben, is_open, belegdatum, buchungstext, steuer)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (mandant, konto, beleg) DO UPDATE SET"
-    " soll = books_items.soll + excluded.soll, haben = books_items.haben + excluded.haben,"
-    " is_open = CASE WHEN books_items.soll + excluded.soll = books_items.haben + excluded.haben THEN 0 ELSE 1 END,"
-    f" belegdatum = CASE WHEN {_EARLIER} THEN excluded.belegdatum ELSE books_items.belegdatum END,"
-    f" buchungstext = CASE WHEN {_EARLIER} THEN excluded.buchungstext ELSE books_items.buchungstext END,"
-    " steuer = CASE WHEN books_items.steuer = '' THEN excluded.steuer"
-    f" WHEN excluded.steuer = '' OR excluded.steuer = books_items.steuer THEN books_items.steuer ELSE '{MIXED}' END"
-)
 _ADD_MOVE = (
     "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
-)
-_ADD_ITEM_YEAR = (
-    "INSERT INTO books_item_years (mandant, konto, jahr, eb, eb_text, bewegung) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (mandant, konto, jahr) DO UPDATE SET eb = books_item_years.eb + excluded.eb,"
-    " eb_text = CASE WHEN books_item_years.eb_text = ''"
-    " OR (excluded.eb_text <> '' AND excluded.eb_text < books_item_years.eb_text)"
-    " THEN excluded.eb_text ELSE books_item_years.eb_text END,"
-    " bewegung = books_item_years.bewegung + excluded.bewegung"
-)
-_RESTS = (
-    "INSERT INTO books_carry_rests (mandant, jahr, konto, rest)"
-    " SELECT c.mandant, c.jahr, i.konto,"
-    " SUM(CASE WHEN i.jahr = c.jahr THEN i.eb ELSE 0 END) - SUM(CASE WHEN i.jahr < c.jahr THEN i.bewegung ELSE 0 END)"
-    " FROM books_years c JOIN books_item_years i ON i.mandant = c.mandant WHERE c.mandant = ? AND c.has_eb = 1{narrowed}"
-    " GROUP BY c.mandant, c.jahr, i.konto HAVING"
-    " SUM(CASE WHEN i.jahr = c.jahr THEN i.eb ELSE 0 END) <> SUM(CASE WHEN i.jahr < c.jahr THEN i.bewegung ELSE 0 END)"
 )
 
 
@@ -146,31 +118,41 @@ def period_of(belegdatum: str, jahr_start: str) -> int:
 class Poster:
     """Adds bookings to one batch and writes them in blocks; `finish` writes the last one and what follows from the batch."""
 
-    def __init__(self, tx: Tx, client: Client, batch: Batch, *, cash_book: tuple[str, str] | None = None) -> None:
-        """`cash_book` is account and name of the one whose entries are posted."""
+    _flush_every = FLUSH_EVERY
+
+    def __init__(
+        self,
+        tx: Tx,
+        client: Client,
+        batch: Batch,
+        *,
+        cash_book: tuple[str, str] | None = None,
+        alone: bool = False,
+    ) -> None:
+        """`cash_book` is account and name of the one whose entries are posted.
+
+        Raises StillRunning if the batch can be posted `alone` only and a large file is being written.
+        """
         self._tx = tx
         self._client = client
-        self._batch = batch
+        self.batch = batch
         self._rahmen = client.rahmen
-        self._splitter = Splitter(tx, client.mandant, client.rahmen)
         # Warnings about the booking that was added last.
         self.hint: Hint | None = None
-        # Also locks the client's row on PostgreSQL: batches of one client are posted one after the other.
-        row = tx.one(
-            "UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ? RETURNING last_buchung",
-            client.mandant,
-        )
-        assert row is not None
-        self._last: int = row[0]
-        # The last booking before the batch.
-        self.before: int = row[0]
+        self._place = self._take_place(alone=alone)
+        self._splitter = Splitter(tx, self._place.editions[0], client.rahmen)
+        # The last booking before the batch, and the last one of it so far.
+        self.before = self._last = self._place.last
         self._touched: set[str] = set()
         self._moved: set[str] = set()
         self._carries_persons = False
         # Account → cash book, and the cash books that were touched.
         self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
         self.moved_cash_books: set[str] = set()
-        self._clear()
+        self._block = Block()
+
+    def _take_place(self, *, alone: bool) -> preparing.Place:
+        return preparing.take_place(self._tx, self._client, alone=alone)
 
     def add(self, satz: Satz, *, aufteilung: str = "", periode: int | None = None) -> int:
         """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be booked.
@@ -178,19 +160,22 @@ class Poster:
         `aufteilung` and `periode` are for a booking that takes another one back: it is split as that one was, not by the rule of
         today, and goes where that one is.
         """
-        jahr = self._batch.jahr.start
+        jahr = self.batch.jahr.start
         self.hint = None
         if not aufteilung:
-            aufteilung, self.hint = self._splitter.split(satz, self._items)
+            aufteilung, self.hint = self._splitter.split(satz, self._block.items)
         parts = legs_of(self._rahmen, satz, aufteilung)
         if periode is None:
             periode = self._period(satz)
-        self._last = booking = self._last + 1
-        row: list[Any] = [self._client.mandant, booking, jahr, periode, self._batch.id, *satz, aufteilung]
+        booking = self._last + 1
+        if booking > self._place.ceiling:
+            raise preparing.no_numbers_left()
+        self._last = booking
+        row: list[Any] = [self._client.mandant, booking, jahr, periode, self.batch.id, *satz, aufteilung]
         row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
-        self._bookings.append(tuple(row))
-        periods, reversed_side, cash_books = self._periods, satz.generalumkehr, self._cash_books
-        is_undo, eb = self._batch.is_undo, periode == EB_PERIOD
+        self._block.bookings.append(tuple(row))
+        periods, reversed_side, cash_books = self._block.periods, satz.generalumkehr, self._cash_books
+        is_undo, eb = self.batch.is_undo, periode == EB_PERIOD
         for konto, betrag in parts:
             sums = periods.get((konto, periode))
             if sums is None:
@@ -206,42 +191,37 @@ class Poster:
                 self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
                 if eb and len(parts) == 2:
                     self._add_opening(booking, konto, betrag, satz)
-        if len(self._bookings) >= FLUSH_EVERY:
+        if len(self._block.bookings) >= self._flush_every:
             self._flush()
         return booking
 
     def _period(self, satz: Satz) -> int:
-        jahr = self._batch.jahr.start
-        if is_opening_balance(satz, jahr, is_cash=self._batch.is_cash):
+        jahr = self.batch.jahr.start
+        if is_opening_balance(satz, jahr, is_cash=self.batch.is_cash):
             return EB_PERIOD
-        return CLOSING_PERIOD if self._batch.is_closing else period_of(satz.belegdatum, jahr)
+        return CLOSING_PERIOD if self.batch.is_closing else period_of(satz.belegdatum, jahr)
 
     def finish(self) -> int:
-        """Writes what is left, settles the carry-overs and returns the number of bookings."""
+        """Writes what is left, settles what follows and returns the number of bookings."""
         self._flush()
-        mandant, jahr, count = self._client.mandant, self._batch.jahr, self._last - self.before
-        self._tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
-        self._tx.run(
+        tx, mandant, jahr, count = self._tx, self._client.mandant, self.batch.jahr.start, self._last - self.before
+        tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
+        tx.run(
             "UPDATE books_batches SET records = ?, first_booking = ?, last_booking = ? WHERE mandant = ? AND id = ?",
-            count, self.before + 1 if count else 0, self._last if count else 0, mandant, self._batch.id,
+            count, self.before + 1 if count else 0, self._last if count else 0, mandant, self.batch.id,
         )  # fmt: skip
-        newly_carried = self._carries_persons and bool(
-            self._tx.run(
-                "UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr.start
-            )
-        )
-        paired = settle_twins(self._tx, mandant, self._touched)
-        settle_rests(self._tx, mandant, None if newly_carried else self._touched)
-        answers.settle_open_accounts(self._tx, mandant, self._touched)
-        paired.setdefault(jahr.start, set()).update(self._moved)
-        for start, konten in paired.items():
-            answers.settle_balances(self._tx, mandant, start, konten)
+        newly_carried = self._carries_persons and set_carried(tx, mandant, jahr)
+        for edition in self._place.editions:
+            carried = self._place.carried_years(tx, edition)
+            if newly_carried:
+                models.settle_rests(tx, edition, carried, None)
+            models.settle(tx, edition, jahr, self._touched, self._moved, carried)
         return count
 
     def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, steuer: str, *, eb: bool) -> None:
-        year = self._years.get(konto)
+        year = self._block.years.get(konto)
         if year is None:
-            year = self._years[konto] = [0, "", 0]
+            year = self._block.years[konto] = [0, "", 0]
         if eb:
             # Ledger accounts are carried over in a step of their own, which says nothing about person accounts.
             self._carries_persons = True
@@ -250,11 +230,11 @@ class Poster:
             year[1] = min(year[1], text) if year[1] else text
             return
         year[2] += betrag
-        self._moves.append((self._client.mandant, satz.belegdatum, booking, konto, satz.belegfeld1, betrag))
-        item = self._items.get((konto, satz.belegfeld1))
+        self._block.moves.append((self._client.mandant, satz.belegdatum, booking, konto, satz.belegfeld1, betrag))
+        item = self._block.items.get((konto, satz.belegfeld1))
         first = (satz.belegdatum, satz.buchungstext)
         if item is None:
-            item = self._items[konto, satz.belegfeld1] = [0, 0, first, steuer]
+            item = self._block.items[konto, satz.belegfeld1] = [0, 0, first, steuer]
         elif first < item[2]:
             item[2] = first
         if steuer != item[3]:
@@ -268,52 +248,37 @@ class Poster:
         self.moved_cash_books.add(kassenname)
         if not eb:
             key = kassenname, satz.belegdatum
-            self._cash_days[key] = self._cash_days.get(key, 0) + betrag
+            self._block.cash_days[key] = self._block.cash_days.get(key, 0) + betrag
 
     def _add_opening(self, booking: int, konto: str, betrag: int, satz: Satz) -> None:
         """Keeps a leg that may turn out to be half of a pair."""
         gegenkonto = satz.gegenkonto if konto == satz.konto else satz.konto
         if may_be_paired(gegenkonto):
-            self._openings.append((
-                self._client.mandant, konto, self._batch.jahr.start, booking, betrag, gegenkonto, satz.belegfeld1,
-                int(satz.generalumkehr),
+            self._block.openings.append((
+                konto, self.batch.jahr.start, booking, betrag, gegenkonto, satz.belegfeld1, int(satz.generalumkehr)
             ))  # fmt: skip
 
-    def _clear(self) -> None:
-        self._cash_days: Days = {}
-        self._openings: list[tuple[object, ...]] = []
-        self._bookings: list[tuple[Any, ...]] = []
-        self._moves: list[tuple[object, ...]] = []
-        self._periods: dict[tuple[str, int], list[int]] = {}
-        self._items: dict[tuple[str, str], list[Any]] = {}
-        self._years: dict[str, list[Any]] = {}
-
     def _flush(self) -> None:
-        tx, mandant, jahr = self._tx, self._client.mandant, self._batch.jahr.start
-        tx.many(_INSERT_BOOKING, self._bookings)
-        tx.many(_ADD_MOVE, self._moves)
-        tx.many(ADD_OPENING, self._openings)
-        tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in self._cash_days.items()])
-        tx.many(ADD_PERIOD, [(mandant, jahr, *key, *sums) for key, sums in self._periods.items()])
-        tx.many(
-            _ADD_ITEM,
-            [
-                (mandant, *key, soll, haben, int(soll != haben), *first, steuer)
-                for key, (soll, haben, first, steuer) in self._items.items()
-            ],
-        )
-        tx.many(_ADD_ITEM_YEAR, [(mandant, konto, jahr, *sums) for konto, sums in self._years.items()])
-        self._touched.update(self._years)
-        self._moved.update([konto for konto, _ in self._periods])
-        self._clear()
+        block, self._block = self._block, Block()
+        self._touched.update(block.years)
+        self._moved.update([konto for konto, _ in block.periods])
+        self._write(block)
+
+    def _write(self, block: Block) -> None:
+        tx, mandant = self._tx, self._client.mandant
+        write_journal(tx, block.bookings, block.moves)
+        tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in block.cash_days.items()])
+        for edition in self._place.editions:
+            block.add_to(tx, edition, self.batch.jahr.start)
 
 
-def settle_rests(tx: Tx, mandant: int, konten: set[str] | None) -> None:
-    """Recomputes what carried years hold beyond the documents before them, for these accounts or for all."""
-    if konten is None:
-        tx.run("DELETE FROM books_carry_rests WHERE mandant = ?", mandant)
-        tx.run(_RESTS.format(narrowed=""), mandant)
-        return
-    ordered = sorted(konten)
-    tx.many("DELETE FROM books_carry_rests WHERE mandant = ? AND konto = ?", [(mandant, konto) for konto in ordered])
-    tx.many(_RESTS.format(narrowed=" AND i.konto = ?"), [(mandant, konto) for konto in ordered])
+def write_journal(tx: Tx, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]]) -> None:
+    tx.many(_INSERT_BOOKING, bookings)
+    tx.many(_ADD_MOVE, moves)
+
+
+def set_carried(tx: Tx, mandant: int, jahr: str) -> bool:
+    """Returns whether the year is a carried one only now."""
+    return bool(
+        tx.run("UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr)
+    )

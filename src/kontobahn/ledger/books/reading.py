@@ -15,13 +15,14 @@ from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
 from kontobahn.ledger.accounting import Buchung, Buchungszeile, Kontozeile, Kostenstellen, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import answers
-from kontobahn.ledger.books.store import Client, year_of_start
+from kontobahn.ledger.books.store import LAST_BOOKING, Client, edition_of, year_of_start
 from kontobahn.ledger.kassenbuch import Belegtyp, Kassenbuch, Ordnertyp, Rechnungsordner
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
 from kontobahn.ledger.opos import Item, OpenKonto, Opos, OposSelection, Rest
 
 _ALL_PERSONS = ("100000000", "999999999")
 _ONE_BY_ONE = 20
+_FEW_KONTEN = 5_000
 
 
 def kontonummer(client: Client, text: str, field: str = "kontonummer") -> str:
@@ -43,22 +44,21 @@ def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
     low, high = _konto_range(client, selection)
     rests = _rests_at(tx, client, stichtag, low, high, is_raw=selection.eb_modus == "raw")
     changed = _changed_since(tx, client, stichtag, low, high)
-    names = _labels(tx, client, low, high)
     stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, with movements after the cut-off or with too many items are read document by document.
     special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
     if not special:
-        return opos.assemble(selection.stichtag, stored, names)
+        return opos.assemble(selection.stichtag, stored, _names_of(tx, client, stored, low, high))
     net = opos.reconcile if selection.eb_modus == "reconcile" else opos.raw
     konten = [row for row in stored if row[1] not in special]
     later = _by_konto(changed)
-    for portion in answers.open_items(tx, client.mandant, special):
+    for portion in answers.open_items(tx, edition_of(tx, client), special):
         for konto, open_now in portion.items():
             items = [item for item in open_now if (konto, item.beleg) not in changed] + later.get(konto, [])
             found = opos.open_konto(konto, net(items, rests[konto]) if konto in rests else items)
             if found is not None:
                 konten.append(found)
-    return opos.assemble(selection.stichtag, konten, names)
+    return opos.assemble(selection.stichtag, konten, _names_of(tx, client, konten, low, high))
 
 
 def open_amounts(tx: Tx, client: Client, konten: Collection[str]) -> dict[tuple[str, str], int]:
@@ -91,8 +91,8 @@ def _konto_range(client: Client, selection: OposSelection) -> tuple[str, str]:
 def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKonto]:
     """Returns what is open now, account by account; without its text if an account has too many items."""
     return tx.all(
-        "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE mandant = ? AND konto BETWEEN ? AND ?",
-        client.mandant, low, high,
+        "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE edition = ? AND konto BETWEEN ? AND ?",
+        edition_of(tx, client), low, high,
     )  # fmt: skip
 
 
@@ -111,9 +111,9 @@ def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -
             "SELECT i.konto, i.beleg, i.soll - m.soll, i.haben - m.haben, i.belegdatum, i.buchungstext FROM ("
             " SELECT konto, beleg, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END) AS soll,"
             " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) AS haben FROM books_item_moves"
-            " WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? GROUP BY konto, beleg"
-            ") m JOIN books_items i ON i.mandant = ? AND i.konto = m.konto AND i.beleg = m.beleg",
-            client.mandant, stichtag, low, high, client.mandant,
+            f" WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? AND booking <= {LAST_BOOKING} GROUP BY konto, beleg"
+            ") m JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg",
+            client.mandant, stichtag, low, high, client.mandant, edition_of(tx, client),
         )
     }  # fmt: skip
 
@@ -126,8 +126,8 @@ def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_
         return {}
     carried: str = row[0]
     rests = tx.all(
-        "SELECT konto, rest FROM books_carry_rests WHERE mandant = ? AND jahr = ? AND konto BETWEEN ? AND ?",
-        client.mandant, carried, low, high,
+        "SELECT konto, rest FROM books_carry_rests WHERE edition = ? AND jahr = ? AND konto BETWEEN ? AND ?",
+        edition_of(tx, client), carried, low, high,
     )  # fmt: skip
     if not is_raw:
         return {konto: Rest(rest, carried, opos.EB_RESIDUAL_TEXT) for konto, rest in rests}
@@ -137,22 +137,40 @@ def _rests_at(tx: Tx, client: Client, stichtag: str, low: str, high: str, *, is_
 
 def _first_openings(tx: Tx, client: Client, carried: str, low: str, high: str) -> dict[str, tuple[str, str]]:
     """Returns the first year each account was carried into, with or without an opening balance, and the text of it."""
-    scope = (client.mandant, carried, low, high)
+    scope = (edition_of(tx, client), carried, low, high)
     found = {
         konto: (jahr, opos.EB_RESIDUAL_TEXT)
         for konto, jahr in tx.all(
-            "SELECT konto, MIN(jahr) FROM books_carry_rests WHERE mandant = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
+            "SELECT konto, MIN(jahr) FROM books_carry_rests WHERE edition = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
             " GROUP BY konto",
             *scope,
         )
     }
     for konto, jahr, text in tx.all(
-        "SELECT konto, jahr, eb_text FROM books_item_years WHERE mandant = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
+        "SELECT konto, jahr, eb_text FROM books_item_years WHERE edition = ? AND jahr <= ? AND konto BETWEEN ? AND ?"
         " AND eb_text <> '' ORDER BY jahr DESC",
         *scope,
     ):
         if konto in found and jahr <= found[konto][0]:
             found[konto] = (jahr, text)
+    return found
+
+
+def _names_of(tx: Tx, client: Client, konten: list[OpenKonto], low: str, high: str) -> dict[str, str]:
+    """Labels of the accounts shown. Of a few their own are read, for a client may have many more partners than open items."""
+    if len(konten) > _FEW_KONTEN:
+        return _labels(tx, client, low, high)
+    any_label = "SELECT 1 FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ? LIMIT 1"
+    if tx.one(any_label, client.mandant, low, high) is None:
+        return {}
+    found: dict[str, str] = {}
+    for some, is_one in answers.each_portion([konto for _, konto, _, _ in konten]):
+        found.update(
+            tx.all(
+                f"SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto {is_one}",
+                client.mandant, *some,
+            )
+        )  # fmt: skip
     return found
 
 
@@ -177,8 +195,8 @@ def susa(tx: Tx, client: Client, jahr: date, only: str | None) -> list[SusaZeile
     rows: list[tuple[str, str]] = []
     for low, high in spans:
         rows = rows or tx.all(
-            "SELECT konto, wire FROM books_balances WHERE mandant = ? AND jahr = ? AND konto BETWEEN ? AND ? ORDER BY konto",
-            client.mandant, year.start, low, high,
+            "SELECT konto, wire FROM books_balances WHERE edition = ? AND jahr = ? AND konto BETWEEN ? AND ? ORDER BY konto",
+            edition_of(tx, client), year.start, low, high,
         )  # fmt: skip
     names = _labels(tx, client, spans[0][0], spans[-1][1])
     # Written as text, like the open items: a year has many thousand period values.
@@ -203,10 +221,10 @@ def konten(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int |
     rows = tx.all(
         "SELECT k.konto, a.beschriftung FROM ("
         " SELECT konto FROM books_accounts WHERE mandant = ?"
-        " UNION SELECT konto FROM books_balances WHERE mandant = ? AND jahr = ?"
+        " UNION SELECT konto FROM books_balances WHERE edition = ? AND jahr = ?"
         ") k LEFT JOIN books_accounts a ON a.mandant = ? AND a.konto = k.konto"
         " WHERE (LENGTH(k.konto), k.konto) > (?, ?) ORDER BY LENGTH(k.konto), k.konto LIMIT ?",
-        client.mandant, client.mandant, year.start, client.mandant, len(last), last, limit or 1_000_000_000,
+        client.mandant, edition_of(tx, client), year.start, client.mandant, len(last), last, limit or 1_000_000_000,
     )  # fmt: skip
     return [Kontozeile(kontonummer=konto, kontobeschriftung=text or "") for konto, text in rows]
 
@@ -232,8 +250,8 @@ _BOOKINGS = Table("books_bookings", _BookingRow)
 def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
     year = year_of_start(tx, client, jahr)
     rows = _BOOKINGS.all(
-        tx, "mandant = ? AND jahr = ? AND id > ? ORDER BY id LIMIT ?",
-        client.mandant, year.start, int(from_id or 0), limit or 1_000_000_000,
+        tx, f"mandant = ? AND jahr = ? AND id > ? AND id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+        client.mandant, year.start, int(from_id or 0), client.mandant, limit or 1_000_000_000,
     )  # fmt: skip
     return [_buchung(row) for row in rows]
 

@@ -72,9 +72,9 @@ class PartialRows:
             digest = _digest(satz)
             self._booked[digest] = self._booked.get(digest, 0) + 1
             if len(self._booked) >= FLUSH_EVERY:
-                self._flush()
+                self.flush(self._tx)
 
-    def finish(self, *, has_refused: bool) -> None:
+    def check(self) -> None:
         """Raises Conflict if the file repeats rows of an earlier one but is not that file corrected."""
         for batch, found in self._matched.items():
             header, rows = self._earlier[batch]
@@ -84,20 +84,19 @@ class PartialRows:
                     " again, but it is not that file with only the refused rows corrected. Nothing was imported. Import a file with the"
                     " refused rows alone; or, if these are other bookings that look the same, import it with --another."
                 )
-        if has_refused:
-            self._flush()
-            return
-        # Complete now: from here on the file is recognised by the checksum over all its rows.
+
+    def forget(self, tx: Tx) -> None:
+        """Once the file is complete: from here on it is recognised by the checksum over all its rows."""
         for batch in (*self._matched, self._batch):
-            self._tx.run("DELETE FROM books_partial_rows WHERE mandant = ? AND batch = ?", self._mandant, batch)
+            tx.run("DELETE FROM books_partial_rows WHERE mandant = ? AND batch = ?", self._mandant, batch)
 
     def _source(self, batch: str) -> str:
         row = self._tx.one("SELECT source FROM books_batches WHERE mandant = ? AND id = ?", self._mandant, batch)
         return str(row[0]) if row else batch
 
-    def _flush(self) -> None:
+    def flush(self, tx: Tx) -> None:
         rows = [(self._mandant, self._batch, digest, self._header, times) for digest, times in self._booked.items()]
-        self._tx.many(_ADD, rows)
+        tx.many(_ADD, rows)
         self._booked = {}
 
 

@@ -11,11 +11,11 @@ from datetime import date
 from typing import NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books import batches, posting
+from kontobahn.ledger.books import batches, posting, preparing
 from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.posting import CLOSING_PERIOD, Batch, Poster, Satz
 from kontobahn.ledger.books.splitting import Splitter, first_rule, legs_of, reversal_of
-from kontobahn.ledger.books.store import Client, FiscalYear, lock_years, year_of_start
+from kontobahn.ledger.books.store import LAST_BOOKING, Client, FiscalYear, edition_of, lock_years, year_of_start
 from kontobahn.ledger.kontierung import full
 from kontobahn.ledger.steuerschluessel import TAX_ACCOUNTS, without_reversal
 
@@ -59,7 +59,7 @@ def apply(tx: Tx, client: Client, jahr: date) -> list[Difference]:
     lock_years(tx, client)
     year = year_of_start(tx, client, jahr)
     # Nothing is posted to the client's books from here to the commit, so what is found is all there is.
-    tx.run("UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ?", client.mandant)
+    preparing.refuse(tx, client)
     found = list(_changed(tx, client, year))
     by_batch: dict[tuple[bool, bool], list[_Found]] = defaultdict(list)
     for item in found:
@@ -89,15 +89,16 @@ def _correct(tx: Tx, client: Client, batch: Batch, items: list[_Found]) -> None:
 
 
 def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
-    splitter = Splitter(tx, client.mandant, client.rahmen)
+    splitter = Splitter(tx, edition_of(tx, client), client.rahmen)
     after = 0
     while rows := tx.all(
         f"SELECT b.id, b.periode, t.kind, b.aufteilung, {_SATZ} FROM books_bookings b"
         " JOIN books_batches t ON t.mandant = b.mandant AND t.id = b.batch"
         " WHERE b.mandant = ? AND b.jahr = ? AND b.id > ? AND t.undone_by = '' AND t.undoes = ''"
         f" AND b.periode <> {EB_PERIOD} AND NOT EXISTS"
-        " (SELECT 1 FROM books_retaxed r WHERE r.mandant = b.mandant AND r.booking = b.id) ORDER BY b.id LIMIT ?",
-        client.mandant, year.start, after, _PAGE,
+        " (SELECT 1 FROM books_retaxed r WHERE r.mandant = b.mandant AND r.booking = b.id)"
+        f" AND b.id <= {LAST_BOOKING} ORDER BY b.id LIMIT ?",
+        client.mandant, year.start, after, client.mandant, _PAGE,
     ):  # fmt: skip
         for booking, periode, kind, stored, *values in rows:
             satz = Satz._make(values)

@@ -65,9 +65,9 @@ def merge_taxes(first: str, second: str) -> str:
 class Splitter:
     """Decides by today's rule; once for the same accounts, key and rates."""
 
-    def __init__(self, tx: Tx, mandant: int, rahmen: Kontenrahmen) -> None:
+    def __init__(self, tx: Tx, edition: int, rahmen: Kontenrahmen) -> None:
         self._tx = tx
-        self._mandant = mandant
+        self._edition = edition
         self._rahmen = rahmen
         self._decided: dict[tuple[str, str, str, int], Split] = {}
 
@@ -104,7 +104,7 @@ class Splitter:
             return ""
         waiting = pending.get((person, satz.belegfeld1))
         stored = self._tx.one(
-            "SELECT steuer FROM books_items WHERE mandant = ? AND konto = ? AND beleg = ?",
-            self._mandant, person, satz.belegfeld1,
+            "SELECT steuer FROM books_items WHERE edition = ? AND konto = ? AND beleg = ?",
+            self._edition, person, satz.belegfeld1,
         )  # fmt: skip
         return merge_taxes(str(waiting[-1]) if waiting else "", stored[0] if stored else "")

@@ -14,6 +14,8 @@ from kontobahn.ledger.provider import ConnectionRef
 
 RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
 BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswesen"
+# The last booking of a client that counts: those after it are of a file that is being written.
+LAST_BOOKING = "(SELECT last_buchung FROM books_clients WHERE mandant = ?)"
 SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
 _NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
 
@@ -49,8 +51,9 @@ def create_client(
         konto_laenge, int(not others),
     )  # fmt: skip
     tx.run(
-        f"INSERT INTO books_clients ({_CLIENTS.columns}, last_buchung, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-        *client, tx.now,
+        f"INSERT INTO books_clients ({_CLIENTS.columns}, last_buchung, edition, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        *client, client.mandant, tx.now,
     )  # fmt: skip
     tx.many(
         "INSERT INTO books_accounts (mandant, konto, beschriftung) VALUES (?, ?, ?)",
@@ -82,6 +85,13 @@ def find_client(tx: Tx, connection: ConnectionRef, client_id: str | None) -> Cli
     if client_id is None:
         raise NotFound("The connection has no client yet.")
     raise BadRequest(f"The query parameter `clientId`: the connection has no client {client_id}.", field="clientId")
+
+
+def edition_of(tx: Tx, client: Client) -> int:
+    """Returns the number of the client's read models. It holds for this transaction only."""
+    row = tx.one("SELECT edition FROM books_clients WHERE mandant = ?", client.mandant)
+    assert row is not None
+    return int(row[0])
 
 
 def client_of_mandant(tx: Tx, mandant: int) -> Client:
@@ -180,6 +190,23 @@ def ensure_year(tx: Tx, client: Client, start: date, end: date | None = None) ->
     It has twelve months, or fewer if the next one begins earlier or `end` says so (Rumpfgeschäftsjahr).
     """
     lock_years(tx, client)
+    year, last = _fit_year(tx, client, start, end)
+    if year is None:
+        year = FiscalYear(start.isoformat(), last, 0)
+        tx.run("INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, *year[:2])
+    elif end is not None and last != year.end:
+        year = _set_end(tx, client, year, last)
+    return year
+
+
+def coming_year(tx: Tx, client: Client, start: date) -> FiscalYear:
+    """Returns what `ensure_year` would, and creates nothing."""
+    found, last = _fit_year(tx, client, start, None)
+    return found or FiscalYear(start.isoformat(), last, 0)
+
+
+def _fit_year(tx: Tx, client: Client, start: date, end: date | None) -> tuple[FiscalYear | None, str]:
+    """Returns the fiscal year of this start, if there is one, and the day on which it is to end."""
     start_text = start.isoformat()
     last = (end or year_end(start)).isoformat()
     found: FiscalYear | None = None
@@ -198,12 +225,7 @@ def ensure_year(tx: Tx, client: Client, start: date, end: date | None = None) ->
                     f"A fiscal year from {start_text} to {last} would overlap the one from {jahr.start} to {jahr.end}."
                 )
             last = (date.fromisoformat(jahr.start) - timedelta(days=1)).isoformat()
-    if found is not None:
-        return found if end is None or last == found.end else _set_end(tx, client, found, last)
-    tx.run(
-        "INSERT INTO books_years (mandant, jahr, ende, has_eb) VALUES (?, ?, ?, 0)", client.mandant, start_text, last
-    )
-    return FiscalYear(start_text, last, 0)
+    return found, last
 
 
 def lock_years(tx: Tx, client: Client) -> None:
@@ -213,8 +235,9 @@ def lock_years(tx: Tx, client: Client) -> None:
 
 def _set_end(tx: Tx, client: Client, jahr: FiscalYear, last: str) -> FiscalYear:
     row = tx.one(
-        "SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ?", client.mandant, jahr.start
-    )
+        f"SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id <= {LAST_BOOKING}",
+        client.mandant, jahr.start, client.mandant,
+    )  # fmt: skip
     if row is not None and row[0] is not None and row[0] > last:
         raise Conflict(f"The fiscal year from {jahr.start} cannot end on {last}: it has bookings up to {row[0]}.")
     tx.run("UPDATE books_years SET ende = ? WHERE mandant = ? AND jahr = ?", last, client.mandant, jahr.start)
@@ -231,10 +254,10 @@ def year_end(start: date) -> date:
 
 def is_known(tx: Tx, client: Client, konto: str) -> bool:
     """Whether the account has a label or bookings."""
-    for table in ("books_accounts", "books_balances"):
-        if tx.one(f"SELECT 1 FROM {table} WHERE mandant = ? AND konto = ? LIMIT 1", client.mandant, konto) is not None:
-            return True
-    return False
+    if tx.one("SELECT 1 FROM books_accounts WHERE mandant = ? AND konto = ?", client.mandant, konto) is not None:
+        return True
+    edition = edition_of(tx, client)
+    return tx.one("SELECT 1 FROM books_balances WHERE edition = ? AND konto = ? LIMIT 1", edition, konto) is not None
 
 
 def label_accounts(tx: Tx, client: Client, labels: list[tuple[str, str]]) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.ledger.books import answers, batches, cash_days, posting
+from kontobahn.ledger.books import answers, batches, cash_days, models, posting, preparing
 from kontobahn.ledger.books.answers import EB_PERIOD
 from kontobahn.ledger.books.batches import BATCHES, CASH, FILE, RETAX, UNDO, BatchRow
 from kontobahn.ledger.books.openings import reset_twins, settle_twins
-from kontobahn.ledger.books.posting import EB_TEXT, Poster, Satz, settle_rests
+from kontobahn.ledger.books.posting import EB_TEXT, Poster, Satz
 from kontobahn.ledger.books.protocol import Protocol
 from kontobahn.ledger.books.splitting import first_rule, legs_of, merge_taxes, reversal_of, tax_for_item
-from kontobahn.ledger.books.store import Client, FiscalYear, lock_years, years
+from kontobahn.ledger.books.store import Client, FiscalYear, edition_of, lock_years, years
 from kontobahn.ledger.konto import is_personenkonto
 
 PAGE = 20_000
@@ -26,6 +26,7 @@ _SATZ = ", ".join(Satz._fields)
 def undo_batch(tx: Tx, client: Client, batch_id: str, author: str) -> BatchRow | None:
     """Undoes the batch and returns the batch that does it; None if the client has no such batch."""
     lock_years(tx, client)
+    preparing.refuse(tx, client)
     found = batches.find(tx, client, batch_id)
     if found is None:
         return None
@@ -91,6 +92,7 @@ class _Effect:
 
     def __init__(self, tx: Tx, client: Client, jahr: FiscalYear) -> None:
         self._tx, self._client, self._mandant, self._jahr = tx, client, client.mandant, jahr
+        self._edition = edition_of(tx, client)
         # By document: debit and credit.
         self._items: dict[tuple[str, str], list[int]] = {}
         # By account: opening balance and movements.
@@ -105,7 +107,7 @@ class _Effect:
             year = self._years.setdefault(konto, [0, 0])
             if periode == EB_PERIOD:
                 year[0] += betrag
-                self._openings.append((self._mandant, konto, self._jahr.start, booking))
+                self._openings.append((self._edition, konto, self._jahr.start, booking))
                 continue
             year[1] += betrag
             self._moves.append((self._mandant, satz.belegdatum, booking, konto))
@@ -113,50 +115,50 @@ class _Effect:
             item[0 if betrag > 0 else 1] += abs(betrag)
 
     def remove(self) -> None:
-        tx, mandant, start, konten = self._tx, self._mandant, self._jahr.start, set(self._years)
+        tx, edition, start, konten = self._tx, self._edition, self._jahr.start, set(self._years)
         # Which opening is the twin of which is decided again when these are gone.
-        changed = reset_twins(tx, mandant, konten)
+        changed = reset_twins(tx, edition, konten)
         tx.many(
             "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking = ? AND konto = ?",
             self._moves,
         )
         tx.many(
-            "DELETE FROM books_openings WHERE mandant = ? AND konto = ? AND jahr = ? AND booking = ?", self._openings
+            "DELETE FROM books_openings WHERE edition = ? AND konto = ? AND jahr = ? AND booking = ?", self._openings
         )
         tx.many(
-            "UPDATE books_item_years SET eb = eb - ?, bewegung = bewegung - ? WHERE mandant = ? AND konto = ? AND jahr = ?",
-            [(eb, moved, mandant, konto, start) for konto, (eb, moved) in self._years.items()],
+            "UPDATE books_item_years SET eb = eb - ?, bewegung = bewegung - ? WHERE edition = ? AND konto = ? AND jahr = ?",
+            [(eb, moved, edition, konto, start) for konto, (eb, moved) in self._years.items()],
         )
         self._remove_items()
         is_carried = self._remove_openings()
         self._remove_years()
-        for jahr, more in settle_twins(tx, mandant, konten).items():
+        for jahr, more in settle_twins(tx, edition, konten).items():
             changed.setdefault(jahr, set()).update(more)
         if self._jahr.has_eb and not is_carried:
-            tx.run("UPDATE books_years SET has_eb = 0 WHERE mandant = ? AND jahr = ?", mandant, start)
-            settle_rests(tx, mandant, None)
+            tx.run("UPDATE books_years SET has_eb = 0 WHERE mandant = ? AND jahr = ?", self._mandant, start)
+            models.settle_rests(tx, edition, models.carried_years(tx, self._mandant), None)
         else:
-            settle_rests(tx, mandant, konten)
-        answers.settle_open_accounts(tx, mandant, konten)
+            models.settle_rests(tx, edition, models.carried_years(tx, self._mandant), konten)
+        answers.settle_open_accounts(tx, edition, konten)
         for jahr, more in changed.items():
-            answers.settle_balances(tx, mandant, jahr, more)
+            answers.settle_balances(tx, edition, jahr, more)
 
     def _remove_items(self) -> None:
-        tx, mandant = self._tx, self._mandant
+        tx, edition = self._tx, self._edition
         tx.many(
             "UPDATE books_items SET soll = soll - ?, haben = haben - ?,"
-            " is_open = CASE WHEN soll - ? = haben - ? THEN 0 ELSE 1 END WHERE mandant = ? AND konto = ? AND beleg = ?",
-            [(soll, haben, soll, haben, mandant, *key) for key, (soll, haben) in self._items.items()],
+            " is_open = CASE WHEN soll - ? = haben - ? THEN 0 ELSE 1 END WHERE edition = ? AND konto = ? AND beleg = ?",
+            [(soll, haben, soll, haben, edition, *key) for key, (soll, haben) in self._items.items()],
         )
         # Every movement has an amount: a document with nothing on either side has none left.
         tx.many(
-            "DELETE FROM books_items WHERE mandant = ? AND konto = ? AND beleg = ? AND soll = 0 AND haben = 0",
-            [(mandant, *key) for key in self._items],
+            "DELETE FROM books_items WHERE edition = ? AND konto = ? AND beleg = ? AND soll = 0 AND haben = 0",
+            [(edition, *key) for key in self._items],
         )
         days = {}
         for key in self._items:
             row = tx.one(
-                "SELECT belegdatum FROM books_items WHERE mandant = ? AND konto = ? AND beleg = ?", mandant, *key
+                "SELECT belegdatum FROM books_items WHERE edition = ? AND konto = ? AND beleg = ?", edition, *key
             )
             if row is not None:
                 days[key] = row[0]
@@ -177,8 +179,8 @@ class _Effect:
                     first, steuer = left.get((konto, beleg), ((datum, text), ""))
                     left[konto, beleg] = min(first, (datum, text)), merge_taxes(steuer, tax_for_item(aufteilung))
         self._tx.many(
-            "UPDATE books_items SET belegdatum = ?, buchungstext = ?, steuer = ? WHERE mandant = ? AND konto = ? AND beleg = ?",
-            [(*first, steuer, self._mandant, *key) for key, (first, steuer) in left.items()],
+            "UPDATE books_items SET belegdatum = ?, buchungstext = ?, steuer = ? WHERE edition = ? AND konto = ? AND beleg = ?",
+            [(*first, steuer, self._edition, *key) for key, (first, steuer) in left.items()],
         )
 
     def _remove_openings(self) -> bool:
@@ -197,8 +199,8 @@ class _Effect:
                     left[person] = min(left.get(person) or text or EB_TEXT, text or EB_TEXT)
         opened = {konto for _, konto, _, _ in self._openings}
         self._tx.many(
-            "UPDATE books_item_years SET eb_text = ? WHERE mandant = ? AND konto = ? AND jahr = ?",
-            [(left.get(konto, ""), self._mandant, konto, start) for konto in opened],
+            "UPDATE books_item_years SET eb_text = ? WHERE edition = ? AND konto = ? AND jahr = ?",
+            [(left.get(konto, ""), self._edition, konto, start) for konto in opened],
         )
         return bool(left)
 
@@ -212,6 +214,6 @@ class _Effect:
             )  # fmt: skip
             moved.update(konto for (konto,) in found)
         self._tx.many(
-            "DELETE FROM books_item_years WHERE mandant = ? AND konto = ? AND jahr = ? AND eb_text = ''",
-            [(self._mandant, konto, self._jahr.start) for konto in self._years if konto not in moved],
+            "DELETE FROM books_item_years WHERE edition = ? AND konto = ? AND jahr = ? AND eb_text = ''",
+            [(self._edition, konto, self._jahr.start) for konto in self._years if konto not in moved],
         )

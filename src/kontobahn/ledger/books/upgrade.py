@@ -12,15 +12,15 @@ from kontobahn.db import Tx
 
 def _settle_pairs(tx: Tx) -> None:
     """Pairs of opening balances netted to nothing before they were known as such."""
-    from kontobahn.ledger.books import answers, posting
+    from kontobahn.ledger.books import answers, models
     from kontobahn.ledger.books.openings import settle_twins
 
-    for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_openings ORDER BY mandant"):
-        konten = {konto for (konto,) in tx.all("SELECT DISTINCT konto FROM books_openings WHERE mandant = ?", mandant)}
-        paired = settle_twins(tx, mandant, konten)
+    for mandant, edition in tx.all("SELECT mandant, edition FROM books_clients ORDER BY mandant"):
+        konten = {konto for (konto,) in tx.all("SELECT DISTINCT konto FROM books_openings WHERE edition = ?", edition)}
+        paired = settle_twins(tx, edition, konten)
         for jahr, changed in paired.items():
-            answers.settle_balances(tx, mandant, jahr, changed)
-        posting.settle_rests(tx, mandant, set().union(*paired.values()))
+            answers.settle_balances(tx, edition, jahr, changed)
+        models.settle_rests(tx, edition, models.carried_years(tx, mandant), set().union(*paired.values()))
 
 
 def _count_cash(tx: Tx) -> None:

@@ -1,200 +1,243 @@
-"""Recomputes the read models from the bookings and reports every difference: a defect of ours, never of the books."""
+"""Compares the read models with what follows from the bookings and reports every difference: a defect of ours, never of the books.
+
+Memory is bounded by the accounts and days of a client, not by its bookings: those are read once in their order for what concerns all of
+them, and once more by account, some accounts at a time.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.ledger.books import batches, verify_cash
-from kontobahn.ledger.books.answers import EB_PERIOD, stored_konto, susa_text
-from kontobahn.ledger.books.openings import AccountYear, OpeningLeg, may_be_paired, twins_of_account
-from kontobahn.ledger.books.posting import EB_TEXT, Satz
-from kontobahn.ledger.books.splitting import legs_of, merge_taxes, tax_for_item
-from kontobahn.ledger.books.store import Client, client_of_mandant
+from kontobahn.ledger.books.answers import EB_PERIOD, each_portion
+from kontobahn.ledger.books.posting import Satz
+from kontobahn.ledger.books.preparing import TABLES
+from kontobahn.ledger.books.recomputed import Periods, Persons, add_to_period, balances
+from kontobahn.ledger.books.splitting import legs_of, tax_for_item
+from kontobahn.ledger.books.store import LAST_BOOKING, Client, client_of_mandant, edition_of
 from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.books.verify_cash import compare
-from kontobahn.ledger.konto import is_personenkonto
-from kontobahn.ledger.opos import Item
+from kontobahn.ledger.kontierung import Leg
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, is_personenkonto
 
-PAGE = 20_000
+PAGE = 10_000
 _SATZ = ", ".join(Satz._fields)
+_COLUMNS = f"id, jahr, periode, aufteilung, batch, {_SATZ}"
 
 
 def all_mandanten(tx: Tx) -> list[int]:
     return [mandant for (mandant,) in tx.all("SELECT mandant FROM books_clients ORDER BY mandant")]
 
 
-class Recomputed:
-    """The read models as they follow from the bookings."""
-
-    def __init__(self) -> None:
-        self.periods: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
-        self.items: dict[tuple[str, str], list[Any]] = {}
-        # Opening balance, its text and movements of a person account in a year.
-        self.years: dict[tuple[str, str], list[Any]] = defaultdict(lambda: [0, "", 0])
-        self.moves: dict[tuple[str, int, str], int] = {}
-        self.carried: set[str] = set()
-        # Person account → openings that may be half of a pair.
-        self.openings: dict[str, list[OpeningLeg]] = defaultdict(list)
-
-    def add(
-        self, client: Client, booking: int, jahr: str, periode: int, satz: Satz, aufteilung: str, *, is_void: bool
-    ) -> None:
-        """Adds a booking; one that was undone, or undoes another, is nothing to person accounts."""
-        is_reversal = bool(satz.generalumkehr)
-        parts = legs_of(client.rahmen, satz, aufteilung)
-        for konto, betrag in parts:
-            side = 0 if (betrag > 0) != is_reversal else 1
-            self.periods[jahr, konto, periode][side] += betrag if side == 0 else -betrag
-            if is_personenkonto(konto) and not is_void:
-                if periode == EB_PERIOD:
-                    self._add_opening(konto, jahr, betrag, satz.buchungstext or EB_TEXT)
-                    other = satz.gegenkonto if konto == satz.konto else satz.konto
-                    if len(parts) == 2 and may_be_paired(other):
-                        leg = OpeningLeg(jahr, booking, betrag, other, satz.belegfeld1, int(is_reversal))
-                        self.openings[konto].append(leg)
-                    continue
-                self.years[konto, jahr][2] += betrag
-                self._add_item(konto, satz, betrag, tax_for_item(aufteilung))
-                self.moves[satz.belegdatum, booking, konto] = betrag
-
-    def _add_opening(self, konto: str, jahr: str, betrag: int, text: str) -> None:
-        self.carried.add(jahr)
-        year = self.years[konto, jahr]
-        year[0] += betrag
-        year[1] = min(year[1] or text, text)
-
-    def _add_item(self, konto: str, satz: Satz, betrag: int, steuer: str) -> None:
-        first = (satz.belegdatum, satz.buchungstext)
-        item = self.items.setdefault((konto, satz.belegfeld1), [0, 0, first, ""])
-        item[0 if betrag > 0 else 1] += abs(betrag)
-        item[2] = min(item[2], first)
-        item[3] = merge_taxes(item[3], steuer)
-
-    def take_twins_out(self) -> dict[tuple[str, int], int]:
-        """Takes the twins of pairs out, once every booking is known. Returns (account, booking) → 1 for a twin, or 0."""
-        marked: dict[tuple[str, int], int] = {}
-        for konto, legs in self.openings.items():
-            years = [AccountYear(jahr, *sums) for (name, jahr), sums in self.years.items() if name == konto]
-            found = twins_of_account(years, legs)
-            for leg in legs:
-                marked[konto, leg.booking] = is_twin = int(leg.booking in found)
-                if is_twin:
-                    self.years[konto, leg.jahr][0] -= leg.betrag
-                    side = 0 if leg.betrag > 0 else 1
-                    self.periods[leg.jahr, konto, EB_PERIOD][side] -= abs(leg.betrag)
-                    self.periods[leg.jahr, leg.gegenkonto, EB_PERIOD][1 - side] -= abs(leg.betrag)
-        return marked
-
-    def rests(self) -> dict[tuple[str, str], int]:
-        by_konto: dict[str, dict[str, list[Any]]] = {}
-        for (konto, jahr), sums in self.years.items():
-            by_konto.setdefault(konto, {})[jahr] = sums
-        found: dict[tuple[str, str], int] = {}
-        for konto, of_konto in by_konto.items():
-            for carried in self.carried:
-                before = sum(sums[2] for jahr, sums in of_konto.items() if jahr < carried)
-                rest = of_konto.get(carried, [0, "", 0])[0] - before
-                if rest:
-                    found[carried, konto] = rest
-        return found
-
-    def open_accounts(self) -> dict[str, tuple[int, str]]:
-        of_konto: dict[str, list[Item]] = {}
-        for (konto, beleg), (soll, haben, first, _) in self.items.items():
-            if soll != haben:
-                of_konto.setdefault(konto, []).append(Item(beleg, soll, haben, *first))
-        kept = (stored_konto(konto, items) for konto, items in of_konto.items())
-        return {row[1]: row[2:] for row in kept if row is not None}
-
-    def balances(self) -> dict[tuple[str, str], str]:
-        of_konto: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-        for (jahr, konto, periode), (soll, haben) in sorted(self.periods.items()):
-            of_konto.setdefault((jahr, konto), []).append((periode, soll, haben))
-        return {key: susa_text(key[1], periods) for key, periods in of_konto.items()}
-
-
-def _recompute(tx: Tx, client: Client) -> Recomputed:
-    must = Recomputed()
-    void = batches.without_effect(tx, client.mandant)
-    after = 0
-    while rows := tx.all(
-        f"SELECT id, jahr, periode, aufteilung, batch, {_SATZ} FROM books_bookings"
-        " WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
-        client.mandant,
-        after,
-        PAGE,
-    ):
-        for booking, jahr, periode, aufteilung, batch, *values in rows:
-            must.add(client, booking, jahr, periode, Satz._make(values), aufteilung, is_void=batch in void)
-        after = rows[-1][0]
-    return must
-
-
 def find_differences(tx: Tx, mandant: int) -> list[str]:
     """Returns a sentence for each difference; none if every read model agrees with the bookings."""
     client = client_of_mandant(tx, mandant)
-    must = _recompute(tx, client)
-    twins = must.take_twins_out()
-    label = f"Client {client.client_id} of connection {client.connection_id}"
-    return [
-        *compare(
-            label,
-            "trial balance",
-            dict(must.periods),
-            _stored(tx, mandant, "periods", "jahr, konto, periode", "soll, haben"),
-        ),
-        *compare(
-            label, "line of a trial balance", must.balances(), _stored(tx, mandant, "balances", "jahr, konto", "wire")
-        ),
-        *compare(label, "open item", must.items, _stored_items(tx, mandant, must)),
-        *compare(
-            label,
-            "account with open items",
-            must.open_accounts(),
-            _stored(tx, mandant, "open_accounts", "konto", "saldo, wire"),
-        ),
-        *compare(
-            label,
-            "person account in a year",
-            dict(must.years),
-            _stored(tx, mandant, "item_years", "konto, jahr", "eb, eb_text, bewegung"),
-        ),
-        *compare(
-            label, "movement", must.moves, _stored(tx, mandant, "item_moves", "belegdatum, booking, konto", "betrag")
-        ),
-        *compare(label, "opening", twins, _stored(tx, mandant, "openings", "konto, booking", "is_twin")),
-        *compare(label, "carry-over", must.rests(), _stored(tx, mandant, "carry_rests", "jahr, konto", "rest")),
-        *compare(
-            label,
-            "carried year",
-            dict.fromkeys(must.carried, True),
-            {jahr.start: True for jahr in years_of(tx, client) if jahr.has_eb},
-        ),
-        *verify_cash.differences(tx, client, label),
-    ]
+    return _Verification(tx, client).differences()
 
 
-def _stored(tx: Tx, mandant: int, table: str, keys: str, values: str) -> dict[Any, Any]:
-    """Returns a table of the read model as key → value, either of them a tuple if it has several columns."""
-    width = keys.count(",") + 1
-    return {
-        _plain(row[:width]): _plain(row[width:])
-        for row in tx.all(f"SELECT {keys}, {values} FROM books_{table} WHERE mandant = ?", mandant)
-    }
+class _Booked(NamedTuple):
+    id: int
+    jahr: str
+    periode: int
+    aufteilung: str
+    satz: Satz
+    legs: list[Leg]
+    is_void: bool
+
+
+class _Verification:
+    def __init__(self, tx: Tx, client: Client) -> None:
+        self._tx, self._client, self._edition = tx, client, edition_of(tx, client)
+        self._years = self._all_years()
+        self._label = f"Client {client.client_id} of connection {client.connection_id}"
+        self._void = batches.without_effect(tx, client.mandant)
+        # Ledger accounts; what person accounts add up to is recomputed for some of them at a time.
+        self._periods: Periods = defaultdict(lambda: [0, 0])
+        self._persons: set[str] = set()
+        self._carried: set[str] = set()
+        # Day → number of movements, and a sum over what they are.
+        self._moves: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+
+    def _all_years(self) -> list[str]:
+        """Those that the client has, and whatever others a read model knows of."""
+        found = {jahr.start for jahr in years_of(self._tx, self._client)}
+        for table in ("periods", "balances", "carry_rests"):
+            kept = self._tx.all(f"SELECT DISTINCT jahr FROM books_{table} WHERE edition = ?", self._edition)
+            found.update(jahr for (jahr,) in kept)
+        return sorted(found) or [""]
+
+    def differences(self) -> list[str]:
+        self._read_all()
+        found = []
+        for konten in self._portions_of_persons():
+            found += self._of_persons(konten)
+        years = {jahr.start: True for jahr in years_of(self._tx, self._client) if jahr.has_eb}
+        return [
+            *self._of_periods(self._periods, f"LENGTH(konto) <> {PERSONENKONTO_DIGITS}"),
+            *found,
+            *self._of_moves(),
+            *compare(self._label, "carried year", dict.fromkeys(self._carried, True), years),
+            *verify_cash.differences(self._tx, self._client, self._label),
+        ]
+
+    # --- In the order of the bookings
+
+    def _read_all(self) -> None:
+        after, mandant = 0, self._client.mandant
+        while rows := self._tx.all(
+            f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND id > ? AND id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+            mandant, after, mandant, PAGE,
+        ):  # fmt: skip
+            for row in rows:
+                self._add(self._booked(row))
+            after = rows[-1][0]
+
+    def _booked(self, row: tuple[Any, ...]) -> _Booked:
+        booking, jahr, periode, aufteilung, batch, *values = row
+        satz = Satz._make(values)
+        legs = legs_of(self._client.rahmen, satz, aufteilung)
+        return _Booked(booking, jahr, periode, aufteilung, satz, legs, batch in self._void)
+
+    def _add(self, booked: _Booked) -> None:
+        for konto, betrag in booked.legs:
+            if not is_personenkonto(konto):
+                reverses = bool(booked.satz.generalumkehr)
+                add_to_period(self._periods, booked.jahr, konto, booked.periode, betrag, is_reversal=reverses)
+                continue
+            self._persons.add(konto)
+            if booked.is_void:
+                continue
+            if booked.periode == EB_PERIOD:
+                self._carried.add(booked.jahr)
+            else:
+                _add_move(self._moves[booked.satz.belegdatum], booked.id, konto, booked.satz.belegfeld1, betrag)
+
+    # --- Some accounts at a time
+
+    def _portions_of_persons(self) -> Iterator[set[str]]:
+        """All that are booked on, or of which a read model says so."""
+        for table in TABLES:
+            kept = self._tx.all(f"SELECT DISTINCT konto FROM {table} WHERE edition = ?", self._edition)
+            self._persons.update(konto for (konto,) in kept if is_personenkonto(konto))
+        for some, _ in each_portion(self._persons):
+            yield set(some)
+
+    def _of_persons(self, konten: set[str]) -> list[str]:
+        label, must = self._label, Persons(konten)
+        for booked in self._naming(konten):
+            must.add(
+                booked.id, booked.jahr, booked.periode, booked.satz, booked.legs, tax_for_item(booked.aufteilung),
+                is_void=booked.is_void,
+            )  # fmt: skip
+        twins = must.take_twins_out(self._periods)
+        ordered = sorted(konten)
+        is_one = f"konto IN ({', '.join('?' * len(ordered))})"
+        # Some tables lead with the year: without it, all of them would be read for each portion.
+        in_years, of_years = f"jahr IN ({', '.join('?' * len(self._years))}) AND {is_one}", (*self._years, *ordered)
+        rests, opened = must.rests(self._carried), must.open_accounts()
+        return [
+            *self._of_periods(must.periods, in_years, *of_years),
+            *compare(label, "open item", must.items, self._stored_items(must, is_one, *ordered)),
+            *compare(label, "account with open items", opened, self._stored("open_accounts", "konto", "saldo, wire", is_one, *ordered)),
+            *compare(
+                label, "person account in a year", dict(must.years),
+                self._stored("item_years", "konto, jahr", "eb, eb_text, bewegung", is_one, *ordered),
+            ),
+            *compare(label, "opening", twins, self._stored("openings", "konto, booking", "is_twin", is_one, *ordered)),
+            *compare(label, "carry-over", rests, self._stored("carry_rests", "jahr, konto", "rest", in_years, *of_years)),
+        ]  # fmt: skip
+
+    def _naming(self, konten: set[str]) -> Iterator[_Booked]:
+        """Yields the bookings that name one of the accounts, each once."""
+        ordered, mandant = sorted(konten), self._client.mandant
+        marks = ", ".join("?" * len(ordered))
+        for jahr in self._years:
+            for column, other in (("konto", ""), ("gegenkonto", "konto")):
+                # Found by `konto` already.
+                known = f" AND {other} NOT IN ({marks})" if other else ""
+                for row in self._tx.all(
+                    f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND jahr = ? AND {column} IN ({marks}){known}"
+                    f" AND id <= {LAST_BOOKING}",
+                    mandant, jahr, *ordered, *(ordered if other else ()), mandant,
+                ):  # fmt: skip
+                    yield self._booked(row)
+
+    def _of_periods(self, must: Periods, condition: str, *params: str) -> list[str]:
+        kept = self._stored("periods", "jahr, konto, periode", "soll, haben", condition, *params)
+        lines = self._stored("balances", "jahr, konto", "wire", condition, *params)
+        return [
+            *compare(self._label, "trial balance", dict(must), kept),
+            *compare(self._label, "line of a trial balance", balances(must), lines),
+        ]
+
+    def _stored(self, table: str, keys: str, values: str, condition: str, *params: str) -> dict[Any, Any]:
+        """Returns rows of the read model as key → value, either of them a tuple if it has several columns."""
+        width = keys.count(",") + 1
+        rows = self._tx.all(
+            f"SELECT {keys}, {values} FROM books_{table} WHERE edition = ? AND {condition}", self._edition, *params
+        )
+        return {_plain(row[:width]): _plain(row[width:]) for row in rows}
+
+    def _stored_items(self, must: Persons, condition: str, *params: str) -> dict[tuple[str, str], Any]:
+        """Items as stored. The tax of a document may be unknown (booked before taxes were stored), but not another one."""
+        values = "soll, haben, is_open, belegdatum, buchungstext, steuer"
+        stored = self._stored("items", "konto, beleg", values, condition, *params)
+        return {
+            key: (soll, haben, (datum, text), steuer or must.items.get(key, ("",))[-1])
+            if is_open == int(soll != haben)
+            else "wrong in is_open"
+            for key, (soll, haben, is_open, datum, text, steuer) in stored.items()
+        }
+
+    # --- By day
+
+    def _of_moves(self) -> list[str]:
+        have: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for row in self._stored_moves():
+            _add_move(have[row[0]], *row[1:])
+        days = sorted({*self._moves, *have})
+        return [text for day in days if self._moves[day] != have[day] for text in self._of_day(day)]
+
+    def _stored_moves(self) -> Iterator[tuple[Any, ...]]:
+        day, booking, konto, mandant = "", 0, "", self._client.mandant
+        while rows := self._tx.all(
+            "SELECT belegdatum, booking, konto, beleg, betrag FROM books_item_moves WHERE mandant = ?"
+            f" AND (belegdatum, booking, konto) > (?, ?, ?) AND booking <= {LAST_BOOKING} ORDER BY belegdatum, booking, konto LIMIT ?",
+            mandant, day, booking, konto, mandant, PAGE,
+        ):  # fmt: skip
+            yield from rows
+            day, booking, konto = rows[-1][:3]
+
+    def _of_day(self, day: str) -> list[str]:
+        mandant = self._client.mandant
+        must = {}
+        for row in self._tx.all(
+            f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND belegdatum = ? AND id <= {LAST_BOOKING}",
+            mandant, day, mandant,
+        ):  # fmt: skip
+            booked = self._booked(row)
+            if booked.is_void or booked.periode == EB_PERIOD:
+                continue
+            for konto, betrag in booked.legs:
+                if is_personenkonto(konto):
+                    must[day, booked.id, konto] = (booked.satz.belegfeld1, betrag)
+        rows = self._tx.all(
+            "SELECT booking, konto, beleg, betrag FROM books_item_moves WHERE mandant = ? AND belegdatum = ?"
+            f" AND booking <= {LAST_BOOKING}",
+            mandant, day, mandant,
+        )  # fmt: skip
+        have = {(day, booking, konto): (beleg, betrag) for booking, konto, beleg, betrag in rows}
+        return compare(self._label, "movement", must, have)
+
+
+def _add_move(sums: list[int], *move: Any) -> None:
+    # A sum does not depend on the order. What is equal is equal here, and what differs hardly ever.
+    sums[0] += 1
+    sums[1] += hash(move)
 
 
 def _plain(columns: tuple[Any, ...]) -> Any:
     return columns[0] if len(columns) == 1 else columns
-
-
-def _stored_items(tx: Tx, mandant: int, must: Recomputed) -> dict[tuple[str, str], Any]:
-    """Items as stored. The tax of a document may be unknown (it was booked before taxes were stored), but not another one."""
-    stored = _stored(tx, mandant, "items", "konto, beleg", "soll, haben, is_open, belegdatum, buchungstext, steuer")
-    return {
-        key: (soll, haben, (datum, text), steuer or must.items.get(key, ("",))[-1])
-        if is_open == int(soll != haben)
-        else "wrong in is_open"
-        for key, (soll, haben, is_open, datum, text, steuer) in stored.items()
-    }

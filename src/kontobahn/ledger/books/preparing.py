@@ -1,0 +1,245 @@
+"""A large file that is being written into a client's books: where others post meanwhile, and how it is claimed and given up.
+
+It is written in slices that nobody sees: bookings with numbers above all that count, and an edition of the read models of its
+own. Others post to both editions and below its numbers, so that one row makes all of it visible at once (slices.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kontobahn.clock import SECOND
+from kontobahn.db import Database, Table, Tx
+from kontobahn.errors import StillRunning, Unavailable
+from kontobahn.ledger.books import models, store
+from kontobahn.ledger.books.store import Client
+
+LEASE_SECONDS = 60
+# How many numbers are left to others while a file is written: as many of its rows are written last, in one transaction.
+HEADROOM = 2_000
+ROWS_AT_ONCE = 5_000
+_NO_CEILING = 1 << 62
+
+# The tables of an edition: the columns that lead to a row, and the rest.
+TABLES = {
+    "books_periods": ("jahr, konto, periode", "soll, haben"),
+    "books_balances": ("jahr, konto", "wire"),
+    "books_items": ("konto, beleg", "soll, haben, is_open, belegdatum, buchungstext, steuer"),
+    "books_open_accounts": ("konto", "saldo, wire"),
+    "books_item_years": ("konto, jahr", "eb, eb_text, bewegung"),
+    "books_openings": ("konto, jahr, booking", "betrag, gegenkonto, beleg, is_reversal, is_twin"),
+    "books_carry_rests": ("jahr, konto", "rest"),
+}
+
+
+class Claim(NamedTuple):
+    """A row of books_preparing."""
+
+    mandant: int
+    batch: str
+    source: str
+    edition: int
+    before: int
+    ceiling: int
+    is_copied: int
+    carried: str
+    # 0 if it was given up.
+    lease_until: int
+
+
+_CLAIMS = Table("books_preparing", Claim, key=("mandant",))
+
+
+class Place(NamedTuple):
+    """Where a batch is posted: after which booking, up to which number, and to which editions, the one that is read first."""
+
+    mandant: int
+    last: int
+    ceiling: int
+    editions: tuple[int, ...]
+    # The year that the file carries over, in the edition that it makes.
+    carried: str = ""
+
+    def carried_years(self, tx: Tx, edition: int) -> list[str]:
+        found = models.carried_years(tx, self.mandant)
+        if edition != self.editions[0] and self.carried:
+            found = sorted({*found, self.carried})
+        return found
+
+
+def take_place(tx: Tx, client: Client, *, alone: bool = False) -> Place:
+    """Locks the client's row on PostgreSQL: batches of one client are posted one after the other.
+
+    Raises StillRunning if a file is being written and the batch cannot be posted beside it.
+    """
+    last, edition = _lock(tx, client.mandant)
+    claim = _CLAIMS.one(tx, "mandant = ?", client.mandant)
+    if claim is None:
+        return Place(client.mandant, last, _NO_CEILING, (edition,))
+    if alone:
+        raise _still_running(claim)
+    editions = (edition, claim.edition) if claim.is_copied else (edition,)
+    return Place(client.mandant, last, claim.ceiling, editions, claim.carried)
+
+
+def refuse(tx: Tx, client: Client) -> None:
+    """Raises StillRunning if a file is being written into the client's books."""
+    take_place(tx, client, alone=True)
+
+
+def _lock(tx: Tx, mandant: int) -> tuple[int, int]:
+    row = tx.one(
+        "UPDATE books_clients SET last_buchung = last_buchung WHERE mandant = ? RETURNING last_buchung, edition",
+        mandant,
+    )
+    assert row is not None
+    return row[0], row[1]
+
+
+def _still_running(claim: Claim) -> StillRunning:
+    return StillRunning(
+        f"The file {claim.source} is being written into these books (import {claim.batch}). Try again when that is done.",
+        retry_after_seconds=5,
+    )
+
+
+def no_numbers_left() -> Unavailable:
+    return Unavailable(
+        f"A large file is being written into these books, and {HEADROOM} bookings were made meanwhile. Try again when it is done.",
+        retry_after_seconds=5,
+    )
+
+
+# --- The one that writes the file
+
+
+def claim(tx: Tx, client: Client, batch: str, source: str) -> Claim | None:
+    """Raises StillRunning if another file is being written. Returns None if one has to be swept away first."""
+    last, _ = _lock(tx, client.mandant)
+    other = _CLAIMS.one(tx, "mandant = ?", client.mandant)
+    if other is not None:
+        if other.lease_until > tx.now:
+            raise _still_running(other)
+        return None
+    made = Claim(
+        client.mandant, batch, source, store.next_number(tx, "books_clients"), last, last + HEADROOM, is_copied=0,
+        carried="", lease_until=tx.now + LEASE_SECONDS * SECOND,
+    )  # fmt: skip
+    _CLAIMS.insert(tx, made)
+    return made
+
+
+def renew(tx: Tx, claimed: Claim, **values: Any) -> tuple[int, int]:
+    """Locks the client's books for a slice. Returns the last booking that counts, and the edition that is read.
+
+    Raises Unavailable if the file was given up meanwhile.
+    """
+    locked = _lock(tx, claimed.mandant)
+    held = _CLAIMS.one(tx, "mandant = ? AND batch = ? AND lease_until > 0", claimed.mandant, claimed.batch)
+    if held is None:
+        raise Unavailable("The import took too long and was given up. Nothing was imported: send the file again.")
+    _CLAIMS.update(tx, held, lease_until=tx.now + LEASE_SECONDS * SECOND, **values)
+    return locked
+
+
+def release(tx: Tx, claimed: Claim, left: int) -> None:
+    """Ends the claim; `left` is the edition that nobody reads from now on."""
+    tx.run("DELETE FROM books_preparing WHERE mandant = ?", claimed.mandant)
+    tx.run("INSERT INTO books_left_editions (mandant, edition) VALUES (?, ?)", claimed.mandant, left)
+
+
+# --- Sweeping away
+
+
+def give_up(db: Database, mandant: int, batch: str) -> None:
+    """Removes what was written of a file that nobody has seen, in slices. Does nothing if there is none."""
+    held = db.write_now(_end_lease, mandant, batch)
+    if held is None:
+        return
+    while db.write_now(_remove_hidden, held):
+        pass
+    while db.write_now(_remove_partial_rows, held):
+        pass
+    db.write_now(_remove_claim, held)
+    sweep_editions(db, mandant)
+
+
+def sweep(db: Database) -> None:
+    """Gives up what no process works on any more, and deletes editions that nobody reads."""
+    for mandant, batch in db.read_now(_abandoned):
+        give_up(db, mandant, batch)
+    for mandant in db.read_now(_with_left_editions):
+        sweep_editions(db, mandant)
+
+
+def sweep_editions(db: Database, mandant: int) -> None:
+    while db.write_now(_remove_of_editions, mandant):
+        pass
+
+
+def _abandoned(tx: Tx) -> list[Any]:
+    return tx.all("SELECT mandant, batch FROM books_preparing WHERE lease_until <= ?", tx.now)
+
+
+def _with_left_editions(tx: Tx) -> list[int]:
+    return [mandant for (mandant,) in tx.all("SELECT DISTINCT mandant FROM books_left_editions")]
+
+
+def _end_lease(tx: Tx, mandant: int, batch: str) -> Claim | None:
+    _lock(tx, mandant)
+    held = _CLAIMS.one(tx, "mandant = ? AND batch = ?", mandant, batch)
+    return None if held is None else _CLAIMS.update(tx, held, lease_until=0)
+
+
+def _remove_hidden(tx: Tx, held: Claim) -> int:
+    _lock(tx, held.mandant)
+    rows = tx.all(
+        "SELECT belegdatum, id FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
+        held.mandant, held.ceiling, ROWS_AT_ONCE,
+    )  # fmt: skip
+    tx.many(
+        "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking = ?",
+        [(held.mandant, *row) for row in rows],
+    )
+    tx.many("DELETE FROM books_bookings WHERE mandant = ? AND id = ?", [(held.mandant, row[1]) for row in rows])
+    return len(rows)
+
+
+def _remove_partial_rows(tx: Tx, held: Claim) -> int:
+    rows = tx.all(
+        "SELECT digest FROM books_partial_rows WHERE mandant = ? AND batch = ? ORDER BY digest LIMIT ?",
+        held.mandant, held.batch, ROWS_AT_ONCE,
+    )  # fmt: skip
+    tx.many(
+        "DELETE FROM books_partial_rows WHERE mandant = ? AND batch = ? AND digest = ?",
+        [(held.mandant, held.batch, digest) for (digest,) in rows],
+    )
+    return len(rows)
+
+
+def _remove_claim(tx: Tx, held: Claim) -> None:
+    _lock(tx, held.mandant)
+    if _CLAIMS.one(tx, "mandant = ? AND batch = ?", held.mandant, held.batch) is not None:
+        release(tx, held, held.edition)
+
+
+def _remove_of_editions(tx: Tx, mandant: int) -> bool:
+    """Deletes some rows; returns whether there may be more."""
+    row = tx.one("SELECT edition FROM books_left_editions WHERE mandant = ? LIMIT 1", mandant)
+    if row is None:
+        return False
+    for table, (keys, _) in TABLES.items():
+        if _remove_rows(tx, table, keys, row[0]):
+            return True
+    tx.run("DELETE FROM books_left_editions WHERE mandant = ? AND edition = ?", mandant, row[0])
+    return True
+
+
+def _remove_rows(tx: Tx, table: str, keys: str, edition: int) -> int:
+    last = tx.one(
+        f"SELECT {keys} FROM {table} WHERE edition = ? ORDER BY {keys} LIMIT 1 OFFSET ?", edition, ROWS_AT_ONCE
+    )
+    if last is None:
+        return tx.run(f"DELETE FROM {table} WHERE edition = ?", edition)
+    marks = ", ".join("?" * len(last))
+    return tx.run(f"DELETE FROM {table} WHERE edition = ? AND ({keys}) < ({marks})", edition, *last)

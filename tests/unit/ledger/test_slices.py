@@ -1,0 +1,219 @@
+"""Files that are written in slices: nobody sees them before they are whole, whoever posts meanwhile, and whatever breaks off."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import date
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from kontobahn.clock import ManualClock
+from kontobahn.db import Database, Tx
+from kontobahn.db.database import Engine
+from kontobahn.errors import StillRunning, Unavailable
+from kontobahn.ids import new_id
+from kontobahn.ledger.books import copying, posting, preparing, slices, store, verify
+from kontobahn.ledger.books.posting import Batch, Satz
+from kontobahn.ledger.books.slices import SlicedPoster
+from kontobahn.ledger.books.store import Client
+from tests.unit.ledger.random_ledgers import Ledger, Year, any_ledger, opening
+from tests.unit.ledger.recalculation import PERSONS, Booking
+from tests.unit.ledger.test_random_ledgers import Books, add, books, check_ledger, create
+
+__all__ = ["books"]
+LEDGERS = {"sqlite": 120, "postgres": 25}
+OF_EDITIONS = tuple(preparing.TABLES)
+TABLES = (*OF_EDITIONS, "books_bookings", "books_item_moves", "books_batches", "books_partial_rows", "books_years")
+
+
+@pytest.fixture(autouse=True)
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS", "FIRST_KONTEN", "LEAST_KONTEN", "MOST_KONTEN"):
+        monkeypatch.setattr(slices, name, 3)
+    monkeypatch.setattr(preparing, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("kontobahn.ledger.books.copying.ROWS_AT_ONCE", 4)
+
+
+class Posted(NamedTuple):
+    """A ledger in the order in which its bookings have their numbers."""
+
+    years: list[Year]
+    posted: list[Booking]
+    order: int
+
+
+def as_posted(tx: Tx, client: Client, years: list[Year], order: int) -> Posted:
+    rows = tx.all(
+        "SELECT belegdatum, jahr, konto, gegenkonto, soll, umsatz, belegfeld1, buchungstext, skonto, generalumkehr, id"
+        " FROM books_bookings WHERE mandant = ? ORDER BY id",
+        client.mandant,
+    )
+    assert [row[-1] for row in rows] == list(range(1, len(rows) + 1)), "numbers rise without gaps"
+    posted = [Booking._make((*row[:4], bool(row[4]), *row[5:9], bool(row[9]))) for row in rows]
+    return Posted(years, posted, order)
+
+
+class Interrupted(Database):
+    """Calls `between` before every transaction that writes."""
+
+    def __init__(self, engine: Engine, between: Callable[[], None]) -> None:
+        super().__init__(engine)
+        self._between = between
+        self.next: Any = None
+
+    def write_now(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        self.next = fn
+        self._between()
+        return super().write_now(fn, *args, **kwargs)
+
+
+class Writing:
+    """Writes one batch in slices; `between` is called wherever others may come in."""
+
+    def __init__(self, books: Books, client: Client, rows: list[Booking], between: Callable[[], None]) -> None:
+        self.db, self._client, self._rows = Interrupted(books.db.engine, between), client, rows
+        self.id = new_id()
+
+    def run(self) -> None:
+        self.write()
+        self.db.write_now(self.appear)
+        preparing.sweep(self.db)
+
+    def write(self) -> None:
+        client = self._client
+        jahr = self.db.read_now(store.year_of_start, client, date.fromisoformat(self._rows[0].jahr))
+        begun = slices.begin(self.db, client, self.id, "test")
+        self._poster = SlicedPoster(begun, client, Batch(self.id, jahr, False, False, False), watch_others=False)
+        for row in self._rows:
+            self._poster.add(
+                Satz(
+                    umsatz=row.betrag, soll=row.soll, konto=row.konto, gegenkonto=row.gegenkonto, belegdatum=row.tag,
+                    belegfeld1=row.beleg, buchungstext=row.text, skonto=row.skonto, generalumkehr=row.reversal,
+                )
+            )  # fmt: skip
+        assert self._poster.finish() == len(self._rows)
+
+    def appear(self, tx: Tx) -> None:
+        posting.open_batch(tx, self._client, self._poster.batch.jahr, kind="test", source="test", batch_id=self.id)
+        self._poster.appear(tx)
+
+
+def test_a_ledger_written_in_slices_while_others_post_is_that_of_a_plain_recalculation(
+    books: Books, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(1, LEDGERS[engine] + 1):
+        ledger, chance = any_ledger(seed), random.Random(seed)
+        # As large as the others can need, or larger than the file, or next to nothing.
+        monkeypatch.setattr(preparing, "HEADROOM", chance.choice((len(ledger.bookings), 40, 1_000)))
+        client = books.db.write_now(create, books.connection_id, ledger)
+        batches = ledger.batches
+        while batches:
+            rows, batches = batches[0], batches[1:]
+            if chance.random() < 0.5 or len(rows) > 40:
+                books.db.write_now(add, client, [rows])
+                continue
+            others = batches[: chance.randint(0, 3)]
+            room = 40
+            while others and sum(map(len, others)) > room:
+                others = others[:-1]
+            batches = batches[len(others) :]
+
+            def between(client: Client = client, others: list[Any] = others, chance: random.Random = chance) -> None:
+                if others and chance.random() < 0.4:
+                    books.db.write_now(add, client, [others.pop()])
+                    assert books.db.read_now(verify.find_differences, client.mandant) == []
+
+            Writing(books, client, rows, between).run()
+            assert books.db.read_now(verify.find_differences, client.mandant) == [], f"seed {seed}"
+            books.db.write_now(add, client, others)
+        posted = books.db.read_now(as_posted, client, ledger.years, ledger.order)
+        assert sorted(posted.posted) == sorted(ledger.bookings)
+        books.db.read_now(check_ledger, client, cast(Ledger, posted))
+    assert books.db.read_now(lambda tx: tx.all("SELECT * FROM books_left_editions")) == []
+
+
+def test_a_year_carried_over_at_the_last_moment_of_copying_counts_for_every_account(books: Books) -> None:
+    years = [("2024-01-01", "2024-12-31"), ("2025-01-01", "2025-12-31")]
+    open_before = [Booking("2024-05-02", "2024-01-01", konto, "84000000", True, 100, "R1", "x") for konto in PERSONS]
+    rows = [row._replace(tag="2025-06-01", jahr="2025-01-01", beleg="R2") for row in open_before[:4]]
+    client = books.db.write_now(create, books.connection_id, Ledger(years, [], 1))
+    books.db.write_now(add, client, [open_before])
+
+    def between() -> None:
+        if writing.db.next is copying._finish:
+            books.db.write_now(add, client, [[opening("2025-01-01", PERSONS[0], 500)]])
+
+    writing = Writing(books, client, rows, between)
+    writing.run()
+    assert len(books.db.read_now(as_posted, client, years, 1).posted) == len(PERSONS) + 5
+    assert books.db.read_now(verify.find_differences, client.mandant) == []
+
+
+# --- What breaks off
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def contents(tx: Tx) -> dict[str, list[Any]]:
+    return {table: sorted(tx.all(f"SELECT * FROM {table}")) for table in TABLES}
+
+
+def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the process tidies up, or dies and a job does when its lease has expired."""
+    monkeypatch.setattr(preparing, "HEADROOM", 5)
+    ledger = any_ledger(14)
+    client = books.db.write_now(create, books.connection_id, ledger)
+    *earlier, last = sorted(ledger.batches, key=len)
+    books.db.write_now(add, client, earlier)
+    before = books.db.read_now(contents)
+    reached = 0
+    while True:
+        left = reached = reached + 1
+
+        def between() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Killed
+
+        writing = Writing(books, client, last, between)
+        try:
+            writing.write()
+            break
+        except Killed:
+            pass
+        assert books.db.read_now(verify.find_differences, client.mandant) == []
+        if reached % 2:
+            preparing.give_up(books.db, client.mandant, writing.id)
+        else:
+            clock = books.db.engine._clock  # type: ignore[attr-defined]
+            assert isinstance(clock, ManualClock)
+            preparing.sweep(books.db)
+            if reached > 2:
+                with pytest.raises(StillRunning):
+                    Writing(books, client, last, lambda: None).write()
+            clock.advance(seconds=preparing.LEASE_SECONDS)
+            preparing.sweep(books.db)
+        assert books.db.read_now(contents) == before, f"broken off before transaction {reached}"
+    assert reached > 20
+    preparing.give_up(books.db, client.mandant, writing.id)
+    assert books.db.read_now(contents) == before
+
+
+def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
+    ledger = any_ledger(3)
+    client = books.db.write_now(create, books.connection_id, ledger)
+    writing = Writing(books, client, ledger.batches[0], lambda: None)
+    writing.write()
+    # While its rows are removed, and after.
+    books.db.write_now(preparing._end_lease, client.mandant, writing.id)
+    with pytest.raises(Unavailable):
+        books.db.write_now(writing.appear)
+    preparing.give_up(books.db, client.mandant, writing.id)
+    with pytest.raises(Unavailable):
+        books.db.write_now(writing.appear)
+    assert not any(books.db.read_now(contents)[table] for table in TABLES if table != "books_years")
