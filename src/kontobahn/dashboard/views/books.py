@@ -78,7 +78,7 @@ def bookings_of_account(
     # Each side by its own index, so that what is read follows the page and not the year.
     side = (
         "SELECT s.id FROM (SELECT id FROM books_bookings WHERE mandant = ? AND jahr = ? AND {} = ? AND id > ?"
-        f" AND id {_COUNTS} ORDER BY id LIMIT ?) AS s"
+        f" AND +id {_COUNTS} ORDER BY id LIMIT ?) AS s"
     )
     given = (mandant, jahr, konto, after, mandant, limit)
     return [
@@ -99,7 +99,7 @@ def bookings_of_document(
         AccountBooking(*row)
         for row in tx.all(
             f"{_BOOKING} AND id IN (SELECT booking FROM books_item_moves WHERE mandant = ? AND konto = ? AND beleg = ?)"
-            f" AND id {_COUNTS} ORDER BY belegdatum, id LIMIT ?",
+            f" AND +id {_COUNTS} ORDER BY belegdatum, id LIMIT ?",
             mandant, mandant, konto, beleg, mandant, limit,
         )
     ]  # fmt: skip

@@ -27,7 +27,7 @@ def recount(tx: Tx, client: Client) -> Days:
     found: Days = {}
     for booking, aufteilung, *values in tx.all(
         f"SELECT id, aufteilung, {', '.join(Satz._fields)} FROM books_bookings WHERE mandant = ? AND periode <> ?"
-        f" AND (konto IN ({marks}) OR gegenkonto IN ({marks})) AND id <= {LAST_BOOKING}",
+        f" AND (konto IN ({marks}) OR gegenkonto IN ({marks})) AND +id <= {LAST_BOOKING}",
         client.mandant, EB_PERIOD, *names, *names, client.mandant,
     ):  # fmt: skip
         satz = Satz._make(values)

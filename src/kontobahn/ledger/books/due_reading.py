@@ -25,7 +25,7 @@ ROWS = (
     " JOIN books_item_moves m ON m.mandant = b.mandant AND m.belegdatum = b.belegdatum AND m.booking = b.id"
     " JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg AND i.belegdatum = m.belegdatum"
     f" WHERE b.belegfeld1 {{any}} AND b.mandant BETWEEN ? AND ? AND b.weitere LIKE '%\"{FAELLIGKEIT_COLUMN}\":%'"
-    f" AND b.id <= {LAST_BOOKING} ORDER BY b.id DESC"
+    f" AND +b.id <= {LAST_BOOKING} ORDER BY b.id DESC"
 )
 
 

@@ -250,7 +250,7 @@ def _periods(*, is_closing: bool) -> str:
 def _count_after(tx: Tx, client: Client, jahr: FiscalYear, after: int, *, is_closing: bool) -> int:
     row = tx.one(
         f"SELECT COUNT(*) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ? AND {_periods(is_closing=is_closing)}"
-        f" AND id <= {LAST_BOOKING}",
+        f" AND +id <= {LAST_BOOKING}",
         client.mandant, jahr.start, after, client.mandant,
     )  # fmt: skip
     return int(row[0]) if row else 0
@@ -261,7 +261,7 @@ def _page(
 ) -> list[tuple[Any, ...]]:
     return tx.all(
         f"SELECT id, {', '.join(_FIELDS)} FROM books_bookings WHERE mandant = ? AND jahr = ? AND id > ?"
-        f" AND {_periods(is_closing=is_closing)} AND id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+        f" AND {_periods(is_closing=is_closing)} AND +id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
         client.mandant, jahr.start, after, client.mandant, limit,
     )  # fmt: skip
 

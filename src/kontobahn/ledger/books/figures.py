@@ -42,7 +42,7 @@ _NAMES: dict[str, Steuerart] = {
     GROSS: "BRUTTO",
 }
 _AMOUNT = "COALESCE(basis_umsatz, umsatz)"
-_SPAN = f"mandant = ? AND jahr = ? AND belegdatum BETWEEN ? AND ? AND id <= {LAST_BOOKING} AND periode <> {EB_PERIOD}"
+_SPAN = f"mandant = ? AND jahr = ? AND belegdatum BETWEEN ? AND ? AND +id <= {LAST_BOOKING} AND periode <> {EB_PERIOD}"
 _RATE = "CAST(SUBSTR(aufteilung, 2, LENGTH(aufteilung) - 2) AS INTEGER)"
 _IN_KONTO = "SUBSTR(aufteilung, LENGTH(aufteilung), 1) = 'k'"
 # Credit of the account that carries the tax is positive.

@@ -250,7 +250,7 @@ _BOOKINGS = Table("books_bookings", _BookingRow)
 def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
     year = year_of_start(tx, client, jahr)
     rows = _BOOKINGS.all(
-        tx, f"mandant = ? AND jahr = ? AND id > ? AND id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+        tx, f"mandant = ? AND jahr = ? AND id > ? AND +id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
         client.mandant, year.start, int(from_id or 0), client.mandant, limit or 1_000_000_000,
     )  # fmt: skip
     return [_buchung(row) for row in rows]

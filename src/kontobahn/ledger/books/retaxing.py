@@ -97,7 +97,7 @@ def _changed(tx: Tx, client: Client, year: FiscalYear) -> Iterator[_Found]:
         " WHERE b.mandant = ? AND b.jahr = ? AND b.id > ? AND t.undone_by = '' AND t.undoes = ''"
         f" AND b.periode <> {EB_PERIOD} AND NOT EXISTS"
         " (SELECT 1 FROM books_retaxed r WHERE r.mandant = b.mandant AND r.booking = b.id)"
-        f" AND b.id <= {LAST_BOOKING} ORDER BY b.id LIMIT ?",
+        f" AND +b.id <= {LAST_BOOKING} ORDER BY b.id LIMIT ?",
         client.mandant, year.start, after, client.mandant, _PAGE,
     ):  # fmt: skip
         for booking, periode, kind, stored, *values in rows:

@@ -14,7 +14,8 @@ from kontobahn.ledger.provider import ConnectionRef
 
 RECHNUNGSDATEN, BELEGBILDER = "Rechnungsdatenservice", "Belegbilderservice"
 BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswesen"
-# The last booking of a client that counts: those after it are of a file that is being written.
+# The last booking of a client that counts: those after it are of a file that is being written. Compared with `+id`, or SQLite would
+# rather read all bookings up to it than use the index of a year or an account.
 LAST_BOOKING = "(SELECT last_buchung FROM books_clients WHERE mandant = ?)"
 SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
 _NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
@@ -235,7 +236,7 @@ def lock_years(tx: Tx, client: Client) -> None:
 
 def _set_end(tx: Tx, client: Client, jahr: FiscalYear, last: str) -> FiscalYear:
     row = tx.one(
-        f"SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ? AND id <= {LAST_BOOKING}",
+        f"SELECT MAX(belegdatum) FROM books_bookings WHERE mandant = ? AND jahr = ? AND +id <= {LAST_BOOKING}",
         client.mandant, jahr.start, client.mandant,
     )  # fmt: skip
     if row is not None and row[0] is not None and row[0] > last:
