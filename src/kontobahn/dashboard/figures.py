@@ -81,7 +81,7 @@ def day(value: date | datetime | int) -> str:
 def moment(value: datetime | int) -> str:
     """A day with the time in Berlin."""
     local = berlin_datetime(value if isinstance(value, int) else round(value.timestamp() * 1_000_000))
-    return f"{day(local.date())}, {local:%H:%M}"
+    return f"{day(local.date())}, {local.hour:02}:{local.minute:02}"
 
 
 def machine_time(value: datetime | int) -> str:
