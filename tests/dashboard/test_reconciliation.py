@@ -8,6 +8,7 @@ import pytest
 
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
+from tests.ledger_builder import Books
 from tests.reconciliation_desk import ANNA, OTHER, Desk, paid
 
 PAGE = "/dashboard/reconciliation"
@@ -87,6 +88,18 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     assert "RE-2026-00124" in person.get(f"{batch}/list.csv").text
     [match] = re.findall(r'name="match" value="([^"]+)"', person.get(first).text)
     assert "The match is undone." in person.do(f"{first}/undo", match=match, grund="anderer Kunde")
+
+
+@one_engine
+def test_books_that_work_are_offered_first(service: Service) -> None:
+    person = Person(service)
+    other = Books(service, person.desk.owner)
+    for broken, working in ((person.desk.books, other), (other, person.desk.books)):
+        broken.set_status("expired")
+        working.set_status("connected")
+        page = person.get("/dashboard/reconciliation-accounts").text
+        offered = re.findall(r'<option value="([0-9a-f-]{36}) [^"]*"', page)
+        assert offered == [working.connection_id, broken.connection_id]
 
 
 @one_engine

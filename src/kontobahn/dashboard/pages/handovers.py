@@ -171,9 +171,11 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
     if account_id is not None and chosen is None:
         raise NotFound("There is no such page.")
     names = {item.id: item.bezeichnung or item.id for item in known.connections}
+    # Books that can be read come first, so that what is chosen already is not refused.
+    working = {item.id for item in known.connections if item.status == "connected"}
     books = [
         (f"{client.connection_id} {client.client_id}", f"{names.get(client.connection_id, '')} · {client.client_id}")
-        for client in known.clients
+        for client in sorted(known.clients, key=lambda client: client.connection_id not in working)
     ] or [(item.id, names[item.id]) for item in known.connections]
     return visit.show(
         "reconciliation_accounts.html",
