@@ -7,7 +7,7 @@ expire counts as used first, and the order of the calls makes no difference.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kontobahn.clock import SECOND
 from kontobahn.db import OutOfStep, Row, Steps, Table, Tx, ask, in_steps
@@ -80,10 +80,6 @@ class HoldLapsed(Unavailable):
     """The call took longer than its reservation; its effect must not be kept."""
 
 
-_SETTLE_HOLD = (
-    "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
-    " RETURNING amount, request_id, endpoint, api_key_id, quelle"
-)
 NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")
 
 
@@ -154,18 +150,8 @@ def _refuse_to_confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
 @in_steps(otherwise=_refuse_to_confirm)
 def confirm(tx: Tx, organization_id: str, hold_id: str) -> Steps[int]:
     """Charges what was set aside, because the call succeeded. Returns the balance that the statement now shows."""
-    held = yield ask(_SETTLE_HOLD, "confirmed", organization_id, hold_id)
-    if held is None:
-        raise OutOfStep
-    amount, *cause = held
-    row = yield ask(
-        "UPDATE credit_accounts SET reserved = reserved - ?, spent = spent + ?, last_line = last_line + 1"
-        " WHERE organization_id = ? RETURNING last_line, available, reserved",
-        amount, amount, organization_id,
-    )  # fmt: skip
-    _write_line(tx, organization_id, row, "confirm", "reserved", "spent", amount, hold_id, Cause(*cause))
-    assert row is not None
-    return int(row[1])
+    available = yield from _settle(tx, organization_id, hold_id, "confirmed", kind="confirm", to_pot="spent")
+    return available
 
 
 def _leave_settled(tx: Tx, organization_id: str, hold_id: str) -> bool:
@@ -175,17 +161,30 @@ def _leave_settled(tx: Tx, organization_id: str, hold_id: str) -> bool:
 @in_steps(otherwise=_leave_settled)
 def expire(tx: Tx, organization_id: str, hold_id: str) -> Steps[bool]:
     """Gives back what was set aside, because the call failed. Returns False if it was settled before."""
-    held = yield ask(_SETTLE_HOLD, "expired", organization_id, hold_id)
+    yield from _settle(tx, organization_id, hold_id, "expired", kind="expire", to_pot="available")
+    return True
+
+
+def _settle(
+    tx: Tx, organization_id: str, hold_id: str, state: str, *, kind: str, to_pot: Literal["spent", "available"]
+) -> Steps[int]:
+    """Moves what was set aside to a pot, and returns what is available then. OutOfStep if it was settled before."""
+    held = yield ask(
+        "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
+        " RETURNING amount, request_id, endpoint, api_key_id, quelle",
+        state, organization_id, hold_id,
+    )  # fmt: skip
     if held is None:
         raise OutOfStep
     amount, *cause = held
     row = yield ask(
-        "UPDATE credit_accounts SET reserved = reserved - ?, available = available + ?, last_line = last_line + 1"
+        f"UPDATE credit_accounts SET reserved = reserved - ?, {to_pot} = {to_pot} + ?, last_line = last_line + 1"
         " WHERE organization_id = ? RETURNING last_line, available, reserved",
         amount, amount, organization_id,
     )  # fmt: skip
-    _write_line(tx, organization_id, row, "expire", "reserved", "available", amount, hold_id, Cause(*cause))
-    return True
+    _write_line(tx, organization_id, row, kind, "reserved", to_pot, amount, hold_id, Cause(*cause))
+    assert row is not None
+    return int(row[1])
 
 
 def expire_stale_holds(tx: Tx, *, limit: int = 500) -> int:

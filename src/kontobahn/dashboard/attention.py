@@ -24,14 +24,15 @@ class Attention(NamedTuple):
 
 def find(tx: Tx, organization_id: str) -> list[Attention]:
     found = []
-    for bank in store.listing(tx, (organization_id,)):
+    # Only these: this is asked for every page, and an organisation may have many connections.
+    for bank in store.needing_a_person(tx, organization_id, tx.now + CONSENT_DAYS * DAY):
         name = bank.display_name or bank.provider_name or bank.provider_code
         url = f"/dashboard/connections/{bank.id}"
         if bank.status == "inactive":
             found.append(Attention("bank_reconnect", name, url))
         elif bank.status == "disabled":
             found.append(Attention("bank_off", name, url))
-        elif bank.status == "active" and _ends_soon(bank.consent_expires_at, tx.now):
+        else:
             found.append(Attention("consent_ends", name, url, bank.consent_expires_at))
     for books in ledger_connections.listing(tx, (organization_id,)):
         if books.status in ("expired", "revoked", "error"):
@@ -41,8 +42,3 @@ def find(tx: Tx, organization_id: str) -> list[Attention]:
         if item.state in ("paused", "gone"):
             found.append(Attention("receiver_stopped", item.url or "", "/dashboard/webhooks", item.stopped_at))
     return found
-
-
-def _ends_soon(consent_expires_at: int | None, now: int) -> bool:
-    # Nobody knows the end of the consent of a source that tells none.
-    return bool(consent_expires_at) and int(consent_expires_at or 0) - now < CONSENT_DAYS * DAY

@@ -74,9 +74,7 @@ class Pipeline:
 
     def answers(self) -> list[Row | None]:
         """Waits for all that was sent. Returns the first row of each wanted statement. Raises the first error."""
-        self._wait()
-        found, self._answers = self._answers, []
-        return [first_row(result) for result in found]
+        return [first_row(result) for result in self._collect()]
 
     def command(self, sql: str) -> None:
         self.execute(sql, ())
@@ -91,10 +89,7 @@ class Pipeline:
         """Sends the statement for each row of parameters, and waits for all results."""
         for row in rows:
             self.put(sql, tuple(row), wanted=True)
-        if self._sent:
-            self._wait()
-        found, self._answers = self._answers, []
-        return found
+        return self._collect()
 
     def leave(self) -> None:
         """Ends the pipeline and leaves the transaction open. Raises the first error of what was sent and not waited for."""
@@ -132,6 +127,12 @@ class Pipeline:
         if failed is None:
             self._pgconn.exit_pipeline_mode()
         return failed
+
+    def _collect(self) -> list[PGresult]:
+        if self._sent:
+            self._wait()
+        found, self._answers = self._answers, []
+        return found
 
     def _wait(self) -> PGresult:
         self._pgconn.send_flush_request()

@@ -56,6 +56,15 @@ def listing(tx: Tx, organizations: tuple[str, ...]) -> list[ConnectionRow]:
     return CONNECTIONS.all(tx, f"{in_scope(len(organizations))} ORDER BY created_at, id", *organizations)
 
 
+def needing_a_person(tx: Tx, organization_id: str, ends_before: int) -> list[ConnectionRow]:
+    """Those that the bank no longer serves, or whose consent ends before this instant; an end of 0 or none is not known."""
+    condition = (
+        "organization_id = ? AND (status = 'inactive' OR status = 'disabled'"
+        " OR (status = 'active' AND consent_expires_at > 0 AND consent_expires_at < ?)) ORDER BY created_at, id"
+    )
+    return CONNECTIONS.all(tx, condition, organization_id, ends_before)
+
+
 def find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRow:
     """Returns the connection with this id, or the one made by the connect flow with this pending token."""
     if connection_id.startswith(TOKEN_PREFIX):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ledger.connections import ClientQuery
+from kontobahn.money import to_minor
 from kontobahn.reconciliation import knowledge
 from kontobahn.reconciliation.core.model import Movement, Rule
 from kontobahn.reconciliation.core.special import Rules
@@ -63,12 +64,16 @@ class Hits(NamedTuple):
     latest: list[Movement]
 
 
-async def _client(visit: Visit, wanted: str) -> tuple[Client, list[Client]]:
-    """The client that is looked at, and all that have an account set up."""
+async def _client(visit: Visit) -> Client:
+    """The client that a form is about."""
     clients = await visit.read(_clients, visit.organization_id)
     if not clients:
         raise NotFound("There is no such page.")
-    return next((one for one in clients if _name(one) == wanted), clients[0]), clients
+    return _chosen(clients, visit.form.text("books"))
+
+
+def _chosen(clients: list[Client], wanted: str) -> Client:
+    return next((one for one in clients if _name(one) == wanted), clients[0])
 
 
 def _clients(tx: Tx, organization_id: str) -> list[Client]:
@@ -98,9 +103,10 @@ def _query(client: Client) -> ClientQuery:
 @page("/reconciliation-rules")
 async def rule_list(visit: Visit) -> Response:
     wanted = visit.filters(Which).wanted
-    if not await visit.read(_clients, visit.organization_id):
+    clients = await visit.read(_clients, visit.organization_id)
+    if not clients:
         return visit.show("match_rules.html", client=None)
-    client, clients = await _client(visit, visit.form.text("books") or wanted.books)
+    client = _chosen(clients, visit.form.text("books") or wanted.books)
     rules = await _rules(visit, client)
     changed = next((rule for rule in rules if rule.id == (visit.form.text("rule") or wanted.rule)), None)
     tried = _tried(visit.form) if visit.form.text("do") == "try" else None
@@ -146,17 +152,14 @@ def _hits(rules: list[GespeicherteRegel], movements: list[Movement]) -> dict[str
 
 
 def _for_matcher(rule: GespeicherteRegel) -> Rule:
-    cents = [None if amount is None else int(amount * 100) for amount in (rule.von, rule.bis)]
+    cents = [None if amount is None else to_minor(amount) for amount in (rule.von, rule.bis)]
     iban = rule.iban.replace(" ", "").upper()
     return Rule(rule.id, rule.sachkonto, rule.text.strip(), iban, knowledge.SIGN[rule.richtung], *cents)
 
 
 def _tried(form: Form) -> GespeicherteRegel | None:
     sent = form.read(RuleForm)
-    return None if sent is None else GespeicherteRegel(
-        id="", name=sent.name, sachkonto=sent.sachkonto, text=sent.text, iban=sent.iban, richtung=sent.richtung,
-        von=sent.von, bis=sent.bis,
-    )  # fmt: skip
+    return None if sent is None else GespeicherteRegel(id="", **_fields(sent))
 
 
 @action("/reconciliation-rules")
@@ -164,15 +167,11 @@ async def save_rule(visit: Visit) -> Response:
     """Adds a rule, or changes one; or says what it would have hit."""
     sent = visit.form.read(RuleForm)
     if sent is not None and visit.form.text("do") != "try":
-        client, _all = await _client(visit, visit.form.text("books"))
+        client = await _client(visit)
         known = await _rules(visit, client)
-        rules, ids = [_as_sent(rule) for rule in known], [rule.id for rule in known]
-        new = Regel(
-            name=sent.name, sachkonto=sent.sachkonto, text=sent.text, iban=sent.iban, richtung=sent.richtung,
-            von=sent.von, bis=sent.bis,
-        )  # fmt: skip
+        rules, ids = [Regel(**_fields(rule)) for rule in known], [rule.id for rule in known]
         place = ids.index(visit.form.text("rule")) if visit.form.text("rule") in ids else len(rules)
-        rules[place : place + 1] = [new]
+        rules[place : place + 1] = [Regel(**_fields(sent))]
         names = {f"regeln[{place}].{name}": name for name in RuleForm.__struct_fields__}
         with visit.form.refusals(**names):
             await visit.ask(knowledge.put_rules, query=_query(client), body=NeueRegeln(regeln=rules))
@@ -181,8 +180,8 @@ async def save_rule(visit: Visit) -> Response:
     return response
 
 
-def _as_sent(rule: GespeicherteRegel) -> Regel:
-    return Regel(**{name: getattr(rule, name) for name in Regel.__struct_fields__})
+def _fields(rule: RuleForm | GespeicherteRegel) -> dict[str, Any]:
+    return {name: getattr(rule, name) for name in Regel.__struct_fields__}
 
 
 def _address(client: Client) -> str:
@@ -191,9 +190,9 @@ def _address(client: Client) -> str:
 
 @action("/reconciliation-rules/delete")
 async def delete_rule(visit: Visit) -> Response:
-    client, _all = await _client(visit, visit.form.text("books"))
+    client = await _client(visit)
     found = await _rules(visit, client)
-    left = [_as_sent(rule) for rule in found if rule.id != visit.form.text("rule")]
+    left = [Regel(**_fields(rule)) for rule in found if rule.id != visit.form.text("rule")]
     with visit.form.refusals():
         await visit.ask(knowledge.put_rules, query=_query(client), body=NeueRegeln(regeln=left))
         return visit.redirect(
@@ -209,9 +208,10 @@ async def delete_rule(visit: Visit) -> Response:
 @page("/reconciliation-knowledge")
 async def learned_list(visit: Visit) -> Response:
     filters = visit.filters(Which)
-    if not await visit.read(_clients, visit.organization_id):
+    clients = await visit.read(_clients, visit.organization_id)
+    if not clients:
         return visit.show("match_learned.html", client=None)
-    client, clients = await _client(visit, filters.wanted.books)
+    client = _chosen(clients, filters.wanted.books)
     after = filters.after if len(filters.after) == 36 else None
     query = GelerntQuery(
         connection_id=client.connection_id, client_id=client.client_id, from_id=after, limit=PAGE_SIZE + 1
