@@ -15,7 +15,6 @@ from kontobahn import errors, limits, outbound
 from kontobahn.access import scopes
 from kontobahn.api import bodies, declare, idempotency, json_rules, pages, tasks, uploads, wire
 from kontobahn.api.declare import Endpoint
-from kontobahn.app import scheduled_jobs
 from kontobahn.banking import fields
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
 from kontobahn.banking.payments import order_files
@@ -27,6 +26,7 @@ from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.mobility.logos import logo
 from kontobahn.mobility.tickets import routes as ticket_routes
+from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from kontobahn.webhooks import further
 from tests.harness import ServiceFactory

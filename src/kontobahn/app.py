@@ -10,12 +10,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from kontobahn import __version__, banks, credits, limits, log
-from kontobahn.access import audit, factors, passwords, sessions, signin
+from kontobahn import __version__, banks, limits, log
+from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.signin import SignIns
-from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
@@ -37,13 +36,10 @@ from kontobahn.banking.connections import banks as connect_banks
 from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.imports import routes as import_routes
-from kontobahn.banking.jobs import banking_jobs
 from kontobahn.banking.payments import order_file_routes
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.provider import Banking
-from kontobahn.banking.providers.enable_banking import store as enable_banking_store
-from kontobahn.banking.providers.fints import store as fints_store
 from kontobahn.banking.transactions import feed, listing
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
@@ -51,10 +47,10 @@ from kontobahn.db.migrate import migrate
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.events import Events, event_log, resend_failed, webhook_endpoints, webhook_url
 from kontobahn.events.watch import Watch
-from kontobahn.jobs import Job, JobRunner, Overdue, overdue
+from kontobahn.jobs import JobRunner, Overdue, overdue
 from kontobahn.ledger import connections as ledger_connections
 from kontobahn.ledger import duo, permissions, rewe, rewe_export, rewe_write
-from kontobahn.ledger.books.adapter import BooksProvider, books_jobs
+from kontobahn.ledger.books.adapter import BooksProvider
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.ledger.provider import Ledger
 from kontobahn.metrics import Metrics
@@ -71,11 +67,11 @@ from kontobahn.reconciliation import calls as reconciliation
 from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.sandbox_bank.adapter import SandboxProvider
 from kontobahn.sandbox_bank.controls import controls as sandbox_controls
+from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings, load
 from kontobahn.sockets import Bounds, ConnectionWatch, allow_files
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault, open_vault
-from kontobahn.webhooks import outbox
 from kontobahn.webhooks.deliver import Deliverer
 
 UPKEEP_SECONDS = 5
@@ -101,7 +97,8 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     parts = (
         SignIns(db, vault),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
-        *(Tasks(db, settings), Later(db)),
+        Tasks(db, settings),
+        Later(db),
         rewe_export.Exports(),
         Ledger({"books": BooksProvider(db)}),
         banks.set_up(settings, db, vault, clock),
@@ -354,42 +351,6 @@ def _remove_bank_connections(tx: Tx, organization_id: str, user_id: str, actor: 
 def open_outbound_client(settings: Settings) -> OutboundClient:
     """The client for everything that reaches the network."""
     return OutboundClient(Rule.of_setting(settings.webhook_allow), user_agent=f"Kontobahn/{__version__}")
-
-
-def scheduled_jobs(context: Context) -> list[Job]:
-    db = context.db
-
-    async def expire_reservations() -> None:
-        while await db.write(credits.expire_stale_holds, limit=500) == 500:
-            pass
-
-    async def lapse_grants() -> None:
-        await db.write(credits.lapse_due_grants)
-
-    async def purge() -> None:
-        for tidy in (
-            *(idempotency.purge_expired, sessions.purge_expired, passwords.purge_expired, factors.purge_challenges),
-            *(signin.purge, tasks.purge, sandbox.tidy, fints_store.remove_orphans, enable_banking_store.end_orphans),
-        ):
-            await db.write(tidy)
-        while await db.write(outbox.purge, days=context.settings.webhook_log_days):
-            pass
-        await request_log.purge(db, days=context.settings.request_log_days, rows_kept=context.settings.request_log_rows)
-
-    async def fail_abandoned_tasks() -> None:
-        await db.write(tasks.fail_abandoned)
-
-    async def make_due_documents() -> None:
-        await documents.make_due(db)
-
-    return [
-        Job("expire reservations", 15, expire_reservations),
-        Job("lapse grants", 60, lapse_grants),
-        Job("purge what has expired", 300, purge),
-        Job("fail abandoned tasks", 30, fail_abandoned_tasks),
-        *(books_jobs(db) + banking_jobs(context)),
-        Job("make due invoice documents", 30, make_due_documents),
-    ]
 
 
 def create() -> Application:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kontobahn import jobs, log
-from kontobahn.app import scheduled_jobs
 from kontobahn.cli import doctor
 from kontobahn.jobs import LEASE_SECONDS, Job, JobRunner
+from kontobahn.schedule import scheduled_jobs
 from tests.harness import Service
 from tests.waiting import take_time_async
 

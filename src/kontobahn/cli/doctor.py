@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 from kontobahn import credits, jobs
-from kontobahn.app import make_context, scheduled_jobs
+from kontobahn.app import make_context
 from kontobahn.cli.common import DataOption, JsonOption, counted, read_settings, say_table
 from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
@@ -21,6 +21,7 @@ from kontobahn.errors import KontobahnError, Unavailable
 from kontobahn.ledger.books import verify
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import verify as invoice_verify
+from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings, describe
 from kontobahn.vault import key_file, open_vault
 

@@ -13,7 +13,7 @@ import typer
 
 from kontobahn import __version__, log
 from kontobahn import serve as server
-from kontobahn.app import Application, make_context, sandbox_bank, scheduled_jobs
+from kontobahn.app import Application, make_context, sandbox_bank
 from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
 from kontobahn.clock import SystemClock
 from kontobahn.dashboard import first_run
@@ -26,6 +26,7 @@ from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
 from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.metrics import Metrics
+from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault, open_vault
 from kontobahn.webhooks.deliver import Deliverer

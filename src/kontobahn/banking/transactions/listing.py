@@ -24,7 +24,7 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.fields import ConnectionId, FromId, NumericId
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.db import Tx
+from kontobahn.db import Tx, in_portions
 from kontobahn.errors import BadRequest
 
 # More in one answer would be hundreds of megabytes: asked for without a limit, it is refused rather than truncated.
@@ -33,8 +33,6 @@ MAX_ROWS = 100_000
 INLINE_ROWS = 300
 # SQLite joins in the order in which the inner statement returns the rows; older versions know no other way of saying it.
 _JOINED = {"sqlite": "group_concat(wire, ',')", "postgres": "string_agg(wire, ',' ORDER BY {order})"}
-# So many ids in one query.
-_PORTION = 500
 
 
 class TransactionsQuery(Query):
@@ -238,12 +236,15 @@ def find_posted(tx: Tx, account_id: int, transaction_id: int) -> Transaction | N
 
 def posted_among(tx: Tx, account_id: int, ids: Sequence[int]) -> set[int]:
     """Those of the transactions that the account still has, posted."""
-    found: set[int] = set()
-    for start in range(0, len(ids), _PORTION):
-        some = ids[start : start + _PORTION]
-        sql = f"SELECT id FROM banking_transactions WHERE account_id = ? AND id IN ({', '.join('?' * len(some))}) AND status = 'posted'"
-        found.update(id for (id,) in tx.all(sql, account_id, *some))
-    return found
+    return {
+        id
+        for some, is_one in in_portions(ids)
+        for (id,) in tx.all(
+            f"SELECT id FROM banking_transactions WHERE account_id = ? AND id {is_one} AND status = 'posted'",
+            account_id,
+            *some,
+        )
+    }
 
 
 def account_with(tx: Tx, principal: Principal, transaction_id: str) -> AccountRow:

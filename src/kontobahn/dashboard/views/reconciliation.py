@@ -37,7 +37,7 @@ class Neighbours(NamedTuple):
 def as_written(tx: Tx, client: Client, *konten: str) -> list[str]:
     """Ledger accounts as the client writes them; one that would lose a digit stays as it is."""
     known = books.clients(tx, (client.organization_id,))
-    length = next((one.konto_laenge for one in known if one.client_id == client.client_id), SHORTEST)
+    length = next((one.konto_laenge for one in known if (one.connection_id, one.client_id) == client[1:]), SHORTEST)
     return [konto if konto[length:].strip("0") else functional(konto, length) for konto in konten]
 
 

@@ -1,0 +1,63 @@
+"""The scheduled jobs of every part, in one list. What a job does lives with its part; here stand its name and how often it runs."""
+
+from __future__ import annotations
+
+from kontobahn import credits
+from kontobahn.access import factors, passwords, sessions, signin
+from kontobahn.api import idempotency, request_log, tasks
+from kontobahn.api.call import Context
+from kontobahn.banking.jobs import banking_jobs
+from kontobahn.banking.providers.enable_banking import store as enable_banking_store
+from kontobahn.banking.providers.fints import store as fints_store
+from kontobahn.jobs import Job
+from kontobahn.ledger.books.adapter import books_jobs
+from kontobahn.mobility.invoices import documents
+from kontobahn.sandbox_bank import adapter as sandbox
+from kontobahn.webhooks import outbox
+
+# Each in a transaction of its own.
+_EXPIRED = (
+    idempotency.purge_expired,
+    sessions.purge_expired,
+    passwords.purge_expired,
+    factors.purge_challenges,
+    signin.purge,
+    tasks.purge,
+    sandbox.tidy,
+    fints_store.remove_orphans,
+    enable_banking_store.end_orphans,
+)
+
+
+def scheduled_jobs(context: Context) -> list[Job]:
+    db, settings = context.db, context.settings
+
+    async def expire_reservations() -> None:
+        while await db.write(credits.expire_stale_holds, limit=500) == 500:
+            pass
+
+    async def lapse_grants() -> None:
+        await db.write(credits.lapse_due_grants)
+
+    async def purge() -> None:
+        for tidy in _EXPIRED:
+            await db.write(tidy)
+        while await db.write(outbox.purge, days=settings.webhook_log_days):
+            pass
+        await request_log.purge(db, days=settings.request_log_days, rows_kept=settings.request_log_rows)
+
+    async def fail_abandoned_tasks() -> None:
+        await db.write(tasks.fail_abandoned)
+
+    async def make_due_documents() -> None:
+        await documents.make_due(db)
+
+    return [
+        Job("expire reservations", 15, expire_reservations),
+        Job("lapse grants", 60, lapse_grants),
+        Job("purge what has expired", 300, purge),
+        Job("fail abandoned tasks", 30, fail_abandoned_tasks),
+        *books_jobs(db),
+        *banking_jobs(context),
+        Job("make due invoice documents", 30, make_due_documents),
+    ]
