@@ -29,14 +29,15 @@ class _Randomness:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._left = b""
+        self._bytes, self._used = b"", 0
 
     def take(self, count: int) -> bytes:
         with self._lock:
-            if len(self._left) < count:
-                self._left = os.urandom(4096)
-            taken, self._left = self._left[:count], self._left[count:]
-            return taken
+            start, end = self._used, self._used + count
+            if end > len(self._bytes):
+                self._bytes, start, end = os.urandom(4096), 0, count
+            self._used = end
+            return self._bytes[start:end]
 
 
 _randomness = _Randomness()

@@ -160,7 +160,7 @@ def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service
     agency = service.agency(gone, stays)
     for owner in (gone, stays):
         _world(service, owner)
-    service.run(service.application.usage.flush())
+    service.run(service.application.upkeep())
     before = service.db.read_now(_rows, engine, stays.id)
     numbers = service.db.read_now(_numbers, gone.id)
     assert {"books_years", "banking_transactions"} <= service.db.read_now(_rows_of_numbers, engine, numbers).keys()

@@ -124,6 +124,31 @@ def test_a_read_sees_one_snapshot(db: Database) -> None:
         assert reading.result(5) == (0, 0)
 
 
+def test_a_short_read_sees_one_snapshot_however_often_it_asks(db: Database) -> None:
+    def look_twice(tx: Tx) -> tuple[int, int]:
+        first = tx.all("SELECT value FROM counter")[0][0]
+        db.write_now(add, 1)
+        try:
+            return first, tx.all("SELECT value FROM counter")[0][0]
+        except Exception:
+            return first, -1
+
+    def look_once(tx: Tx) -> int:
+        row = tx.one("SELECT value FROM counter WHERE name = 'a'")
+        assert row is not None
+        return int(row[0])
+
+    async def main() -> None:
+        for _ in range(3):
+            first, second = await db.read_inline(look_twice)
+            assert first == second
+            assert await db.read_inline(look_once) == first + 1, "no snapshot is left behind"
+        found = await db.read_inline(lambda tx: tx.each("SELECT name FROM counter WHERE name = ?", [("a",), ("b",)]))
+        assert found == [[("a",)], []]
+
+    asyncio.run(main())
+
+
 def test_a_read_cannot_write(db: Database) -> None:
     with pytest.raises((sqlite3.OperationalError, DatabaseUnavailable)):
         db.read_now(add, 1)

@@ -66,6 +66,8 @@ def test_what_is_not_a_token_is_refused_without_asking(door: Door) -> None:
             door.enter(token, how)
     assert door.asked == 0
     assert door.enter(session, "by_session") == ME
+    with pytest.raises(Unauthorized, match="mistyped"):
+        door.enter(session, "by_key")
 
 
 def test_a_token_ends_at_its_instant(door: Door) -> None:

@@ -115,6 +115,48 @@ def test_redis_windows_are_exact_and_end_by_themselves(redis: RedisServer) -> No
     asyncio.run(main())
 
 
+def test_requests_that_wait_together_are_counted_in_one_round_trip_and_each_for_its_own_window(
+    redis: RedisServer,
+) -> None:
+    redis.flush()
+    wide = Group("auth", 50, 60)
+
+    async def main() -> None:
+        windows = RedisWindows(redis.url, SystemClock())
+        script, rounds = windows._script, []
+
+        async def noted(keys: list[str], args: list[int]) -> list[int]:
+            rounds.append(len(keys))
+            found: list[int] = await script(keys=keys, args=args)
+            return found
+
+        windows._script = noted  # type: ignore[assignment]
+        gone = asyncio.ensure_future(windows.hit(GROUP, "a"))
+        others = [asyncio.ensure_future(windows.hit(GROUP, name)) for name in "abaaa"]
+        others.append(asyncio.ensure_future(windows.hit(wide, "a")))
+        await asyncio.sleep(0)
+        gone.cancel()
+        hits = await asyncio.gather(*others)
+        assert rounds == [7]
+        # The one who left was counted first.
+        assert [hit.remaining for hit in hits] == [1, 2, 0, 0, 0, 49]
+        assert [hit.allowed for hit in hits] == [True, True, True, False, False, True]
+        assert [hit.reset_seconds for hit in hits] == [10] * 5 + [60]
+        await windows.close()
+
+    asyncio.run(main())
+
+
+def test_requests_that_wait_while_redis_is_away_are_each_counted_here() -> None:
+    async def main() -> None:
+        windows = RedisWindows("redis://127.0.0.1:1/0", ManualClock(START))
+        hits = await asyncio.gather(*(windows.hit(GROUP, "a") for _ in range(5)))
+        assert [hit.allowed for hit in hits] == [True, True, True, False, False]
+        await windows.close()
+
+    asyncio.run(main())
+
+
 def test_windows_are_exact_again_as_soon_as_redis_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now, hundred = 1_000.0, Group("hundred", 100, 60)
     monkeypatch.setattr("kontobahn.limits.time.monotonic", lambda: now)

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from kontobahn.clock import Clock
 from kontobahn.db.database import IS_ONE_OF_A_PORTION, Database, Row, Table, Tx, in_portions
-from kontobahn.db.steps import OutOfStep, Steps, ask, in_steps
+from kontobahn.db.joint import LEFT_OUT, Question, Rounds, ask, do_alone, done_by
 from kontobahn.settings import Settings
 
 __all__ = [
     "IS_ONE_OF_A_PORTION",
+    "LEFT_OUT",
     "Database",
-    "OutOfStep",
+    "Question",
+    "Rounds",
     "Row",
-    "Steps",
     "Table",
     "Tx",
     "ask",
+    "do_alone",
+    "done_by",
     "in_portions",
-    "in_steps",
     "open_database",
 ]
 

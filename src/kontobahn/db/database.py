@@ -80,11 +80,13 @@ class Engine(Protocol):
     name: str
     # Called after a commit that notified the channel.
     listeners: dict[str, list[Callable[[], None]]]
+    # Whether it can read on the caller's own thread, which is for what takes less than handing it to another.
+    reads_here: bool
 
     def submit(self, unit: Unit, *, write: bool, together: bool = False) -> None: ...
 
-    def read_inline(self, unit: Unit) -> None:
-        """Like a submitted read, for one so short that handing it to another thread may cost more than the read."""
+    def read_here(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns what the function returns on a consistent snapshot; it may be run twice."""
 
     def close(self) -> None: ...
 
@@ -179,9 +181,9 @@ class Database:
 
     async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Reads a few rows by their key. SQLite does so on this thread; on PostgreSQL it is a read like any other."""
-        promise = _LoopPromise(asyncio.get_running_loop())
-        self.engine.read_inline(Unit(fn, args, kwargs, promise))
-        return await promise.future  # type: ignore[no-any-return]
+        if self.engine.reads_here:
+            return self.engine.read_here(fn, args, kwargs)  # type: ignore[no-any-return]
+        return await self._on_loop(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` for callers without an event loop: commands and tests."""

@@ -43,6 +43,7 @@ _ISOLATION = {False: "REPEATABLE READ READ ONLY", True: "READ COMMITTED"}
 
 class PostgresEngine:
     name = "postgres"
+    reads_here = False
 
     def __init__(self, url: str, clock: Clock, *, connections: int, prepare: str = "auto") -> None:
         given = conninfo_to_dict(url)
@@ -87,8 +88,8 @@ class PostgresEngine:
                     return
                 work[0].promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
 
-    def read_inline(self, unit: Unit) -> None:
-        self.submit(unit, write=False)
+    def read_here(self, fn: Any, args: Any, kwargs: Any) -> Any:
+        raise AssertionError("the loop would wait for the network")
 
     def close(self) -> None:
         if self._closed:

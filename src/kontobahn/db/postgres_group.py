@@ -9,9 +9,8 @@ next group, so no group waits for another while that one waits for it, and nobod
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,15 +18,17 @@ from psycopg import errors as pg
 
 from kontobahn.clock import Clock
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
+from kontobahn.db.joint import Question, joint_sets
 from kontobahn.db.postgres_pipeline import Failed, Pipeline
 from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
 from kontobahn.db.postgres_tx import PostgresTx
-from kontobahn.db.steps import OutOfStep, Steps
 
 MAX_UNITS_PER_COMMIT = 64
 # Whoever waits longer as the first goes on alone, where waiting holds up nobody; a later one hardly waits at all.
 _THEN = "; SET LOCAL lock_timeout = '250ms'; SAVEPOINT unit"
 _HARDLY_WAIT = "SET LOCAL lock_timeout = '5ms'"
+# The owner of what was sent for the units that are done as sets.
+_SETS = -1
 _WOULD_WAIT = (pg.LockNotAvailable, *CONFLICTS)
 
 
@@ -120,12 +121,12 @@ class _Group:
         self._errors: dict[int, BaseException] = {}
         self._alone: set[int] = set()
         self._left: set[int] = set()
-        # Those of `_done` that were run in step: they are undone together, or not at all.
-        self._in_step: set[int] = set()
+        # Those of `_done` that were done as sets: they are undone together, or not at all.
+        self._joint: set[int] = set()
 
     def run(self, pipeline: Pipeline, clock: Clock) -> None:
         """Runs the units and commits. What a unit has sent may fail while later ones run: these are then run again."""
-        self._run_in_step(pipeline, clock)
+        self._run_joint(pipeline, clock)
         position = 0
         while True:
             while position < len(self._batch):
@@ -136,54 +137,25 @@ class _Group:
             position = self._go_back(pipeline, failed)
 
     def _is_over(self, position: int) -> bool:
-        return position in self._in_step or position in self._left
+        return position in self._joint or position in self._left
 
-    def _run_in_step(self, pipeline: Pipeline, clock: Clock) -> None:
-        """Runs the units that can be run in step. If anything fails, all of it is undone: they are run one after another then."""
-        running = {
-            position: unit.fn.steps(PostgresTx(pipeline, clock.now(), unit), *unit.args, **unit.kwargs)
-            for position, unit in enumerate(self._batch)
-            if hasattr(unit.fn, "steps")
-        }
-        if len(running) < 2:
+    def _run_joint(self, pipeline: Pipeline, clock: Clock) -> None:
+        """Runs the units that are done as sets. If anything fails, all of it is undone: they are run one after another then."""
+        sets = joint_sets(self._batch)
+        if not sets:
             return
-        answers: dict[int, Row | None] = {}
+        pipeline.owner = _SETS
         try:
-            for number in count():
-                if not running:
-                    break
-                answers = self._step(pipeline, running, answers, is_first=number == 0)
+            for found in sets:
+                tx = PostgresTx(pipeline, clock.now(), self._batch[found.positions[0]])
+                self._done |= found.run(tx, _Asker(pipeline))
         except BaseException:
             pipeline.settle()
             pipeline.put("ROLLBACK TO unit", ())
             self._done.clear()
             return
-        self._in_step = set(self._done)
+        self._joint = set(self._done)
         self._begin_next(pipeline)
-
-    def _step(
-        self, pipeline: Pipeline, running: dict[int, Steps[Any]], answers: dict[int, Row | None], *, is_first: bool
-    ) -> dict[int, Row | None]:
-        """One step of all units that are still running, in their order. Returns the answers to what they ask.
-
-        What they change first is their own; after that, only the first of them may wait for somebody else's lock.
-        """
-        asking: list[int] = []
-        for position, steps in list(running.items()):
-            pipeline.owner = position
-            try:
-                question = steps.send(answers.get(position))
-            except (StopIteration, OutOfStep) as end:
-                del running[position]
-                if isinstance(end, StopIteration):
-                    self._done[position] = end.value
-                continue
-            if question is not None:
-                pipeline.put(question.sql, question.params, wanted=True)
-                if not asking and not is_first:
-                    pipeline.put(_HARDLY_WAIT, ())
-                asking.append(position)
-        return dict(zip(asking, pipeline.answers(), strict=True)) if asking else {}
 
     def _run_one(self, pipeline: Pipeline, position: int, clock: Clock) -> int:
         """Returns the position to go on at."""
@@ -206,19 +178,19 @@ class _Group:
         """To where the unit that failed began. Returns the position to go on at."""
         pipeline.put("ROLLBACK TO unit", ())
         position, error = failed
-        if position in self._in_step:
-            # One of those that were run in step has sent what could not be done: none of them is done now, nor anything after them.
-            self._in_step.clear()
+        if position == _SETS:
+            # What was sent for the sets could not be done: none of them is done now, nor anything after them.
+            self._joint.clear()
             self._done.clear()
             self._errors.clear()
             self._alone.clear()
             self._left.clear()
             return 0
-        self._done = {done: result for done, result in self._done.items() if done < position or done in self._in_step}
+        self._done = {done: result for done, result in self._done.items() if done < position or done in self._joint}
         if not isinstance(error, _WOULD_WAIT):
             self._errors[position] = translate_error(error)
         elif self._done:
-            self._left = set(range(position, len(self._batch))) - self._in_step
+            self._left = set(range(position, len(self._batch))) - self._joint
         else:
             self._alone.add(position)
         return position + 1
@@ -242,6 +214,22 @@ class _Group:
     def left(self) -> list[Unit]:
         """Those for the next group."""
         return [self._batch[position] for position in sorted(self._left)]
+
+
+class _Asker:
+    """Puts the questions of a set, a round at a time."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._is_first_round = True
+
+    def __call__(self, questions: Sequence[Question]) -> list[Row | None]:
+        for number, question in enumerate(questions):
+            self._pipeline.put(question.sql, question.params, wanted=True)
+            if number == 0 and not self._is_first_round:
+                self._pipeline.put(_HARDLY_WAIT, ())
+        self._is_first_round = False
+        return self._pipeline.answers() if questions else []
 
 
 def _organization_of(unit: Unit) -> str:

@@ -10,6 +10,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import psycopg
@@ -18,11 +19,12 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGresult
 
 from kontobahn.db.database import Row
+from kontobahn.db.postgres_arrays import ForManyRows, as_arrays, for_many_rows, takes_one_row
 from kontobahn.db.postgres_session import PostgresSession, dump_params, first_row, to_numbered
 from kontobahn.errors import OutcomeUnknown
 
-# So many results may be on their way at once.
-_UNREAD = 256
+# So many rows, or their results, may be on their way at once.
+_AT_ONCE = 256
 
 
 class Failed(NamedTuple):
@@ -80,10 +82,29 @@ class Pipeline:
         self.execute(sql, ())
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        for number, row in enumerate(rows, 1):
-            self.put(sql, tuple(row))
-            if number % _UNREAD == 0:
+        left = iter(rows)
+        while some := list(islice(left, _AT_ONCE)):
+            for_many = self._for_many_rows(sql) if len(some) > 1 else None
+            if for_many is not None and for_many.takes(some):
+                self.put(for_many.sql, as_arrays(some))
+            else:
+                for row in some:
+                    self.put(sql, tuple(row))
+            if len(some) == _AT_ONCE:
                 self._wait()
+
+    def _for_many_rows(self, sql: str) -> ForManyRows | None:
+        if sql not in self._session.for_many_rows:
+            types: list[int] = []
+            if takes_one_row(sql):
+                self._pgconn.send_prepare(b"", to_numbered(sql))
+                self._sent.append((self.owner, False))
+                self._pgconn.send_describe_prepared(b"")
+                self._sent.append((self.owner, False))
+                described = self._wait()
+                types = [described.param_type(number) for number in range(described.nparams)]
+            self._session.for_many_rows[sql] = for_many_rows(sql, types)
+        return self._session.for_many_rows[sql]
 
     def ask_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[PGresult]:
         """Sends the statement for each row of parameters, and waits for all results."""

@@ -14,6 +14,7 @@ from psycopg.pq import ConnStatus, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 from kontobahn.db.database import Row
+from kontobahn.db.postgres_arrays import ForManyRows
 from kontobahn.db.postgres_watch import Line
 from kontobahn.errors import DatabaseUnavailable, OutcomeUnknown
 
@@ -64,13 +65,15 @@ class PostgresSession:
     and be met by strangers: behind one, settings are made anew in every transaction, and statements are not prepared.
     """
 
-    __slots__ = ("_line", "_pgconn", "_preamble", "busy_since", "connection", "prepared", "prepares")
+    __slots__ = ("_line", "_pgconn", "_preamble", "busy_since", "connection", "for_many_rows", "prepared", "prepares")
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.connection = connection
         self.busy_since: float | None = None
         self._pgconn = connection.pgconn
         self.prepared: dict[str, bytes] = {}
+        # The statement for many rows, by that for one; see `postgres_arrays`.
+        self.for_many_rows: dict[str, ForManyRows | None] = {}
         self.prepares = True
         self._preamble = ""
         self._line = Line(connection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 
 from kontobahn.db.database import Row, Unit
@@ -37,8 +38,13 @@ class PostgresTx:
         self._statements.put(sql, params)
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        some = list(islice(rows := iter(rows), 2))
+        if len(some) < 2:
+            for row in some:
+                self.put(sql, *row)
+            return
         with self._pipeline() as pipeline:
-            pipeline.execute_many(sql, rows)
+            pipeline.execute_many(sql, chain(some, rows))
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         with self._pipeline() as pipeline:

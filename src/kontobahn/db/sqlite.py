@@ -12,27 +12,30 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 from kontobahn.clock import Clock
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
+from kontobahn.db.joint import UnitSet, joint_sets, one_by_one
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 2
 PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
+# More functions that read on the caller's thread than there are in the program: if they are made anew for each call.
+MAX_REMEMBERED = 1_000
 _TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
 
 class SqliteTx:
     __slots__ = ("_execute", "_executemany", "notify", "now")
 
-    def __init__(self, connection: sqlite3.Connection, now: int, unit: Unit) -> None:
-        self._execute = connection.execute
-        self._executemany = connection.executemany
+    def __init__(self, connection: sqlite3.Connection, now: int, notify: Callable[[str], None]) -> None:
+        self._execute: Callable[[str, Sequence[Any]], sqlite3.Cursor] = connection.execute
+        self._executemany: Callable[[str, Iterable[Sequence[Any]]], object] = connection.executemany
         self.now = now
-        self.notify = unit.notify
+        self.notify = notify
 
     def one(self, sql: str, *params: Any) -> Row | None:
         cursor = self._execute(sql, params)
@@ -59,8 +62,35 @@ class SqliteTx:
         """The one writer is the lock."""
 
 
+class _AsksAgain(BaseException):
+    """A unit that was thought to have one statement has another. No Exception: no unit may catch it."""
+
+
+class _OneStatementTx(SqliteTx):
+    """For a unit with one statement, which is a snapshot by itself: no transaction is begun. The second raises _AsksAgain."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        super().__init__(connection, now, _nobody_listens)
+        self._first = self._execute
+        self._execute, self._executemany = self._execute_first, self._again
+
+    def _execute_first(self, sql: str, params: Sequence[Any]) -> sqlite3.Cursor:
+        self._execute = self._again
+        return self._first(sql, params)
+
+    def _again(self, *_arguments: Any) -> NoReturn:
+        raise _AsksAgain
+
+
+def _nobody_listens(channel: str) -> None:
+    """What a unit that only reads notifies."""
+
+
 class SqliteEngine:
     name = "sqlite"
+    reads_here = True
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -73,6 +103,8 @@ class SqliteEngine:
         writer = self._connect()
         self._inline_reader = self._connect(read_only=True)
         self._inline_lock = threading.Lock()
+        # The functions that read with more than one statement, as far as they have been seen.
+        self._ask_again: set[Any] = set()
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
             threading.Thread(
@@ -90,13 +122,23 @@ class SqliteEngine:
             return
         (self._writes if write else self._reads).put(unit)
 
-    def read_inline(self, unit: Unit) -> None:
+    def read_here(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Reads on the caller's own thread: two thread switches cost several times what reading a few rows does."""
         if self._closed:
-            unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
-            return
+            raise DatabaseUnavailable("the database is closed")
         with self._inline_lock:
-            unit.promise.settle_here(*self._read_snapshot(self._inline_reader, unit))
+            if fn not in self._ask_again:
+                try:
+                    return fn(_OneStatementTx(self._inline_reader, self._clock.now()), *args, **kwargs)
+                except _AsksAgain:
+                    if len(self._ask_again) < MAX_REMEMBERED:
+                        self._ask_again.add(fn)
+                except sqlite3.Error as error:
+                    raise _translate_error(error) from error
+            result, failure = self._read_snapshot(self._inline_reader, fn, args, kwargs)
+        if failure is not None:
+            raise failure
+        return result
 
     def close(self) -> None:
         """Finishes what is queued, then closes."""
@@ -155,7 +197,13 @@ class SqliteEngine:
         outcomes: list[Outcome] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for unit in batch:
+            done: dict[int, Any] = {}
+            for found in joint_sets(batch):
+                done |= self._run_set(connection, found, batch)
+            for position, unit in enumerate(batch):
+                if position in done:
+                    outcomes.append((unit, done[position], None))
+                    continue
                 outcomes.append((unit, *self._run_in_savepoint(connection, unit)))
                 if not connection.in_transaction:
                     # A full disk or an I/O error ends the whole transaction: nothing of this batch was written.
@@ -173,10 +221,18 @@ class SqliteEngine:
         settle_all(outcomes)
         return []
 
+    def _run_set(self, connection: sqlite3.Connection, found: UnitSet, batch: list[Unit]) -> dict[int, Any]:
+        """Returns the results of those units that were done as a set, by position: none of them, if anything failed."""
+        whole = Unit(lambda tx: found.run(tx, one_by_one(tx)), (), {}, batch[found.positions[0]].promise)
+        done, failure = self._run_in_savepoint(connection, whole)
+        if failure is not None and not connection.in_transaction:
+            raise failure
+        return done or {}
+
     def _run_in_savepoint(self, connection: sqlite3.Connection, unit: Unit) -> tuple[Any, BaseException | None]:
         connection.execute("SAVEPOINT unit")
         try:
-            result = unit.fn(SqliteTx(connection, self._clock.now(), unit), *unit.args, **unit.kwargs)
+            result = unit.fn(SqliteTx(connection, self._clock.now(), unit.notify), *unit.args, **unit.kwargs)
             connection.execute("RELEASE unit")
         except BaseException as error:
             if connection.in_transaction:
@@ -187,14 +243,16 @@ class SqliteEngine:
 
     def _read_loop(self, connection: sqlite3.Connection) -> None:
         while (unit := self._reads.get()) is not None:
-            unit.promise.settle(*self._read_snapshot(connection, unit))
+            unit.promise.settle(*self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs))
         connection.close()
 
-    def _read_snapshot(self, connection: sqlite3.Connection, unit: Unit) -> tuple[Any, BaseException | None]:
+    def _read_snapshot(
+        self, connection: sqlite3.Connection, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, BaseException | None]:
         result, failure = None, None
         try:
             connection.execute("BEGIN")
-            result = unit.fn(SqliteTx(connection, self._clock.now(), unit), *unit.args, **unit.kwargs)
+            result = fn(SqliteTx(connection, self._clock.now(), _nobody_listens), *args, **kwargs)
         except BaseException as error:
             failure = _translate_error(error)
         if connection.in_transaction:

@@ -39,7 +39,7 @@ def reservations(tx: Tx, organization_id: str, limit: int = 20) -> list[Reservat
     """What is set aside for calls and payments under way, the oldest first."""
     rows = tx.all(
         "SELECT id, amount, created_at, expires_at, endpoint FROM credit_holds"
-        " WHERE organization_id = ? AND state = 'reserved' ORDER BY created_at, id LIMIT ?",
+        " WHERE organization_id = ? ORDER BY created_at, id LIMIT ?",
         organization_id, limit,
     )  # fmt: skip
     return [Reservation(*row) for row in rows]

@@ -7,29 +7,31 @@ expire counts as used first, and the order of the calls makes no difference.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from kontobahn.clock import SECOND
-from kontobahn.db import OutOfStep, Row, Steps, Table, Tx, ask, in_steps
+from kontobahn.credits.moves import MOVEMENTS, Cause, Hold, Move, Movement, move_together, write_line
+from kontobahn.db import Tx, do_alone, done_by
 from kontobahn.errors import Conflict, NotFound, OutOfCredits, Unavailable
 from kontobahn.ids import new_id
 
-
-class Cause(NamedTuple):
-    """What a movement is for, as the statement shows it."""
-
-    request_id: str
-    endpoint: str
-    api_key_id: str | None
-    quelle: str
-
-
-class Hold(NamedTuple):
-    """Credits set aside, and what is left available."""
-
-    id: str
-    amount: int
-    available: int
+__all__ = [
+    "MOVEMENTS",
+    "Balance",
+    "Cause",
+    "Hold",
+    "HoldLapsed",
+    "Movement",
+    "balance",
+    "confirm",
+    "expire",
+    "expire_stale_holds",
+    "find_discrepancies",
+    "grant",
+    "lapse_due_grants",
+    "open_account",
+    "reserve",
+    "statement",
+]
 
 
 class Balance(NamedTuple):
@@ -40,47 +42,8 @@ class Balance(NamedTuple):
     granted: int
 
 
-class Movement(NamedTuple):
-    line: int
-    at: int
-    kind: str
-    from_pot: str
-    to_pot: str
-    amount: int
-    available_after: int
-    reserved_after: int
-    reference: str
-    request_id: str
-    endpoint: str
-    api_key_id: str | None
-    quelle: str
-
-
-class _HoldRow(NamedTuple):
-    organization_id: str
-    id: str
-    amount: int
-    state: str
-    created_at: int
-    expires_at: int
-    request_id: str
-    endpoint: str
-    api_key_id: str | None
-    quelle: str
-
-
-_HOLDS = Table("credit_holds", _HoldRow)
-MOVEMENTS = Table("credit_movements", Movement)
-_INSERT_MOVEMENT = (
-    f"INSERT INTO credit_movements (organization_id, {MOVEMENTS.columns}) VALUES (?{', ?' * len(Movement._fields)})"
-)
-
-
 class HoldLapsed(Unavailable):
     """The call took longer than its reservation; its effect must not be kept."""
-
-
-NO_CALL = Cause(request_id="", endpoint="", api_key_id=None, quelle="")
 
 
 def open_account(tx: Tx, organization_id: str) -> None:
@@ -115,7 +78,7 @@ def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None =
         " WHERE organization_id = ? RETURNING last_line, available, reserved",
         amount, amount, organization_id,
     )  # fmt: skip
-    _write_line(tx, organization_id, row, "grant", "issued", "available", amount, grant_id, NO_CALL)
+    write_line(tx, Move(organization_id, "grant", grant_id, amount), row)
     _set_next_lapse(tx, organization_id)
     return grant_id
 
@@ -123,74 +86,45 @@ def grant(tx: Tx, organization_id: str, amount: int, *, expires_at: int | None =
 def _reserve_slowly(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Hold:
     """Reserves after what has expired has lapsed, or refuses."""
     _lapse(tx, organization_id)
-    row = tx.one(*_taking(tx, organization_id, amount))
-    if row is None:
+    hold = do_alone(tx, move_together, reserve.request(organization_id, amount, hold_seconds=hold_seconds, cause=cause))
+    if not isinstance(hold, Hold):
         raise OutOfCredits(benoetigt=amount, verfuegbar=balance(tx, organization_id).available)
-    return _write_hold(tx, organization_id, row, amount, hold_seconds, cause)
+    return hold
 
 
-@in_steps(otherwise=_reserve_slowly)
-def reserve(tx: Tx, organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Steps[Hold]:
+@done_by(move_together, otherwise=_reserve_slowly)
+def reserve(organization_id: str, amount: int, *, hold_seconds: int, cause: Cause) -> Move:
     """Sets credits aside for a call (`Call.cause` says which). Raises OutOfCredits if there are too few.
 
     For `hold_seconds`: a call's reservation lives as long as a call may take, a payment's until the payment is settled.
     """
-    # In step with those that settle a hold first: the accounts are then changed in one order, that of the organisations.
-    yield None
-    row = yield ask(*_taking(tx, organization_id, amount))
-    if row is None:
-        raise OutOfStep
-    return _write_hold(tx, organization_id, row, amount, hold_seconds, cause)
+    return Move(organization_id, "reserve", new_id(), amount, cause, hold_seconds)
 
 
 def _refuse_to_confirm(tx: Tx, organization_id: str, hold_id: str) -> int:
     raise HoldLapsed("The call took longer than its credits were reserved. Nothing was charged.")
 
 
-@in_steps(otherwise=_refuse_to_confirm)
-def confirm(tx: Tx, organization_id: str, hold_id: str) -> Steps[int]:
+@done_by(move_together, otherwise=_refuse_to_confirm)
+def confirm(organization_id: str, hold_id: str) -> Move:
     """Charges what was set aside, because the call succeeded. Returns the balance that the statement now shows."""
-    available = yield from _settle(tx, organization_id, hold_id, "confirmed", kind="confirm", to_pot="spent")
-    return available
+    return Move(organization_id, "confirm", hold_id)
 
 
 def _leave_settled(tx: Tx, organization_id: str, hold_id: str) -> bool:
     return False
 
 
-@in_steps(otherwise=_leave_settled)
-def expire(tx: Tx, organization_id: str, hold_id: str) -> Steps[bool]:
+@done_by(move_together, otherwise=_leave_settled)
+def expire(organization_id: str, hold_id: str) -> Move:
     """Gives back what was set aside, because the call failed. Returns False if it was settled before."""
-    yield from _settle(tx, organization_id, hold_id, "expired", kind="expire", to_pot="available")
-    return True
-
-
-def _settle(
-    tx: Tx, organization_id: str, hold_id: str, state: str, *, kind: str, to_pot: Literal["spent", "available"]
-) -> Steps[int]:
-    """Moves what was set aside to a pot, and returns what is available then. OutOfStep if it was settled before."""
-    held = yield ask(
-        "UPDATE credit_holds SET state = ? WHERE organization_id = ? AND id = ? AND state = 'reserved'"
-        " RETURNING amount, request_id, endpoint, api_key_id, quelle",
-        state, organization_id, hold_id,
-    )  # fmt: skip
-    if held is None:
-        raise OutOfStep
-    amount, *cause = held
-    row = yield ask(
-        f"UPDATE credit_accounts SET reserved = reserved - ?, {to_pot} = {to_pot} + ?, last_line = last_line + 1"
-        " WHERE organization_id = ? RETURNING last_line, available, reserved",
-        amount, amount, organization_id,
-    )  # fmt: skip
-    _write_line(tx, organization_id, row, kind, "reserved", to_pot, amount, hold_id, Cause(*cause))
-    assert row is not None
-    return int(row[1])
+    return Move(organization_id, "expire", hold_id)
 
 
 def expire_stale_holds(tx: Tx, *, limit: int = 500) -> int:
     """Gives back what dead processes left reserved. Run it again while it returns `limit`."""
     stale = tx.all(
-        "SELECT organization_id, id FROM credit_holds WHERE state = 'reserved' AND expires_at <= ?"
+        "SELECT organization_id, id FROM credit_holds WHERE expires_at <= ?"
         " ORDER BY expires_at LIMIT ?",
         tx.now, limit,
     )  # fmt: skip
@@ -232,73 +166,12 @@ def find_discrepancies(tx: Tx) -> list[str]:
         if pots != booked:
             found.append(f"Organisation {organization_id}: the account says {pots}, its statement {booked}.")
         held = tx.one(
-            "SELECT COALESCE(SUM(amount), 0) FROM credit_holds WHERE organization_id = ? AND state = 'reserved'",
+            "SELECT COALESCE(SUM(amount), 0) FROM credit_holds WHERE organization_id = ?",
             organization_id,
         )
         if held is None or int(held[0]) != sums["reserved"]:
             found.append(f"Organisation {organization_id}: open reservations do not add up to the reserved pot.")
     return found
-
-
-def _taking(tx: Tx, organization_id: str, amount: int) -> tuple[Any, ...]:
-    """The statement that sets credits aside, if there are enough and nothing has to lapse first."""
-    return (
-        "UPDATE credit_accounts SET available = available - ?, reserved = reserved + ?, last_line = last_line + 1"
-        " WHERE organization_id = ? AND available >= ? AND (next_lapse_at IS NULL OR next_lapse_at > ?)"
-        " RETURNING last_line, available, reserved",
-        amount, amount, organization_id, amount, tx.now,
-    )  # fmt: skip
-
-
-def _write_hold(tx: Tx, organization_id: str, account: Row, amount: int, hold_seconds: int, cause: Cause) -> Hold:
-    hold_id = new_id()
-    hold = _HoldRow(
-        organization_id=organization_id,
-        id=hold_id,
-        amount=amount,
-        state="reserved",
-        created_at=tx.now,
-        expires_at=tx.now + hold_seconds * SECOND,
-        request_id=cause.request_id,
-        endpoint=cause.endpoint,
-        api_key_id=cause.api_key_id,
-        quelle=cause.quelle,
-    )
-    _HOLDS.insert(tx, hold)
-    _write_line(tx, organization_id, account, "reserve", "available", "reserved", amount, hold_id, cause)
-    return Hold(hold_id, amount, account[1])
-
-
-def _write_line(
-    tx: Tx,
-    organization_id: str,
-    account: tuple[int, ...] | None,
-    kind: str,
-    from_pot: str,
-    to_pot: str,
-    amount: int,
-    reference: str,
-    cause: Cause,
-) -> None:
-    if account is None:
-        raise NotFound("There is no such organisation.")
-    line, available, reserved = account
-    movement = Movement(
-        line=line,
-        at=tx.now,
-        kind=kind,
-        from_pot=from_pot,
-        to_pot=to_pot,
-        amount=amount,
-        available_after=available,
-        reserved_after=reserved,
-        reference=reference,
-        request_id=cause.request_id,
-        endpoint=cause.endpoint,
-        api_key_id=cause.api_key_id,
-        quelle=cause.quelle,
-    )
-    tx.put(_INSERT_MOVEMENT, organization_id, *movement)
 
 
 def _lapse(tx: Tx, organization_id: str) -> None:
@@ -319,7 +192,7 @@ def _lapse(tx: Tx, organization_id: str) -> None:
                 " WHERE organization_id = ? RETURNING last_line, available, reserved",
                 remaining, remaining, organization_id,
             )  # fmt: skip
-            _write_line(tx, organization_id, row, "lapse", "available", "lapsed", remaining, grant_id, NO_CALL)
+            write_line(tx, Move(organization_id, "lapse", grant_id, remaining), row)
     _set_next_lapse(tx, organization_id)
 
 

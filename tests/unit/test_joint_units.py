@@ -1,40 +1,51 @@
-"""Units of a group on PostgreSQL that are run in step with each other: the group waits once for each question, not each unit."""
+"""Units of a group on PostgreSQL that are done as a set: the group waits once for each round of questions, not each unit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import psycopg
 import pytest
 
-from kontobahn.db import Database, OutOfStep, Steps, Tx, ask, in_steps
+from kontobahn.db import LEFT_OUT, Database, Rounds, Tx, ask, done_by
 from kontobahn.db.postgres_pipeline import Pipeline
 from tests.unit.test_group_commit import add, db, engine, fail, insert, values, waiting_together
 
 __all__ = ["db", "engine"]
 
 
-def not_in_step(tx: Tx, name: str, amount: int = 1, note: str = "") -> str:
+class CountUp(NamedTuple):
+    name: str
+    amount: int
+    note: str
+
+
+def count_together(tx: Tx, wanted: Sequence[CountUp]) -> Rounds:
+    """Returns the transaction in which each was done. A note is a row of its own, which nobody waits for."""
+    yield []
+    rows = yield [
+        ask(
+            "UPDATE counter SET value = value + ? WHERE name = ? RETURNING pg_current_xact_id()::text",
+            one.amount, one.name,
+        )
+        for one in wanted
+    ]  # fmt: skip
+    tx.many("INSERT INTO counter VALUES (?, 1)", [(one.note,) for one in wanted if one.note])
+    return [LEFT_OUT if row is None else row[0] for row in rows]
+
+
+def count_alone(tx: Tx, name: str, amount: int = 1, note: str = "") -> str:
     if not name:
         raise LookupError("nobody")
     tx.run("INSERT INTO counter VALUES (?, ?)", name, amount)
     return "otherwise"
 
 
-@in_steps(otherwise=not_in_step)
-def count_up(tx: Tx, name: str, amount: int = 1, note: str = "") -> Steps[str]:
-    """Returns the transaction in which it was done. A note is a row of its own, which nobody waits for."""
-    yield None
-    row = yield ask(
-        "UPDATE counter SET value = value + ? WHERE name = ? RETURNING pg_current_xact_id()::text", amount, name
-    )
-    if row is None:
-        raise OutOfStep
-    if note:
-        tx.put("INSERT INTO counter VALUES (?, 1)", note)
-    tx.notify("counted")
-    return str(row[0])
+@done_by(count_together, otherwise=count_alone)
+def count_up(name: str, amount: int = 1, note: str = "") -> CountUp:
+    return CountUp(name, amount, note)
 
 
 @pytest.fixture
@@ -51,16 +62,14 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_units_in_step_share_one_wait_and_one_transaction(db: Database, waits: list[int]) -> None:
+def test_a_set_shares_one_wait_and_one_transaction(db: Database, waits: list[int]) -> None:
     outcomes = waiting_together(db, lambda: [db.write_together(count_up, name) for name in "abab" * 5])
     assert len(set(outcomes)) == 1
     assert waits == [20]
     assert values(db) == {"a": 10, "b": 10}
 
 
-def test_a_unit_that_falls_out_of_step_is_run_on_its_own_and_the_others_are_done_once(db: Database) -> None:
-    heard: list[str] = []
-    db.listen("counted", lambda: heard.append("counted"))
+def test_a_unit_that_is_left_out_is_run_on_its_own_and_the_others_are_done_once(db: Database) -> None:
     outcomes = waiting_together(
         db,
         lambda: [
@@ -75,16 +84,15 @@ def test_a_unit_that_falls_out_of_step_is_run_on_its_own_and_the_others_are_done
     assert isinstance(outcomes[2], LookupError)
     assert len({outcomes[0], outcomes[3], outcomes[4]}) == 1
     assert values(db) == {"a": 1, "b": 3, "new": 7}
-    assert len(heard) == 2
 
 
-def test_what_cannot_be_done_in_step_fails_alone(db: Database) -> None:
+def test_what_cannot_be_done_in_a_set_fails_alone(db: Database) -> None:
     outcomes = waiting_together(db, lambda: [db.write_together(count_up, "a", amount) for amount in (1, 2, 1000, 4)])
     assert [type(outcome) for outcome in outcomes] == [str, str, psycopg.errors.CheckViolation, str]
     assert values(db) == {"a": 7, "b": 0}
 
 
-def test_what_fails_late_in_step_is_told_to_its_own_caller_and_everything_else_is_done_once(db: Database) -> None:
+def test_what_fails_late_in_a_set_is_told_to_its_own_caller_and_everything_else_is_done_once(db: Database) -> None:
     outcomes = waiting_together(
         db,
         lambda: [
@@ -102,7 +110,7 @@ def test_what_fails_late_in_step_is_told_to_its_own_caller_and_everything_else_i
 
 
 @pytest.mark.parametrize(("locked", "free", "blocked"), [("a", "b", [add]), ("b", "a", [add, count_up])])
-def test_units_in_step_are_done_once_though_others_of_the_group_have_to_wait_for_a_lock(
+def test_a_set_is_done_once_though_others_of_the_group_have_to_wait_for_a_lock(
     db: Database, database_url: str, locked: str, free: str, blocked: list[Callable[..., str]]
 ) -> None:
     with psycopg.connect(database_url) as other:
