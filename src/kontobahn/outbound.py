@@ -251,8 +251,8 @@ class OutboundClient:
     ) -> None:
         self.rule = rule
         self.resolver: Resolver = resolver or SystemResolver()
-        self._tls = tls
-        self._user_agent = user_agent or "Kontobahn"
+        self.tls = tls
+        self.user_agent = user_agent or "Kontobahn"
         self._session: aiohttp.ClientSession | None = None
 
     async def check(self, url: str) -> None:
@@ -336,14 +336,14 @@ class OutboundClient:
                     pass
 
             connector = aiohttp.TCPConnector(
-                resolver=Checked(), use_dns_cache=False, limit=0, ssl=self._tls or ssl.create_default_context()
+                resolver=Checked(), use_dns_cache=False, limit=0, ssl=self.tls or ssl.create_default_context()
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
-                headers={"User-Agent": self._user_agent},
+                headers={"User-Agent": self.user_agent},
                 skip_auto_headers=("Accept-Encoding",),
             )
         return self._session

@@ -157,7 +157,7 @@ def event_list(call: Call, found: list[Entry], cursor: str | None, limit: int) -
 @get("/v2/banking/events/{id}", scope=("webhooks", "banking:read"), errors=_ERRORS)
 async def get_event(call: Call, id: EventId) -> EventAnswer:
     """Read one event, with every attempt to deliver it."""
-    return EventAnswer(data=event_view(await call.read(entries.find, call.principal, id)))
+    return EventAnswer(data=event_view(await call.read_inline(entries.find, call.principal, id)))
 
 
 @post("/v2/banking/events/{id}/resend", scope="webhooks", statuses=(202,), errors=(*_ERRORS, 409))

@@ -116,14 +116,14 @@ def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: A
 @get(_PATH, scope=_WEBHOOKS, errors=_ERRORS)
 async def list_webhook_endpoints(call: Call, query: ListQuery) -> WebhookEndpointList:
     """List the further endpoints for events."""
-    found = await call.read(further.listing, call.principal.organizations(query.organization_id))
+    found = await call.read_inline(further.listing, call.principal.organizations(query.organization_id))
     return WebhookEndpointList(data=[_view(receiver) for receiver in found])
 
 
 @get(f"{_PATH}/{{id}}", scope=_WEBHOOKS, errors=_ERRORS)
 async def get_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
     """Read one further endpoint."""
-    return WebhookEndpointAnswer(data=_view(await call.read(further.find, call.principal, id)))
+    return WebhookEndpointAnswer(data=_view(await call.read_inline(further.find, call.principal, id)))
 
 
 @put(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)

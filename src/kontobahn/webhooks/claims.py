@@ -149,11 +149,14 @@ def _settle(
         state, due_at = _verdict(item, tx.now)
         key = (claimed.organization_id, claimed.receiver_id, claimed.sequence)
         settled_at = None if state == "pending" else tx.now
-        deliveries.append((state, number, claimed.tries + 1, due_at, settled_at, *key))
+        deliveries.append((*key, claimed.subject, state, number, claimed.tries + 1, due_at, settled_at))
         attempts.append((*key, number, item.at, item.milliseconds, item.status, item.reason))
+    # All of them exist, since their lanes are held: written as an INSERT, all are one statement, which finds each by its key.
     tx.many(
-        "UPDATE webhook_deliveries SET state = ?, attempts = ?, tries = ?, due_at = ?, settled_at = ?"
-        " WHERE organization_id = ? AND receiver_id = ? AND sequence = ?",
+        "INSERT INTO webhook_deliveries (organization_id, receiver_id, sequence, subject, state, attempts, tries, due_at,"
+        " settled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, sequence, receiver_id) DO UPDATE SET state = excluded.state,"
+        " attempts = excluded.attempts, tries = excluded.tries, due_at = excluded.due_at, settled_at = excluded.settled_at",
         deliveries,
     )
     tx.many(
@@ -161,7 +164,7 @@ def _settle(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         attempts,
     )
-    outbox.advance_lanes(tx, [item.claimed.lane for item in ours])
+    outbox.advance_lanes(tx, [item.claimed.lane for item in ours], owner=owner)
     return postponed, _note_health(tx, ours, pause_days)
 
 
@@ -232,8 +235,9 @@ def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> l
     wanted = [*_shares(quick, capacity.quick, capacity), *_shares(failing_or_slow, capacity.failing_or_slow, capacity)]
     claimed = [item for item in _due_events(tx, engine, wanted) if item.lane not in capacity.lanes]
     tx.many(
-        f"UPDATE webhook_lanes SET owner = ?, next_at = ? WHERE {IS_LANE}",
-        [(owner, until, *item.lane) for item in claimed],
+        "INSERT INTO webhook_lanes (organization_id, receiver_id, subject, head, next_at, owner) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (organization_id, receiver_id, subject) DO UPDATE SET owner = excluded.owner, next_at = excluded.next_at",
+        [(*item.lane, item.sequence, until, owner) for item in claimed],
     )
     return claimed
 

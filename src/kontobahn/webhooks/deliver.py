@@ -20,6 +20,7 @@ from kontobahn.db import Database
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.metrics import Metrics
 from kontobahn.outbound import OutboundClient, Refused, Reply, Unreached
+from kontobahn.posts import Posts
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 from kontobahn.webhooks import claims
@@ -44,7 +45,7 @@ class Deliverer:
     ) -> None:
         self._db = db
         self._keys = Keys(vault)
-        self._outbound = outbound
+        self._posts = Posts(outbound)
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
@@ -83,6 +84,7 @@ class Deliverer:
             for task in unfinished:
                 task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
+        self._posts.close()
         try:
             await self._cycle(self._capacity()._replace(quick=0, failing_or_slow=0))
             await self._db.write(claims.release, self._owner)
@@ -187,8 +189,8 @@ class Deliverer:
         body = claimed.body.encode()
         try:
             keys = self._keys.of(claimed.receiver, claimed.sealed, at)
-            reply = await self._outbound.send(
-                "POST", claimed.url, body=body, headers=signed_headers(claimed.id, at // SECOND, body, keys),
+            reply = await self._posts.post(
+                claimed.url, signed_headers(claimed.id, at // SECOND, body, keys), body,
                 seconds=self._settings.webhook_timeout_seconds, max_bytes=MAX_ANSWER_BYTES,
             )  # fmt: skip
         except (Refused, Unreached) as failure:
@@ -215,7 +217,7 @@ def _reason(reply: Reply) -> str | None:
 
 def _retry_after(reply: Reply) -> int | None:
     """The seconds that 429 and 503 may ask for. The other form, a date, would mean trusting the receiver's clock."""
-    value = reply.headers.get("Retry-After", "").strip()
+    value = reply.headers.get("retry-after", "").strip()
     if reply.status not in (429, 503) or not value.isdigit() or len(value) > 9:
         return None
     return int(value)

@@ -110,26 +110,28 @@ def deliver_later(tx: Tx, organization_id: str, receiver_id: str, sequence: int,
     tx.notify(CHANNEL)
 
 
-def advance_lanes(tx: Tx, lanes: list[Lane]) -> None:
+def advance_lanes(tx: Tx, lanes: list[Lane], *, owner: str | None = None) -> None:
     """After some of their events were settled: each lane waits for its earliest pending event, unclaimed, or is deleted.
 
     The caller holds the locks of these lanes; otherwise an event that is being emitted could be left in a deleted lane.
+    If all are claimed by one `owner`, one statement deletes them: the owner's other lanes have their event pending, and stay.
     """
-    tx.many(
-        f"DELETE FROM webhook_lanes WHERE {IS_LANE} AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
-        " WHERE d.organization_id = webhook_lanes.organization_id AND d.receiver_id = webhook_lanes.receiver_id"
-        " AND d.subject = webhook_lanes.subject AND d.state = 'pending')",
-        lanes,
-    )
     earliest = (
         "FROM webhook_deliveries d WHERE d.organization_id = webhook_lanes.organization_id"
         " AND d.receiver_id = webhook_lanes.receiver_id"
         " AND d.subject = webhook_lanes.subject AND d.state = 'pending' ORDER BY d.sequence LIMIT 1"
     )
+    empty = f"(SELECT d.sequence {earliest}) IS NULL RETURNING organization_id, receiver_id, subject"
+    if owner is None:
+        of_each = tx.each(f"DELETE FROM webhook_lanes WHERE {IS_LANE} AND {empty}", lanes)
+        found = [row for rows in of_each for row in rows]
+    else:
+        found = tx.all(f"DELETE FROM webhook_lanes WHERE owner = ? AND {empty}", owner) if lanes else []
+    deleted = {Lane(*row) for row in found}
     tx.many(
         f"UPDATE webhook_lanes SET head = (SELECT d.sequence {earliest}), next_at = (SELECT d.due_at {earliest}),"
         f" owner = NULL WHERE {IS_LANE}",
-        lanes,
+        [lane for lane in lanes if lane not in deleted],
     )
 
 

@@ -15,10 +15,12 @@ import pytest
 
 from kontobahn import outbound
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
+from kontobahn.posts import Posts
 from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
 from tests.waiting import take_time
 
 NAME = "receiver.example"
+Post = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +44,32 @@ def through(client: OutboundClient, *calls: Callable[[], Coroutine[Any, Any, Any
     return asyncio.run(main())
 
 
-def post(client: OutboundClient, url: str, **options: Any) -> Any:
+def send(client: OutboundClient, url: str, **options: Any) -> Any:
     return through(client, lambda: client.send("POST", url, body=b"{}", **options))[0]
+
+
+def send_by_posts(client: OutboundClient, url: str, *, seconds: float = 15, max_bytes: int = 4096) -> Any:
+    async def once() -> Reply:
+        posts = Posts(client)
+        try:
+            return await posts.post(url, {}, b"{}", seconds=seconds, max_bytes=max_bytes)
+        finally:
+            posts.close()
+
+    return through(client, once)[0]
+
+
+@pytest.fixture(params=[send, send_by_posts])
+def post(request: pytest.FixtureRequest) -> Post:
+    """What holds for every way to send."""
+    return request.param  # type: ignore[no-any-return]
 
 
 def named(receiver: Receiver, host: str = NAME) -> Rule:
     return Rule.of_setting(f"{host}:{receiver.port}")
 
 
-def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: Authority) -> None:
+def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(post: Post, authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
         names = FakeNames(receiver_example=["127.0.0.1"])
         client = OutboundClient(named(receiver), resolver=names, tls=authority.client())
@@ -63,7 +82,7 @@ def test_it_connects_to_the_address_it_checked_and_asks_for_the_name(authority: 
         assert names.asked == [NAME], "resolved once"
 
 
-def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
+def test_a_certificate_for_another_name_is_refused(post: Post, authority: Authority) -> None:
     with receiving(tls=authority.server("other.example")) as receiver:
         client = OutboundClient(
             named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]), tls=authority.client()
@@ -74,7 +93,7 @@ def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None
         assert receiver.deliveries == []
 
 
-def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused(post: Post, authority: Authority) -> None:
     with receiving(tls=authority.server(NAME)) as receiver:
         client = OutboundClient(named(receiver), resolver=FakeNames(receiver_example=["127.0.0.1"]))
         assert post(client, f"https://{NAME}:{receiver.port}/").kind == "tls"
@@ -88,10 +107,13 @@ def test_a_certificate_of_an_unknown_authority_is_refused(authority: Authority) 
 )  # fmt: skip
 def test_a_name_with_one_answer_that_is_not_public_gets_no_connection(answers: list[str]) -> None:
     client = OutboundClient(Rule(), resolver=FakeNames(receiver_example=answers))
-    saved, sent = through(
-        client, lambda: client.check(f"https://{NAME}/"), lambda: client.send("POST", f"https://{NAME}/")
+    saved, sent, posted = through(
+        client,
+        lambda: client.check(f"https://{NAME}/"),
+        lambda: client.send("POST", f"https://{NAME}/"),
+        lambda: Posts(client).post(f"https://{NAME}/", {}, b"{}", seconds=15, max_bytes=4096),
     )
-    for refusal in (saved, sent):
+    for refusal in (saved, sent, posted):
         assert isinstance(refusal, Refused)
         assert not any(address in str(refusal) for address in answers), "addresses inside are nobody's business"
 
@@ -125,19 +147,18 @@ def trap() -> Iterator[list[Any]]:
         connection.close()
 
 
-def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connection() -> None:
+def test_a_name_that_was_public_when_it_was_saved_and_is_not_now_gets_no_connection(post: Post) -> None:
     with trap() as caught:
         names = FakeNames(receiver_example=[["93.184.216.34"], ["127.0.0.77"]])
         client = OutboundClient(Rule(), resolver=names)
         url = f"https://{NAME}:8443/"
-        saved, sent = through(client, lambda: client.check(url), lambda: client.send("POST", url))
-        assert saved is None
-        assert isinstance(sent, Refused)
+        assert through(client, lambda: client.check(url)) == [None]
+        assert isinstance(post(client, url), Refused)
         assert names.asked == [NAME, NAME]
     assert caught == []
 
 
-def test_the_trap_catches_what_is_let_through() -> None:
+def test_the_trap_catches_what_is_let_through(post: Post) -> None:
     """So that the test before it can fail."""
     with trap() as caught:
         client = OutboundClient(Rule.of_setting(f"{NAME}:8443"), resolver=FakeNames(receiver_example=["127.0.0.77"]))
@@ -145,7 +166,7 @@ def test_the_trap_catches_what_is_let_through() -> None:
     assert len(caught) == 1
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
+def test_a_redirect_is_an_answer_and_is_not_followed(post: Post) -> None:
     with receiving() as inside:
         redirect = Answer(302, {"location": f"http://127.0.0.1:{inside.port}/secret"})
         with receiving(lambda _: redirect) as receiver:
@@ -154,7 +175,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
         assert inside.connections == 0
 
 
-def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_not_used(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     with receiving() as proxy, receiving() as receiver:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -164,7 +185,7 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_large_answer_is_read_up_to_the_limit_only() -> None:
     with receiving(lambda _: Answer(200, body=b"x" * 5_000_000)) as receiver:
-        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=4096)
+        reply = send(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=4096)
         assert (reply.status, len(reply.content)) == (200, 4096)
 
 
@@ -209,7 +230,7 @@ def test_no_more_is_asked_for_than_may_be_kept_and_the_rest_is_not_drained(
 def test_a_compressed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"\0" * 3_000_000)
     with receiving(lambda _: Answer(200, {"content-encoding": "gzip"}, bomb)) as receiver:
-        reply = post(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=100_000)
+        reply = send(OutboundClient(named(receiver, "localhost")), receiver.url, max_bytes=100_000)
         assert reply.content == bomb
 
 
@@ -254,7 +275,7 @@ def _raw_server(answer: bytes, pause: float) -> tuple[socket.socket, int]:
     [b"", b"HTTP/1.1 200 OK\r\nx-padding: " + b"x" * 500, b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n" + b"x" * 900],
     ids=["silent", "slow headers", "slow body"],
 )  # fmt: skip
-def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(answer: bytes) -> None:
+def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(post: Post, answer: bytes) -> None:
     listener, port = _raw_server(answer, 0.02)
     with listener:
         # The answer would take ten seconds and more: whoever gives up did not wait for its end.
@@ -266,7 +287,7 @@ def test_a_receiver_that_takes_its_time_is_left_after_the_time_for_all_of_it(ans
 @pytest.mark.parametrize(
     "answer", [b"nonsense\r\n\r\n", b"HTTP/1.1 999999 X\r\n\r\n", b"HTTP/1.1 200 OK\r\nx: " + b"y" * 70_000]
 )
-def test_nonsense_is_a_failure_in_our_words(answer: bytes) -> None:
+def test_nonsense_is_a_failure_in_our_words(post: Post, answer: bytes) -> None:
     listener, port = _raw_server(answer, 0)
     with listener:
         failure = post(OutboundClient(Rule.of_setting(f"localhost:{port}")), f"http://localhost:{port}/", seconds=3)
@@ -275,7 +296,7 @@ def test_nonsense_is_a_failure_in_our_words(answer: bytes) -> None:
         assert "localhost" not in str(failure)
 
 
-def test_a_closed_port_and_an_unknown_name_are_told_apart() -> None:
+def test_a_closed_port_and_an_unknown_name_are_told_apart(post: Post) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]

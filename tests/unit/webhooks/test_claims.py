@@ -245,7 +245,7 @@ def test_one_answer_of_several_says_that_it_is_alive(sender: Sender) -> None:
     ],
 )  # fmt: skip
 def test_only_a_busy_receiver_may_ask_for_seconds(engine: str, status: int, value: str, expected: int | None) -> None:
-    assert deliver._retry_after(Reply(status, {"Retry-After": value}, b"")) == expected
+    assert deliver._retry_after(Reply(status, {"retry-after": value}, b"")) == expected
     assert deliver._retry_after(Reply(status, {}, b"")) is None
 
 

@@ -1,0 +1,188 @@
+"""Where an answer ends, and what becomes of its connection: a server on loopback that says exactly what the test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kontobahn import posts
+from kontobahn.outbound import OutboundClient, Rule, Unreached
+from kontobahn.posts import MAX_HEAD_BYTES, Posts
+from tests.waiting import PATIENCE_SECONDS, take_time_async
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+class Script:
+    """For each connection, what is sent after each request; after the last it stays open. `None` closes without an answer."""
+
+    def __init__(self, *connections: Sequence[bytes | None]) -> None:
+        self._left = list(connections)
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.ended = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            await self._converse(reader, writer)
+        finally:
+            self.ended += 1
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in self._left.pop(0):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            self.requests.append(head + await reader.readexactly(length))
+            if answer is None:
+                return
+            writer.write(answer)
+            await writer.drain()
+        await reader.read()  # until the other side closes it
+
+
+def posted(script: Script, count: int = 1, *, max_bytes: int = 4096, at_once: bool = False) -> list[Any]:
+    """Posts so often; returns the statuses and the retry-after headers, or the kind of failure."""
+
+    async def main() -> list[Any]:
+        server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        sender = Posts(OutboundClient(Rule.of_setting(f"localhost:{port}")))
+
+        async def once(number: int) -> Any:
+            try:
+                reply = await sender.post(
+                    f"http://localhost:{port}/a?b=c",
+                    {"webhook-id": f"evt_{number}"},
+                    b"{}",
+                    seconds=30,
+                    max_bytes=max_bytes,
+                )
+            except Unreached as failure:
+                return failure.kind
+            return reply.status, reply.headers.get("retry-after")
+
+        if at_once:
+            found = await asyncio.gather(*(once(number) for number in range(count)))
+        else:
+            found = [await once(number) for number in range(count)]
+        sender.close()
+        server.close()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while script.ended < script.connections:
+                await asyncio.sleep(0)
+        return found
+
+    return asyncio.run(main())
+
+
+def test_a_request_is_sent_as_it_should_be() -> None:
+    script = Script([OK])
+    assert posted(script) == [(200, None)]
+    head, _, body = script.requests[0].partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ") for line in lines)
+    assert (first, body) == ("POST /a?b=c HTTP/1.1", b"{}")
+    assert headers.pop("Host").startswith("localhost:")
+    assert headers == {"Accept": "*/*", "User-Agent": "Kontobahn", "webhook-id": "evt_0", "Content-Length": "2"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (OK, (200, None)),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", (204, None)),
+        (b"HTTP/1.1 503 Busy\r\nRETRY-After: 17\r\ncontent-length: 0\r\n\r\n", (503, "17")),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nretry-after: 9\r\n\r\n", (200, None)),
+        (
+            b"HTTP/1.1 100 Continue\r\nretry-after: 9\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n",
+            (202, None),
+        ),
+    ],
+    ids=["length", "none", "header", "chunks with a trailer", "after an informational one"],
+)
+def test_a_complete_answer_leaves_its_connection_to_the_next_post(answer: bytes, result: Any) -> None:
+    script = Script([answer, answer, answer])
+    assert posted(script, 3) == [result] * 3
+    assert script.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok", (200, None)),
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", (200, None)),
+        (OK + OK, (200, None)),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5000000\r\n\r\n" + b"x" * 4096, (200, None)),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * MAX_HEAD_BYTES, (200, None)),
+        (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", "protocol"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * MAX_HEAD_BYTES, "protocol"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * MAX_HEAD_BYTES, "protocol"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok", "protocol"),
+        (b"nonsense\r\n\r\n", "protocol"),
+    ],
+    ids=["close", "1.0", "two answers", "too long", "too many chunks", "upgrade", "long head", "informational", "lengths", "nonsense"],
+)  # fmt: skip
+def test_after_any_other_answer_a_new_connection_is_made(answer: bytes, result: Any) -> None:
+    script = Script([answer], [OK])
+    assert posted(script, 2) == [result, (200, None)]
+    assert script.connections == 2
+
+
+def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    class Ending(Script):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.connections += 1
+            await reader.readuntil(b"{}")
+            writer.write(self._left.pop(0)[0] or b"")
+            writer.close()
+            self.ended += 1
+
+    assert posted(Ending([b"HTTP/1.1 200 OK\r\n\r\nsome"])) == [(200, None)]
+    assert posted(Ending([b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome"])) == ["protocol"]
+    assert posted(Ending([b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nsome\r\n"])) == ["protocol"]
+    assert posted(Ending([b"HTTP/1.1 200 OK\r\n"])) == ["protocol"]
+    assert posted(Ending([b""])) == ["protocol"]
+
+
+def test_a_kept_connection_that_was_closed_meanwhile_costs_no_attempt() -> None:
+    script = Script([OK, None], [OK])
+    assert posted(script, 2) == [(200, None), (200, None)]
+    assert script.connections == 2
+    # Once only, and never for a connection that is new or has begun to answer.
+    assert posted(Script([OK, None], [None]), 2) == [(200, None), "protocol"]
+    assert posted(Script([None], [OK]), 1) == ["protocol"]
+
+
+def test_posts_at_once_have_a_connection_each() -> None:
+    script = Script([OK], [OK], [OK])
+    assert posted(script, 3, at_once=True) == [(200, None)] * 3
+    assert script.connections == 3
+
+
+def test_a_connection_that_is_not_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posts, "KEEP_SECONDS", 0.01)
+    script = Script([OK])
+
+    async def main() -> None:
+        server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        sender = Posts(OutboundClient(Rule.of_setting(f"localhost:{port}")))
+        await sender.post(f"http://localhost:{port}/", {}, b"{}", seconds=30, max_bytes=10)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not script.ended:
+                await take_time_async(0.005)
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_a_header_with_a_line_break_is_not_sent() -> None:
+    sender = Posts(OutboundClient(Rule.of_setting("localhost:1")))
+    for value in ("a\r\nb: c", "a\nb", "a\rb"):
+        with pytest.raises(ValueError, match="line break"):
+            asyncio.run(sender.post("http://localhost:1/", {"x": value}, b"", seconds=1, max_bytes=1))
