@@ -232,6 +232,8 @@ CHECKS: dict[str, dict[str, Check]] = {
         "# what was booked": oldest_first,
         "# one more bank": says("connect_url"),
         "# the three latest": newest_first,
+        "# which books": says('"sachkonto":"1200'),
+        "# a trial run": says(*(f'"klasse":"{name}"' for name in ("A1", "A2", "A3", "A4", "B1", "B2", "C"))),
         "# one more ticket": one_open_ticket,
         "# the customer": tickets_of_both_kinds,
         "# one invoice": invoice_with_a_pdf,

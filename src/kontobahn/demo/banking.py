@@ -23,11 +23,13 @@ from kontobahn.banking.provider import Banking, ConnectionFinished, ConnectStart
 from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
+from kontobahn.demo import trade
 from kontobahn.money import from_minor
 from kontobahn.sandbox_bank import adapter, bank, deliveries, store
 from kontobahn.sandbox_bank import payments as sandbox_payments
 from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE
+from kontobahn.sandbox_bank.people import PEOPLE, accounts_of
+from kontobahn.sandbox_bank.texts import Booking
 
 CONNECT_USER = "demo"
 _CREDITOR_IBAN = "DE75512108001245126199"
@@ -44,12 +46,15 @@ class DemoBanking(NamedTuple):
         return {**self._asdict(), "connect_user": CONNECT_USER}
 
 
-def build_banking(tx: Tx, context: Context, principal: Principal) -> DemoBanking:
-    connection_id = _connect(tx, context, principal, "musterbank", {0, 1})
+def build_banking(tx: Tx, context: Context, principal: Principal, paid: list[trade.Paid]) -> DemoBanking:
+    holder = accounts_of(PEOPLE[CONNECT_USER], BANKS[trade.BANK])[0].holder_name
+    movements = trade.movements(paid, store.bank_day(tx), holder)
+    connection_id = _connect(tx, context, principal, trade.BANK, {0, 1}, movements)
     _connect(tx, context, principal, "kartenhaus", {0})
     giro, savings = accounts.of_connection(tx, principal.organization_id, connection_id)
     payer = _Payer(tx, context, principal, str(giro.id))
-    settled = payer.order("Papier und Mehr GmbH", 148_75, "Rechnung 20417 vom 12. des Monats", "settled")
+    bill = f"Rechnung {trade.ORDERED_BILL} vom 12. des Monats"
+    settled = payer.order(trade.ORDERED.replace("&", "und"), trade.ORDERED_CENTS, bill, "settled")
     payer.order("Spedition Rollfix KG", 612_00, "Fracht KW 41, Auftrag 88-1203", "executed")
     payer.order("Werbeagentur Laut", 2_380_00, "Kampagne Herbst, zweite Rate", "rejected")
     payer.order(
@@ -65,7 +70,14 @@ def build_banking(tx: Tx, context: Context, principal: Principal) -> DemoBanking
     return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id))
 
 
-def _connect(tx: Tx, context: Context, principal: Principal, code: str, positions: set[int]) -> str:
+def _connect(
+    tx: Tx,
+    context: Context,
+    principal: Principal,
+    code: str,
+    positions: set[int],
+    movements: list[Booking] | None = None,
+) -> str:
     """Goes through a connect flow, from its start to the bank's first report, and returns the connection's id."""
     token, chosen = flows.new_token(), BANKS[code]
     flow = FlowRow(
@@ -81,7 +93,7 @@ def _connect(tx: Tx, context: Context, principal: Principal, code: str, position
         expires_at=tx.now + HOUR,
     )
     flows.start(tx, flow, code, ConnectStart("", flow.expires_at, chosen.name, chosen.country_code))
-    bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token)
+    bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token, movements)
     _apply_deliveries(tx, context)
     finished = flows.find(tx, adapter.NAME, token)
     assert finished is not None

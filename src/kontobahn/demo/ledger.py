@@ -7,20 +7,26 @@ payment terms, two cash books. A second client has no export service, and a seco
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
+from kontobahn.demo import trade
+from kontobahn.demo.trade import Paid
 from kontobahn.ids import new_id
+from kontobahn.json_text import encode
 from kontobahn.ledger import connections
 from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import cash, persons, posting, setup, store, terms
+from kontobahn.ledger.books import cash, partner_rows, persons, posting, setup, store, terms
 from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
-from kontobahn.ledger.konto import is_debitor, is_personenkonto, technical
+from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, technical
 from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto
 from kontobahn.ledger.provider import Author
 
@@ -30,19 +36,8 @@ LENGTH = 4
 _SEED = 20_260_101
 _Skonto = tuple[int, int] | None
 _INVOICES_A_MONTH, _BILLS_A_MONTH = 32, 18
+_TERMS_WITH_DISCOUNT = 30
 
-_DEBTORS = (
-    "Bäckerei Sonnenkorn GmbH", "Café am Markt e. K.", "Elektro Brandt OHG", "Fahrradhaus Kettler GmbH", "Gasthof Zur Linde",
-    "Hotel Seeblick GmbH", "Ingenieurbüro Vogt", "Juwelier Stein KG", "Kinderladen Pusteblume e. V.", "Landhandel Petersen GmbH",
-    "Metallbau Krüger GmbH", "Naturkost Grünewald", "Optik Hell GmbH", "Praxis Dr. Sommer", "Quartier Wohnbau eG",
-    "Reisebüro Fernweh", "Schreinerei Holzmann", "Tierarztpraxis Wolf", "Uhren Beck e. K.", "Verlag Blauer Reiter GmbH",
-    "Weinhandel Rebstock GmbH", "Yogastudio Om", "Zahntechnik Weiß GmbH", "Autohaus Nord GmbH",
-)  # fmt: skip
-_CREDITORS = (
-    "Stadtwerke Musterstadt", "Papier & Mehr GmbH", "Spedition Rollfix KG", "Software Allee AG", "Möbelfabrik Süd GmbH",
-    "Büroreinigung Blitz", "Versandhaus Paket GmbH", "Kanzlei Dr. Recht", "Telekomnetz AG", "Großhandel Zentral GmbH",
-    "Verpackung Nord GmbH", "Werbeagentur Laut",
-)  # fmt: skip
 _COSTS = (("4930", "9"), ("4240", "9"), ("4920", "9"), ("4950", "9"), ("4600", "9"), ("4940", "8"), ("4980", "9"))
 
 
@@ -50,6 +45,8 @@ class DemoLedger(NamedTuple):
     connection_id: str
     expired_connection_id: str
     fiscal_years: list[str]
+    # What the books show as paid at the bank.
+    paid: list[Paid]
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -70,8 +67,9 @@ def build_ledger(tx: Tx, organization_id: str) -> DemoLedger:
     client = store.find_client(tx, connection, CLIENT_ID)
     _master_data(tx, client, starts)
     rng = random.Random(_SEED)
+    paid: list[Paid] = []
     for start in starts:
-        _post_year(tx, client, start, today, rng, is_first=start == starts[0])
+        paid += _post_year(tx, client, start, today, rng, is_first=start == starts[0])
     _cash(tx, client, today)
     second = setup.create_books(
         tx, organization_id, connection_id, name="Demo Vermietung GbR", skr="SKR04", length=LENGTH, client_id=SECOND_CLIENT_ID,
@@ -80,7 +78,7 @@ def build_ledger(tx: Tx, organization_id: str) -> DemoLedger:
     store.unsubscribe(tx, second, store.EXPORT)
     expired_id = _connection(tx, organization_id, "Alte Verbindung", "29098-55009", starts[-1])
     connections.set_status(tx, connections.find_for_operator(tx, expired_id), "expired")
-    return DemoLedger(connection_id, expired_id, [start.isoformat() for start in starts])
+    return DemoLedger(connection_id, expired_id, [start.isoformat() for start in starts], paid)
 
 
 def _connection(tx: Tx, organization_id: str, name: str, client_id: str, start: date) -> str:
@@ -99,10 +97,13 @@ def _number(konto: str) -> str:
 def _master_data(tx: Tx, client: Client, starts: list[date]) -> None:
     for start in starts:
         store.ensure_year(tx, client, start)
-    names = [(str(10010 + 10 * number), name) for number, name in enumerate(_DEBTORS)]
-    names += [(str(70010 + 10 * number), name) for number, name in enumerate(_CREDITORS)]
-    for position, (nummer, name) in enumerate(names):
-        persons.store(tx, client, _number(nummer), _person(nummer, name, position, starts[-1]))
+    for position, name in enumerate((*trade.DEBTORS, *trade.CREDITORS)):
+        nummer = trade.konto_of(name)
+        person, row = _person(nummer, name, position, starts[-1]), ""
+        if name == trade.WITH_DISCOUNT:
+            as_in_file = partner_rows.as_row(msgspec.to_builtins(person))
+            row = encode(as_in_file._replace(zahlungsbedingung=_TERMS_WITH_DISCOUNT)).decode()
+        persons.store(tx, client, _number(nummer), person, row=row)
     setup.add_folders(tx, client, (("EINGANGSRECHNUNG", "Reisekosten"), ("AUSGANGSRECHNUNG", "Onlineshop")))
     for term in _terms():
         terms.save(tx, client, term)
@@ -121,7 +122,7 @@ def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto
         geschaeftsjahrStartDatum=start,
         firmenname=name,
         emailAdressen=[Email(email=f"rechnung@{short or 'firma'}.example", typ="INVOICE")],
-        bankkonten=[Bankkonto(iban=_iban(position), name=name[:70], istHauptkonto=True)],
+        bankkonten=[Bankkonto(iban=trade.iban_of(position), name=name[:70], istHauptkonto=True)],
         adressen=[
             Adresse(
                 adresszeile=f"Musterstraße {position + 1}",
@@ -130,13 +131,6 @@ def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto
             )
         ],
     )
-
-
-def _iban(position: int) -> str:
-    """Returns a made-up account at a made-up bank code, with valid check digits."""
-    bban = f"12030000{position + 1000:010d}"
-    check = 98 - int(bban + "131400") % 97
-    return f"DE{check:02d}{bban}"
 
 
 def _terms() -> list[Zahlungsbedingung]:
@@ -168,7 +162,7 @@ def _terms() -> list[Zahlungsbedingung]:
     return [
         days(10, "Sofort ohne Abzug", 0),
         days(20, "14 Tage netto", 14),
-        days(30, "10 Tage 2 %, 30 Tage netto", 30, (10, 2)),
+        days(_TERMS_WITH_DISCOUNT, "10 Tage 2 %, 30 Tage netto", 30, (10, 2)),
         days(31, "8 Tage 3 %, 14 Tage 2 %, 30 Tage netto", 30, (8, 3), (14, 2)),
         by_period,
     ]
@@ -177,10 +171,15 @@ def _terms() -> list[Zahlungsbedingung]:
 # --- Bookings
 
 
-def _post_year(tx: Tx, client: Client, start: date, today: date, rng: random.Random, *, is_first: bool) -> None:
+def _post_year(tx: Tx, client: Client, start: date, today: date, rng: random.Random, *, is_first: bool) -> list[Paid]:
+    """Posts the bookings of a year, and returns what was paid in it."""
     jahr = store.year_of_start(tx, client, start)
     openings = _first_openings(start) if is_first else _carry_over(tx, client, start)
-    saetze = [*openings, *_trade(start, min(today, date(start.year, 12, 31)), rng, is_first=is_first)]
+    saetze = [
+        *openings,
+        *_trade(start, min(today, date(start.year, 12, 31)), rng, is_first=is_first),
+        *(satz for satz in _documents_of_cases(today) if satz.belegdatum.startswith(f"{start.year}-")),
+    ]
     batch = posting.open_batch(
         tx, client, jahr, kind="demo", source="demo", sha256=f"demo {new_id()}", bezeichnung="Demo"
     )
@@ -188,6 +187,28 @@ def _post_year(tx: Tx, client: Client, start: date, today: date, rng: random.Ran
     for satz in sorted(saetze, key=lambda satz: satz.belegdatum):
         poster.add(satz)
     poster.finish()
+    return [paid for satz in saetze if (paid := _paid(satz)) is not None]
+
+
+def _documents_of_cases(today: date) -> Iterator[Satz]:
+    for case in trade.CASES:
+        konto = _number(trade.konto_of(case.partner))
+        for document in case.documents:
+            day, beleg = document.day(today).isoformat(), document.beleg(today)
+            if case.partner in trade.DEBTORS:
+                text = f"Warenverkauf {beleg}"
+                yield Satz(document.cents, True, konto, _number("8400"), day, belegfeld1=beleg, buchungstext=text)
+            else:
+                yield Satz(document.cents, True, _number("4920"), konto, day, "9", beleg, "Betriebsausgabe")
+
+
+def _paid(satz: Satz) -> Paid | None:
+    bank, day = _number("1200"), date.fromisoformat(satz.belegdatum)
+    if satz.konto == bank and is_personenkonto(satz.gegenkonto):
+        return Paid(day, satz.umsatz, functional(satz.gegenkonto, LENGTH), satz.belegfeld1)
+    if satz.gegenkonto == bank and is_personenkonto(satz.konto):
+        return Paid(day, -satz.umsatz, functional(satz.konto, LENGTH), satz.belegfeld1)
+    return None
 
 
 def _eb(start: date, konto: str, gegenkonto: str, cents: int) -> Satz:
@@ -246,7 +267,7 @@ def _trade(start: date, until: date, rng: random.Random, *, is_first: bool) -> l
 
 
 def _sale(year: int, number: int, day: date, rng: random.Random) -> list[Satz]:
-    debtor = _number(str(10010 + 10 * rng.randrange(len(_DEBTORS))))
+    debtor = _number(str(10010 + 10 * rng.randrange(len(trade.DEBTORS))))
     revenue = _number("8300" if rng.random() < 0.2 else "8400")
     cents = rng.randrange(4_000, 420_000)
     beleg = f"RE-{year}-{number:04d}"
@@ -286,7 +307,7 @@ def _sale(year: int, number: int, day: date, rng: random.Random) -> list[Satz]:
 
 
 def _purchase(year: int, number: int, day: date, rng: random.Random) -> list[Satz]:
-    creditor = _number(str(70010 + 10 * rng.randrange(len(_CREDITORS))))
+    creditor = _number(str(70010 + 10 * rng.randrange(len(trade.CREDITORS))))
     cents = rng.randrange(2_000, 260_000)
     beleg = f"ER{year % 100}{number:05d}"
     if rng.random() < 0.5:

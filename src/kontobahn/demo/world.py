@@ -16,6 +16,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.demo.banking import build_banking
 from kontobahn.demo.facts import facts_path, read_facts, write_facts
 from kontobahn.demo.ledger import build_ledger
+from kontobahn.demo.matching import add_rules
 from kontobahn.demo.mobility import build_mobility
 from kontobahn.ledger.books import setup
 from kontobahn.settings import Settings
@@ -61,6 +62,8 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
     )
     agency_key = keys.create(tx, vault, agency.id, "demo of an agency", actor, clients=(demo.id,))
     principal = Principal(demo.id, "admin", (demo.id,), key_id=key.key.id, user_id=user.id)
+    ledger = build_ledger(tx, demo.id)
+    add_rules(tx, demo.id, ledger.connection_id, actor)
     return {
         "base_url": "",
         "dashboard": {"url": ""},
@@ -71,8 +74,8 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
         "second_organization_id": second.id,
         "agency_organization_id": agency.id,
         "user": {"email": EMAIL, "password": password},
-        "ledger": build_ledger(tx, demo.id).facts(),
-        "banking": build_banking(tx, context, principal).facts(),
+        "ledger": ledger.facts(),
+        "banking": build_banking(tx, context, principal, ledger.paid).facts(),
         "mobility": build_mobility(tx, demo.id).facts(),
     }
 

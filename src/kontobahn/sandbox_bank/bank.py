@@ -5,6 +5,7 @@ Functions on a transaction, called by its pages, the adapter and the commands.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, ProviderRefused, Snapshot
@@ -27,9 +28,15 @@ ENDED_RETENTION = 30 * DAY
 
 
 def connect(
-    tx: Tx, bank: Bank, person: Person, scopes: str, positions: set[int], pending_token: str | None
+    tx: Tx,
+    bank: Bank,
+    person: Person,
+    scopes: str,
+    positions: set[int],
+    pending_token: str | None,
+    trade: Sequence[Booking] | None = None,
 ) -> SandboxConnection:
-    """Creates a connection that a person has consented to, with its accounts and their history."""
+    """Creates a connection that a person has consented to, with its accounts and their history (`trade` as there)."""
     store.begin_change(tx)
     now = store.bank_now(tx)
     row = SandboxConnection(
@@ -47,7 +54,7 @@ def connect(
             currency_code="EUR", balance_minor=plan.opening_minor, is_chosen=int(position in positions), bookings=0,
         )  # fmt: skip
         store.ACCOUNTS.insert(tx, account)
-        store.book(tx, account, history(person, bank, plan, today))
+        store.book(tx, account, history(person, bank, plan, today, trade))
     _notify_data_ready(tx, row, pending_token)
     return row
 

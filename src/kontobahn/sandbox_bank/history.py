@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from kontobahn.sandbox_bank.banks import Bank
@@ -63,29 +63,38 @@ _MONTHS = [
 _SAVED_MINOR, _SAVING_DAY = 50_000, 20
 
 
-def history(person: Person, bank: Bank, account: AccountPlan, today: date) -> list[Booking]:
-    """Returns the account's bookings before it is connected, oldest first; pending ones come last."""
+def history(
+    person: Person, bank: Bank, account: AccountPlan, today: date, trade: Sequence[Booking] | None = None
+) -> list[Booking]:
+    """Returns the account's bookings before it is connected, oldest first; pending ones come last.
+
+    `trade` is what customers pay and suppliers are paid, in place of what is made up.
+    """
     if person.bookings == "none":
         return []
     rng = random.Random(f"{person.name} {bank.code} {account.nature}")
     days = [today - timedelta(days=back) for back in range(DAYS, 0, -1)]
     match account.nature:
         case "checking":
-            made = _many(bank, account, days, rng) if person.bookings == "many" else _company(bank, account, days, rng)
+            is_many = person.bookings == "many"
+            made = _many(bank, account, days, rng) if is_many else _company(bank, account, days, rng, trade)
         case "savings":
             made = _savings(bank, account, days)
         case "investment":
             made = _investments(bank, account, days, rng)
         case _:
             made = _purchases(days, rng)
-    bookings = list(made)
+    bookings = sorted(made, key=lambda booking: booking.made_on)
     if person.name == "pending" and account.nature in ("checking", "credit_card", "ewallet"):
         bookings += _pending(today, rng)
     return bookings
 
 
-def _company(bank: Bank, account: AccountPlan, days: list[date], rng: random.Random) -> Iterator[Booking]:
+def _company(
+    bank: Bank, account: AccountPlan, days: list[date], rng: random.Random, trade: Sequence[Booking] | None
+) -> Iterator[Booking]:
     invoice = 1000
+    yield from trade or ()
     for day in days:
         month = f"{_MONTHS[day.month - 1]} {day.year}"
         for on, party, amount, text in _MONTHLY:
@@ -108,17 +117,12 @@ def _company(bank: Bank, account: AccountPlan, days: list[date], rng: random.Ran
             )
         if day.weekday() >= 5:
             continue
-        for _ in range(rng.choice((0, 1, 1, 2))):
-            invoice += rng.randint(1, 3)
-            yield _receipt(bank, account, day, invoice, rng)
-        if rng.random() < 0.35:
-            supplier = rng.choice(_SUPPLIERS)
-            number = rng.randint(10_000, 99_999)
-            text = f"Rechnung {number} vom {day - timedelta(days=12):%d.%m.%Y} abzgl. 2 % Skonto"
-            amount = -rng.randint(4_000, 160_000)
-            yield transfer(
-                bank, day, amount, supplier, text, holder=account.holder_name, reference=f"ER-{number}", time=_time(rng)
-            )
+        if trade is None:
+            for _ in range(rng.choice((0, 1, 1, 2))):
+                invoice += rng.randint(1, 3)
+                yield _receipt(bank, account, day, invoice, rng)
+            if rng.random() < 0.35:
+                yield _bill_paid(bank, account, day, rng)
         if rng.random() < 0.3:
             yield card_purchase(day, rng.randint(450, 14_000), rng.choice(_SHOPS), "Beispielstadt", _time(rng))
 
@@ -137,6 +141,16 @@ def _receipt(bank: Bank, account: AccountPlan, day: date, invoice: int, rng: ran
         bank, day, rng.randint(5_900, 240_000), customer, text,
         holder=account.holder_name, reference=reference, time=_time(rng), original_party=payer,
     )  # fmt: skip
+
+
+def _bill_paid(bank: Bank, account: AccountPlan, day: date, rng: random.Random) -> Booking:
+    supplier = rng.choice(_SUPPLIERS)
+    number = rng.randint(10_000, 99_999)
+    text = f"Rechnung {number} vom {day - timedelta(days=12):%d.%m.%Y} abzgl. 2 % Skonto"
+    amount = -rng.randint(4_000, 160_000)
+    return transfer(
+        bank, day, amount, supplier, text, holder=account.holder_name, reference=f"ER-{number}", time=_time(rng)
+    )
 
 
 def _savings(bank: Bank, account: AccountPlan, days: list[date]) -> Iterator[Booking]:

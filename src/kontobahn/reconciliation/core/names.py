@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from rapidfuzz import fuzz, process
-
 from kontobahn.reconciliation.core.text import spelled_out
 
 AGREES = 90
@@ -32,6 +30,8 @@ def similarity(one: str, other: str) -> float:
     """How alike two names are, from 0 to 100; both as `normal` returns them."""
     if len(one) < _LEAST_LETTERS or len(other) < _LEAST_LETTERS:
         return 0.0
+    from rapidfuzz import fuzz
+
     score = fuzz.token_set_ratio(one, other)
     one_word = min(one.count(" "), other.count(" ")) == 0 and one != other
     return min(score, _ONE_WORD) if one_word else score
@@ -58,6 +58,8 @@ class NameIndex:
             return ()
         found = self._found.get(bare)
         if found is None:
+            from rapidfuzz import fuzz, process
+
             near = process.extract(
                 bare,
                 self._names,
