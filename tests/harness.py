@@ -53,7 +53,7 @@ class Service:
         self.db = self.application.db
         self.vault = self.application.vault
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread = threading.Thread(target=lambda: serve.run(self._serve()), daemon=True)
         self._server: serve.EmbeddedServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None

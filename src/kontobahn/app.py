@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -15,12 +15,15 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.signin import SignIns
+from kontobahn.api.answered import AnsweredCalls
 from kontobahn.api.bodies import Receive
 from kontobahn.api.call import Context
 from kontobahn.api.declare import Endpoint, collect
 from kontobahn.api.exchange import ClientAddress, Scope, send_busy
+from kontobahn.api.first_use import MadeAtFirstUse
 from kontobahn.api.later import Later
 from kontobahn.api.openapi import build_openapi
+from kontobahn.api.pages import Asgi, bounded_pages
 from kontobahn.api.request_log import RequestLog
 from kontobahn.api.routing import Routes
 from kontobahn.api.running import RunningRequests
@@ -78,7 +81,8 @@ UPKEEP_SECONDS = 5
 # For what would hold up the event loop: large bodies, large answers, compression.
 CALCULATING_THREADS, CALCULATIONS_WAITING = 2, 256
 EVENTS = reconciliation.ALL_EVENTS
-Asgi = Callable[[Scope, Receive, Any], Awaitable[None]]
+# What programs ask to watch the service, often before a person has opened a page.
+SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
 
 
 def all_endpoints() -> list[Endpoint]:
@@ -129,6 +133,7 @@ class Application:
         self.metrics = Metrics()
         self.usage = Usage(self.db)
         self.requests = RequestLog(self.db, settings.request_log_rows)
+        self.answered = AnsweredCalls(self.metrics, self.usage, self.requests)
         self.endpoints = all_endpoints()
         self._refuse_unknown_prices()
         context = self.context = make_context(settings, self.db, self.vault, self.clock)
@@ -144,10 +149,7 @@ class Application:
                 authenticator=self.authenticator,
                 windows=self.windows,
                 groups=limits.groups(settings),
-                usage=self.usage,
-                requests=self.requests,
-                metrics=self.metrics,
-                addresses=self.addresses,
+                answered=self.answered,
                 routes=Routes(self.endpoints),
             )
         )
@@ -159,7 +161,8 @@ class Application:
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
         self._openapi = cache(lambda: build_openapi(self.endpoints, settings, EVENTS))
-        self._pages: Asgi | None = None
+        # What programs ask needs much less than what people look at.
+        self._system, self._pages = MadeAtFirstUse(self._make_system), MadeAtFirstUse(self._make_pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
         if scope["type"] == "http":
@@ -170,21 +173,16 @@ class Application:
                 await send_busy(send)
                 return
             try:
-                await self._answer(scope, receive, send)
+                path = scope["path"]
+                if path.startswith("/v2/") or path == "/v2":
+                    await self.api(scope, receive, send, ip)
+                else:
+                    pages = self._system if path in SYSTEM_PATHS else self._pages
+                    await pages(scope, receive, send)
             finally:
                 self.running.leave(peer, ip)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Any) -> None:
-        path = scope["path"]
-        if path.startswith("/v2/") or path == "/v2":
-            await self.api(scope, receive, send)
-        else:
-            if self._pages is None:
-                # Beside the event loop: what pages need is imported now.
-                self._pages = await asyncio.to_thread(self._make_pages)
-            await self._pages(scope, receive, send)
 
     def watch_connections(self, connections: int, port: int | None = None) -> ConnectionWatch:
         settings = self.settings
@@ -224,8 +222,7 @@ class Application:
             self._flusher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._flusher
-        await self.usage.flush()
-        await self.requests.flush()
+        await self.answered.flush()
         await self.windows.close()
         self.api.close()
         await asyncio.to_thread(self.db.close)
@@ -253,8 +250,7 @@ class Application:
 
     async def upkeep(self) -> None:
         """Writes what was counted, and looks which jobs are overdue, whichever process should run them."""
-        await self.usage.flush()
-        await self.requests.flush()
+        await self.answered.flush()
         try:
             found = await self.db.read(overdue, self._scheduled, self._started_at)
         except Unavailable:
@@ -287,13 +283,23 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
+    def _make_system(self) -> Asgi:
+        """Called at the first use, as `_make_pages`."""
+        from starlette.applications import Starlette
+
+        from kontobahn.api.system import system_routes
+
+        routes = system_routes(
+            self.db, self.answered.metrics, self._openapi, lambda: self.jobs_overdue, documents.laid_aside
+        )
+        assert {route.path for route in routes} == SYSTEM_PATHS
+        return bounded_pages(Starlette(routes=routes), self.settings)
+
     def _make_pages(self) -> Asgi:
         """Called at the first use: a service that only answers /v2 starts without the libraries for pages."""
         from starlette.applications import Starlette
 
         from kontobahn.api.docs import docs_routes
-        from kontobahn.api.pages import bounded_pages
-        from kontobahn.api.system import system_routes
         from kontobahn.banking.hosted import pages as hosted_pages
         from kontobahn.banking.hosted.connect_pages import ConnectPages
         from kontobahn.banking.payments.pages import OrderPages
@@ -303,7 +309,6 @@ class Application:
         from kontobahn.sandbox_bank.pages import SandboxPages
 
         routes = [
-            *system_routes(self.db, self.metrics, self._openapi, lambda: self.jobs_overdue, documents.laid_aside),
             *docs_routes(self.endpoints, self.settings),
             *guide_routes(),
             *hosted_pages.routes(),

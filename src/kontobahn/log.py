@@ -41,6 +41,9 @@ class _State:
     lost = 0
     reader_is_behind = False
     form: Form = "auto"
+    # The stream that was last looked at, and whether it is a terminal: asking the system takes longer than a call may.
+    looked_at: TextIO | None = None
+    is_terminal = False
 
 
 def configure(level: str, stream: TextIO | None = None, *, form: Form = "auto") -> None:
@@ -53,7 +56,10 @@ def is_for_people() -> bool:
     """Whether lines are for a person: at a terminal, unless a setting says otherwise."""
     if _State.form != "auto":
         return _State.form == "text"
-    return _is_terminal(_State.stream or sys.stderr)
+    stream = _State.stream or sys.stderr
+    if _State.looked_at is not stream:
+        _State.looked_at, _State.is_terminal = stream, _is_terminal(stream)
+    return _State.is_terminal
 
 
 def wants_call(setting: str, status: int) -> bool:

@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +132,16 @@ def serve_one(application: Application, host: str, port: int, ready: Callable[[]
         await serving
         await application.shutdown()
 
-    asyncio.run(main())
+    run(main())
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """`asyncio.run` on the faster event loop. Workers run on it too: the server looks for it by itself."""
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with suppress(ImportError):  # there is none for every system
+        from uvloop import new_event_loop
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main)
 
 
 async def wait_until_accepting(host: str, port: int, serving: asyncio.Task[None]) -> None:

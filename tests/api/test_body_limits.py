@@ -7,6 +7,7 @@ import asyncio
 import base64
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -104,6 +105,11 @@ def test_a_body_is_judged_by_its_declared_length_and_its_caller_first(start_serv
             assert status_of(raw) == 413, endpoint.name
 
 
+def on_a_loop_that_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service runs on Python's own loop, as where there is no other one."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+
+
 @contextmanager
 def loop_watched(service: Service) -> Iterator[list[tuple[float, str]]]:
     """Notes the CPU time of every callback that the service's event loop runs, and which thread decodes each body."""
@@ -142,6 +148,7 @@ def adverse_bodies(endpoint: Endpoint, limit: int) -> Iterator[bytes]:
 def test_no_body_that_openapi_allows_holds_up_the_event_loop(
     start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    on_a_loop_that_can_be_watched(monkeypatch)
     service = start_service()
     mine = service.organization(credits_granted=10_000)
     decoded_by: list[str] = []
@@ -176,7 +183,10 @@ def test_no_body_that_openapi_allows_holds_up_the_event_loop(
 
 
 @on_sqlite
-def test_the_largest_cash_book_entry_is_taken_without_holding_up_the_event_loop(start_service: ServiceFactory) -> None:
+def test_the_largest_cash_book_entry_is_taken_without_holding_up_the_event_loop(
+    start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_loop_that_can_be_watched(monkeypatch)
     service = start_service()
     mine = service.organization()
     image = base64.b64encode(b"%PDF-" + bytes(20_000_000 - 5)).decode()

@@ -124,7 +124,7 @@ def test_the_last_use_of_a_key_is_remembered(service: Service) -> None:
     mine = service.organization()
     service.clock.advance(seconds=60)
     service.get(PATH, mine.key, params={"quelle": "n8n"})
-    service.run(service.application.usage.flush())
+    service.run(service.application.upkeep())
     key = service.db.read_now(keys.get, mine.id, mine.key_id)
     assert key.last_used_at == service.clock.now()
 
@@ -134,7 +134,7 @@ def test_every_call_is_counted_under_its_quelle(service: Service) -> None:
     for quelle in ("n8n", "n8n", None):
         service.get(PATH, mine.key, params={"quelle": quelle} if quelle else {})
     service.get(PATH, mine.key, params={"organization_id": "0193b2a0-0000-7000-8000-00000000abcd"})
-    service.run(service.application.usage.flush())
+    service.run(service.application.upkeep())
 
     def counts(tx: Tx) -> list[tuple[str, int, int]]:
         rows = tx.all(

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from kontobahn import __version__, jobs
+from kontobahn import __version__, jobs, metrics
+from kontobahn.api.answered import AT_ONCE, AnsweredCalls
+from kontobahn.api.request_log import Noted, RequestLog
+from kontobahn.api.usage import Usage
 from tests.harness import Service
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kontobahn.json"
@@ -94,3 +97,41 @@ def test_every_query_of_the_dashboard_names_metrics_that_exist(service: Service)
     assert ours - shown <= {"kontobahn_webhook_attempt_seconds_count"}, "measured, but not shown"
     ids = [panel["id"] for panel in dashboard["panels"]]
     assert len(ids) == len(set(ids))
+
+
+def test_times_are_counted_up_to_and_including_each_limit() -> None:
+    measured = metrics.Metrics()
+    for seconds in (0.001, 0.0011, 0.0025, 31):
+        measured.note("GET /v2/a", 200, seconds, 2)
+    measured.note("GET /v2/a", 404, 0.5, 0)
+    found = {
+        (item.name, *item.labels.values()): item.value
+        for family in parse(measured.render().decode())
+        for item in family.samples
+    }
+    name, endpoint = "kontobahn_request_seconds", "GET /v2/a"
+    assert [found[f"{name}_bucket", endpoint, limit] for limit in ("0.001", "0.0025", "0.5", "30.0", "+Inf")] == [
+        1, 3, 4, 4, 5,
+    ]  # fmt: skip
+    assert found[f"{name}_count", endpoint] == 5
+    assert round(found[f"{name}_sum", endpoint], 4) == 31.5046
+    assert (found["kontobahn_requests_total", endpoint, "200"], found["kontobahn_requests_total", endpoint, "404"]) == (
+        4,
+        1,
+    )
+    assert found["kontobahn_credits_charged_total",] == 8
+
+
+def test_every_answered_call_is_entered_once_where_it_belongs() -> None:
+    measured, usage, requests = metrics.Metrics(), Usage(None), RequestLog(None, 1_000)  # type: ignore[arg-type]
+    answered = AnsweredCalls(measured, usage, requests)
+    noted = Noted(0, "k", "n8n", None, "/v2/nowhere", b"", 404, "r", 0, 5_000)
+    for number in range(AT_ONCE + 3):
+        answered.note(noted, "mine", was_run=number % 2 == 0)
+    answered.note(noted, None, was_run=True)
+    assert usage._counts["mine", "unknown", "k", "n8n"][:2] == [AT_ONCE // 2] * 2, "entered without being asked for"
+    text = answered.metrics().render().decode()
+    assert f'kontobahn_requests_total{{endpoint="unknown",status="404"}} {AT_ONCE + 4}.0' in text
+    assert usage._counts == {("mine", "unknown", "k", "n8n"): [AT_ONCE // 2 + 2, AT_ONCE // 2 + 2, 0]}
+    assert requests._counts == {("mine", 0): [AT_ONCE + 3, AT_ONCE + 3]}
+    assert requests._waiting == {"mine": [noted] * (AT_ONCE + 3)}

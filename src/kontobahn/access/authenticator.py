@@ -34,7 +34,8 @@ class Authenticator:
         return await self._authenticate(token, SESSION_PREFIX, "a session token", sessions.authenticate)
 
     async def _authenticate(self, token: str, prefix: str, kind: str, authenticate: Authenticate) -> Principal:
-        known = self._cached.get(token)
+        # What is known of a session says nothing about a key: no token is both.
+        known = self._cached.get(token) if token.startswith(prefix) else None
         if known is None or known[0] < time.monotonic():
             if not is_well_formed(token, prefix):
                 raise Unauthorized(f"This is not {kind}: it is mistyped or cut off (its checksum does not match).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,28 +16,29 @@ SLICE = 500
 
 
 class Ready:
-    """An answer that is JSON already. Of ten megabytes, each copy costs a third of what reading them did."""
+    """An answer that is JSON already, in one part or more: to put ten megabytes together costs more than to read them."""
 
-    __slots__ = ("body",)
+    __slots__ = ("parts",)
 
-    def __init__(self, body: bytes) -> None:
-        self.body = body
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self.parts = parts
 
 
 async def encode_answer(answer: Any, pool: Pool) -> bytes:
-    if isinstance(answer, Ready):
-        return answer.body
-    is_long = any(isinstance(value, list) and len(value) > INLINE_ITEMS for value in _parts(answer))
     # The effect is written and the price paid: an answer is never refused for want of a thread.
-    if not is_long or pool.is_full:
+    if not _is_long(answer) or pool.is_full:
         return encode(answer)
     return await pool.run(_encode_in_slices, answer)
 
 
-def _parts(answer: Any) -> list[Any]:
-    if isinstance(answer, msgspec.Struct):
-        return [getattr(answer, name) for name in answer.__struct_fields__]
-    return [answer]
+def _is_long(answer: Any) -> bool:
+    if isinstance(answer, list):
+        return len(answer) > INLINE_ITEMS
+    for name in getattr(answer, "__struct_fields__", ()):
+        value = getattr(answer, name)
+        if isinstance(value, list) and len(value) > INLINE_ITEMS:
+            return True
+    return False
 
 
 def _encode_in_slices(answer: Any) -> bytes:

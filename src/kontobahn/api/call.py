@@ -6,7 +6,7 @@ writes an effect of ours, its charge and its stored answer in one transaction. O
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -113,9 +113,9 @@ class Call:
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
-    async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Reads a few rows by their key; see `Database.read_inline`."""
-        return await self.context.db.read_inline(fn, *args, **kwargs)
+        return self.context.db.read_inline(fn, *args, **kwargs)
 
     async def off_loop(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Does work that may take more than a few milliseconds beside the event loop."""
@@ -220,7 +220,7 @@ class Charge:
             return
         if hold is None:
             if error is None and self._reads_balance:
-                balance = await call.read(credits.balance, call.principal.organization_id)
+                balance = await call.read_inline(credits.balance, call.principal.organization_id)
                 self._platform = Platform(neuesGuthaben=balance.available)
         elif error is not None:
             await call._release(hold)

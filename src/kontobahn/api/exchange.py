@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -47,10 +47,12 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 COMPRESS_FROM_BYTES = 1400
-# A file that is sent part by part: how much at once, and how long a caller may take for that.
+# How much of a file is sent at once, and how long a caller may take for a part of a file or a long list.
 FILE_BLOCK_BYTES = 256 * 1024
-FILE_BLOCK_SECONDS = 60
+PART_SECONDS = 60
 COMPRESS_IN_THREAD_FROM_BYTES = 64 * 1024
+# The form in which zlib is to write: a window of 15 bits, in gzip.
+_GZIP = 16 + 15
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -70,15 +72,12 @@ class ClientAddress:
         self.is_trusted = lru_cache(maxsize=1024)(self._look_up)
 
     def of_scope(self, scope: Mapping[str, Any]) -> str:
-        forwarded_for = None
-        if self._trusted:
-            forwarded_for = next((value for name, value in scope["headers"] if name == b"x-forwarded-for"), None)
-        return self.of(scope, forwarded_for)
-
-    def of(self, scope: Mapping[str, Any], forwarded_for: bytes | None) -> str:
         client = scope.get("client")
         peer: str = client[0] if client else "unknown"
-        if not self._trusted or forwarded_for is None or not self.is_trusted(peer):
+        if not self._trusted or not self.is_trusted(peer):
+            return peer
+        forwarded_for = dict(scope["headers"]).get(b"x-forwarded-for")
+        if forwarded_for is None:
             return peer
         # From the right: the first address that is not a trusted proxy is the caller's.
         for hop in reversed(forwarded_for.decode("latin-1").rsplit(",", MAX_HOPS)[-MAX_HOPS:]):
@@ -124,16 +123,16 @@ class Exchange:
         "upload",
     )
 
-    def __init__(self, scope: Scope, addresses: ClientAddress) -> None:
+    def __init__(self, scope: Scope, ip: str) -> None:
         self.started = time.perf_counter()
         self.scope = scope
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.ip = addresses.of(scope, self.headers.get(b"x-forwarded-for"))
+        self.ip = ip
         self.request_id = _request_id(self.headers.get(b"x-request-id"))
         self.endpoint: Endpoint | None = None
         self.principal: Principal | None = None
         self.hit: Hit | None = None
-        self.policy = ""
+        self.policy = b""
         self.call: Call | None = None
         # What an idempotency key is bound to: the body, or the checksum of an upload.
         self.body = b""
@@ -201,21 +200,32 @@ ANY_BYTES = "application/octet-stream"
 
 
 async def send_json(
-    send: Send, pool: Pool, status: int, body: bytes, headers: list[Header], accept_encoding: bytes | None = None
+    send: Send, pool: Pool, answer: StoredAnswer, headers: list[Header], accept_encoding: bytes | None = None
 ) -> None:
+    parts = answer.parts or (answer.body,)
+    size = sum(map(len, parts))
     headers += (_JSON, _NO_STORE, _NO_SNIFF)
-    if len(body) >= COMPRESS_FROM_BYTES:
+    if size >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
-        if accept_encoding is not None and takes_gzip(accept_encoding):
-            if len(body) < COMPRESS_IN_THREAD_FROM_BYTES:
-                body = gzip.compress(body, 1)
-                headers.append((b"content-encoding", b"gzip"))
-            elif not pool.is_full:
-                body = await pool.run(gzip.compress, body, 1)
-                headers.append((b"content-encoding", b"gzip"))
-    headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        is_long = size >= COMPRESS_IN_THREAD_FROM_BYTES
+        if accept_encoding is not None and takes_gzip(accept_encoding) and not (is_long and pool.is_full):
+            parts = (await pool.run(_compress, parts) if is_long else _compress(parts),)
+            size = len(parts[0])
+            headers.append((b"content-encoding", b"gzip"))
+    headers.append((b"content-length", b"%d" % size))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    if len(parts) == 1:
+        await send({"type": "http.response.body", "body": parts[0]})
+        return
+    for left, part in zip(range(len(parts) - 1, -1, -1), parts, strict=True):
+        # A caller who takes a part too slowly gets no more of it.
+        async with asyncio.timeout(PART_SECONDS):
+            await send({"type": "http.response.body", "body": part, "more_body": left > 0})
+
+
+def _compress(parts: Sequence[bytes]) -> bytes:
+    packer = zlib.compressobj(1, wbits=_GZIP)
+    return b"".join([*map(packer.compress, parts), packer.flush()])
 
 
 async def send_busy(send: Send) -> None:
@@ -266,7 +276,7 @@ async def _send_parts(send: Send, status: int, download: FileDownload, headers: 
         if not following:
             # Before the last part: whoever has it may ask for the next file.
             download.close()
-        async with asyncio.timeout(FILE_BLOCK_SECONDS):
+        async with asyncio.timeout(PART_SECONDS):
             await send({"type": "http.response.body", "body": block, "more_body": bool(following)})
         block = following
 

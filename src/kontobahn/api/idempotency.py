@@ -7,6 +7,7 @@ some hold secrets that are shown only once.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kontobahn.api.wire import FileDownload
@@ -40,6 +41,8 @@ class StoredAnswer(NamedTuple):
     file_name: str = ""
     # Instead of the body, if it is not to be in memory whole.
     download: FileDownload | None = None
+    # Instead of the body, if it is long and was read in parts. Only reads answer so, so these are never stored.
+    parts: Sequence[bytes] = ()
 
 
 def make_claim(

@@ -16,12 +16,13 @@ MAX_FORM_BYTES = 16 * 1024
 _TOO_LARGE, _TOO_SLOW = "Das Formular ist zu groß.\n", "Das Formular ist nicht rechtzeitig angekommen.\n"
 
 
-def bounded_pages(pages: Asgi, settings: Settings, *, but_not: str) -> Asgi:
+def bounded_pages(pages: Asgi, settings: Settings, *, but_not: str | None = None) -> Asgi:
     """Wraps the pages: a body is received here, whole, before they see the request. Those below `but_not` declare their own."""
     pace = Pace(settings)
 
     async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] in ("GET", "HEAD") or f"{scope['path']}/".startswith(f"{but_not}/"):
+        is_elsewhere = but_not is not None and f"{scope['path']}/".startswith(f"{but_not}/")
+        if is_elsewhere or scope["method"] in ("GET", "HEAD"):
             await pages(scope, receive, send)
             return
         try:

@@ -84,13 +84,18 @@ class RequestLog:
         self._counts: Counts = {}
 
     def note(self, organization_id: str, noted: Noted) -> None:
-        counts = self._counts.setdefault((organization_id, noted.at // HOUR), [0, 0])
+        hour = organization_id, noted.at // HOUR
+        counts = self._counts.get(hour)
+        if counts is None:
+            counts = self._counts[hour] = [0, 0]
         counts[0] += 1
         counts[1] += noted.status >= 400
         self._keep(organization_id, noted)
 
     def _keep(self, organization_id: str, noted: Noted) -> None:
-        waiting = self._waiting.setdefault(organization_id, [])
+        waiting = self._waiting.get(organization_id)
+        if waiting is None:
+            waiting = self._waiting[organization_id] = []
         if len(waiting) < MAX_WAITING_OF_ONE and self._number < MAX_WAITING:
             waiting.append(noted)
             self._number += 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from kontobahn.addresses import block_of
 
 Peer = tuple[str, int]
@@ -12,7 +10,7 @@ Peer = tuple[str, int]
 class RunningRequests:
     def __init__(self, per_network: int) -> None:
         self._per_network = per_network
-        self._networks: Counter[str] = Counter()
+        self._networks: dict[str, int] = {}
         self._peers: set[Peer] = set()
 
     def __contains__(self, peer: object) -> bool:
@@ -21,17 +19,20 @@ class RunningRequests:
     def enter(self, peer: Peer | None, ip: str) -> bool:
         """Counts a request; False, without counting it, if its network has too many running."""
         network = block_of(ip)
-        if self._networks[network] >= self._per_network:
+        running = self._networks.get(network, 0)
+        if running >= self._per_network:
             return False
-        self._networks[network] += 1
+        self._networks[network] = running + 1
         if peer is not None:
             self._peers.add(peer)
         return True
 
     def leave(self, peer: Peer | None, ip: str) -> None:
         network = block_of(ip)
-        self._networks[network] -= 1
-        if not self._networks[network]:
+        running = self._networks[network] - 1
+        if running:
+            self._networks[network] = running
+        else:
             del self._networks[network]
         if peer is not None:
             self._peers.discard(peer)

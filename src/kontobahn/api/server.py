@@ -15,16 +15,15 @@ import msgspec
 
 from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
-from kontobahn.access.principal import Principal
 from kontobahn.addresses import block_of
 from kontobahn.api import idempotency
-from kontobahn.api.answers import encode_answer
+from kontobahn.api.answered import AnsweredCalls
+from kontobahn.api.answers import Ready, encode_answer
 from kontobahn.api.bodies import BodyMemory, Pace, Receive, max_body_of, read_body
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import (
     DECODE_INLINE_BYTES,
-    ClientAddress,
     Exchange,
     Scope,
     Send,
@@ -37,10 +36,9 @@ from kontobahn.api.exchange import (
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.later import Later
 from kontobahn.api.paging import next_page
-from kontobahn.api.request_log import Noted, RequestLog
+from kontobahn.api.request_log import Noted
 from kontobahn.api.routing import Routes
 from kontobahn.api.uploads import Uploads
-from kontobahn.api.usage import Usage
 from kontobahn.api.wire import Download, FileDownload, Query, plain_words
 from kontobahn.clock import Clock
 from kontobahn.errors import (
@@ -56,7 +54,6 @@ from kontobahn.errors import (
 from kontobahn.ids import new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Group, Windows
-from kontobahn.metrics import Metrics
 from kontobahn.threads import Pool
 
 DEFAULT_QUELLE = "API"
@@ -75,10 +72,7 @@ class ApiDependencies(NamedTuple):
     authenticator: Authenticator
     windows: Windows
     groups: dict[str, Group]
-    usage: Usage
-    requests: RequestLog
-    metrics: Metrics
-    addresses: ClientAddress
+    answered: AnsweredCalls
     routes: Routes
 
 
@@ -91,6 +85,7 @@ class Api:
         self._prices = {
             item.name: self._settings.prices.get(item.name, item.cost) for item in dependencies.routes.endpoints
         }
+        self._policies = {group.name: group.policy.encode() for group in dependencies.groups.values()}
         self._pool = dependencies.context.part(Pool)
         self._bodies, self._pace = BodyMemory(self._settings.body_memory_bytes), Pace(self._settings)
         self.uploads = Uploads(self._settings, self._pace)
@@ -98,10 +93,11 @@ class Api:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, ip: str) -> None:
+        if not self._running:
+            self._idle.clear()
         self._running += 1
-        self._idle.clear()
-        exchange = Exchange(scope, self._dependencies.addresses)
+        exchange = Exchange(scope, ip)
         try:
             answer, headers = await self._answer(exchange, receive)
             self._record(exchange, answer.status)
@@ -109,7 +105,7 @@ class Api:
                 await send_file(send, answer, headers, exchange.header(b"accept"))
             else:
                 accepted = exchange.headers.get(b"accept-encoding")
-                await send_json(send, self._pool, answer.status, answer.body, headers, accepted)
+                await send_json(send, self._pool, answer, headers, accepted)
         finally:
             if exchange.held is not None:
                 exchange.held.release()
@@ -197,10 +193,13 @@ class Api:
             exchange.ip,
             query.quelle or DEFAULT_QUELLE,
         )
-        call.price = await self._price(exchange, endpoint, query)
-        replayed = await self._claim(exchange, endpoint, call)
-        if replayed is not None:
-            return replayed
+        call.price = self._prices[endpoint.name]
+        if call.price and endpoint.free_as_dropdown:
+            call.price = await self._price_as_dropdown(exchange, call.price, query)
+        if endpoint.method in ("POST", "PUT"):
+            replayed = await self._claim(exchange, endpoint, call)
+            if replayed is not None:
+                return replayed
         exchange.call = call
         return await self._run(call, endpoint, arguments)
 
@@ -231,6 +230,8 @@ class Api:
             return StoredAnswer(call.status, b"", answer.media_type, answer.file_name, answer)
         if isinstance(answer, Download):
             return StoredAnswer(call.status, answer.content, answer.media_type, answer.file_name)
+        if isinstance(answer, Ready):
+            return StoredAnswer(call.status, b"", parts=answer.parts)
         stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))
         if call.claim is not None:
             await call.context.db.write_together(idempotency.complete, call.context.vault, call.claim, stored)
@@ -251,13 +252,13 @@ class Api:
     async def _identify(self, exchange: Exchange) -> Unauthorized | None:
         """Finds the principal. Returns the refusal of a key or token, to be raised once the request has been counted."""
         key = exchange.header(b"x-api-key")
-        bearer = exchange.header(b"authorization")
-        wants_session = exchange.endpoint is not None and exchange.endpoint.caller == "key or session"
         try:
             if key is not None:
                 exchange.principal = await self._dependencies.authenticator.by_key(key.strip())
-            elif wants_session and bearer is not None and bearer[:7].lower() == "bearer ":
-                exchange.principal = await self._dependencies.authenticator.by_session(bearer[7:].strip())
+            elif exchange.endpoint is not None and exchange.endpoint.caller == "key or session":
+                bearer = exchange.header(b"authorization")
+                if bearer is not None and bearer[:7].lower() == "bearer ":
+                    exchange.principal = await self._dependencies.authenticator.by_session(bearer[7:].strip())
         except Unauthorized as refusal:
             return refusal
         except Unavailable:
@@ -269,13 +270,13 @@ class Api:
     async def _count(self, exchange: Exchange) -> None:
         if exchange.hit is not None:
             return
-        group = self._dependencies.groups[limits.group_of(exchange.scope["path"])]
-        by_key = group.name == limits.API and exchange.principal is not None
-        identity = (
-            f"key:{exchange.principal.key_id}" if by_key and exchange.principal else f"ip:{block_of(exchange.ip)}"
-        )
+        endpoint, principal = exchange.endpoint, exchange.principal
+        name = endpoint.group if endpoint is not None else limits.group_of(exchange.scope["path"])
+        by_key = principal is not None and name == limits.API
+        identity = f"key:{principal.key_id}" if principal and by_key else f"ip:{block_of(exchange.ip)}"
+        group = self._dependencies.groups[name]
         exchange.hit = hit = await self._dependencies.windows.hit(group, identity)
-        exchange.policy = group.policy
+        exchange.policy = self._policies[name]
         if not hit.allowed:
             raise TooManyRequests(
                 f"Too many requests: {group.requests} in {group.window_seconds} seconds are allowed."
@@ -283,9 +284,8 @@ class Api:
                 retry_after_seconds=hit.reset_seconds,
             )
 
-    async def _price(self, exchange: Exchange, endpoint: Endpoint, query: Query) -> int:
-        price = self._prices[endpoint.name]
-        if not price or not endpoint.free_as_dropdown or exchange.principal is None:
+    async def _price_as_dropdown(self, exchange: Exchange, price: int, query: Query) -> int:
+        if exchange.principal is None:
             return price
         # Choice 10: dropdown use is free, 60 times an hour for a key.
         purpose = exchange.header(b"x-request-purpose") or getattr(query, "zweck", None) or ""
@@ -297,7 +297,7 @@ class Api:
 
     async def _claim(self, exchange: Exchange, endpoint: Endpoint, call: Call) -> StoredAnswer | None:
         raw_key = exchange.header(b"idempotency-key")
-        if raw_key is None or endpoint.method not in ("POST", "PUT") or endpoint.takes_raw_body:
+        if raw_key is None or endpoint.takes_raw_body:
             return None
         scope, context = exchange.scope, self._dependencies.context
         make_claim = partial(
@@ -325,11 +325,13 @@ class Api:
                 (b"ratelimit-limit", b"%d" % hit.limit),
                 (b"ratelimit-remaining", b"%d" % hit.remaining),
                 (b"ratelimit-reset", b"%d" % hit.reset_seconds),
-                (b"ratelimit-policy", exchange.policy.encode()),
+                (b"ratelimit-policy", exchange.policy),
             ]
         if exchange.call is not None:
-            headers += exchange.call.headers.items()
-            headers += self._link(exchange, exchange.call)
+            if exchange.call.headers:
+                headers += exchange.call.headers.items()
+            if exchange.call.continues_after is not None:
+                headers += self._link(exchange, exchange.call)
         if exchange.endpoint is not None and self._prices[exchange.endpoint.name]:
             headers.append((b"x-credits-charged", b"%d" % (exchange.call.charged if exchange.call else 0)))
         return headers
@@ -343,34 +345,22 @@ class Api:
         ]
 
     def _record(self, exchange: Exchange, status: int) -> None:
-        name = exchange.endpoint.name if exchange.endpoint else "unknown"
-        charged = exchange.call.charged if exchange.call else 0
+        call, principal, scope = exchange.call, exchange.principal, exchange.scope
         seconds = time.perf_counter() - exchange.started
-        self._dependencies.metrics.note(name, status, seconds, charged)
-        if exchange.principal is not None:
-            self._note_use(exchange, exchange.principal, name, status, charged, round(seconds * 1_000_000))
+        organization_id = principal.organization_id if principal else None
+        noted = Noted(
+            self._dependencies.clock.now(), principal.key_id if principal else None, call.quelle if call else "",
+            exchange.endpoint, scope["path"], scope.get("query_string", b""), status, exchange.request_id,
+            call.charged if call else 0, round(seconds * 1_000_000),
+        )  # fmt: skip
+        self._dependencies.answered.note(noted, organization_id, was_run=call is not None)
         if log.wants_call(self._settings.log_requests, status):
             log.info(
-                "call", request_id=exchange.request_id, endpoint=name, method=exchange.scope["method"],
-                path=exchange.scope["path"][:MAX_PATH_LENGTH], status=status, milliseconds=round(seconds * 1000, 2),
-                ip=exchange.ip,
-                organization_id=exchange.principal.organization_id if exchange.principal else None,
+                "call", request_id=exchange.request_id,
+                endpoint=exchange.endpoint.name if exchange.endpoint else "unknown", method=scope["method"],
+                path=scope["path"][:MAX_PATH_LENGTH], status=status, milliseconds=round(seconds * 1000, 2),
+                ip=exchange.ip, organization_id=organization_id,
             )  # fmt: skip
-
-    def _note_use(
-        self, exchange: Exchange, principal: Principal, name: str, status: int, charged: int, microseconds: int
-    ) -> None:
-        call, scope, now = exchange.call, exchange.scope, self._dependencies.clock.now()
-        if call is not None:
-            self._dependencies.usage.note(
-                principal.organization_id, name, principal.key_id, call.quelle,
-                failed=status >= 400, credits=charged, at=now,
-            )  # fmt: skip
-        noted = Noted(
-            now, principal.key_id, call.quelle if call else "", exchange.endpoint, scope["path"],
-            scope.get("query_string", b""), status, exchange.request_id, charged, microseconds,
-        )  # fmt: skip
-        self._dependencies.requests.note(principal.organization_id, noted)
 
 
 def _missing_key(endpoint: Endpoint) -> Unauthorized:

@@ -24,7 +24,7 @@ READY_SECONDS = 1.5
 
 
 def system_routes(
-    db: Database, metrics: Metrics, openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]],
+    db: Database, current_metrics: Callable[[], Metrics], openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]],
     laid_aside: Callable[[Tx], Sized],
 ) -> list[Route]:  # fmt: skip
     async def healthz(request: Request) -> Response:
@@ -47,6 +47,7 @@ def system_routes(
         return JSONResponse({"status": "ready", "jobs_overdue": [job.name for job in jobs_overdue()]})
 
     async def metrics_page(request: Request) -> Response:
+        metrics = current_metrics()
         try:
             async with asyncio.timeout(METRICS_SECONDS):
                 documents = len(await db.read(laid_aside))

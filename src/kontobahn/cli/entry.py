@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -136,7 +137,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 shows the code of a letter
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
-        code = command_line(_only(arguments))(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
+        command = command_line(_only(arguments))
+        _collect_garbage_again()
+        code = command(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
         sys.stdout.flush()
         sentence = "Interrupted." if code == ExitCode.INTERRUPTED else ""
     except BaseException as error:
@@ -148,6 +151,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except (OSError, ValueError):
             pass  # nobody can be told; the code says it
     return int(code)
+
+
+def _collect_garbage_again() -> None:
+    """Garbage is not collected while the program is imported (`__main__`); what it then consists of is never looked at again."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _give_up_output() -> None:

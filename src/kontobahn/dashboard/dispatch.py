@@ -101,7 +101,7 @@ class Dashboard:
         return respond
 
     async def _respond(self, request: Request, methods: dict[str, Page], page: Page | None) -> Response:
-        exchange = Exchange(request.scope, self._dependencies.addresses)
+        exchange = Exchange(request.scope, self._dependencies.addresses.of_scope(request.scope))
         visit = Visit(self._dependencies, exchange, page, request.receive)
         self._look_at_cookies(visit, request)
         try:

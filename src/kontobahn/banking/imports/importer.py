@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from schwifty import IBAN
-
 from kontobahn.banking import accounts
 from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections import store as connections
@@ -177,6 +175,8 @@ class StatementImporter:
 
     def _connection(self, iban: str, bank_name: str | None) -> str:
         """Returns the id of the connection to the account's bank, which is locked then; each bank code has one."""
+        from schwifty import IBAN
+
         number = IBAN(iban)
         ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
         # Two imports at once must not both create it, and it may be removed at this moment.

@@ -32,7 +32,14 @@ MAX_ROWS = 100_000
 # So many rows are read in less time than it takes to hand the work to another thread.
 INLINE_ROWS = 300
 # SQLite joins in the order in which the inner statement returns the rows; older versions know no other way of saying it.
-_JOINED = {"sqlite": "group_concat(wire, ',')", "postgres": "string_agg(wire, ',' ORDER BY {order})"}
+_JOINED = "CAST(group_concat(wire, ',') AS BLOB)"
+# How many texts are a part of an answer. Below a few hundred kilobytes it goes through memory that is at hand; for larger ones the
+# system first has to find and clear some, which takes longer than reading does.
+_PART_ROWS = 200
+# After so many parts they are ten times as long: such blocks are given back to the system when they are freed, smaller ones may stay.
+_SMALL_PARTS = 50
+# The values of a row in the columns of the order; empty for the beginning of a list.
+_Place = tuple[Any, ...]
 
 
 class TransactionsQuery(Query):
@@ -131,9 +138,8 @@ def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery, engine
     """Returns the list if it is certainly short enough to be read inline, else None."""
     chosen = select_accounts(tx, principal, query.connection_id, query.account_id)
     stored = sum(account.posted + account.pending for account in chosen)
-    # A limit bounds the work only if the index of the order finds the rows; another filter may have to skip many.
-    is_filtered = query.from_date or query.to_date if query.sort == "id" else query.from_id
-    is_short = stored <= INLINE_ROWS or (query.limit is not None and query.limit <= INLINE_ROWS and not is_filtered)
+    is_bounded = query.limit is not None and query.limit <= INLINE_ROWS and not _is_filtered(query)
+    is_short = stored <= INLINE_ROWS or is_bounded
     return _read(tx, chosen, query, engine) if is_short else None
 
 
@@ -142,48 +148,81 @@ def read_list(tx: Tx, principal: Principal, query: TransactionsQuery, engine: st
 
 
 def _read(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery, engine: str) -> Page:
-    return _of_one(tx, chosen[0], query, engine) if len(chosen) == 1 else _merged(tx, chosen, query)
+    # It takes PostgreSQL longer to join texts than to send them. And it is asked once, not for each part: after a large import,
+    # before it has counted what is there, it sorts the whole account for each question.
+    is_simple = engine == "sqlite" and len(chosen) == 1 and not _is_filtered(query)
+    return _joined(tx, chosen[0].id, query) if is_simple else _merged(tx, chosen, query)
 
 
-def _of_one(tx: Tx, account: AccountRow, query: TransactionsQuery, engine: str) -> Page:
+def _is_filtered(query: TransactionsQuery) -> bool:
+    """Whether the index of the order does not find the rows alone: a limit does not bound the work then, many may be skipped."""
+    return bool(query.from_date or query.to_date if query.sort == "id" else query.from_id)
+
+
+def _joined(tx: Tx, account_id: int, query: TransactionsQuery) -> Page:
     """Joined by the database: ten thousand texts one by one would take twice as long."""
-    selected, order, params = _selection(account.id, query)
-    row = tx.one(
-        f"SELECT {_JOINED[engine].format(order=order)}, COUNT(*), MAX(id) FROM ({selected}) AS listed",
-        *params,
-        query.limit or MAX_ROWS + 1,
-    )
-    assert row is not None
-    texts, count, last_id = row
-    if query.limit is None and count > MAX_ROWS:
+    parts = list[bytes]()
+    left, after = query.limit or MAX_ROWS + 1, _Place()
+    while True:
+        asked = min(left, _rows_of_next(parts))
+        order, listed, params = _selection(account_id, query, after)
+        row = tx.one(
+            f"SELECT {_JOINED}, COUNT(*), MAX(id) FROM (SELECT {order}, wire {listed}) AS listed", *params, asked
+        )
+        assert row is not None
+        texts, count, greatest_id = row
+        left -= count
+        _add(parts, texts, is_last=count < asked or not left)
+        if count < asked:
+            return Page(Ready(parts), None)
+        if query.sort == "id":
+            after = (greatest_id,)
+        elif left:
+            last = tx.one(f"SELECT {order} {listed} OFFSET ?", *params, 1, asked - 1)
+            assert last is not None
+            after = last
+        if not left:
+            break
+    if query.limit is None:
         raise _too_many()
     # By value date an id says nothing about what follows.
-    is_continued = query.sort == "id" and count == query.limit and _is_followed(tx, account.id, query, last_id)
-    return Page(_answer(texts or ""), str(last_id) if is_continued else None)
+    is_continued = query.sort == "id" and _is_followed(tx, account_id, query, after)
+    return Page(Ready(parts), str(after[0]) if is_continued else None)
 
 
-def _is_followed(tx: Tx, account_id: int, query: TransactionsQuery, last_id: int) -> bool:
-    selected, _, params = _selection(account_id, msgspec.structs.replace(query, from_id=str(last_id)))
-    return tx.one(selected, *params, 1) is not None
+def _is_followed(tx: Tx, account_id: int, query: TransactionsQuery, after: _Place) -> bool:
+    _, listed, params = _selection(account_id, query, after)
+    return tx.one(f"SELECT 1 {listed}", *params, 1) is not None
 
 
 def _merged(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> Page:
     limit = query.limit or MAX_ROWS
     by_account = []
     for account in chosen:
-        selected, _, params = _selection(account.id, query)
-        by_account.append(tx.all(selected, *params, limit + 1))
+        order, listed, params = _selection(account.id, query)
+        by_account.append(tx.all(f"SELECT {order}, wire {listed}", *params, limit + 1))
     rows = list(heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1)))
     has_more, rows = len(rows) > limit, rows[:limit]
     if query.limit is None and has_more:
         raise _too_many()
     continues_after = str(rows[-1][0]) if has_more and query.sort == "id" else None
-    return Page(_answer(",".join([row[-1] for row in rows])), continues_after)
+    parts = list[bytes]()
+    start = 0
+    while start < len(rows) or not parts:
+        some = rows[start : start + _rows_of_next(parts)]
+        start += len(some)
+        _add(parts, ",".join([row[-1] for row in some]).encode(), is_last=start >= len(rows))
+    return Page(Ready(parts), continues_after)
 
 
-def _answer(texts: str) -> Ready:
-    """A TransactionsAnswer of these."""
-    return Ready(f'{{"data":[{texts}]}}'.encode())
+def _rows_of_next(parts: list[bytes]) -> int:
+    return _PART_ROWS if len(parts) < _SMALL_PARTS else 10 * _PART_ROWS
+
+
+def _add(parts: list[bytes], texts: bytes | None, *, is_last: bool) -> None:
+    """Adds transactions, joined by commas, to the parts of a TransactionsAnswer. They are copied once, while they are at hand."""
+    begin = b'{"data":[' if not parts else b"," if texts else b""
+    parts.append(b"%s%s%s" % (begin, texts or b"", b"]}" if is_last else b""))
 
 
 def _too_many() -> BadRequest:
@@ -193,20 +232,26 @@ def _too_many() -> BadRequest:
     )
 
 
-def _selection(account_id: int, query: TransactionsQuery) -> tuple[str, str, list[Any]]:
-    """The statement that selects what is asked for, its order, and its parameters but for the last, which is the limit."""
+def _selection(account_id: int, query: TransactionsQuery, after: _Place = ()) -> tuple[str, str, list[Any]]:
+    """The columns of the order, what follows them in the statement, and its parameters but for the last, which is the limit."""
+    order = "id" if query.sort == "id" else "made_on, id"
     where, params = ["account_id = ?"], list[Any]([account_id])
+    if after:
+        where.append(f"({order}) > ({', '.join('?' * len(after))})")
+        params += after
+    # Where the list begins is left out if it goes on from another place: the database might look from there again.
     for condition, value in (
-        ("made_on >= ?", query.from_date and query.from_date.isoformat()),
+        (
+            "made_on >= ?",
+            None if after and query.sort == "made_on" else query.from_date and query.from_date.isoformat(),
+        ),
         ("made_on <= ?", query.to_date and query.to_date.isoformat()),
-        ("id > ?", query.from_id and int(query.from_id)),
+        ("id > ?", None if after and query.sort == "id" else query.from_id and int(query.from_id)),
     ):
         if value:
             where.append(condition)
             params.append(value)
-    columns, order = ("id, wire", "id") if query.sort == "id" else ("made_on, id, wire", "made_on, id")
-    selected = f"SELECT {columns} FROM banking_transactions WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
-    return selected, order, params
+    return order, f"FROM banking_transactions WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?", params
 
 
 _decode = msgspec.json.Decoder(Transaction).decode

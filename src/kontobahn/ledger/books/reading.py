@@ -160,8 +160,9 @@ def _names_of(tx: Tx, client: Client, konten: list[OpenKonto], low: str, high: s
     """Labels of the accounts shown. Of a few their own are read, for a client may have many more partners than open items."""
     if len(konten) > _FEW_KONTEN:
         return _labels(tx, client, low, high)
-    any_label = "SELECT 1 FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ? LIMIT 1"
-    if tx.one(any_label, client.mandant, low, high) is None:
+    # Numbers are compared as texts, so impersonal accounts lie between those of persons: they are shorter.
+    any_label = "SELECT 1 FROM books_accounts WHERE mandant = ? AND konto BETWEEN ? AND ? AND LENGTH(konto) = ? LIMIT 1"
+    if tx.one(any_label, client.mandant, low, high, PERSONENKONTO_DIGITS) is None:
         return {}
     found: dict[str, str] = {}
     for some, is_one in answers.each_portion([konto for _, konto, _, _ in konten]):
