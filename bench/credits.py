@@ -24,7 +24,7 @@ from typing import NamedTuple
 from bench import measure, report
 from bench.measure import Child, Row
 from bench.peers import express
-from bench.peers.plain_sql import CAUSE, HOLD_SECONDS, PlainPostgres, PlainSqlite, listen
+from bench.peers.plain_sql import CAUSE, HOLD_SECONDS, PlainPostgres, PlainSqlite
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
 from kontobahn.clock import SystemClock
@@ -106,9 +106,8 @@ def on_sqlite(pace: Pace, place: Path) -> list[Row]:
     ours, (ours_id,) = open_seeded(settings.load({}, data=str(place / "ours")), 1)
     beside_settings = settings.load({}, data=str(place / "beside"))
     beside, (beside_id,) = open_seeded(beside_settings, 1)
-    statements = listen(beside, beside_id)
     beside.close()
-    plain = PlainSqlite(beside_settings.sqlite_path, statements)
+    plain = PlainSqlite(beside_settings.sqlite_path)
 
     def plainly(threads: int) -> Callable[[], float]:
         return lambda: measure.operations_a_second(
@@ -152,7 +151,7 @@ def on_postgres(pace: Pace, place: Path) -> list[Row]:
             chosen = settings.load({}, data=str(place / name), database_url=url)
             db, ids = open_seeded(chosen, 2 * spread_over)
             ours, beside = ids[:spread_over], ids[spread_over:]
-            plain = PlainPostgres(url, listen(db, beside[0]), CALLERS)
+            plain = PlainPostgres(url, CALLERS)
             rows.append(_compare_on_postgres(pace, name, db, ours * (CALLERS // spread_over), plain, beside, least))
             refuse_discrepancies(db)
             plain.close()
@@ -199,7 +198,10 @@ def over_http(pace: Pace, place: Path) -> list[Row]:
         )
         answer = _check_answer(ours, headers)
         (place / "answer.json").write_text(json.dumps(answer), "utf-8")
-        bare = stack.enter_context(Child(str(PEERS / "bare_asgi.py"), str(place / "answer.json")))
+        bare, bare_on_our_loop = (
+            stack.enter_context(Child(str(PEERS / "bare_asgi.py"), str(place / "answer.json"), *loop))
+            for loop in ([], ["--our-loop"])
+        )
         fastapi = [
             stack.enter_context(
                 Child(str(PEERS / "fastapi_peer.py"), str(place / f"peer{number}.sqlite3"), key, *server)
@@ -208,7 +210,7 @@ def over_http(pace: Pace, place: Path) -> list[Row]:
         ]
         missing = express.install()
         node = [] if missing else [stack.enter_context(express.serve(str(place / "express.sqlite3"), key))]
-        servers = [ours, bare, *fastapi, *node]
+        servers = [ours, bare, *fastapi, bare_on_our_loop, *node]
         for server in servers:
             _check_answer(server, headers)
         # wrk takes whole seconds; a few of them also smooth the hundredths that a process's time is counted in.
@@ -218,7 +220,7 @@ def over_http(pace: Pace, place: Path) -> list[Row]:
                 result = measure.load(server, PATH, headers, 2 if number and pace is FULL else 1)
                 if number:
                     found.append(result)
-    return [*_http_rows(*loads[:4]), _beside_express(loads[0], loads[4] if node else [], missing)]
+    return [*_http_rows(*loads[:5]), _beside_express(loads[0], loads[5] if node else [], missing)]
 
 
 def _check_answer(server: Child, headers: dict[str, str]) -> dict[str, object]:
@@ -232,7 +234,11 @@ def _check_answer(server: Child, headers: dict[str, str]) -> dict[str, object]:
 
 
 def _http_rows(
-    ours: list[measure.Load], bare: list[measure.Load], uvicorn: list[measure.Load], granian: list[measure.Load]
+    ours: list[measure.Load],
+    bare: list[measure.Load],
+    uvicorn: list[measure.Load],
+    granian: list[measure.Load],
+    bare_on_our_loop: list[measure.Load],
 ) -> list[Row]:
     def cpu(loads: list[measure.Load]) -> list[float]:
         return [load.cpu_microseconds for load in loads]
@@ -256,6 +262,10 @@ def _http_rows(
         measure.at_most(
             question + "CPU a call, beside a bare handler",
             show_cpu(ours), show_cpu(bare), measure.median_ratio(cpu(ours), cpu(bare)), 3,
+        ),
+        measure.for_information(
+            question + "CPU a call, beside a bare handler on our event loop",
+            show_cpu(ours), show_cpu(bare_on_our_loop), measure.median_ratio(cpu(ours), cpu(bare_on_our_loop)),
         ),
         measure.for_information(
             question + "calls a second, beside FastAPI on uvicorn",

@@ -1,6 +1,7 @@
 """The least a service can do on the same server: answer every request with the same bytes.
 
-The answer is a JSON file: its headers as pairs, and its body.
+The answer is a JSON file: its headers as pairs, and its body. On Python's own event loop, or with `--our-loop` on the one that our
+service runs on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def main() -> None:
 
     holder, port = serve.reserve_port("127.0.0.1", 0)
     with holder:
-        asyncio.run(serve_until_told(application, port))
+        run = serve.run if "--our-loop" in sys.argv else asyncio.run
+        run(serve_until_told(application, port))
 
 
 async def serve_until_told(application: Any, port: int) -> None:

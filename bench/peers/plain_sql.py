@@ -1,7 +1,7 @@
 """Reserve and confirm as plain statements, with a commit each: the baseline for `Database.write`.
 
-The SQL is taken from kontobahn.credits by recording one run of it, so both sides always run the same statements. The
-parameters are put together here by hand, with nothing in between.
+The statements are those that a program would write which does one thing after another, into the same tables; the service sums up what
+waits at the same moment. The parameters are put together here by hand, with nothing in between.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from kontobahn import credits
 from kontobahn.credits import Cause
-from kontobahn.db import Database, Tx
 
 HOLD_SECONDS = 300
 CAUSE = Cause("req_0123456789abcdef0123", "GET /v2/ledger-rewe-read/opos", str(uuid.UUID(int=1)), "API")
@@ -36,45 +34,27 @@ class Statements(NamedTuple):
         return Statements(*(sql.replace("?", "%s") for sql in self))
 
 
-class _Listener:
-    """Passes everything on to a transaction, and records the SQL."""
-
-    def __init__(self, tx: Tx) -> None:
-        self._tx = tx
-        self.heard: list[str] = []
-        self.now = tx.now
-
-    def one(self, sql: str, *params: Any) -> Any:
-        self.heard.append(sql)
-        return self._tx.one(sql, *params)
-
-    def run(self, sql: str, *params: Any) -> int:
-        self.heard.append(sql)
-        return self._tx.run(sql, *params)
-
-    put = run
-
-
-def listen(db: Database, organization_id: str) -> Statements:
-    """Returns the statements of one reserve and one confirm. Raises ValueError if their number has changed."""
-
-    def reserve_and_confirm(tx: Tx) -> list[str]:
-        listener: Any = _Listener(tx)
-        hold = credits.reserve(listener, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE)
-        credits.confirm(listener, organization_id, hold.id)
-        return list(listener.heard)
-
-    take, insert_hold, write_line, settle_hold, spend, write_second_line = db.write_now(reserve_and_confirm)
-    if write_second_line != write_line:
-        raise ValueError("Reserve and confirm no longer write their lines by the same statement.")
-    return Statements(take, insert_hold, write_line, settle_hold, spend)
+_CAUSE_COLUMNS = "request_id, endpoint, api_key_id, quelle"
+_ACCOUNT_AFTER = "RETURNING last_line, available, reserved"
+STATEMENTS = Statements(
+    take="UPDATE credit_accounts SET available = available - ?, reserved = reserved + ?, last_line = last_line + 1"
+    " WHERE organization_id = ? AND available >= ? AND (next_lapse_at IS NULL OR next_lapse_at > ?)"
+    f" {_ACCOUNT_AFTER}",
+    insert_hold="INSERT INTO credit_holds (organization_id, id, amount, created_at, expires_at,"
+    f" {_CAUSE_COLUMNS}) VALUES ({', '.join('?' * 9)})",
+    write_line="INSERT INTO credit_movements (organization_id, line, at, kind, from_pot, to_pot, amount, available_after,"
+    f" reserved_after, reference, {_CAUSE_COLUMNS}) VALUES ({', '.join('?' * 14)})",
+    settle_hold=f"DELETE FROM credit_holds WHERE organization_id = ? AND id = ? RETURNING amount, {_CAUSE_COLUMNS}",
+    spend="UPDATE credit_accounts SET reserved = reserved - ?, spent = spent + ?, last_line = last_line + 1"
+    f" WHERE organization_id = ? {_ACCOUNT_AFTER}",
+)
 
 
 class PlainSqlite:
     """One connection with a lock, for any number of threads; durable as the service itself."""
 
-    def __init__(self, path: Path, statements: Statements) -> None:
-        self._sql = statements
+    def __init__(self, path: Path) -> None:
+        self._sql = STATEMENTS
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "cache_size = -32000"):
@@ -93,7 +73,7 @@ class PlainSqlite:
         sql, execute, now, hold_id = self._sql, self._connection.execute, time.time_ns() // 1000, str(uuid.uuid4())
         execute("BEGIN IMMEDIATE")
         line, available, reserved = execute(sql.take, (1, 1, organization_id, 1, now)).fetchall()[0]
-        execute(sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE))
+        execute(sql.insert_hold, (organization_id, hold_id, 1, now, now + _HOLD_MICROSECONDS, *CAUSE))
         execute(sql.write_line, (
             organization_id, line, now, "reserve", "available", "reserved", 1, available, reserved, hold_id, *CAUSE,
         ))  # fmt: skip
@@ -103,7 +83,7 @@ class PlainSqlite:
     def _confirm(self, organization_id: str, hold_id: str) -> None:
         sql, execute, now = self._sql, self._connection.execute, time.time_ns() // 1000
         execute("BEGIN IMMEDIATE")
-        amount, *cause = execute(sql.settle_hold, ("confirmed", organization_id, hold_id)).fetchall()[0]
+        amount, *cause = execute(sql.settle_hold, (organization_id, hold_id)).fetchall()[0]
         line, available, reserved = execute(sql.spend, (amount, amount, organization_id)).fetchall()[0]
         execute(sql.write_line, (
             organization_id, line, now, "confirm", "reserved", "spent", amount, available, reserved, hold_id, *cause,
@@ -114,8 +94,8 @@ class PlainSqlite:
 class PlainPostgres:
     """A connection for each thread, BEGIN ... COMMIT around each operation."""
 
-    def __init__(self, url: str, statements: Statements, threads: int) -> None:
-        self._sql = statements.for_psycopg()
+    def __init__(self, url: str, threads: int) -> None:
+        self._sql = STATEMENTS.for_psycopg()
         self._connections = [psycopg.connect(url, autocommit=True) for _ in range(threads)]
 
     def close(self) -> None:
@@ -133,9 +113,7 @@ class PlainPostgres:
             cursor.execute("BEGIN")
             cursor.execute(sql.take, (1, 1, organization_id, 1, now))
             line, available, reserved = _row(cursor)
-            cursor.execute(
-                sql.insert_hold, (organization_id, hold_id, 1, "reserved", now, now + _HOLD_MICROSECONDS, *CAUSE)
-            )
+            cursor.execute(sql.insert_hold, (organization_id, hold_id, 1, now, now + _HOLD_MICROSECONDS, *CAUSE))
             cursor.execute(sql.write_line, (
                 organization_id, line, now, "reserve", "available", "reserved", 1, available, reserved, hold_id, *CAUSE,
             ))  # fmt: skip
@@ -146,7 +124,7 @@ class PlainPostgres:
         sql, now = self._sql, time.time_ns() // 1000
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
-            cursor.execute(sql.settle_hold, ("confirmed", organization_id, hold_id))
+            cursor.execute(sql.settle_hold, (organization_id, hold_id))
             amount, *cause = _row(cursor)
             cursor.execute(sql.spend, (amount, amount, organization_id))
             line, available, reserved = _row(cursor)
