@@ -162,7 +162,7 @@ class _Run:
         return self._rows("banking_payments", f"description LIKE ? AND status NOT IN ({ends})", f"{self._prefix}%")
 
     def _reserved(self) -> list[tuple[Any, ...]]:
-        return self._rows("credit_holds", "state = 'reserved' AND request_id LIKE ?", f"{self._prefix}%")
+        return self._rows("credit_holds", "request_id LIKE ?", f"{self._prefix}%")
 
     def _doctor(self) -> list[str]:
         """Read models beside postings, chains, invoices, credits, the file of the database."""
