@@ -111,6 +111,7 @@ SUBJECTS: dict[str, Subject] = {
     "webhooks/claims.py": _WEBHOOKS,
     "webhooks/deliver.py": _WEBHOOKS,
     "outbound.py": Subject(("tests/unit/outbound",)),
+    "posts.py": Subject(("tests/unit/outbound",)),
     "ledger/opos.py": _OPEN_ITEMS,
     "ledger/books/posting.py": Subject(
         (

@@ -144,3 +144,15 @@ def test_every_exit_code_is_explained() -> None:
 def test_leaving_is_not_an_error() -> None:
     assert ending(SystemExit(0)) == ("", 0)
     assert ending(SystemExit(None)) == ("", 0)
+
+
+def test_garbage_is_collected_once_a_command_runs() -> None:
+    """Not while it is imported; see `__main__`."""
+    script = (
+        "import gc, sys; from kontobahn.__main__ import main; from kontobahn.cli import entry;"
+        "sys.argv[1:] = ['version'];"
+        "entry.say = lambda *_, **__: print(gc.isenabled(), gc.get_freeze_count() > 10_000);"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"
