@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _sqlite3
 import asyncio
+import ctypes
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -263,3 +265,23 @@ def test_a_new_file_has_pages_that_hold_a_transaction_whole(tmp_path: Path) -> N
     db = open_database(load({}, data=str(tmp_path)), ManualClock(START))
     assert db.read_now(lambda tx: tx.one("PRAGMA page_size")) == (8192,)
     db.close()
+
+
+def test_megabytes_are_stored_and_not_kept_by_the_statement_that_stored_them(db: Database) -> None:
+    content = bytes(range(256)) * 40_000
+    db.write_now(lambda tx: tx.run("CREATE TABLE large (content BYTEA NOT NULL, name TEXT PRIMARY KEY)"))
+    db.write_now(lambda tx: tx.put_large("INSERT INTO large VALUES (?, ?)", content, "a"))
+    found = db.read_now(lambda tx: tx.one("SELECT content FROM large WHERE name = ?", "a"))
+    assert found is not None
+    assert bytes(found[0]) == content
+    before = bytes_of_sqlite()
+    # It finds no row, so that the cache of pages does not grow.
+    db.write_now(lambda tx: tx.put_large("UPDATE large SET content = ? WHERE name = ?", content, "nobody"))
+    assert bytes_of_sqlite() - before < len(content) / 2
+
+
+def bytes_of_sqlite() -> int:
+    """What SQLite has allocated in this process."""
+    used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    used.restype = ctypes.c_int64
+    return int(used())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from io import BytesIO
 from typing import Any
 
 from kontobahn.api.declare import Endpoint
@@ -145,12 +146,14 @@ def too_large(limit: int) -> TooLarge:
 async def read_body(
     receive: Receive, headers: Mapping[bytes, bytes], limit: int, pace: Pace, held: HeldBytes | None = None
 ) -> bytes:
-    first, rest = b"", bytearray()
+    first, whole = b"", None
     async for chunk in body_chunks(receive, headers, limit, pace, held):
         if not first:
             first = chunk
-        else:
-            # One block that grows and goes back to the system whole, not hundreds of small ones that leave holes.
-            rest = rest or bytearray(first)
-            rest += chunk
-    return bytes(rest) if rest else first
+            continue
+        if whole is None:
+            # One block that grows, is handed on as it is and goes back to the system whole.
+            whole = BytesIO()
+            whole.write(first)
+        whole.write(chunk)
+    return first if whole is None else whole.getvalue()

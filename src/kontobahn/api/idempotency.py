@@ -53,7 +53,8 @@ def make_claim(
     key = _unquoted(raw_key)
     digest = hashlib.sha256()
     for part in (method.encode(), target, body):
-        digest.update(len(part).to_bytes(8, "big") + part)
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
     keep = settings.idempotency_money_days * DAY if money else settings.idempotency_hours * HOUR
     return Claim(
         scope, key, digest.hexdigest(), " ".join(organizations), owner, keep, settings.call_hold_seconds * SECOND

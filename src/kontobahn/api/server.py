@@ -200,6 +200,8 @@ class Api:
             replayed = await self._claim(exchange, endpoint, call)
             if replayed is not None:
                 return replayed
+            # Nobody asks for its bytes any more, and what they say may be as large again.
+            exchange.body = b""
         exchange.call = call
         return await self._run(call, endpoint, arguments)
 

@@ -31,6 +31,9 @@ class Tx(Protocol):
     def put(self, sql: str, *params: Any) -> None:
         """Executes the statement. It may travel along with the next one, which then raises what went wrong with this one."""
 
+    def put_large(self, sql: str, *params: Any) -> None:
+        """`put` for megabytes, which are not kept when it is done. The last parameter is a small one."""
+
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Executes the statement once for each row of parameters."""
 

@@ -37,6 +37,8 @@ class PostgresTx:
     def put(self, sql: str, *params: Any) -> None:
         self._statements.put(sql, params)
 
+    put_large = put
+
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         some = list(islice(rows := iter(rows), 2))
         if len(some) < 2:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
@@ -25,6 +26,7 @@ PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
 # More functions that read on the caller's thread than there are in the program: if they are made anew for each call.
 MAX_REMEMBERED = 1_000
+_CANNOT_BE_BOUND = object()
 _TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
 
@@ -51,6 +53,13 @@ class SqliteTx:
 
     def put(self, sql: str, *params: Any) -> None:
         self._execute(sql, params)
+
+    def put_large(self, sql: str, *params: Any) -> None:
+        self._execute(sql, params)
+        # SQLite keeps a copy of what is bound to a statement until something else is bound, and the statement is kept for the
+        # next time. This binds NULL to all but the last, and fails there: it is never run.
+        with suppress(sqlite3.Error):
+            self._execute(sql, (*[None] * (len(params) - 1), _CANNOT_BE_BOUND))
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._executemany(sql, rows)
@@ -188,6 +197,8 @@ class SqliteEngine:
                 except Empty:
                     break
             last = unit is None
+            # While nothing else is to be written, the arguments of the last one, perhaps megabytes, are not kept.
+            del unit
             while batch:
                 batch = self._commit_together(connection, batch)
         connection.close()
@@ -244,6 +255,7 @@ class SqliteEngine:
     def _read_loop(self, connection: sqlite3.Connection) -> None:
         while (unit := self._reads.get()) is not None:
             unit.promise.settle(*self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs))
+            del unit
         connection.close()
 
     def _read_snapshot(

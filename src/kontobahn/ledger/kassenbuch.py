@@ -12,6 +12,7 @@ import re
 import unicodedata
 from datetime import date, datetime
 from decimal import Decimal
+from io import BytesIO
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, field
@@ -34,7 +35,7 @@ from kontobahn.ledger.steuerschluessel import is_reversal
 MAX_IMAGE_BYTES = 20_000_000
 # Four characters are three bytes, so a slice of a multiple of four stands for itself.
 _BASE64_SLICE = 256 * 1024
-_DATA_PREFIX = re.compile(r"^data:[^,]{0,200};base64,")
+_DATA_PREFIX = re.compile(r"data:[^,]{0,200};base64,")
 _UNSAFE_IN_NAME = re.compile(r"[^ &()+\-._0-9A-Za-zÀ-ÿ]")
 # Choice 13: the first bytes decide the type, and the extension must agree.
 _MAGIC = (
@@ -277,13 +278,14 @@ def _images(belegbilder: list[NeuesBelegbild]) -> tuple[ReceiptImage, ...]:
 
 
 def _image(name: str, belegbild: NeuesBelegbild) -> ReceiptImage:
-    text = _DATA_PREFIX.sub("", belegbild.content, count=1)
-    if len(text) > MAX_IMAGE_BYTES * 4 // 3 + 8:
+    prefix = _DATA_PREFIX.match(belegbild.content)
+    start = prefix.end() if prefix else 0
+    if len(belegbild.content) - start > MAX_IMAGE_BYTES * 4 // 3 + 8:
         raise TooLarge(
             f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
         )
     try:
-        content = _from_base64(text)
+        content = _from_base64(belegbild.content, start)
     except (binascii.Error, ValueError):
         raise BadRequest(f"The field `{name}.content` is not base64.", field=f"{name}.content") from None
     if not content:
@@ -292,19 +294,22 @@ def _image(name: str, belegbild: NeuesBelegbild) -> ReceiptImage:
         raise TooLarge(
             f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
         )
+    # The call keeps its body to the end, and the text is larger than the file.
+    belegbild.content = ""
     dateiname = safe_file_name(belegbild.dateiname)
     return ReceiptImage(dateiname, _mime_typ(name, dateiname, content), hashlib.sha256(content).hexdigest(), content)
 
 
-def _from_base64(text: str) -> bytes:
+def _from_base64(text: str, start: int) -> bytes:
     """Decodes in slices: each keeps Python's lock until it is done, and other calls run in between."""
-    parts = []
-    for start in range(0, len(text), _BASE64_SLICE):
-        part = text[start : start + _BASE64_SLICE]
-        if part.endswith("=") and start + _BASE64_SLICE < len(text):
+    # One block, which goes back to the system whole.
+    whole = BytesIO()
+    for position in range(start, len(text), _BASE64_SLICE):
+        part = text[position : position + _BASE64_SLICE]
+        if part.endswith("=") and position + _BASE64_SLICE < len(text):
             raise ValueError("padding before the end")
-        parts.append(base64.b64decode(part, validate=True))
-    return b"".join(parts)
+        whole.write(base64.b64decode(part, validate=True))
+    return whole.getvalue()
 
 
 def safe_file_name(name: str) -> str:

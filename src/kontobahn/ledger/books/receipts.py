@@ -30,10 +30,10 @@ def file_image(tx: Tx, client: Client, task: str, number: int, image: ReceiptIma
             " reversed.",
             field=f"belegbilder[{number}]",
         )
-    tx.run(
-        "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, created_at, content)"
+    tx.put_large(
+        "INSERT INTO books_receipts (mandant, sha256, id, task, dateiname, groesse, mime_typ, content, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (mandant, sha256) DO NOTHING",
-        client.mandant, image.sha256, new_id(), task, image.dateiname, len(image.content), image.mime_typ, tx.now, image.content,
+        client.mandant, image.sha256, new_id(), task, image.dateiname, len(image.content), image.mime_typ, image.content, tx.now,
     )  # fmt: skip
     tx.run(
         "INSERT INTO books_receipt_filings (mandant, task, platz, sha256, dateiname) VALUES (?, ?, ?, ?, ?)",

@@ -70,6 +70,9 @@ class Slices:
     def put(self, sql: str, *params: Any) -> None:
         self.write(lambda tx: tx.put(sql, *params))
 
+    def put_large(self, sql: str, *params: Any) -> None:
+        self.write(lambda tx: tx.put_large(sql, *params))
+
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         kept = list(rows)
         for start in range(0, len(kept), preparing.ROWS_AT_ONCE):
