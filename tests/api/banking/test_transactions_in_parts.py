@@ -72,6 +72,52 @@ def test_every_part_arrives_in_order(service: Service, sort: str, monkeypatch: p
     assert (packed.headers["content-encoding"], packed.content) == ("gzip", body_of(rows))
 
 
+class Watched:
+    """Notes what a reader gets of transactions."""
+
+    def __init__(self, tx: Tx, got: list[Any]) -> None:
+        self._tx = tx
+        self._got = got
+        self.now = tx.now
+
+    def one(self, sql: str, *params: Any) -> Any:
+        row = self._tx.one(sql, *params)
+        self._note(sql, [row])
+        return row
+
+    def all(self, sql: str, *params: Any) -> Any:
+        rows = self._tx.all(sql, *params)
+        self._note(sql, rows)
+        return rows
+
+    def _note(self, sql: str, rows: list[Any]) -> None:
+        if "banking_transactions" in sql:
+            self._got += rows
+
+
+@pytest.mark.parametrize("sort", ["id", "made_on"])
+def test_a_list_that_is_too_long_is_refused_before_any_of_it_is_read(
+    service: Service, sort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got: list[Any] = []
+    read = listing._read
+    monkeypatch.setattr(listing, "_read", lambda tx, *more: read(Watched(tx, got), *more))  # type: ignore[arg-type]
+    monkeypatch.setattr(listing, "MAX_ROWS", 5)
+    owner = service.organization()
+    row = Bank(service).connected(owner, *movements(), accounts=list(BOTH))
+    later, fewer = {"from_date": "2026-03-02"}, {"from_date": "2026-03-03"}
+    for chosen in ({"account_id": account_id(service, owner)}, {"connection_id": row.id}):
+        for filters in ({}, later):
+            got.clear()
+            answer = service.get(LIST, owner.key, params={"sort": sort, **chosen, **filters})
+            assert (answer.status_code, answer.json()["field"]) == (400, "limit")
+            # Of eight or seven, and no further than one more than allowed.
+            assert got == [(6,)]
+        assert len(service.get(LIST, owner.key, params={"sort": sort, **chosen, **fewer}).json()["data"]) == 4
+        assert len(service.get(LIST, owner.key, params={"sort": sort, **chosen, "limit": "5"}).json()["data"]) == 5
+    assert service.balance(owner).spent == 4
+
+
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("sort", ["id", "made_on"])
 def test_all_parts_are_of_one_moment(service: Service, sort: str) -> None:

@@ -148,10 +148,27 @@ def read_list(tx: Tx, principal: Principal, query: TransactionsQuery, engine: st
 
 
 def _read(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery, engine: str) -> Page:
+    if query.limit is None and sum(account.posted + account.pending for account in chosen) > MAX_ROWS:
+        _refuse_too_many(tx, chosen, query)
     # It takes PostgreSQL longer to join texts than to send them. And it is asked once, not for each part: after a large import,
     # before it has counted what is there, it sorts the whole account for each question.
     is_simple = engine == "sqlite" and len(chosen) == 1 and not _is_filtered(query)
     return _joined(tx, chosen[0].id, query) if is_simple else _merged(tx, chosen, query)
+
+
+def _refuse_too_many(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> None:
+    """Counts in the index, and no further than has to be known: the texts would be hundreds of megabytes."""
+    left = MAX_ROWS + 1
+    for account in chosen:
+        where, params = _conditions(account.id, query)
+        row = tx.one(
+            f"SELECT COUNT(*) FROM (SELECT made_on FROM banking_transactions WHERE {where} LIMIT ?) AS listed",
+            *params, left,
+        )  # fmt: skip
+        assert row is not None
+        left -= row[0]
+        if not left:
+            raise _too_many()
 
 
 def _is_filtered(query: TransactionsQuery) -> bool:
@@ -235,8 +252,14 @@ def _too_many() -> BadRequest:
 def _selection(account_id: int, query: TransactionsQuery, after: _Place = ()) -> tuple[str, str, list[Any]]:
     """The columns of the order, what follows them in the statement, and its parameters but for the last, which is the limit."""
     order = "id" if query.sort == "id" else "made_on, id"
+    where, params = _conditions(account_id, query, after)
+    return order, f"FROM banking_transactions WHERE {where} ORDER BY {order} LIMIT ?", params
+
+
+def _conditions(account_id: int, query: TransactionsQuery, after: _Place = ()) -> tuple[str, list[Any]]:
     where, params = ["account_id = ?"], list[Any]([account_id])
     if after:
+        order = "id" if query.sort == "id" else "made_on, id"
         where.append(f"({order}) > ({', '.join('?' * len(after))})")
         params += after
     # Where the list begins is left out if it goes on from another place: the database might look from there again.
@@ -251,7 +274,7 @@ def _selection(account_id: int, query: TransactionsQuery, after: _Place = ()) ->
         if value:
             where.append(condition)
             params.append(value)
-    return order, f"FROM banking_transactions WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?", params
+    return " AND ".join(where), params
 
 
 _decode = msgspec.json.Decoder(Transaction).decode
