@@ -92,6 +92,21 @@ def test_forwarded_addresses_are_believed_from_a_trusted_proxy_only(start_servic
     assert remaining(trusting, "not an address") == "4"
 
 
+def test_a_caller_cannot_write_its_address_into_a_line_above_the_proxys(start_service: ServiceFactory) -> None:
+    service = start_service(limit_api_requests=9, trusted_proxies="127.0.0.0/8, 10.0.0.0/8")
+
+    def remaining(*lines: str) -> str:
+        answer = service.http.get(PATH, headers=[("x-forwarded-for", line) for line in lines])
+        return answer.headers["ratelimit-remaining"]
+
+    assert [remaining(f"198.51.100.{number}", "203.0.113.1") for number in range(3)] == ["8", "7", "6"]
+    # Each of two proxies has written a line: the second one's is about the first.
+    assert remaining("198.51.100.9", "203.0.113.1", "10.1.2.3") == "5"
+    assert remaining("198.51.100.9, 203.0.113.1", "10.1.2.3") == "4"
+    assert remaining("203.0.113.2", "10.1.2.3") == "8"
+    assert remaining("203.0.113.1") == "3"
+
+
 def test_two_processes_with_redis_count_as_one(start_service: ServiceFactory, redis: RedisServer) -> None:
     redis.flush()
     services = [start_service(limit_api_requests=200, redis_url=redis.url) for _ in range(2)]

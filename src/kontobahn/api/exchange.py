@@ -76,8 +76,9 @@ class ClientAddress:
         peer: str = client[0] if client else "unknown"
         if not self._trusted or not self.is_trusted(peer):
             return peer
-        forwarded_for = dict(scope["headers"]).get(b"x-forwarded-for")
-        if forwarded_for is None:
+        # Some proxies add to the caller's line, others write one of their own below it.
+        forwarded_for = b",".join([value for name, value in scope["headers"] if name == b"x-forwarded-for"])
+        if not forwarded_for:
             return peer
         # From the right: the first address that is not a trusted proxy is the caller's.
         for hop in reversed(forwarded_for.decode("latin-1").rsplit(",", MAX_HOPS)[-MAX_HOPS:]):
