@@ -2,7 +2,7 @@
 
     await db.read(fn, *args)     a consistent snapshot
     await db.write(fn, *args)    one transaction, all or nothing, re-run on a conflict
-    await db.write_together(…)   the same for a few rows, sharing its commit with others that wait (see steps.py)
+    await db.write_together(…)   the same for a few rows, sharing its commit with others that wait (see joint.py)
 
 ``fn`` is synchronous and runs off the event loop, so no transaction can be held across the network. The same function
 runs on SQLite and on PostgreSQL; SQL is written once, in the common subset of both, with ``?`` for parameters.

@@ -86,7 +86,8 @@ class Engine(Protocol):
     # Whether it can read on the caller's own thread, which is for what takes less than handing it to another.
     reads_here: bool
 
-    def submit(self, unit: Unit, *, write: bool, together: bool = False) -> None: ...
+    def submit(self, unit: Unit, *, write: bool, together: bool = False) -> None:
+        """`together`: it is short, and shares what it costs with others that wait at the same moment."""
 
     def read_here(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns what the function returns on a consistent snapshot; it may be run twice."""
@@ -178,15 +179,13 @@ class Database:
 
         On SQLite every write does. On PostgreSQL its neighbours wait until it is done, so it must be short.
         """
-        promise = _LoopPromise(asyncio.get_running_loop())
-        self.engine.submit(Unit(fn, args, kwargs, promise), write=True, together=True)
-        return await promise.future  # type: ignore[no-any-return]
+        return await self._on_loop(fn, args, kwargs, write=True, together=True)  # type: ignore[no-any-return]
 
     async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Reads a few rows by their key. SQLite does so on this thread; on PostgreSQL it is a read like any other."""
+        """Reads a few rows by their key, preferably with one statement. It may be run on this thread, and more than once."""
         if self.engine.reads_here:
             return self.engine.read_here(fn, args, kwargs)  # type: ignore[no-any-return]
-        return await self._on_loop(fn, args, kwargs, write=False)  # type: ignore[no-any-return]
+        return await self._on_loop(fn, args, kwargs, write=False, together=True)  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` for callers without an event loop: commands and tests."""
@@ -207,9 +206,9 @@ class Database:
     def close(self) -> None:
         self.engine.close()
 
-    async def _on_loop(self, fn: Any, args: Any, kwargs: Any, *, write: bool) -> Any:
+    async def _on_loop(self, fn: Any, args: Any, kwargs: Any, *, write: bool, together: bool = False) -> Any:
         promise = _LoopPromise(asyncio.get_running_loop())
-        self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
+        self.engine.submit(Unit(fn, args, kwargs, promise), write=write, together=together)
         return await promise.future
 
     def _in_thread(self, fn: Any, args: Any, kwargs: Any, *, write: bool) -> Any:

@@ -1,7 +1,8 @@
 """The PostgreSQL engine: a fixed set of threads, each with its own connection, serving one queue of units.
 
 Writes run at READ COMMITTED (units lock what they decide on, see Tx.lock) and are re-run on a deadlock or conflict;
-reads run on a REPEATABLE READ snapshot. Short writes share their commits (`postgres_group.py`). A lost connection is reopened for
+reads run on a REPEATABLE READ snapshot. Short writes share their commits (`postgres_group.py`), short reads a connection
+(`postgres_short_reads.py`). A lost connection is reopened for
 the next unit, so the service recovers without a restart; a server that does not answer any more is noticed by `postgres_watch.py`.
 """
 
@@ -23,6 +24,7 @@ from kontobahn.clock import Clock
 from kontobahn.db.database import Row, Unit, notify_listeners
 from kontobahn.db.postgres_group import GroupWriter
 from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
+from kontobahn.db.postgres_short_reads import ShortReads
 from kontobahn.db.postgres_tx import PostgresTx
 from kontobahn.db.postgres_watch import Watch
 from kontobahn.errors import DatabaseUnavailable
@@ -58,6 +60,7 @@ class PostgresEngine:
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         self._group = GroupWriter(self._begun, lambda unit: self._units.put((unit, True)), self.listeners, clock)
+        self._short_reads = ShortReads(self._open_session, lambda unit: self._units.put((unit, False)), clock)
         self._threads = [
             threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True)
             for number in range(connections)
@@ -72,7 +75,7 @@ class PostgresEngine:
         elif self._watch.is_silent:
             unit.promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
         elif together:
-            self._group.submit(unit)
+            (self._group if write else self._short_reads).submit(unit)
         else:
             self._units.put((unit, write))
 
@@ -95,7 +98,9 @@ class PostgresEngine:
         if self._closed:
             return
         self._closed = True
-        self._group.close()  # first: it may leave units to the others
+        # First: they may leave units to the others.
+        self._group.close()
+        self._short_reads.close()
         for _ in self._threads:
             self._units.put(None)
         for thread in self._threads:
@@ -129,11 +134,16 @@ class PostgresEngine:
                 return session
             except psycopg.OperationalError:
                 session.close()
+        session = self._open_session()
+        session.begin(isolation, then)
+        return session
+
+    def _open_session(self) -> PostgresSession:
+        """A connection of the current thread, or that it opens for others."""
         if self._watch.is_silent:
             raise DatabaseUnavailable("PostgreSQL does not answer")
         session = self._sessions[threading.current_thread().name] = PostgresSession(self._connect())
         session.set_up(self._prepare)
-        session.begin(isolation, then)
         return session
 
     def _run(self, session: PostgresSession, unit: Unit, *, write: bool) -> Any:

@@ -89,6 +89,10 @@ class PostgresSession:
         if not self.prepares:
             self.connection.prepare_threshold = None
 
+    @property
+    def is_pooled(self) -> bool:
+        return bool(self._preamble)
+
     def begin(self, isolation: str, then: str = "") -> None:
         """Begins a transaction; `then` are further statements, to be sent along."""
         self.command(f"BEGIN ISOLATION LEVEL {isolation}{self._preamble}{then}")

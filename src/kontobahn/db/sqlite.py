@@ -18,14 +18,13 @@ from typing import Any, NoReturn
 from kontobahn.clock import Clock
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.db.joint import UnitSet, joint_sets, one_by_one
+from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 2
 PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
-# More functions that read on the caller's thread than there are in the program: if they are made anew for each call.
-MAX_REMEMBERED = 1_000
 _CANNOT_BE_BOUND = object()
 _TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
@@ -71,17 +70,13 @@ class SqliteTx:
         """The one writer is the lock."""
 
 
-class _AsksAgain(BaseException):
-    """A unit that was thought to have one statement has another. No Exception: no unit may catch it."""
-
-
 class _OneStatementTx(SqliteTx):
-    """For a unit with one statement, which is a snapshot by itself: no transaction is begun. The second raises _AsksAgain."""
+    """For a unit with one statement. The second raises AsksAgain."""
 
     __slots__ = ("_first",)
 
     def __init__(self, connection: sqlite3.Connection, now: int) -> None:
-        super().__init__(connection, now, _nobody_listens)
+        super().__init__(connection, now, nobody_listens)
         self._first = self._execute
         self._execute, self._executemany = self._execute_first, self._again
 
@@ -90,11 +85,7 @@ class _OneStatementTx(SqliteTx):
         return self._first(sql, params)
 
     def _again(self, *_arguments: Any) -> NoReturn:
-        raise _AsksAgain
-
-
-def _nobody_listens(channel: str) -> None:
-    """What a unit that only reads notifies."""
+        raise AsksAgain
 
 
 class SqliteEngine:
@@ -112,8 +103,7 @@ class SqliteEngine:
         writer = self._connect()
         self._inline_reader = self._connect(read_only=True)
         self._inline_lock = threading.Lock()
-        # The functions that read with more than one statement, as far as they have been seen.
-        self._ask_again: set[Any] = set()
+        self._several_statements = SeveralStatements()
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
             threading.Thread(
@@ -136,12 +126,11 @@ class SqliteEngine:
         if self._closed:
             raise DatabaseUnavailable("the database is closed")
         with self._inline_lock:
-            if fn not in self._ask_again:
+            if fn not in self._several_statements:
                 try:
                     return fn(_OneStatementTx(self._inline_reader, self._clock.now()), *args, **kwargs)
-                except _AsksAgain:
-                    if len(self._ask_again) < MAX_REMEMBERED:
-                        self._ask_again.add(fn)
+                except AsksAgain:
+                    self._several_statements.add(fn)
                 except sqlite3.Error as error:
                     raise _translate_error(error) from error
             result, failure = self._read_snapshot(self._inline_reader, fn, args, kwargs)
@@ -264,7 +253,7 @@ class SqliteEngine:
         result, failure = None, None
         try:
             connection.execute("BEGIN")
-            result = fn(SqliteTx(connection, self._clock.now(), _nobody_listens), *args, **kwargs)
+            result = fn(SqliteTx(connection, self._clock.now(), nobody_listens), *args, **kwargs)
         except BaseException as error:
             failure = _translate_error(error)
         if connection.in_transaction:

@@ -168,6 +168,7 @@ def take_the_beginning(service: Service, owner: Organization) -> socket.socket:
 @pytest.fixture
 def patient(start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch) -> Service:
     """A service that does not end idle connections during a test, and reads each transaction as a part of its own."""
+    monkeypatch.setattr(listing, "INLINE_ROWS", 0)
     monkeypatch.setattr(listing, "_PART_ROWS", 1)
     monkeypatch.setattr(listing, "_SMALL_PARTS", MANY)
     return start_service(idle_seconds=10 * PATIENCE_SECONDS)

@@ -94,7 +94,7 @@ async def list_transactions(call: Call, query: TransactionsQuery) -> Transaction
     check_date_range(query.from_date, query.to_date)
     async with call.charge():
         engine = call.context.db.engine.name
-        found = await call.read_inline(read_if_short, call.principal, query, engine)
+        found = await call.read_inline(read_short, call.principal, query, engine)
         if found is None:
             found = await call.read(read_list, call.principal, query, engine)
     call.continues_after = found.continues_after
@@ -134,13 +134,32 @@ class Page(NamedTuple):
     continues_after: str | None
 
 
-def read_if_short(tx: Tx, principal: Principal, query: TransactionsQuery, engine: str) -> Page | None:
-    """Returns the list if it is certainly short enough to be read inline, else None."""
-    chosen = select_accounts(tx, principal, query.connection_id, query.account_id)
-    stored = sum(account.posted + account.pending for account in chosen)
+def read_short(tx: Tx, principal: Principal, query: TransactionsQuery, engine: str) -> Page | None:
+    """Returns the list of an account, read with one statement.
+
+    Returns None if the list may be long, or if there is none: `read_list` says why.
+    """
+    if query.account_id is None or query.connection_id is not None:
+        return None
     is_bounded = query.limit is not None and query.limit <= INLINE_ROWS and not _is_filtered(query)
-    is_short = stored <= INLINE_ROWS or is_bounded
-    return _read(tx, chosen, query, engine) if is_short else None
+    few = "" if is_bounded else f" AND posted + pending <= {INLINE_ROWS}"
+    account = f"(SELECT id FROM banking_accounts WHERE {in_scope(len(principal.scope))} AND id = ?{few})"
+    _, listed, params = _selection(_AccountId(account, (*principal.scope, int(query.account_id))), query)
+    parts = list[bytes]()
+    if engine == "sqlite" and query.limit is None:
+        row = tx.one(f"SELECT {_JOINED} FROM (SELECT wire {listed}) AS listed", *params, MAX_ROWS)
+        assert row is not None
+        if row[0] is None:
+            return None
+        _add(parts, row[0], is_last=True)
+        return Page(Ready(parts), None)
+    limit = query.limit or MAX_ROWS
+    rows = tx.all(f"SELECT wire, id {listed}", *params, limit + 1)
+    if not rows:
+        return None
+    _add(parts, ",".join([row[0] for row in rows[:limit]]).encode(), is_last=True)
+    is_continued = len(rows) > limit and query.sort == "id"
+    return Page(Ready(parts), str(rows[limit - 1][1]) if is_continued else None)
 
 
 def read_list(tx: Tx, principal: Principal, query: TransactionsQuery, engine: str) -> Page:
@@ -160,7 +179,7 @@ def _refuse_too_many(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery)
     """Counts in the index, and no further than has to be known: the texts would be hundreds of megabytes."""
     left = MAX_ROWS + 1
     for account in chosen:
-        where, params = _conditions(account.id, query)
+        where, params = _conditions(_plain(account.id), query)
         row = tx.one(
             f"SELECT COUNT(*) FROM (SELECT made_on FROM banking_transactions WHERE {where} LIMIT ?) AS listed",
             *params, left,
@@ -182,7 +201,7 @@ def _joined(tx: Tx, account_id: int, query: TransactionsQuery) -> Page:
     left, after = query.limit or MAX_ROWS + 1, _Place()
     while True:
         asked = min(left, _rows_of_next(parts))
-        order, listed, params = _selection(account_id, query, after)
+        order, listed, params = _selection(_plain(account_id), query, after)
         row = tx.one(
             f"SELECT {_JOINED}, COUNT(*), MAX(id) FROM (SELECT {order}, wire {listed}) AS listed", *params, asked
         )
@@ -208,7 +227,7 @@ def _joined(tx: Tx, account_id: int, query: TransactionsQuery) -> Page:
 
 
 def _is_followed(tx: Tx, account_id: int, query: TransactionsQuery, after: _Place) -> bool:
-    _, listed, params = _selection(account_id, query, after)
+    _, listed, params = _selection(_plain(account_id), query, after)
     return tx.one(f"SELECT 1 {listed}", *params, 1) is not None
 
 
@@ -216,7 +235,7 @@ def _merged(tx: Tx, chosen: list[AccountRow], query: TransactionsQuery) -> Page:
     limit = query.limit or MAX_ROWS
     by_account = []
     for account in chosen:
-        order, listed, params = _selection(account.id, query)
+        order, listed, params = _selection(_plain(account.id), query)
         by_account.append(tx.all(f"SELECT {order}, wire {listed}", *params, limit + 1))
     rows = list(heapq.merge(*by_account, key=itemgetter(0) if query.sort == "id" else itemgetter(0, 1)))
     has_more, rows = len(rows) > limit, rows[:limit]
@@ -249,15 +268,26 @@ def _too_many() -> BadRequest:
     )
 
 
-def _selection(account_id: int, query: TransactionsQuery, after: _Place = ()) -> tuple[str, str, list[Any]]:
+class _AccountId(NamedTuple):
+    """The id of an account in SQL."""
+
+    sql: str
+    params: Sequence[Any]
+
+
+def _plain(account_id: int) -> _AccountId:
+    return _AccountId("?", (account_id,))
+
+
+def _selection(account: _AccountId, query: TransactionsQuery, after: _Place = ()) -> tuple[str, str, list[Any]]:
     """The columns of the order, what follows them in the statement, and its parameters but for the last, which is the limit."""
     order = "id" if query.sort == "id" else "made_on, id"
-    where, params = _conditions(account_id, query, after)
+    where, params = _conditions(account, query, after)
     return order, f"FROM banking_transactions WHERE {where} ORDER BY {order} LIMIT ?", params
 
 
-def _conditions(account_id: int, query: TransactionsQuery, after: _Place = ()) -> tuple[str, list[Any]]:
-    where, params = ["account_id = ?"], list[Any]([account_id])
+def _conditions(account: _AccountId, query: TransactionsQuery, after: _Place = ()) -> tuple[str, list[Any]]:
+    where, params = [f"account_id = {account.sql}"], list[Any](account.params)
     if after:
         order = "id" if query.sort == "id" else "made_on, id"
         where.append(f"({order}) > ({', '.join('?' * len(after))})")
