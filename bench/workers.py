@@ -1,8 +1,9 @@
 """Does a busy organisation grow with its workers? PostgreSQL (durable) and Redis, `serve` with one and with two workers.
 
 1. A paid list of 100 transactions of one organisation: two workers beside one, and one beside what it once did.
-2. The same with one worker beside SQLite, for information.
-3. A free call: two workers beside one, for information.
+2. The same with a share of a core for each worker, which is what a second machine would be.
+3. The same with one worker beside SQLite, for information.
+4. A free call: two workers beside one, for information.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 from bench import measure, report
+from bench.cpu_share import NoShares, held_to
+from bench.measure import Row
 from bench.transactions import NO_LIMIT, make
 from tests.services import PostgresServer, RedisServer
 
 FREE = "/v2/banking/connections"
+SHARE = 0.25
 # Lists a second with one worker, before units shared transactions on PostgreSQL, on the machine that docs/performance.md names: absolute,
 # so mind the machine. On a slower one they were 364.
 ONCE = 555
@@ -44,6 +49,13 @@ class Service(measure.Process):
             except OSError:
                 time.sleep(0.02)
         raise self.failed("The service did not start:")
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """The processes that answer calls: the children, if it has several workers, else itself."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        return children or [self.pid]
 
 
 def main() -> int:
@@ -69,15 +81,21 @@ def main() -> int:
             headers, paid = paths[which]
             return measure.rate(services[which].port, path or paid, headers, seconds)
 
+        def rate_of_share(which: int) -> float:
+            with held_to(SHARE, services[which].worker_pids):
+                return rate(which)
+
         one, two, sqlite, free_one, free_two = measure.interleave(
             rounds, lambda: rate(0), lambda: rate(1), lambda: rate(2), lambda: rate(0, FREE), lambda: rate(1, FREE)
         )
+        shares = _two_beside_one(rounds, rate_of_share)
     found = [measure.spread(figures, "/s") for figures in (one, two, sqlite, free_one, free_two)]
     rows = [
         measure.at_least(
             "PostgreSQL, a paid list of 100: two workers, beside one",
             found[1], found[0], measure.median_ratio(two, one), 1.5,
         ),
+        shares,
         measure.at_least(
             f"PostgreSQL, a paid list of 100, one worker: beside what it once did, {ONCE}/s",
             found[0], f"{ONCE}/s", statistics.median(one) / ONCE, 3,
@@ -91,6 +109,16 @@ def main() -> int:
         ),
     ]  # fmt: skip
     return report.finish(rows)
+
+
+def _two_beside_one(rounds: int, rate_of_share: Callable[[int], float]) -> Row:
+    question = f"PostgreSQL, a paid list of 100, {SHARE:.0%} of a core for each worker: two workers, beside one"
+    try:
+        one, two = measure.interleave(rounds, lambda: rate_of_share(0), lambda: rate_of_share(1))
+    except NoShares as why:
+        return measure.not_run(question, str(why), ">= 1.5")
+    ratio = measure.median_ratio(two, one)
+    return measure.at_least(question, measure.spread(two, "/s"), measure.spread(one, "/s"), ratio, 1.5)
 
 
 if __name__ == "__main__":

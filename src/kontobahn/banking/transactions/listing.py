@@ -154,7 +154,7 @@ def read_short(tx: Tx, principal: Principal, query: TransactionsQuery, engine: s
         _add(parts, row[0], is_last=True)
         return Page(Ready(parts), None)
     limit = query.limit or MAX_ROWS
-    rows = tx.all(f"SELECT wire, id {listed}", *params, limit + 1)
+    rows = tx.all(f"SELECT wire{', id' if query.sort == 'id' else ''} {listed}", *params, limit + 1)
     if not rows:
         return None
     _add(parts, ",".join([row[0] for row in rows[:limit]]).encode(), is_last=True)
