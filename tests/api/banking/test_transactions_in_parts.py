@@ -103,6 +103,7 @@ def test_a_list_that_is_too_long_is_refused_before_any_of_it_is_read(
     read = listing._read
     monkeypatch.setattr(listing, "_read", lambda tx, *more: read(Watched(tx, got), *more))  # type: ignore[arg-type]
     monkeypatch.setattr(listing, "MAX_ROWS", 5)
+    monkeypatch.setattr(listing, "INLINE_ROWS", 0)
     owner = service.organization()
     row = Bank(service).connected(owner, *movements(), accounts=list(BOTH))
     later, fewer = {"from_date": "2026-03-02"}, {"from_date": "2026-03-03"}
