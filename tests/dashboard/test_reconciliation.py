@@ -9,7 +9,8 @@ import pytest
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
 from tests.ledger_builder import Books
-from tests.reconciliation_desk import ANNA, OTHER, Desk, paid
+from tests.reconciliation_desk import ANNA, OTHER, SECOND, Desk, paid
+from tests.statement_builder import Booking, Sheet, camt
 
 PAGE = "/dashboard/reconciliation"
 EMAIL = "erika@muster.example"
@@ -17,15 +18,16 @@ one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
 class Person(Browser):
-    """Somebody at a desk with three payments."""
+    """Somebody at a desk with three payments, or more."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *more: Booking) -> None:
         super().__init__(service)
         self.desk = Desk(
             service,
             paid(119_00, "Rechnung RE-2026-00123 <b>danke</b>"),
             paid(100_00, "RE 2026 00124"),
             paid(-7_00, "Entgelt", "Bank", OTHER),
+            *more,
         )
         service.user(self.desk.owner, EMAIL, "admin")
         assert self.sign_in(EMAIL).status_code == 303
@@ -162,6 +164,26 @@ def test_rules_are_tried_made_changed_and_deleted_and_what_was_learned_is_forgot
     for row in found:
         assert "That is forgotten." in person.do(learned, learned=row)
     assert person.desk.books.rows("SELECT COUNT(*) FROM recon_learned") == [(0,)]
+
+
+@one_engine
+def test_a_proposal_says_what_it_rests_on(service: Service) -> None:
+    person = Person(service, paid(-5_00, "Umbuchung", "Muster", SECOND), paid(50_00, "danke", "Fremde", OTHER))
+    person.desk.bank.take(camt(Sheet([paid(5_00, "Umbuchung", "Muster", person.desk.bank.sheet.iban)], iban=SECOND)))
+    person.set_up()
+    rule = {"name": "Gebühren", "sachkonto": "4970", "text": "entgelt", "richtung": "ausgang", "von": "", "bis": ""}
+    person.do("/dashboard/reconciliation-rules", **rule)
+    listed = person.look()
+    said = {
+        -7_00: ("Proposed by one of your rules", "Von einer Ihrer Regeln vorgeschlagen"),
+        -5_00: ("A transfer between your own accounts", "Eine Umbuchung zwischen Ihren eigenen Konten"),
+        50_00: ("One of several candidates", "Einer von mehreren Kandidaten"),
+    }
+    for amount, (english, german) in said.items():
+        assert listed.count(english) == 1
+        assert f"Proposal 1: {english}" in person.get(person.of(amount)).text
+        in_german = person.get(person.of(amount), **{"accept-language": "de"}).text
+        assert f"Vorschlag 1: {german}" in in_german
 
 
 @one_engine

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from kontobahn.dashboard.words import N_, _
-from kontobahn.reconciliation.wire import LaufGrund
+from kontobahn.reconciliation.wire import LaufGrund, Vorschlag
 
 STATES = {
     "proposed": (N_("to confirm"), "warn"),
@@ -36,7 +36,12 @@ CLASSES = {
     "B2": N_("A known payer, and one amount that fits"),
     "B3": N_("A known payer, and one sum that fits"),
     "B4": N_("Only a name, or a number with a slip"),
-    "C": N_("One of several candidates"),
+    "C": N_("Candidates, rules, transfers between own accounts"),
+}
+# What a proposal of the last class rests on, by the reason that says so.
+_CAUSES_OF_C = {
+    "rule": N_("Proposed by one of your rules"),
+    "own_account": N_("A transfer between your own accounts"),
 }
 _REASONS = {
     "number": N_("number %(value)s"),
@@ -64,6 +69,13 @@ _REASONS = {
     "rule": N_("one of your rules"),
 }
 _MOST_SHOWN = 60
+
+
+def evidence(proposal: Vorschlag) -> str:
+    if proposal.klasse != "C":
+        return _(CLASSES[proposal.klasse])
+    causes = [_CAUSES_OF_C[found.signal] for found in proposal.gruende if found.signal in _CAUSES_OF_C]
+    return _(causes[0]) if causes else _("One of several candidates")
 
 
 def reason(found: LaufGrund) -> str:
