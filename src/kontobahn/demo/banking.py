@@ -28,7 +28,7 @@ from kontobahn.money import from_minor
 from kontobahn.sandbox_bank import adapter, bank, deliveries, store
 from kontobahn.sandbox_bank import payments as sandbox_payments
 from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE, accounts_of
+from kontobahn.sandbox_bank.people import PEOPLE
 from kontobahn.sandbox_bank.texts import Booking
 
 CONNECT_USER = "demo"
@@ -47,8 +47,7 @@ class DemoBanking(NamedTuple):
 
 
 def build_banking(tx: Tx, context: Context, principal: Principal, paid: list[trade.Paid]) -> DemoBanking:
-    holder = accounts_of(PEOPLE[CONNECT_USER], BANKS[trade.BANK])[0].holder_name
-    movements = trade.movements(paid, store.bank_day(tx), holder)
+    movements = trade.movements(paid, store.bank_day(tx))
     connection_id = _connect(tx, context, principal, trade.BANK, {0, 1}, movements)
     _connect(tx, context, principal, "kartenhaus", {0})
     giro, savings = accounts.of_connection(tx, principal.organization_id, connection_id)

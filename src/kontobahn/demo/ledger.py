@@ -29,6 +29,7 @@ from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, technical
 from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto
 from kontobahn.ledger.provider import Author
+from kontobahn.sandbox_bank.people import COMPANY
 
 CLIENT_ID, SECOND_CLIENT_ID = "29098-55003", "29098-55004"
 CASH_BOOK, SECOND_CASH_BOOK = "Hauptkasse", "Nebenkasse"
@@ -62,7 +63,7 @@ class DemoLedger(NamedTuple):
 def build_ledger(tx: Tx, organization_id: str) -> DemoLedger:
     today = berlin_date(tx.now)
     starts = [date(today.year - back, 1, 1) for back in (2, 1, 0)]
-    connection_id = _connection(tx, organization_id, "Demo Handels GmbH", CLIENT_ID, starts[0])
+    connection_id = _connection(tx, organization_id, COMPANY, CLIENT_ID, starts[0])
     connection = connections.find_for_operator(tx, connection_id)
     client = store.find_client(tx, connection, CLIENT_ID)
     _master_data(tx, client, starts)

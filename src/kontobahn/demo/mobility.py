@@ -19,11 +19,12 @@ from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.seller import Seller
 from kontobahn.mobility.tickets.merge import merge
 from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.sandbox_bank.people import COMPANY
 
 _SEED = 20_260_301
 _EMPLOYEES = 34
 _SELLER = Seller(
-    name="Demo Handels GmbH",
+    name=COMPANY,
     street="Beispielallee 12",
     postal_code="10115",
     city="Berlin",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.history import DAYS
+from kontobahn.sandbox_bank.people import COMPANY
 from kontobahn.sandbox_bank.texts import Booking, Party, direct_debit, transfer
 
 BANK = "musterbank"
@@ -109,11 +110,11 @@ def iban_of(place: int) -> str:
     return f"DE{check:02d}{bban}"
 
 
-def movements(paid: Iterable[Paid], today: date, holder: str) -> list[Booking]:
+def movements(paid: Iterable[Paid], today: date) -> list[Booking]:
     """What the bank shows: the payments that are booked, as far back as the bank's history reaches, and the cases."""
     of_konto = {konto_of(name): name for name in (*DEBTORS, *CREDITORS)}
     found = [
-        _movement(of_konto[payment.konto], payment.day, payment.cents, f"Rechnung {payment.beleg}", holder)
+        _movement(of_konto[payment.konto], payment.day, payment.cents, f"Rechnung {payment.beleg}")
         for payment in paid
         if today - timedelta(days=DAYS) <= payment.day < today
     ]
@@ -121,12 +122,12 @@ def movements(paid: Iterable[Paid], today: date, holder: str) -> list[Booking]:
         if case.paid_cents:
             text = case.text.format(*(document.beleg(today) for document in case.documents))
             day = today - timedelta(days=case.paid_days_ago)
-            found.append(_movement(case.partner, day, case.paid_cents, text, holder, is_debit=case.is_debit))
+            found.append(_movement(case.partner, day, case.paid_cents, text, is_debit=case.is_debit))
     return found
 
 
-def _movement(partner: str, day: date, cents: int, text: str, holder: str, *, is_debit: bool = False) -> Booking:
+def _movement(partner: str, day: date, cents: int, text: str, *, is_debit: bool = False) -> Booking:
     party = _Partner(partner, place_of(partner), "sales" if cents > 0 else "merchandise")
     if is_debit:
-        return direct_debit(BANKS[BANK], day, -cents, party, text, holder=holder)
-    return transfer(BANKS[BANK], day, cents, party, text, holder=holder)
+        return direct_debit(BANKS[BANK], day, -cents, party, text, holder=COMPANY)
+    return transfer(BANKS[BANK], day, cents, party, text, holder=COMPANY)

@@ -19,6 +19,7 @@ from kontobahn.demo.ledger import build_ledger
 from kontobahn.demo.matching import add_rules
 from kontobahn.demo.mobility import build_mobility
 from kontobahn.ledger.books import setup
+from kontobahn.sandbox_bank.people import COMPANY
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
@@ -40,7 +41,7 @@ def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any
 
 def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[str, Any]:
     actor, vault = audit.Actor("demo"), context.vault
-    demo = organizations.create(tx, "Demo Handels GmbH", actor)
+    demo = organizations.create(tx, COMPANY, actor)
     second = organizations.create(tx, "Zweite Muster UG", actor)
     agency = organizations.create(tx, "Kanzlei Beispiel Steuerberatung", actor)
     for organization in (demo, second, agency):

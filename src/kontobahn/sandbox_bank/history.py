@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from kontobahn.sandbox_bank.banks import Bank
-from kontobahn.sandbox_bank.people import AccountPlan, Person
+from kontobahn.sandbox_bank.people import COMPANY, AccountPlan, Person
 from kontobahn.sandbox_bank.texts import Booking, Party, card_purchase, direct_debit, fee, transfer
 
 DAYS = 118
@@ -45,7 +45,7 @@ _SHOPS = (
     Party("Bistro Mittagspause", 503, "cafes_and_restaurants"),
     Party("Buerobedarf Klammer", 504, "office_supplies"),
 )
-_SAVINGS = Party("Beispiel & Söhne GmbH", 601, "transfer")
+_SAVINGS = Party(COMPANY, 601, "transfer")
 _MONTHS = [
     "Januar",
     "Februar",

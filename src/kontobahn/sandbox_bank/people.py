@@ -99,6 +99,10 @@ MESSAGES = {
 }
 
 
+# The company whose accounts these are, as the demo's organisation is called.
+COMPANY = "Demo Handels GmbH"
+
+
 class AccountPlan(NamedTuple):
     name: str
     nature: Nature
@@ -107,18 +111,19 @@ class AccountPlan(NamedTuple):
 
 
 def accounts_of(person: Person, bank: Bank) -> tuple[AccountPlan, ...]:
-    holder = "Beispiel & Söhne GmbH"
     match bank.kind:
         case "card":
             return (AccountPlan("Firmenkreditkarte", "credit_card", "Dana Demo", 0),)
         case "wallet":
             return (AccountPlan("Guthaben", "ewallet", "Dana Demo", 85_000),)
         case "broker":
-            return (AccountPlan("Verrechnungskonto", "investment", holder, 1_250_000),)
+            return (AccountPlan("Verrechnungskonto", "investment", COMPANY, 1_250_000),)
     if person.bookings != "some":
-        return (AccountPlan("Geschäftskonto", "checking", holder, 250_000 if person.bookings == "none" else 9_000_000),)
+        return (
+            AccountPlan("Geschäftskonto", "checking", COMPANY, 250_000 if person.bookings == "none" else 9_000_000),
+        )
     return (
-        AccountPlan("Geschäftskonto", "checking", holder, 2_450_000),
-        AccountPlan("Tagesgeld", "savings", holder, 4_000_000),
-        AccountPlan("Firmenkarte", "card", holder, 0),
+        AccountPlan("Geschäftskonto", "checking", COMPANY, 2_450_000),
+        AccountPlan("Tagesgeld", "savings", COMPANY, 4_000_000),
+        AccountPlan("Firmenkarte", "card", COMPANY, 0),
     )

@@ -26,10 +26,14 @@ def today(service: Service, request: pytest.FixtureRequest) -> date:
     return berlin_date(service.clock.now())
 
 
+def build(service: Service) -> dict[str, Any]:
+    context = make_context(service.settings, service.db, service.vault, service.clock)
+    return service.db.write_now(world.build, context, "secret", users.hash_password("secret"))
+
+
 def run_of(service: Service, today: date) -> dict[str, Any]:
     """Builds the demo, says whose books the bank account's are, and tries two months."""
-    context = make_context(service.settings, service.db, service.vault, service.clock)
-    facts = service.db.write_now(world.build, context, "secret", users.hash_password("secret"))
+    facts = build(service)
     key, account = facts["api_key"], facts["banking"]["account_id"]
     settings = {"connectionId": facts["ledger"]["connection_id"], "sachkonto": "1200"}
     answer = service.request("PUT", f"/v2/reconciliation/accounts/{account}", key, json=settings)
@@ -72,3 +76,19 @@ def test_a_run_finds_something_of_every_class_and_nothing_wrong(service: Service
     # All else that partners paid or were paid is booked already, and recognised.
     others = [row for row in found["data"] if row["name"] in partners and not row["vorschlaege"]]
     assert found["gebucht"] == len(others) > 40
+
+
+def test_the_company_has_one_name_in_its_books_at_its_bank_and_on_its_invoices(service: Service) -> None:
+    facts = build(service)
+    (name,) = service.db.read_now(
+        lambda tx: tx.one("SELECT name FROM organizations WHERE id = ?", facts["organization_id"])
+    ) or ("",)
+
+    def read(path: str) -> Any:
+        return service.get(path, facts["api_key"]).json()
+
+    seller = read("/v2/mobility/seller")["seller"]
+    accounts = [account["extra"] for account in read("/v2/banking/accounts")["data"] if account["extra"].get("iban")]
+    books = [connection["bezeichnung"] for connection in read("/v2/ledger-duo/connections")["connections"]]
+    assert (seller["name"], {extra["holder_name"] for extra in accounts}) == (name, {name})
+    assert name in books
