@@ -18,6 +18,7 @@ from bench.measure import Row, at_most, for_information
 from kontobahn import settings
 from kontobahn.access import audit, organizations
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -142,9 +143,8 @@ def _again(place: Path, count: int) -> Row:
 
 
 def _import(tx: Tx, organization_id: str, content: bytes) -> ImportResult:
-    return StatementImporter(tx, organization_id, "bench").import_items(
-        read(io.BytesIO(content), "bench", max_bytes=10**11)
-    )
+    with ReadFile(read(io.BytesIO(content), "bench", max_bytes=10**11)) as file:
+        return StatementImporter(tx, organization_id, "bench").import_file(file)
 
 
 # CPU time, so that what else the machine does is not counted; either side runs in one thread.

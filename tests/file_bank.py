@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from tests.bank_builder import order
@@ -27,10 +28,10 @@ def import_file(
     **more: Any,
 ) -> ImportResult:
     def unit(tx: Tx) -> ImportResult:
-        importer = StatementImporter(tx, owner.id, name, unbalanced=unbalanced, **more)
-        return importer.import_items(read(io.BytesIO(content), name, unbalanced=unbalanced))
+        return StatementImporter(tx, owner.id, name, unbalanced=unbalanced, **more).import_file(file)
 
-    return service.db.write_now(unit)
+    with ReadFile(read(io.BytesIO(content), name, unbalanced=unbalanced)) as file:
+        return service.db.write_now(unit)
 
 
 def account(service: Service, owner: Organization) -> dict[str, Any]:

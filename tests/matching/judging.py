@@ -16,6 +16,7 @@ import msgspec
 from kontobahn import settings
 from kontobahn.access import audit, organizations
 from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
@@ -58,9 +59,8 @@ def bank() -> Iterator[ReadBack]:
 
 def _through(tx: Tx, organization_id: str, content: bytes) -> dict[str, Movement]:
     before = tx.one("SELECT COALESCE(MAX(id), 0) FROM banking_transactions")
-    StatementImporter(tx, organization_id, "matching").import_items(
-        read(io.BytesIO(content), "matching", max_bytes=10**11)
-    )
+    with ReadFile(read(io.BytesIO(content), "matching", max_bytes=10**11)) as file:
+        StatementImporter(tx, organization_id, "matching").import_file(file)
     rows = tx.all("SELECT wire FROM banking_transactions WHERE id > ?", before[0] if before else 0)
     movements = (movement_of(_decode(wire)) for (wire,) in rows)
     return {movement.bank_reference or "": movement for movement in movements}

@@ -11,6 +11,7 @@ import typer
 from kontobahn.access import audit
 from kontobahn.banking.imports import history
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter, account_named
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -89,29 +90,28 @@ def _import_file(
 ) -> dict[str, Any]:
     nothing = ImportResult()
 
-    def unit(tx: Tx) -> ImportResult:
-        size = file.stat().st_size
-        with file.open("rb") as content, progress_bar(file.name) as progress:
-            importer = StatementImporter(
-                tx,
-                organization_id,
-                file.name,
-                allow_gaps=allow_gaps,
-                unbalanced=unbalanced,
-                progress=lambda: progress(content.tell(), size),
-            )
-            result = importer.import_items(read(content, file.name, ibans=ibans, unbalanced=unbalanced))
+    def unit(tx: Tx, found: ReadFile) -> ImportResult:
+        importer = StatementImporter(tx, organization_id, file.name, allow_gaps=allow_gaps, unbalanced=unbalanced)
+        result = importer.import_file(found)
         history.record_done(tx, _described(organization_id, file), result)
         return result
 
     try:
-        result = db.write_now(unit)
+        with _read_file(file, ibans, unbalanced=unbalanced) as found:
+            result = db.write_now(unit, found)
     except StatementError as error:
         # The caller names the file already.
         return _outcome(file, nothing, error.without_file(file.name))
     except Refusal as error:
         return _outcome(file, nothing, str(error))
     return _outcome(file, result, None)
+
+
+def _read_file(file: Path, ibans: dict[str, str], *, unbalanced: bool) -> ReadFile:
+    size = file.stat().st_size
+    with file.open("rb") as content, progress_bar(file.name) as progress:
+        items = read(content, file.name, ibans=ibans, unbalanced=unbalanced)
+        return ReadFile(items, lambda: progress(content.tell(), size))
 
 
 def _described(organization_id: str, file: Path) -> history.File:

@@ -10,6 +10,7 @@ from kontobahn.banking.connections import flows, refresh, status
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, RefreshType, Report, Snapshot
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
@@ -194,7 +195,8 @@ def test_the_connections_of_a_deleted_user_include_one_that_is_just_being_finish
 def test_two_files_of_a_new_bank_make_one_connection(service: Service, bank: Bank, owner: Organization) -> None:
     def take(content: bytes) -> Any:
         def unit(tx: Tx) -> Any:
-            return StatementImporter(tx, owner.id, "auszug.xml").import_items(read(io.BytesIO(content), "auszug.xml"))
+            with ReadFile(read(io.BytesIO(content), "auszug.xml")) as file:
+                return StatementImporter(tx, owner.id, "auszug.xml").import_file(file)
 
         return unit
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from kontobahn.api.tasks import TASKS, Tasks
+from kontobahn.banking.imports import routes
 from kontobahn.db import Tx
+from kontobahn.formats import bank_files
+from kontobahn.formats.statements import Item
 from tests.harness import Organization, Service, ServiceFactory
 from tests.statement_builder import IBAN, Booking, Sheet, archive, camt, follow_up, mt940
+from tests.waiting import PATIENCE_SECONDS
 
 STATEMENTS, IMPORTS = "/v2/banking/statements", "/v2/banking/imports"
 FIRST = Sheet([Booking(-12_34, "Miete"), Booking(50_00)])
 SECOND = follow_up(FIRST, Booking(-1_00, "Gebühr"))
 THIRD = follow_up(SECOND, Booking(2_00))
+CUSTOMER = {"name": "Verkehr AG", "street": "Ring 1", "postal_code": "10115", "city": "Berlin"}
 COUNTS = ("accounts", "statements", "repeated", "added", "modified", "removed", "left_out", "payments")
 
 
@@ -125,3 +132,27 @@ def test_a_large_file_is_imported_after_the_answer(start_service: ServiceFactory
         return sorted(row.status for row in TASKS.all(tx, "kind = 'statements'"))
 
     assert service.db.read_now(statuses) == ["done", "failed"]
+
+
+def test_nobody_waits_while_a_file_is_read(start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = start_service(upload_task_bytes=1_000)
+    owner, other = service.organization(), service.organization()
+    reached, opened = threading.Event(), threading.Event()
+
+    def held(*arguments: Any, **options: Any) -> Iterator[Item]:
+        items = bank_files.read(*arguments, **options)
+        yield next(items)
+        reached.set()
+        assert opened.wait(PATIENCE_SECONDS)
+        yield from items
+
+    monkeypatch.setattr(routes, "read", held)
+    begun = report(send(service, owner, camt(FIRST)), 202)
+    assert reached.wait(PATIENCE_SECONDS)
+    try:
+        assert service.post("/v2/mobility/customers", other.key, json=CUSTOMER).status_code == 201
+        assert report(service.get(f"{IMPORTS}/{begun['id']}", owner.key), 200)["status"] == "running"
+    finally:
+        opened.set()
+    service.run(service.application.context.part(Tasks).finish_running(PATIENCE_SECONDS))
+    assert report(service.get(f"{IMPORTS}/{begun['id']}", owner.key), 200)["added"] == 2

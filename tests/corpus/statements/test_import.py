@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import StatementError
@@ -21,10 +22,10 @@ CORPUS: dict[str, Callable[[], Sample]] = {**mt940.ALL, **camt.ALL}
 
 def import_sample(service: Service, owner: Organization, sample: Sample, **options: Any) -> ImportResult:
     def unit(tx: Tx) -> ImportResult:
-        importer = StatementImporter(tx, owner.id, sample.name, **options)
-        return importer.import_items(read(io.BytesIO(sample.content), sample.name, **options))
+        return StatementImporter(tx, owner.id, sample.name, **options).import_file(file)
 
-    return service.db.write_now(unit)
+    with ReadFile(read(io.BytesIO(sample.content), sample.name, **options)) as file:
+        return service.db.write_now(unit)
 
 
 def stored(service: Service, owner: Organization) -> list[tuple[float, str | None]]:

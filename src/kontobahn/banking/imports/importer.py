@@ -1,11 +1,11 @@
 """Imports statement files: accounts by IBAN, entries as transactions, status reports to their payments.
 
-A file is one transaction. Booked statements may overlap, and must leave no gap between them that was not there before.
+A file is read before (reading.py), and imported in one transaction. Booked statements may overlap, and must leave no gap between
+them that was not there before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kontobahn.banking import accounts
@@ -13,6 +13,7 @@ from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import spans
 from kontobahn.banking.imports.overlap import Gap, gaps
+from kontobahn.banking.imports.reading import ReadFile, ReadStatement
 from kontobahn.banking.imports.statement import StatementImport
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.apply import apply
@@ -21,9 +22,6 @@ from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts,
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
-    Closing,
-    Entry,
-    Item,
     Opening,
     ReportedStatus,
     StatementError,
@@ -54,7 +52,7 @@ _COUNTS = ("accounts", "statements", "repeated", "added", "modified", "removed",
 
 
 class StatementImporter:
-    """Imports the items of one file for one organisation.
+    """Imports one file for one organisation.
 
     `allow_gaps` accepts gaps between statements; `unbalanced` accepts balances that bookings do not lead to.
     """
@@ -67,49 +65,34 @@ class StatementImporter:
         *,
         allow_gaps: bool = False,
         unbalanced: bool = False,
-        progress: Callable[[], None] = lambda: None,
     ) -> None:
         self._tx = tx
         self._organization_id = organization_id
         self._source = source
         self._allow_gaps = allow_gaps
         self._unbalanced = unbalanced
-        self._progress = progress
         self._own_ibans = {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}
         # Accounts of this file, with the gaps they had before it.
         self._seen: dict[int, list[Gap]] = {}
         self._booked: list[StatementImport] = []
         self._changed_connections: set[str] = set()
-        self._statement: StatementImport | None = None
         self._counts = dict.fromkeys(_COUNTS, 0)
         self._warnings: list[StatementWarning] = []
 
-    def import_items(self, items: Iterable[Item]) -> ImportResult:
+    def import_file(self, file: ReadFile) -> ImportResult:
         """Raises StatementError if the file contradicts what is known, or leaves a gap."""
-        try:
-            self._import(items)
-        finally:
-            if self._statement is not None:
-                self._statement.forget()
+        for part in file.parts:
+            match part:
+                case ReadStatement():
+                    self._import(part)
+                case StatementWarning():
+                    self._warnings.append(part)
+                case StatusReport():
+                    self._apply_report(part)
         self._check_gaps()
         self._counts["accounts"] = len(self._seen)
         self._emit_events()
         return ImportResult(**self._counts, warnings=tuple(self._warnings))
-
-    def _import(self, items: Iterable[Item]) -> None:
-        for item in items:
-            match item:
-                case Opening():
-                    self._open(item)
-                case Entry():
-                    assert self._statement is not None
-                    self._statement.add(item)
-                case Closing():
-                    self._close(item)
-                case StatementWarning():
-                    self._warnings.append(item)
-                case StatusReport():
-                    self._apply_report(item)
 
     def _check_gaps(self) -> None:
         """Raises StatementError for the first gap that this file has made and not filled."""
@@ -135,19 +118,14 @@ class StatementImporter:
             held = accounts.of_connection(self._tx, self._organization_id, connection_id)
             emit_refresh_complete(self._tx, row, "manual", held)
 
-    def _open(self, opening: Opening) -> None:
-        account = self._account(opening)
+    def _import(self, read: ReadStatement) -> None:
+        account = self._account(read.opening)
         if account.id not in self._seen:
             self._seen[account.id] = gaps(spans.load(self._tx, account.id))
-        self._statement = StatementImport(self._tx, account, opening, self._own_ibans, unbalanced=self._unbalanced)
-
-    def _close(self, closing: Closing) -> None:
-        statement = self._statement
-        assert statement is not None
-        statement.close(closing, self._source)
-        self._progress()
+        statement = StatementImport(self._tx, account, read, self._own_ibans, unbalanced=self._unbalanced)
+        statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
-        self._counts["left_out"] += statement.left_out + closing.left_out
+        self._counts["left_out"] += statement.left_out + read.closing.left_out
         for name in ("added", "modified", "removed"):
             self._counts[name] += getattr(statement.ingest, name)
         if statement.has_changed:
@@ -155,7 +133,6 @@ class StatementImporter:
         if statement.span != spans.NO_SPAN:
             self._booked.append(statement)
         self._warnings += statement.warnings
-        self._statement = None
 
     def _account(self, opening: Opening) -> AccountRow:
         stated = opening.account

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -13,13 +14,16 @@ from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, 
 from kontobahn.banking.imports import history
 from kontobahn.banking.imports.history import TASK_KIND, File, ImportRow
 from kontobahn.banking.imports.importer import StatementImporter, account_named
+from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import StatementError
 from kontobahn.ids import new_id
+from kontobahn.threads import Pool
 
 UNNAMED = "statements"
+_READERS = Pool("statements", threads=4, waiting=400)
 
 
 class StatementsQuery(OrganizationQuery):
@@ -91,20 +95,30 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     ibans = dict([account_named(query.iban)]) if query.iban else {}
     file = File(organization_id, new_id(), body.name or UNNAMED, body.sha256, call.actor.name)
 
-    def work(tx: Tx, task_id: str) -> ImportAnswer:
-        # A unit of work may be run again.
+    found: ReadFile | None = None
+
+    async def prepare(task_id: str) -> None:
+        nonlocal found
         body.file.seek(0)
+        found = await _READERS.run(ReadFile, read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced))
+
+    def commit(tx: Tx, task_id: str) -> ImportAnswer:
+        assert found is not None
         importer = StatementImporter(
             tx, organization_id, file.source, allow_gaps=query.allow_gaps, unbalanced=query.unbalanced
         )
-        result = importer.import_items(read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced))
+        result = importer.import_file(found)
         return ImportAnswer(data=_report(history.record_done(tx, file._replace(id=task_id), result)))
+
+    async def tidy(task_id: str) -> None:
+        if found is not None:
+            await asyncio.to_thread(found.close)
 
     try:
         return await call.context.part(Tasks).run(
             call,
             body,
-            Work(work),
+            Work(commit, prepare, tidy),
             organization_id=organization_id,
             kind=TASK_KIND,
             subject=body.sha256,

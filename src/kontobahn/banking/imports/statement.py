@@ -1,53 +1,42 @@
-"""One statement being imported: its entries wait on disk until it has ended, then those that are not known yet are ingested."""
+"""One statement being imported: its entries wait on disk, and those that are not known yet are ingested."""
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from datetime import date, timedelta
-
-import msgspec
+from datetime import timedelta
 
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.imports import spans as store
 from kontobahn.banking.imports.conflict import contradiction
-from kontobahn.banking.imports.entries import entry_facts, made_on, reference_of
+from kontobahn.banking.imports.entries import entry_facts
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, compare, match
+from kontobahn.banking.imports.reading import ReadStatement
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.ingest import TransactionIngest, fingerprint
+from kontobahn.banking.transactions.ingest import TransactionIngest
 from kontobahn.db import Tx
-from kontobahn.formats.statements import Closing, Entry, Opening, StatementError, StatementWarning
+from kontobahn.formats.statements import Closing, Entry, StatementError, StatementWarning
 from kontobahn.formats.statements.model import UNBALANCED
 
 CHUNK = 2000
-_SPOOL_BYTES = 4 * 1024 * 1024
 # A pending entry that no statement has mentioned for this long will not be booked.
 MAX_PENDING = timedelta(days=14)
-_decode = msgspec.json.Decoder(Entry).decode
-_encode = msgspec.json.Encoder().encode
 
 
 class StatementImport:
-    """Takes a statement's entries one after the other; `close` imports them.
+    """A statement that was read; `run` imports it.
 
     Afterwards `span` is the number of its span, if it has one. `is_new` is False if it brought nothing that was not known.
     """
 
-    def __init__(self, tx: Tx, account: AccountRow, opening: Opening, own_ibans: set[str], *, unbalanced: bool) -> None:
+    def __init__(
+        self, tx: Tx, account: AccountRow, statement: ReadStatement, own_ibans: set[str], *, unbalanced: bool
+    ) -> None:
         self._tx = tx
         self.account = account
-        self._opening = opening
+        self._statement = statement
+        self._opening = statement.opening
         self._own_ibans = own_ibans
         self._unbalanced = unbalanced
-        self._digest = hashlib.sha256()
-        self._entries = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - closed by `close` or `forget`
-        self._bookings: list[Booking] = []
-        self._references: Counter[str] = Counter()
-        self._value_dates: tuple[date, date] | None = None
-        self._moved = 0
-        self._number = 0
+        self._bookings = statement.bookings()
         self.ingest = TransactionIngest(tx, account, ids_are_firm=True)
         self.left_out = 0
         self.span = store.NO_SPAN
@@ -61,49 +50,22 @@ class StatementImport:
         counts = self.ingest.added + self.ingest.modified + self.ingest.removed
         return bool(counts) or self._balance != self.account.balance
 
-    def add(self, entry: Entry) -> None:
-        line = _encode(msgspec.structs.replace(entry, line=0))
-        self._digest.update(line)
-        self._entries.write(line)
-        self._entries.write(b"\n")
-        self._number += 1
-        if (reference := reference_of(entry)) is not None:
-            self._references[reference] += 1
-        if self._opening.kind == "booked" and entry.status == "posted":
-            self._moved += entry.amount_minor
-            self._add_booking(entry, reference)
-
-    def _add_booking(self, entry: Entry, reference: str | None) -> None:
-        day, end_to_end_id = made_on(entry), entry.end_to_end_id
-        low, high = self._value_dates or (day, day)
-        self._value_dates = min(low, day), max(high, day)
-        content = fingerprint(day, entry.amount_minor, entry.currency, entry.description, end_to_end_id)
-        self._bookings.append(
-            Booking(
-                self._number, entry.booking_date.isoformat(), entry.amount_minor, content, reference, end_to_end_id,
-                self._moved,
-            )
-        )  # fmt: skip
-
-    def forget(self) -> None:
-        self._entries.close()
-
-    def close(self, closing: Closing, source: str) -> None:
+    def run(self, source: str) -> None:
         """Raises StatementError if the statement contradicts those imported before it."""
-        with self._entries:
-            if self._opening.kind == "booked":
-                self._close_booked(closing, source)
-            # An advice repeats entries of statements, often split differently: if there are statements, they are authoritative.
-            elif self._opening.kind == "advice" and store.has_statements(self._tx, self.account.id):
-                self.left_out = self._number
-            else:
-                self._ingest_entries({}, None, None)
-                self.ingest.finish()
-                self._set_balance(closing)
+        closing = self._statement.closing
+        if self._opening.kind == "booked":
+            self._run_booked(closing, source)
+        # An advice repeats entries of statements, often split differently: if there are statements, they are authoritative.
+        elif self._opening.kind == "advice" and store.has_statements(self._tx, self.account.id):
+            self.left_out = self._statement.entry_count
+        else:
+            self._ingest_entries({}, None, None)
+            self.ingest.finish()
+            self._set_balance(closing)
 
-    def _close_booked(self, closing: Closing, source: str) -> None:
+    def _run_booked(self, closing: Closing, source: str) -> None:
         tx, account_id = self._tx, self.account.id
-        sha256 = self._digest.hexdigest()
+        sha256 = self._statement.sha256
         identity = store.identity_of(self._opening, sha256)
         if store.is_known(tx, account_id, identity):
             self.is_new = False
@@ -131,11 +93,7 @@ class StatementImport:
         days = [booking.booked_on for booking in self._bookings]
         start = ends.opens_minor if ends else 0
         self._bookings = [
-            booking._replace(
-                balance_minor=start + (booking.balance_minor or 0),
-                reference=booking.reference if self._references[booking.reference or ""] == 1 else None,
-            )
-            for booking in self._bookings
+            booking._replace(balance_minor=start + (booking.balance_minor or 0)) for booking in self._bookings
         ]
         closes_on = str(store.closes_on(closing) or max(days, default=""))
         opens = opening.balance.day if opening.balance else opening.from_date
@@ -149,7 +107,7 @@ class StatementImport:
         """Finds the bookings that are already known, judged by the balances if they prove anything."""
         rows: list[Booking] = []
         if stated.begins_on and store.has_statements(self._tx, self.account.id):
-            rows = store.rows_between(self._tx, self.account.id, self._value_dates, stated)
+            rows = store.rows_between(self._tx, self.account.id, self._statement.value_dates, stated)
         if by_balances:
             plan = compare(stated, self._bookings, spans, rows)
             if plan is not None:
@@ -173,19 +131,14 @@ class StatementImport:
         opening = self._opening
         return StatementError(sentence, file=opening.file, statement=opening.statement_id, place=f"line {opening.line}")
 
-    def _replay(self) -> Iterator[tuple[int, Entry]]:
-        self._entries.seek(0)
-        for number, line in enumerate(self._entries, 1):
-            yield number, _decode(line)
-
     def _texts(self, numbers: set[int]) -> dict[int, str]:
-        return {number: entry.description for number, entry in self._replay() if number in numbers}
+        return {number: entry.description for number, entry in self._statement.entries() if number in numbers}
 
     def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
-        if len(shared) == self._number:
+        if len(shared) == self._statement.entry_count:
             return
         chunk: list[TransactionFacts] = []
-        for number, entry in self._replay():
+        for number, entry in self._statement.entries():
             booked = identity if entry.status == "posted" else None
             if booked and balance is not None:
                 balance += entry.amount_minor
@@ -214,8 +167,7 @@ class StatementImport:
         )  # fmt: skip
 
     def _facts(self, entry: Entry, statement: str | None = None, balance: int | None = None) -> TransactionFacts:
-        reference = reference_of(entry)
         return entry_facts(
             entry, self.account.provider_ref, self._own_ibans,
-            reference=reference if reference and self._references[reference] == 1 else None, statement=statement, balance=balance,
+            reference=self._statement.reference(entry), statement=statement, balance=balance,
         )  # fmt: skip
