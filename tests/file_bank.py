@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports.reading import ReadFile, own_ibans
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from tests.bank_builder import order
@@ -30,7 +30,8 @@ def import_file(
     def unit(tx: Tx) -> ImportResult:
         return StatementImporter(tx, owner.id, name, unbalanced=unbalanced, **more).import_file(file)
 
-    with ReadFile(read(io.BytesIO(content), name, unbalanced=unbalanced)) as file:
+    items = read(io.BytesIO(content), name, unbalanced=unbalanced)
+    with ReadFile(items, service.db.read_now(own_ibans, owner.id)) as file:
         return service.db.write_now(unit)
 
 

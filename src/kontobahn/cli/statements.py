@@ -11,7 +11,7 @@ import typer
 from kontobahn.access import audit
 from kontobahn.banking.imports import history
 from kontobahn.banking.imports.importer import ImportResult, StatementImporter, account_named
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports.reading import ReadFile, own_ibans
 from kontobahn.cli.common import (
     DataOption,
     JsonOption,
@@ -97,7 +97,8 @@ def _import_file(
         return result
 
     try:
-        with _read_file(file, ibans, unbalanced=unbalanced) as found:
+        own = db.read_now(own_ibans, organization_id)
+        with _read_file(file, ibans, own, unbalanced=unbalanced) as found:
             result = db.write_now(unit, found)
     except StatementError as error:
         # The caller names the file already.
@@ -107,11 +108,11 @@ def _import_file(
     return _outcome(file, result, None)
 
 
-def _read_file(file: Path, ibans: dict[str, str], *, unbalanced: bool) -> ReadFile:
+def _read_file(file: Path, ibans: dict[str, str], own: set[str], *, unbalanced: bool) -> ReadFile:
     size = file.stat().st_size
     with file.open("rb") as content, progress_bar(file.name) as progress:
         items = read(content, file.name, ibans=ibans, unbalanced=unbalanced)
-        return ReadFile(items, lambda: progress(content.tell(), size))
+        return ReadFile(items, own, lambda: progress(content.tell(), size))
 
 
 def _described(organization_id: str, file: Path) -> history.File:

@@ -13,7 +13,7 @@ from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.imports import spans
 from kontobahn.banking.imports.overlap import Gap, gaps
-from kontobahn.banking.imports.reading import ReadFile, ReadStatement
+from kontobahn.banking.imports.reading import ReadFile, ReadStatement, own_ibans
 from kontobahn.banking.imports.statement import StatementImport
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.apply import apply
@@ -71,7 +71,7 @@ class StatementImporter:
         self._source = source
         self._allow_gaps = allow_gaps
         self._unbalanced = unbalanced
-        self._own_ibans = {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}
+        self._own_ibans = own_ibans(tx, organization_id)
         # Accounts of this file, with the gaps they had before it.
         self._seen: dict[int, list[Gap]] = {}
         self._booked: list[StatementImport] = []

@@ -122,7 +122,7 @@ def match(
     """Pairs bookings with rows, each with one at most. Two different references are never one booking."""
     found = dict(before or {})
     taken = {row.number for row in found.values()}
-    for key in keys:
+    for key in keys if rows else ():
         free: dict[tuple[Hashable, bool], list[Booking]] = defaultdict(list)
         for row in reversed(rows):
             if row.number not in taken and (value := key(row)) is not None:

@@ -1,6 +1,7 @@
 """A file of statements as it is read, before the transaction that imports it: others wait for the transaction only.
 
-Its entries wait in a file without a name, so that memory does not grow with them, and the transaction may run again.
+Its entries wait in a file without a name, with what takes long about each of them made, so that memory does not grow with them,
+and the transaction may run again.
 """
 
 from __future__ import annotations
@@ -9,22 +10,39 @@ import hashlib
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from datetime import date
+from functools import partial
+from itertools import islice
 from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
 import msgspec
 
-from kontobahn.banking.imports.entries import made_on, reference_of
+from kontobahn.banking import accounts
+from kontobahn.banking.imports.entries import entry_facts, made_on, reference_of
 from kontobahn.banking.imports.overlap import Booking
-from kontobahn.banking.transactions.ingest import fingerprint
+from kontobahn.banking.imports.spans import identity_of, stated_ends
+from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.transactions.reported import Reported, fingerprint, reported, texts_of
+from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, Entry, Item, Opening, StatementWarning, StatusReport
 
+CHUNK = 2000
 _SPOOL_BYTES = 4 * 1024 * 1024
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
 _Spool: TypeAlias = "tempfile.SpooledTemporaryFile[bytes]"
+
+
+class Telling(NamedTuple):
+    """What the text of a booking depends on beside its entry."""
+
+    # Of the organisation's accounts: between them it is a transfer.
+    own_ibans: Set[str]
+    # Of a booked statement: which it is, and the balance before its first booking, if it tells that.
+    identity: str | None
+    opens_minor: int | None
 
 
 class ReadStatement(NamedTuple):
@@ -32,8 +50,8 @@ class ReadStatement(NamedTuple):
 
     opening: Opening
     closing: Closing
-    # How many entries there are, and a digest of what they say.
     entry_count: int
+    # Of what the entries say.
     sha256: str
     # The first and the last value date of its bookings.
     value_dates: tuple[date, date] | None
@@ -42,12 +60,26 @@ class ReadStatement(NamedTuple):
     spool: _Spool
     entries_at: int
     bookings_at: int
+    # What the bookings were told by beforehand, and where they are.
+    told: Telling | None = None
+    told_at: int = 0
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self.opening, self.sha256)
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
         """Yields the entries with their numbers."""
-        self.spool.seek(self.entries_at)
+        for number, _, entry in self._entries():
+            yield number, entry
+
+    def _entries(self) -> Iterator[tuple[int, int, Entry]]:
+        at = self.entries_at
         for number in range(1, self.entry_count + 1):
-            yield number, _decode(self.spool.readline())
+            self.spool.seek(at)
+            line = self.spool.readline()
+            yield number, at, _decode(line)
+            at += len(line)
 
     def bookings(self) -> list[Booking]:
         """What the entries of a booked statement have booked; the balance of each is the sum of those up to it."""
@@ -56,17 +88,66 @@ class ReadStatement(NamedTuple):
         found: list[Booking] = pickle.load(self.spool)
         return found
 
-    def reference(self, entry: Entry) -> str | None:
-        """Returns the bank's reference if it identifies the entry."""
+    def reported(self, telling: Telling) -> Iterator[tuple[int, Reported]]:
+        """Yields the entries as bookings, with their numbers: as they were told beforehand, if nothing has changed since."""
+        if telling != self.told:
+            for number, _, facts in self._facts(telling):
+                yield number, reported(facts)
+            return
+        at, number = self.told_at, 0
+        while number < self.entry_count:
+            self.spool.seek(at)
+            chunk = pickle.load(self.spool)
+            at = self.spool.tell()
+            for entry_at, balance, *fields in chunk:
+                number += 1
+                yield number, Reported._make((*fields, partial(self._facts_at, entry_at, telling, balance)))
+
+    def tell(self, telling: Telling) -> Self:
+        """Writes the entries as bookings behind what is in the file already."""
+        told_at = at = self.spool.seek(0, 2)
+        found = self._facts(telling)
+        while chunk := [
+            (entry_at, facts.balance_minor, *reported(facts)._replace(texts=texts_of(facts))[:-1])
+            for _, entry_at, facts in islice(found, CHUNK)
+        ]:
+            self.spool.seek(at)
+            pickle.dump(chunk, self.spool, pickle.HIGHEST_PROTOCOL)
+            at = self.spool.tell()
+        return self._replace(told=telling, told_at=told_at)
+
+    def _facts(self, telling: Telling) -> Iterator[tuple[int, int, TransactionFacts]]:
+        balance = telling.opens_minor
+        for number, at, entry in self._entries():
+            if balance is not None and entry.status == "posted":
+                balance += entry.amount_minor
+            yield number, at, self._facts_of(entry, telling, balance)
+
+    def _facts_at(self, at: int, telling: Telling, balance: int | None) -> TransactionFacts:
+        self.spool.seek(at)
+        return self._facts_of(_decode(self.spool.readline()), telling, balance)
+
+    def _facts_of(self, entry: Entry, telling: Telling, balance: int | None) -> TransactionFacts:
+        is_booked = telling.identity is not None and entry.status == "posted"
         reference = reference_of(entry)
-        return None if reference in self.shared_references else reference
+        return entry_facts(
+            entry, self.opening.account.iban, telling.own_ibans,
+            reference=None if reference in self.shared_references else reference,
+            statement=telling.identity if is_booked else None, balance=balance if is_booked else None,
+        )  # fmt: skip
 
 
 class ReadFile:
-    """All of a file, in order. Raises StatementError if it cannot be read or does not add up."""
+    """All of a file, in order. Raises StatementError if it cannot be read or does not add up.
 
-    def __init__(self, items: Iterable[Item], progress: Callable[[], None] = lambda: None) -> None:
+    `own_ibans` are those of the organisation's accounts; if they change before the import, it takes longer.
+    """
+
+    def __init__(
+        self, items: Iterable[Item], own_ibans: Iterable[str] = (), progress: Callable[[], None] = lambda: None
+    ) -> None:
         self.parts: list[ReadStatement | StatementWarning | StatusReport] = []
+        self._own_ibans = frozenset(own_ibans)
         self._spool: _Spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - closed by `close`
         try:
             self._read(items, progress)
@@ -96,10 +177,23 @@ class ReadFile:
                     statement.add(item)
                 case Closing():
                     assert statement is not None
-                    self.parts.append(statement.close(item))
+                    self.parts.append(self._told(statement.close(item)))
                     progress()
                 case _:
                     self.parts.append(item)
+
+    def _told(self, statement: ReadStatement) -> ReadStatement:
+        if statement.opening.account.iban not in self._own_ibans:
+            self._own_ibans |= {statement.opening.account.iban}
+        if statement.opening.kind != "booked":
+            return statement.tell(Telling(self._own_ibans, None, None))
+        ends = stated_ends(statement.closing)
+        # What else its balances may be depends on the statements before it.
+        return (
+            statement
+            if ends is None
+            else statement.tell(Telling(self._own_ibans, statement.identity, ends.opens_minor))
+        )
 
 
 class _Reading:
@@ -108,7 +202,7 @@ class _Reading:
     def __init__(self, opening: Opening, spool: _Spool) -> None:
         self._opening = opening
         self._spool = spool
-        self._at = spool.tell()
+        self._at = spool.seek(0, 2)
         self._digest = hashlib.sha256()
         self._count = self._moved = 0
         self._bookings: list[Booking] = []
@@ -158,3 +252,7 @@ class _Reading:
             entries_at=self._at,
             bookings_at=bookings_at,
         )
+
+
+def own_ibans(tx: Tx, organization_id: str) -> set[str]:
+    return {row.iban for row in accounts.of_organization(tx, organization_id) if row.iban}

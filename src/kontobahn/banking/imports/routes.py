@@ -14,7 +14,7 @@ from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, 
 from kontobahn.banking.imports import history
 from kontobahn.banking.imports.history import TASK_KIND, File, ImportRow
 from kontobahn.banking.imports.importer import StatementImporter, account_named
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports.reading import ReadFile, own_ibans
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
@@ -100,7 +100,8 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     async def prepare(task_id: str) -> None:
         nonlocal found
         body.file.seek(0)
-        found = await _READERS.run(ReadFile, read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced))
+        items = read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced)
+        found = await _READERS.run(ReadFile, items, await call.read(own_ibans, organization_id))
 
     def commit(tx: Tx, task_id: str) -> ImportAnswer:
         assert found is not None

@@ -98,13 +98,21 @@ def rows_between(tx: Tx, account_id: int, value_dates: tuple[date, date] | None,
     return [Booking._make((*row[:-1], spans.get(row[-1]) or NO_SPAN)) for row in found]
 
 
+def stated_ends(closing: Closing) -> Ends | None:
+    """Returns the balances of a statement that its bookings lead from and to; None if they do not."""
+    start, end = closing.opening.balance, closing.balance
+    if start is None or end is None or start.amount_minor + closing.moved_minor != end.amount_minor:
+        return None
+    return Ends(start.amount_minor, end.amount_minor)
+
+
 def ends_of(tx: Tx, account_id: int, closing: Closing) -> Ends | None:
     """Returns the balances of a statement, or of a page that repeats those of the whole statement; None if it has none."""
+    if (stated := stated_ends(closing)) is not None:
+        return stated
     opening, moved = closing.opening, closing.moved_minor
     start = opening.balance.amount_minor if opening.balance else None
     end = closing.balance.amount_minor if closing.balance else None
-    if start is not None and end is not None and start + moved == end:
-        return Ends(start, end)
     is_later_page = (opening.page or 1) > 1
     carried = _end_of_page_before(tx, account_id, opening) if is_later_page else None
     if carried is not None and (not closing.last_page or end in (None, carried + moved)):

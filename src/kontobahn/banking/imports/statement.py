@@ -7,16 +7,14 @@ from datetime import timedelta
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.imports import spans as store
 from kontobahn.banking.imports.conflict import contradiction
-from kontobahn.banking.imports.entries import entry_facts
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, compare, match
-from kontobahn.banking.imports.reading import ReadStatement
-from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.imports.reading import CHUNK, ReadStatement, Telling
 from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.reported import Reported
 from kontobahn.db import Tx
-from kontobahn.formats.statements import Closing, Entry, StatementError, StatementWarning
+from kontobahn.formats.statements import Closing, StatementError, StatementWarning
 from kontobahn.formats.statements.model import UNBALANCED
 
-CHUNK = 2000
 # A pending entry that no statement has mentioned for this long will not be booked.
 MAX_PENDING = timedelta(days=14)
 
@@ -66,7 +64,7 @@ class StatementImport:
     def _run_booked(self, closing: Closing, source: str) -> None:
         tx, account_id = self._tx, self.account.id
         sha256 = self._statement.sha256
-        identity = store.identity_of(self._opening, sha256)
+        identity = self._statement.identity
         if store.is_known(tx, account_id, identity):
             self.is_new = False
             return
@@ -137,18 +135,15 @@ class StatementImport:
     def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
         if len(shared) == self._statement.entry_count:
             return
-        chunk: list[TransactionFacts] = []
-        for number, entry in self._statement.entries():
-            booked = identity if entry.status == "posted" else None
-            if booked and balance is not None:
-                balance += entry.amount_minor
+        chunk: list[Reported] = []
+        for number, booking in self._statement.reported(Telling(frozenset(self._own_ibans), identity, balance)):
             if number in shared:
                 continue
-            chunk.append(self._facts(entry, booked, balance if booked else None))
+            chunk.append(booking)
             if len(chunk) >= CHUNK:
-                self.ingest.add(chunk)
+                self.ingest.add_reported(chunk)
                 chunk = []
-        self.ingest.add(chunk)
+        self.ingest.add_reported(chunk)
 
     def _set_balance(self, closing: Closing) -> None:
         """The account's balance is that of its latest statement, or of an intraday report after it."""
@@ -164,10 +159,4 @@ class StatementImport:
         self._tx.run(
             "UPDATE banking_accounts SET balance_minor = ?, balance_known = 1, updated_at = ? WHERE organization_id = ? AND id = ?",
             balance, self._tx.now, self.account.organization_id, self.account.id,
-        )  # fmt: skip
-
-    def _facts(self, entry: Entry, statement: str | None = None, balance: int | None = None) -> TransactionFacts:
-        return entry_facts(
-            entry, self.account.provider_ref, self._own_ibans,
-            reference=self._statement.reference(entry), statement=statement, balance=balance,
         )  # fmt: skip

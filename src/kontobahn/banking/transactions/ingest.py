@@ -6,8 +6,6 @@ finds the row that a booking already has; one without a row gets a new, higher i
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -18,10 +16,10 @@ from kontobahn.banking import numbers
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.payments.apply import apply_debits, find_paid
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
+from kontobahn.banking.transactions.reported import Reported, fingerprint_of, parse_description, reported, texts_of
+from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
-from kontobahn.formats import purpose
 from kontobahn.json_text import encode
 from kontobahn.money import from_minor
 
@@ -29,7 +27,6 @@ from kontobahn.money import from_minor
 MAX_SHIFT = timedelta(days=7)
 CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
-_BLANKS = re.compile(r"\s+")
 
 # Written from plain tuples in this order: it runs for every booking of an import.
 _INSERT = (
@@ -93,15 +90,33 @@ class TransactionIngest:
         self._posted = self._pending_count = 0
         self.added = self.modified = self.removed = 0
 
-    def add(self, reported: Iterable[TransactionFacts]) -> None:
-        chunk: list[TransactionFacts] = []
-        for facts in reported:
-            chunk.append(facts)
+    def add(self, bookings: Iterable[TransactionFacts]) -> None:
+        chunk: list[Reported] = []
+        for facts in bookings:
+            chunk.append(reported(facts))
             if len(chunk) == CHUNK:
-                self._add(chunk)
+                self.add_reported(chunk)
                 chunk = []
-        if chunk:
-            self._add(chunk)
+        self.add_reported(chunk)
+
+    def add_reported(self, chunk: list[Reported]) -> None:
+        """Adds so many that it is worth while to look for their rows together."""
+        if not chunk:
+            return
+        if not self._was_empty:
+            self._load(
+                min(booking.made_on for booking in chunk) - MAX_SHIFT,
+                max(booking.made_on for booking in chunk) + MAX_SHIFT,
+            )
+        new: list[tuple[Reported, bool]] = []
+        for booking in chunk:
+            known, duplicated = self._find(booking)
+            if known is None:
+                new.append((booking, duplicated))
+            else:
+                self._matched.add(known.id)
+                self._update(known, booking)
+        self._insert(new)
 
     def remove_missing_pending(self) -> None:
         """Removes pending rows that a complete delivery left out: the bank has withdrawn them."""
@@ -134,22 +149,6 @@ class TransactionIngest:
         apply_debits(self._tx, self._account.organization_id, self._debits)
         return Counts(self.added, self.modified, self.removed)
 
-    def _add(self, chunk: list[TransactionFacts]) -> None:
-        if not self._was_empty:
-            self._load(
-                min(facts.made_on for facts in chunk) - MAX_SHIFT, max(facts.made_on for facts in chunk) + MAX_SHIFT
-            )
-        new: list[tuple[TransactionFacts, str, bool]] = []
-        for facts in chunk:
-            fingerprint = fingerprint_of(facts)
-            known, duplicated = self._find(facts, fingerprint)
-            if known is None:
-                new.append((facts, fingerprint, duplicated))
-            else:
-                self._matched.add(known.id)
-                self._update(known, facts, fingerprint)
-        self._insert(new)
-
     # --- Finding a booking's row
 
     def _load(self, first: date, last: date) -> None:
@@ -179,46 +178,46 @@ class TransactionIngest:
         if known.status == "pending":
             self._pending.setdefault(known.amount_minor, []).append(known)
 
-    def _find(self, facts: TransactionFacts, fingerprint: str) -> tuple[KnownRow | None, bool]:
+    def _find(self, booking: Reported) -> tuple[KnownRow | None, bool]:
         """Returns this booking's row; if there is none, also whether the bank seems to have reported it twice."""
         if self._was_empty:
             return None, False
-        for known in self._same_ref(facts):
-            if self._is_free(known) and (known.status == "pending" or known.amount_minor == facts.amount_minor):
+        for known in self._same_ref(booking):
+            if self._is_free(known) and (known.status == "pending" or known.amount_minor == booking.amount_minor):
                 return known, False
         duplicated = False
-        for known in self._by_content.get((facts.amount_minor, fingerprint), ()):
-            if known.provider_ref and facts.provider_ref and known.provider_ref != facts.provider_ref:
+        for known in self._by_content.get((booking.amount_minor, booking.fingerprint), ()):
+            if known.provider_ref and booking.provider_ref and known.provider_ref != booking.provider_ref:
                 # Two ids mean two bookings. One booking reported under two ids looks the same, so it is only marked.
-                duplicated = duplicated or (known.status == facts.status == "posted" and not self._ids_are_firm)
+                duplicated = duplicated or (known.status == booking.status == "posted" and not self._ids_are_firm)
             elif self._is_free(known) and not (
-                known.statement and facts.statement and known.statement != facts.statement
+                known.statement and booking.statement and known.statement != booking.statement
             ):
                 return known, False
-        if facts.statement and facts.end_to_end_id:
-            for known in self._by_end_to_end.get((facts.amount_minor, facts.end_to_end_id), ()):
+        if booking.statement and booking.end_to_end_id:
+            for known in self._by_end_to_end.get((booking.amount_minor, booking.end_to_end_id), ()):
                 # Reported during the day in other words; now a booked statement contains it.
                 if (
                     self._is_free(known)
                     and known.statement is None
-                    and _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
+                    and _days_between(known.made_on, booking.made_on) <= MAX_SHIFT.days
                 ):
                     return known, False
-        if facts.status == "posted":
-            for known in self._pending.get(facts.amount_minor, ()):
-                if self._is_free(known) and _became(known, facts):
+        if booking.status == "posted":
+            for known in self._pending.get(booking.amount_minor, ()):
+                if self._is_free(known) and _became(known, booking):
                     return known, False
         return None, duplicated
 
-    def _same_ref(self, facts: TransactionFacts) -> list[KnownRow]:
-        if facts.provider_ref is None:
+    def _same_ref(self, booking: Reported) -> list[KnownRow]:
+        if booking.provider_ref is None:
             return []
-        found = self._by_ref.get(facts.provider_ref)
+        found = self._by_ref.get(booking.provider_ref)
         if found is not None:
             return [
                 known
                 for known in found
-                if known.status == "pending" or _days_between(known.made_on, facts.made_on) <= MAX_SHIFT.days
+                if known.status == "pending" or _days_between(known.made_on, booking.made_on) <= MAX_SHIFT.days
             ]
         # A pending row may be posted on a day outside the loaded range.
         if self._pending_by_ref is None:
@@ -226,63 +225,48 @@ class TransactionIngest:
             # All at once: asked for each new booking, a long history would be searched each time.
             for known in KNOWN.all(self._tx, "account_id = ? AND status = 'pending'", self._account.id):
                 self._pending_by_ref.setdefault(known.provider_ref, []).append(known)
-        return self._pending_by_ref.get(facts.provider_ref, [])
+        return self._pending_by_ref.get(booking.provider_ref, [])
 
     def _is_free(self, known: KnownRow) -> bool:
         return known.id not in self._matched
 
     # --- Writing
 
-    def _insert(self, new: list[tuple[TransactionFacts, str, bool]]) -> None:
+    def _insert(self, new: list[tuple[Reported, bool]]) -> None:
         if not new:
             return
         tx, account = self._tx, self._account
         first_id = numbers.take(tx, account.organization_id, "transaction", len(new))
         change = numbers.take(tx, account.organization_id, "change", len(new))
-        now = to_datetime(tx.now)
+        time = encode(to_datetime(tx.now)).decode()
         rows = []
-        for offset, (facts, fingerprint, duplicated) in enumerate(new):
+        for offset, (booking, looks_duplicated) in enumerate(new):
             number = first_id + offset
-            end_to_end_id, parsed, extra = _parse_description(facts)
-            payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
-            wire = Transaction(
-                id=str(number),
-                account_id=str(account.id),
-                payment_id=None if payment is None else str(payment),
-                duplicated=duplicated if facts.duplicated is None else facts.duplicated,
-                mode=facts.mode,
-                status=facts.status,
-                made_on=facts.made_on,
-                amount=from_minor(facts.amount_minor),
-                currency_code=facts.currency_code,
-                description=facts.description,
-                description_parsed=parsed,
-                category=facts.category,
-                extra=extra,
-                created_at=now,
-                updated_at=now,
-            )
+            texts = booking.texts or texts_of(booking.facts())
+            payment = find_paid(tx, account, texts.end_to_end_id, booking.amount_minor)
+            is_duplicate = looks_duplicated if booking.duplicated is None else booking.duplicated
             rows.append((
-                account.id, number, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref,
-                fingerprint, facts.statement, end_to_end_id, payment, change + offset, change + offset, encode(wire).decode(),
-                *_in_statement(facts)[1:],
+                account.id, number, booking.made_on.isoformat(), booking.amount_minor, booking.status, booking.provider_ref,
+                booking.fingerprint, booking.statement, texts.end_to_end_id, payment, change + offset, change + offset,
+                texts.stored(number, account.id, payment, time, is_duplicate=is_duplicate), booking.booked_on,
+                booking.balance_minor,
             ))  # fmt: skip
             self._matched.add(number)
-            self._count(facts.status, 1)
-            if payment is not None and facts.status == "posted":
-                self._debits.append((payment, facts.amount_minor))
+            self._count(booking.status, 1)
+            if payment is not None and booking.status == "posted":
+                self._debits.append((payment, booking.amount_minor))
         tx.many(_INSERT, rows)
         self.added += len(rows)
 
-    def _update(self, known: KnownRow, facts: TransactionFacts, fingerprint: str) -> None:
+    def _update(self, known: KnownRow, booking: Reported) -> None:
         """Updates a row to what the bank reports now, if that is anything new."""
-        if known.status == "posted" and facts.status == "pending":
+        if known.status == "posted" and booking.status == "pending":
             return
-        tx, account = self._tx, self._account
+        tx, account, facts = self._tx, self._account, booking.facts()
         wire = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, known.id)
         assert wire is not None
         before = _decode(wire[0])
-        end_to_end_id, parsed, extra = _parse_description(facts)
+        end_to_end_id, parsed, extra = parse_description(facts)
         payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
         after = msgspec.structs.replace(
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
@@ -291,14 +275,18 @@ class TransactionIngest:
             duplicated=before.duplicated if facts.duplicated is None else facts.duplicated,
         )  # fmt: skip
         if facts.statement and not known.statement:
-            tx.run(_INTO_STATEMENT, *_in_statement(facts), facts.provider_ref, account.id, known.id)
+            tx.run(
+                _INTO_STATEMENT, booking.statement, booking.booked_on, booking.balance_minor, booking.provider_ref,
+                account.id, known.id,
+            )  # fmt: skip
         if after == before:
             return
         after.updated_at = to_datetime(tx.now)
         change = numbers.take(tx, account.organization_id, "change")
         tx.run(
-            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref, fingerprint,
-            facts.statement or known.statement, end_to_end_id, payment, change, encode(after).decode(), account.id, known.id,
+            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref,
+            booking.fingerprint, facts.statement or known.statement, end_to_end_id, payment, change,
+            encode(after).decode(), account.id, known.id,
         )  # fmt: skip
         self._count(known.status, -1)
         self._count(facts.status, 1)
@@ -326,45 +314,13 @@ class TransactionIngest:
             self._pending_count += step
 
 
-def _parse_description(facts: TransactionFacts) -> tuple[str | None, DescriptionParsed, TransactionExtra]:
-    """Parses the description. Fields that the bank sent separately take precedence."""
-    text = purpose.parse(facts.description)
-    parsed = {name: getattr(text, name) for name in DescriptionParsed.__struct_fields__}
-    parsed |= {name: value for name, value in facts.parsed.items() if value is not None and name in parsed}
-    end_to_end_id = facts.end_to_end_id or text.end_to_end_id
-    extra = TransactionExtra(**{**facts.extra, "end_to_end_id": end_to_end_id})
-    return end_to_end_id, DescriptionParsed(**parsed), extra
-
-
-def _in_statement(facts: TransactionFacts) -> tuple[str | None, str | None, int | None]:
-    if facts.statement is None:
-        return None, None, None
-    return facts.statement, (facts.extra.get("posting_date") or facts.made_on).isoformat(), facts.balance_minor
-
-
-def fingerprint_of(facts: TransactionFacts) -> str:
-    return fingerprint(facts.made_on, facts.amount_minor, facts.currency_code, facts.description, facts.end_to_end_id)
-
-
-def fingerprint(
-    made_on: date, amount_minor: int, currency_code: str, description: str, end_to_end_id: str | None
-) -> str:
-    """A digest of a booking's content that survives different line breaks."""
-    content = (made_on.isoformat(), str(amount_minor), currency_code, _normalised(description), end_to_end_id or "")
-    return hashlib.blake2b("\x1f".join(content).encode(), digest_size=16).hexdigest()
-
-
-def _normalised(text: str) -> str:
-    return _BLANKS.sub("", text).casefold()
-
-
-def _became(known: KnownRow, facts: TransactionFacts) -> bool:
+def _became(known: KnownRow, booking: Reported) -> bool:
     """Whether the pending row became this posted booking: same end-to-end id, or same text on a nearby day."""
-    if known.end_to_end_id and known.end_to_end_id == facts.end_to_end_id:
+    if known.end_to_end_id and known.end_to_end_id == booking.end_to_end_id:
         return True
-    days = _days_between(known.made_on, facts.made_on)
+    days = _days_between(known.made_on, booking.made_on)
     return days <= MAX_SHIFT.days and known.fingerprint == fingerprint_of(
-        facts._replace(made_on=date.fromisoformat(known.made_on))
+        booking.facts()._replace(made_on=date.fromisoformat(known.made_on))
     )
 
 
