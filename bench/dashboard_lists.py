@@ -24,6 +24,7 @@ from kontobahn.banking.imports.importer import ImportResult
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentStatus
 from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.reported import reported
 from kontobahn.clock import SystemClock
 from kontobahn.dashboard.listing import PAGE_SIZE
 from kontobahn.db import Tx, open_database
@@ -131,7 +132,7 @@ def _transactions(tx: Tx, account_id: int, count: int) -> None:
     account = accounts.ACCOUNTS.one(tx, "id = ?", account_id)
     assert account is not None
     ingest = TransactionIngest(tx, account)
-    ingest.add(bookings(count))
+    ingest.add(map(reported, bookings(count)))
     ingest.finish()
 
 

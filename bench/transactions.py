@@ -34,6 +34,7 @@ from kontobahn.banking import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, TransactionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.reported import reported
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -78,7 +79,7 @@ def seed(tx: Tx, vault: Vault, count: int) -> tuple[str, int]:
     facts = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
     account = accounts.save(tx, owner.id, row.id, facts)
     ingest = TransactionIngest(tx, account)
-    ingest.add(bookings(count))
+    ingest.add(map(reported, bookings(count)))
     ingest.finish()
     return key.secret, account.id
 

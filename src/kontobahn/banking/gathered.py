@@ -1,6 +1,7 @@
 """The transactions of a fetch while they are gathered page by page: in memory while they are few, then in a file without a name.
 
-They are stored in one transaction, which may have to run again, so they can be read more than once.
+They are stored in one transaction, which may have to run again, so they can be read more than once. Others wait for it: what takes
+long about a booking is made before, on the way into the file.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import pickle
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Iterator
-from typing import BinaryIO
+from functools import partial
+from typing import Any, BinaryIO
 
 from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.transactions.reported import Reported, reported, texts_of
 
 # How many are held in memory.
 IN_MEMORY = 5_000
@@ -41,29 +44,39 @@ class Gathered(Collection[TransactionFacts]):
         at = self._file.seek(0, 2)
         for account_ref, waiting in self._waiting.items():
             # Only this process has ever seen the file, so what comes out of it is what went in.
-            block = pickle.dumps(waiting, pickle.HIGHEST_PROTOCOL)
+            block = pickle.dumps([_with_texts(facts) for facts in waiting], pickle.HIGHEST_PROTOCOL)
             self._file.write(block)
             self._blocks.setdefault(account_ref, []).append((at, len(block)))
             at += len(block)
         self._waiting, self._waiting_count = {}, 0
 
-    def of_account(self, account_ref: str) -> Iterator[TransactionFacts]:
+    def of_account(self, account_ref: str) -> Iterator[Reported]:
         """The account's transactions in the order in which they came."""
         for at, length in self._blocks.get(account_ref, ()):
             assert self._file is not None
             self._file.seek(at)
-            yield from pickle.loads(self._file.read(length))
-        yield from self._waiting.get(account_ref, ())
+            for facts, fields in pickle.loads(self._file.read(length)):
+                yield Reported._make((*fields, partial(_same, facts)))
+        yield from map(reported, self._waiting.get(account_ref, ()))
 
     def __iter__(self) -> Iterator[TransactionFacts]:
         for account_ref in dict.fromkeys((*self._blocks, *self._waiting)):
-            yield from self.of_account(account_ref)
+            for booking in self.of_account(account_ref):
+                yield booking.facts()
 
     def __len__(self) -> int:
         return self._count
 
     def __contains__(self, facts: object) -> bool:
         return any(facts == one for one in self)
+
+
+def _with_texts(facts: TransactionFacts) -> tuple[TransactionFacts, tuple[Any, ...]]:
+    return facts, reported(facts)._replace(texts=texts_of(facts))[:-1]
+
+
+def _same(facts: TransactionFacts) -> TransactionFacts:
+    return facts
 
 
 def without_repeats(transactions: Collection[TransactionFacts]) -> Collection[TransactionFacts]:

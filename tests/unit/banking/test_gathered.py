@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kontobahn.banking import gathered
 from kontobahn.banking.gathered import Gathered, without_repeats
 from kontobahn.banking.provider import TransactionFacts
+from kontobahn.banking.transactions.reported import reported, texts_of
 
 DAY = date(2026, 3, 2)
 
@@ -40,7 +41,11 @@ def test_what_goes_to_disk_comes_back_in_order_as_often_as_it_is_read(
     assert len(found) == len(everything)
     for _ in range(2):
         for account in ("a", "b", "c", "unknown"):
-            assert list(found.of_account(account)) == [facts for facts in everything if facts.account_ref == account]
+            expected = [facts for facts in everything if facts.account_ref == account]
+            got = list(found.of_account(account))
+            assert [one.facts() for one in got] == expected
+            assert [one[:-2] for one in got] == [reported(facts)[:-2] for facts in expected]
+            assert all(one.texts in (None, texts_of(one.facts())) for one in got)
     assert sorted(found, key=repr) == sorted(everything, key=repr)
 
 
@@ -56,3 +61,9 @@ def test_a_booking_on_two_pages_counts_once_and_a_shared_id_identifies_nothing()
         ("a", 4, None, "posted"), ("a", 5, None, "posted"), ("a", 5, None, "posted"),
     ], key=repr)  # fmt: skip
     assert without_repeats(pages[4:5]) == pages[4:5]
+
+
+def test_what_goes_to_disk_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "IN_MEMORY", 2)
+    found = Gathered([booking("a", 1), booking("a", 2), booking("a", 3)])
+    assert [one.texts is None for one in found.of_account("a")] == [False, False, True]

@@ -8,9 +8,8 @@ from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.imports import spans as store
 from kontobahn.banking.imports.conflict import contradiction
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, compare, match
-from kontobahn.banking.imports.reading import CHUNK, ReadStatement, Telling
+from kontobahn.banking.imports.reading import ReadStatement, Telling
 from kontobahn.banking.transactions.ingest import TransactionIngest
-from kontobahn.banking.transactions.reported import Reported
 from kontobahn.db import Tx
 from kontobahn.formats.statements import Closing, StatementError, StatementWarning
 from kontobahn.formats.statements.model import UNBALANCED
@@ -135,15 +134,8 @@ class StatementImport:
     def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
         if len(shared) == self._statement.entry_count:
             return
-        chunk: list[Reported] = []
-        for number, booking in self._statement.reported(Telling(frozenset(self._own_ibans), identity, balance)):
-            if number in shared:
-                continue
-            chunk.append(booking)
-            if len(chunk) >= CHUNK:
-                self.ingest.add_reported(chunk)
-                chunk = []
-        self.ingest.add_reported(chunk)
+        bookings = self._statement.reported(Telling(frozenset(self._own_ibans), identity, balance))
+        self.ingest.add(booking for number, booking in bookings if number not in shared)
 
     def _set_balance(self, closing: Closing) -> None:
         """The account's balance is that of its latest statement, or of an intraday report after it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -15,8 +16,7 @@ import msgspec
 from kontobahn.banking import numbers
 from kontobahn.banking.accounts import AccountRow
 from kontobahn.banking.payments.apply import apply_debits, find_paid
-from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.reported import Reported, fingerprint_of, parse_description, reported, texts_of
+from kontobahn.banking.transactions.reported import Reported, fingerprint_of, parse_description, texts_of
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import to_datetime
 from kontobahn.db import Table, Tx
@@ -90,19 +90,12 @@ class TransactionIngest:
         self._posted = self._pending_count = 0
         self.added = self.modified = self.removed = 0
 
-    def add(self, bookings: Iterable[TransactionFacts]) -> None:
-        chunk: list[Reported] = []
-        for facts in bookings:
-            chunk.append(reported(facts))
-            if len(chunk) == CHUNK:
-                self.add_reported(chunk)
-                chunk = []
-        self.add_reported(chunk)
+    def add(self, bookings: Iterable[Reported]) -> None:
+        waiting = iter(bookings)
+        while chunk := list(islice(waiting, CHUNK)):
+            self._add(chunk)
 
-    def add_reported(self, chunk: list[Reported]) -> None:
-        """Adds so many that it is worth while to look for their rows together."""
-        if not chunk:
-            return
+    def _add(self, chunk: list[Reported]) -> None:
         if not self._was_empty:
             self._load(
                 min(booking.made_on for booking in chunk) - MAX_SHIFT,
