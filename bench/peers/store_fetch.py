@@ -1,0 +1,42 @@
+"""Stores transactions as they come from a bank, for one organisation: the end of a first fetch, without the bank."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date, timedelta
+
+from kontobahn.banking.connections import flows, store
+from kontobahn.banking.gathered import Gathered
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, Snapshot, TransactionFacts
+from kontobahn.clock import SystemClock
+from kontobahn.db import open_database
+from kontobahn.settings import load
+
+PROVIDER, FIRST_DAY = "bench", date(2025, 1, 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("organization")
+    parser.add_argument("count", type=int)
+    parser.add_argument("--data", required=True)
+    chosen = parser.parse_args()
+    db = open_database(load({}, data=chosen.data), SystemClock())
+    bank = BankConnectionFacts(
+        "bank", "musterbank", "Musterbank", "DE", "", (), None, 0, automatic_refresh=False, display_name="Musterbank"
+    )
+    account = AccountFacts("giro", "Girokonto", "checking", 0, "EUR", "DE89370400440532013000", "Muster GmbH")
+    found = Gathered(
+        TransactionFacts(
+            "giro", FIRST_DAY + timedelta(number * 300 // chosen.count), -100 - number % 977, "EUR",
+            f"EREF+RE-{number} SVWZ+Rechnung RE-2025-{number} vom 01.03.2025 ABWA+Anna Beispiel", provider_ref=f"R{number}",
+        )
+        for number in range(chosen.count)
+    )  # fmt: skip
+    db.write_now(store.create, chosen.organization, provider=PROVIDER, api="partner", owner_user_id=None, facts=bank)
+    db.write_now(flows.apply_finished, PROVIDER, Snapshot(bank, [account], found), None)
+    db.close()
+
+
+if __name__ == "__main__":
+    main()
