@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from kontobahn import log
@@ -136,12 +135,10 @@ class RedisWindows:
     """Requests that wait at the same moment are counted in one round trip: one each would be most of what a short call costs."""
 
     def __init__(self, url: str, clock: Clock) -> None:
-        from redis.asyncio import Redis
+        from redis.asyncio import ConnectionPool
 
-        self._redis: Any = Redis.from_url(
-            url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
-        )
-        self._script = self._redis.register_script(_SCRIPT)
+        # One connection, used directly: what the library's client does around each command takes longer than the command.
+        self._connection: Any = ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]
         self._fallback = MemoryWindows(clock)
         self._try_again_at = 0.0
         self._waiting: list[_Waiting] = []
@@ -159,7 +156,7 @@ class RedisWindows:
     async def close(self) -> None:
         if self._counting is not None:
             await asyncio.wait([self._counting])
-        await self._redis.aclose()
+        await self._connection.disconnect()
 
     async def _count_waiting(self) -> None:
         while self._waiting:
@@ -179,24 +176,36 @@ class RedisWindows:
     async def _count(self, some: list[_Waiting]) -> list[Hit]:
         from redis.exceptions import RedisError
 
+        keys = [f"kontobahn:limit:{group.name}:{identity}" for group, identity, _ in some]
         try:
-            found = await self._script(
-                keys=[f"kontobahn:limit:{group.name}:{identity}" for group, identity, _ in some],
-                args=[group.window_seconds * 1000 for group, _, _ in some],
-            )
+            found = await self._ask(len(keys), *keys, *[group.window_seconds * 1000 for group, _, _ in some])
         except (RedisError, OSError) as error:
             self._try_again_at = time.monotonic() + REDIS_PAUSE_SECONDS
             log.warning(
-                "redis_unavailable", detail=str(error), consequence="rate limits count for each process on its own"
+                "redis_unavailable",
+                detail=str(error) or type(error).__name__,
+                consequence="rate limits count for each process on its own",
             )
-            # Those that wait for their next use are dead as well, and each would cost a pause when Redis is back.
-            with suppress(RedisError, OSError):
-                await self._redis.connection_pool.disconnect(inuse_connections=False)
             return [await self._fallback.hit(group, identity) for group, identity, _ in some]
         return [
             _hit(waiting.group, count, left_ms * 1000)
             for waiting, count, left_ms in zip(some, found[::2], found[1::2], strict=True)
         ]
+
+    async def _ask(self, *arguments: Any) -> list[int]:
+        from redis.exceptions import ConnectionError
+
+        was_connected = self._connection.is_connected
+        try:
+            # After any failure the connection is closed, and the next command opens it.
+            async with asyncio.timeout(REDIS_TIMEOUT_SECONDS):
+                await self._connection.send_command("EVAL", _SCRIPT, *arguments)
+                return await self._connection.read_response()  # type: ignore[no-any-return]
+        except ConnectionError:
+            if not was_connected:
+                raise
+        # Redis was restarted, or has closed a connection that was idle for long.
+        return await self._ask(*arguments)
 
 
 def open_windows(settings: Settings, clock: Clock) -> Windows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -47,10 +48,10 @@ def test_a_window_lasts_as_long_as_it_says_when_the_clock_is_set_back() -> None:
 def test_a_window_in_redis_that_ends_too_late_is_cut(redis: RedisServer) -> None:
     async def main() -> None:
         windows = RedisWindows(redis.url, SystemClock())
-        await windows.hit(GROUP, "set back")
+        await windows.hit(GROUP, "set-back")
         # What is left of a window when the clock of Redis was set back by an hour.
-        await windows._redis.pexpire("kontobahn:limit:api:set back", 3_605_000)
-        assert (await windows.hit(GROUP, "set back")).reset_seconds == 10
+        assert redis.ask(b"PEXPIRE kontobahn:limit:api:set-back 3605000") == b":1"
+        assert (await windows.hit(GROUP, "set-back")).reset_seconds == 10
         await windows.close()
 
     redis.flush()
@@ -76,7 +77,7 @@ def test_redis_that_does_not_answer_is_left_alone_for_a_while(monkeypatch: pytes
     now, tries = 1_000.0, 0
     monkeypatch.setattr("kontobahn.limits.time.monotonic", lambda: now)
 
-    async def fail(**_: object) -> None:
+    async def fail(*_: object) -> list[int]:
         nonlocal tries
         tries += 1
         raise OSError("connection refused")
@@ -84,7 +85,7 @@ def test_redis_that_does_not_answer_is_left_alone_for_a_while(monkeypatch: pytes
     async def main() -> None:
         nonlocal now
         windows = RedisWindows("redis://127.0.0.1:1/0", ManualClock(START))
-        windows._script = fail  # type: ignore[assignment]
+        windows._ask = fail  # type: ignore[method-assign]
         for pause, expected in ((0, 1), (0, 1), (4.9, 1), (0.1, 2), (4.9, 2), (0.1, 3)):
             now = round(now + pause, 1)
             await windows.hit(GROUP, "a")
@@ -123,14 +124,13 @@ def test_requests_that_wait_together_are_counted_in_one_round_trip_and_each_for_
 
     async def main() -> None:
         windows = RedisWindows(redis.url, SystemClock())
-        script, rounds = windows._script, []
+        ask, rounds = windows._ask, []
 
-        async def noted(keys: list[str], args: list[int]) -> list[int]:
-            rounds.append(len(keys))
-            found: list[int] = await script(keys=keys, args=args)
-            return found
+        async def noted(*arguments: Any) -> list[int]:
+            rounds.append(arguments[0])
+            return await ask(*arguments)
 
-        windows._script = noted  # type: ignore[assignment]
+        windows._ask = noted  # type: ignore[method-assign]
         gone = asyncio.ensure_future(windows.hit(GROUP, "a"))
         others = [asyncio.ensure_future(windows.hit(GROUP, name)) for name in "abaaa"]
         others.append(asyncio.ensure_future(windows.hit(wide, "a")))
@@ -169,7 +169,6 @@ def test_windows_are_exact_again_as_soon_as_redis_is_asked_again(monkeypatch: py
             hits = await asyncio.gather(*(windows.hit(hundred, name) for windows in (first, second) for _ in range(5)))
             return sorted(100 - hit.remaining for hit in hits)
 
-        # On several connections of each.
         assert await counts("a") == list(range(1, 11))
         redis.stop()
         await first.hit(hundred, "b")
@@ -177,6 +176,21 @@ def test_windows_are_exact_again_as_soon_as_redis_is_asked_again(monkeypatch: py
         redis.start()
         now += 5
         assert await counts("c") == list(range(1, 11))
+        await first.close()
+        await second.close()
+
+    with RedisServer() as redis:
+        asyncio.run(main(redis))
+
+
+def test_a_redis_that_was_restarted_while_nobody_asked_counts_the_next_request() -> None:
+    async def main(redis: RedisServer) -> None:
+        first, second = (RedisWindows(redis.url, SystemClock()) for _ in range(2))
+        await first.hit(GROUP, "a")
+        redis.stop()
+        redis.start()
+        assert (await first.hit(GROUP, "b")).remaining == 2
+        assert (await second.hit(GROUP, "b")).remaining == 1, "counted for all processes"
         await first.close()
         await second.close()
 

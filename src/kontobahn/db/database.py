@@ -25,6 +25,9 @@ class Tx(Protocol):
     def all(self, sql: str, *params: Any) -> list[Row]:
         """All rows."""
 
+    def texts(self, sql: str, *params: Any) -> list[bytes]:
+        """The only column of all rows, a text, in UTF-8."""
+
     def run(self, sql: str, *params: Any) -> int:
         """Executes the statement, and returns how many rows it touched."""
 

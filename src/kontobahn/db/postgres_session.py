@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors as pg
@@ -173,6 +173,11 @@ def all_rows(result: PGresult, count: int) -> list[Row]:
         load = _LOADERS.get(result.ftype(column), bytes.decode)
         columns.append([None if (text := get(row, column)) is None else load(text) for row in range(count)])
     return list(zip(*columns, strict=True))
+
+
+def all_texts(result: PGresult) -> list[bytes]:
+    get = result.get_value
+    return cast(list[bytes], [get(row, 0) for row in range(result.ntuples)])
 
 
 def first_row(result: PGresult) -> Row | None:

@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGresult
 from kontobahn.clock import Clock
 from kontobahn.db.database import Row, Unit
 from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
-from kontobahn.db.postgres_session import PostgresSession, all_rows, dump_params, first_row, to_numbered
+from kontobahn.db.postgres_session import PostgresSession, all_rows, all_texts, dump_params, first_row, to_numbered
 from kontobahn.errors import DatabaseUnavailable
 
 # So many wait for one connection; the threads have more of them.
@@ -54,6 +54,9 @@ class _ShortTx:
     def all(self, sql: str, *params: Any) -> list[Row]:
         answer = self._ask(sql, params)
         return all_rows(answer, answer.ntuples)
+
+    def texts(self, sql: str, *params: Any) -> list[bytes]:
+        return all_texts(self._ask(sql, params))
 
     def _ask(self, sql: str, params: tuple[Any, ...]) -> PGresult:
         if self.question is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kontobahn.db.database import Row, Unit
 from kontobahn.db.postgres_pipeline import Pipeline
-from kontobahn.db.postgres_session import PostgresSession, all_rows, first_row
+from kontobahn.db.postgres_session import PostgresSession, all_rows, all_texts, first_row
 
 
 class PostgresTx:
@@ -27,6 +27,9 @@ class PostgresTx:
     def all(self, sql: str, *params: Any) -> list[Row]:
         result = self._statements.execute(sql, params)
         return all_rows(result, result.ntuples)
+
+    def texts(self, sql: str, *params: Any) -> list[bytes]:
+        return all_texts(self._statements.execute(sql, params))
 
     def run(self, sql: str, *params: Any) -> int:
         if not params:

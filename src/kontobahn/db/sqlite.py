@@ -47,6 +47,9 @@ class SqliteTx:
     def all(self, sql: str, *params: Any) -> list[Row]:
         return self._execute(sql, params).fetchall()
 
+    def texts(self, sql: str, *params: Any) -> list[bytes]:
+        return [text.encode() for (text,) in self._execute(sql, params)]
+
     def run(self, sql: str, *params: Any) -> int:
         return self._execute(sql, params).rowcount
 

@@ -154,12 +154,12 @@ def read_short(tx: Tx, principal: Principal, query: TransactionsQuery, engine: s
         _add(parts, row[0], is_last=True)
         return Page(Ready(parts), None)
     limit = query.limit or MAX_ROWS
-    rows = tx.all(f"SELECT wire{', id' if query.sort == 'id' else ''} {listed}", *params, limit + 1)
-    if not rows:
+    texts = tx.texts(f"SELECT wire {listed}", *params, limit + 1)
+    if not texts:
         return None
-    _add(parts, ",".join([row[0] for row in rows[:limit]]).encode(), is_last=True)
-    is_continued = len(rows) > limit and query.sort == "id"
-    return Page(Ready(parts), str(rows[limit - 1][1]) if is_continued else None)
+    _add(parts, b",".join(texts[:limit]), is_last=True)
+    is_continued = len(texts) > limit and query.sort == "id"
+    return Page(Ready(parts), _decode(texts[limit - 1]).id if is_continued else None)
 
 
 def read_list(tx: Tx, principal: Principal, query: TransactionsQuery, engine: str) -> Page:

@@ -64,6 +64,9 @@ class Slices:
     def all(self, sql: str, *params: Any) -> list[Row]:
         return self._db.read_now(lambda tx: tx.all(sql, *params))
 
+    def texts(self, sql: str, *params: Any) -> list[bytes]:
+        return self._db.read_now(lambda tx: tx.texts(sql, *params))
+
     def run(self, sql: str, *params: Any) -> int:
         return self.write(lambda tx: tx.run(sql, *params))
 
