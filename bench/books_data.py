@@ -122,6 +122,29 @@ def write_extf(path: Path, count: int, open_items: int) -> None:
     )  # fmt: skip
 
 
+def write_partners(path: Path, count: int) -> None:
+    """Debtors with an address, a bank account and what else most have."""
+    header = extf.make_header(
+        extf.PERSONENKONTEN, erzeugt_am=datetime(2025, 12, 31), berater=1234, mandant=1, wj_beginn=START, sachkontenlaenge=4,
+        datum_von=None, datum_bis=None, skr="03",
+    )  # fmt: skip
+    extf.write_personenkonten(
+        path,
+        header,
+        (
+            extf.Personenkonto(
+                line=0, konto=str(10_000 + number), name="", vorname="", firmenname=f"Firma {number} GmbH", name_ohne_angabe="",
+                adressattyp="2", anrede="Firma", ust_id="DE123456789",
+                adressen=(extf.Adresse(f"Weg {number}", "", "10115", "Berlin", "DE", ""),), telefon="030 123456",
+                email=f"post@firma{number}.example", fax="",
+                bankverbindungen=(extf.Bankverbindung(1, "DE89370400440532013000", "COBADEFFXXX", "Bank", haupt=True),),
+                zahlungsbedingung=20, kurzbezeichnung=f"Firma {number}", weitere="",
+            )
+            for number in range(count)
+        ),
+    )  # fmt: skip
+
+
 def write_journal(path: Path, count: int, open_items: int) -> None:
     """A journal for the command line's `ledger`, with a tag for the document, to group open items by."""
     with path.open("w", encoding="utf-8") as file:

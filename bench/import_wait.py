@@ -1,8 +1,9 @@
 """How long do other callers wait while a large batch is imported? The command line imports a million rows into the books of one
-organisation, then a statement of 100,000 entries, and another process stores as many transactions that were fetched from a bank;
-the service answers another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a free one, which reads.
+organisation, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many transactions that were
+fetched from a bank; the service answers another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a
+free one, which reads.
 
-Bookings are written in slices. Statements and fetches are one transaction, for which everything else is made before.
+Bookings are written in slices. The others are one transaction, for which everything else is made before.
 """
 
 from __future__ import annotations
@@ -37,17 +38,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of each")
     count = 100_000 if parser.parse_args().quick else 1_000_000
-    entries = count // 10
+    # All numbers that five digits have.
+    entries, partners = count // 10, count * 9 // 100
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
         place = Path(folder)
         print(measure.describe_machine(place), flush=True)
         busy, other = (books_data.create_installation(place / "data") for _ in range(2))
         books_data.write_extf(place / "EXTF_Buchungsstapel.csv", count, count * 8 // 100)
+        books_data.write_partners(place / "EXTF_Partner.csv", partners)
         _write_statement(place / "camt.xml", entries)
         owner = _owner(busy)
         works = (
             Work(f"{count:,} rows are imported", MOST_SECONDS, (
                 "kontobahn", "import", "extf", str(place / "EXTF_Buchungsstapel.csv"), "--connection", busy.connection_id,
+            )),
+            Work(f"{partners:,} partners are imported", None, (
+                "kontobahn", "import", "extf", str(place / "EXTF_Partner.csv"), "--connection", busy.connection_id,
             )),
             Work(f"a statement of {entries:,} entries is imported", None, (
                 "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,

@@ -1,7 +1,7 @@
 """One import of a file, small or large: `prepare` reads and writes what takes long, `commit` makes all of it count.
 
-A small file is one transaction. A large one of bookings is written in slices that nobody sees (slices.py), so that nobody
-waits for it; the transaction at its end is short.
+A small file is one transaction, and so is one of master data, which is read before it. A large one of bookings is written in slices
+that nobody sees (slices.py), so that nobody waits for it; the transaction at its end is short.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kontobahn.ids import new_id
 from kontobahn.ledger.books import batches, importing, preparing, slices, store
 from kontobahn.ledger.books.batches import Content
 from kontobahn.ledger.books.importing import Bookings, Job, Report
+from kontobahn.ledger.books.master_data import MasterData
 from kontobahn.ledger.books.posting import Batch
 from kontobahn.ledger.books.protocol import Protocol
 from kontobahn.ledger.books.slices import SlicedPoster
@@ -33,11 +34,15 @@ class FileImport:
     def __init__(self, db: Database, find: FindClient, file: ExtfFile, job: Job) -> None:
         self._db, self._find, self._file, self._job = db, find, file, job
         self._sliced: _Sliced | None = None
+        self._master_data: MasterData | None = None
 
     def prepare(self, import_id: str) -> None:
         """Off the event loop and outside any transaction, for as long as it takes. Raises what an import is refused with."""
-        is_large = self._file.total_bytes >= SLICED_FROM_BYTES
-        if is_large and self._file.header.category == extf.BUCHUNGSSTAPEL.number:
+        if self._file.header.category != extf.BUCHUNGSSTAPEL.number:
+            client = self._db.read_now(self._find)
+            importing.refuse_other_chart(client, self._file)
+            self._master_data = MasterData(client, self._file)
+        elif self._file.total_bytes >= SLICED_FROM_BYTES:
             client = self._db.read_now(self._find)
             self._sliced = _Sliced(self._db, client, self._file, self._job._replace(batch_id=import_id))
             self._sliced.prepare()
@@ -45,13 +50,16 @@ class FileImport:
     def commit(self, tx: Tx, import_id: str) -> Report:
         client = self._find(tx)
         if self._sliced is None:
-            return importing.import_file(tx, client, self._file, self._job._replace(batch_id=import_id))
+            job = self._job._replace(batch_id=import_id)
+            return importing.import_file(tx, client, self._file, job, self._master_data)
         return self._sliced.commit(tx, client)
 
     def tidy(self, import_id: str) -> None:
         """After the commit, or when there will be none."""
         if self._sliced is not None:
             self._sliced.tidy()
+        if self._master_data is not None:
+            self._master_data.close()
 
 
 def run_import(db: Database, find: FindClient, file: ExtfFile, job: Job) -> Report:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
 from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, ExtfFile, RowError, RowWarning
-from kontobahn.json_text import encode
-from kontobahn.ledger.books import batches, cash_days, partner_rows, persons, posting, store, terms
+from kontobahn.ledger.books import batches, cash_days, posting, store
 from kontobahn.ledger.books.batches import Content
 from kontobahn.ledger.books.booked import BookedRows, Lookalikes, LooksBooked
+from kontobahn.ledger.books.master_data import MasterData
 from kontobahn.ledger.books.posting import Batch, Poster, Satz
 from kontobahn.ledger.books.protocol import Protocol
 from kontobahn.ledger.books.reimport import PartialRows
@@ -74,25 +75,38 @@ class Job(NamedTuple):
     progress: Progress = lambda done, total: None
 
 
-def import_file(tx: Tx, client: Client, file: ExtfFile, job: Job) -> Report:
-    """One unit of work. Raises Conflict if the same content was imported before, LooksBooked if rows look booked
-    already, and ImportRefused with every refused row."""
+def import_file(tx: Tx, client: Client, file: ExtfFile, job: Job, read: MasterData | None = None) -> Report:
+    """One unit of work; `read` is the file if it has master data and was read before.
+
+    Raises Conflict if the same content was imported before, LooksBooked if rows look booked already, and ImportRefused with every
+    refused row.
+    """
     refuse_other_chart(client, file)
     jahr = store.ensure_year(tx, client, file.header.wj_beginn)
     refuse_known_bytes(tx, client, jahr, file)
     batch = open_batch(tx, client, jahr, file, job)
-    protocol, content = Protocol(file.warnings), Content(file.header)
     if file.header.category == extf.BUCHUNGSSTAPEL.number:
+        protocol, content = Protocol(file.warnings), Content(file.header)
         poster = Poster(tx, client, batch, alone=True)
         imported, known = Bookings(tx, client, poster, file, job, protocol, content).run()
     else:
-        imported, known = _IMPORTERS[file.header.category](tx, client, file, _records(file, protocol, content)), 0
-        if content.count:
-            batches.identify(tx, client, batch.id, content.digest())
+        known, (imported, protocol) = 0, _import_master_data(tx, client, file, batch.id, read)
     report = report_of(client, file, batch.id, imported, known, protocol)
     refuse_if_refused(report, protocol, job)
     batches.describe(tx, client, batch.id, known, protocol, records=imported)
     return report
+
+
+def _import_master_data(
+    tx: Tx, client: Client, file: ExtfFile, batch_id: str, read: MasterData | None
+) -> tuple[int, Protocol]:
+    if read is None or read.client != client:
+        with closing(MasterData(client, file)) as data:
+            return _import_master_data(tx, client, file, batch_id, data)
+    imported = read.write(tx)
+    if read.content.count:
+        batches.identify(tx, client, batch_id, read.content.digest())
+    return imported, read.protocol
 
 
 def refuse_known_bytes(tx: Tx, client: Client, jahr: store.FiscalYear, file: ExtfFile) -> None:
@@ -247,52 +261,3 @@ def _as_satz(record: Buchungssatz, zeros: str) -> Satz:
     values[_KONTO] += zeros
     values[_GEGENKONTO] += zeros
     return tuple.__new__(Satz, values)
-
-
-def _records(file: ExtfFile, protocol: Protocol, content: Content) -> Iterator[Any]:
-    """Yields the records of master data; what is found wrong with rows goes to the protocol."""
-    for record in file:
-        if isinstance(record, RowError | RowWarning):
-            protocol.add(record)
-        else:
-            content.add(record[1:])
-            yield record
-
-
-def _import_labels(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
-    zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    labels = [(record.konto + zeros, record.beschriftung) for record in records]
-    store.label_accounts(tx, client, labels)
-    return len(labels)
-
-
-def _import_persons(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
-    persons.lock(tx, client)
-    zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
-    imported = 0
-    for person in records:
-        imported += 1
-        if len(person.konto) != client.konto_laenge + 1:
-            # The format allows labels of ledger accounts here.
-            store.label_accounts(tx, client, [(person.konto + zeros, extf.display_name(person))])
-        else:
-            # An array in the order of the fields, which must not change: it is stored, and read back by the export.
-            row = encode(person).decode()
-            record = partner_rows.as_personenkonto(client, file.header.wj_beginn, person)
-            persons.store(tx, client, person.konto + zeros, record, row=row)
-    return imported
-
-
-def _import_terms(tx: Tx, client: Client, file: ExtfFile, records: Iterator[Any]) -> int:
-    imported = 0
-    for bedingung in records:
-        imported += 1
-        terms.save(tx, client, terms.as_answer(bedingung), encode(bedingung).decode())
-    return imported
-
-
-_IMPORTERS: dict[int, Callable[[Tx, Client, ExtfFile, Iterator[Any]], int]] = {
-    extf.PERSONENKONTEN.number: _import_persons,
-    extf.KONTENBESCHRIFTUNGEN.number: _import_labels,
-    extf.ZAHLUNGSBEDINGUNGEN.number: _import_terms,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -95,13 +95,38 @@ def _refuse(field: str, reason: str) -> None:
     raise BadRequest(f"The field `{field}` {reason}.", field=field)
 
 
+class PersonRow(NamedTuple):
+    konto: str
+    record: str
+    name: str
+    # The row of the file it came from, if any.
+    extf: str
+
+    @property
+    def label(self) -> tuple[str, str]:
+        return self.konto, self.name
+
+
+def row_of(konto: str, person: Personenkonto, row: str = "") -> PersonRow:
+    record = encode(person)
+    return PersonRow(konto, record.decode(), name_of_record(msgspec.json.decode(record)), row)
+
+
 def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str = "") -> bool:
+    """Writes the record and its name. Returns whether it is new."""
+    made = row_of(konto, person, row)
+    is_new = store_row(tx, client, made)
+    label_accounts(tx, client, [made.label])
+    return is_new
+
+
+def store_row(tx: Tx, client: Client, person: PersonRow) -> bool:
     """Writes the record and keeps the one it replaces as history. Returns whether it is new.
 
     A record from a file keeps the row of the file too, so that an export returns every column of it. A call replaces what it
     can say; the columns that it cannot say, like the terms of payment, stay.
     """
-    record = encode(person).decode()
+    konto, record, _, row = person
     old = tx.one(
         "SELECT version, record, extf FROM books_persons WHERE mandant = ? AND konto = ?", client.mandant, konto
     )
@@ -111,8 +136,7 @@ def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str
             client.mandant, konto, record, row, tx.now,
         )  # fmt: skip
     else:
-        kept = _decode_row(old[2])
-        if kept is not None and not row:
+        if not row and (kept := _decode_row(old[2])) is not None:
             row = encode(partner_rows.as_row(msgspec.json.decode(record), kept)).decode()
         tx.run(
             "INSERT INTO books_person_history (mandant, konto, version, record, replaced_at) VALUES (?, ?, ?, ?, ?)",
@@ -122,7 +146,6 @@ def store(tx: Tx, client: Client, konto: str, person: Personenkonto, *, row: str
             "UPDATE books_persons SET version = version + 1, record = ?, extf = ?, updated_at = ? WHERE mandant = ? AND konto = ?",
             record, row, tx.now, client.mandant, konto,
         )  # fmt: skip
-    label_accounts(tx, client, [(konto, name_of_record(msgspec.json.decode(record)))])
     return old is None
 
 

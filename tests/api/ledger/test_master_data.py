@@ -1,0 +1,128 @@
+"""Master data of a file is read before its transaction: nobody waits for the reading, and what is written is the same."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kontobahn.db import Tx
+from kontobahn.formats.extf import ExtfFile, open_extf
+from kontobahn.ledger.books import master_data
+from kontobahn.ledger.books.file_imports import FileImport
+from kontobahn.ledger.books.importing import Job, Report
+from kontobahn.ledger.books.store import Client
+from tests.api.ledger.files import send_file
+from tests.api.ledger.test_imports import ended, large
+from tests.harness import Service
+from tests.ledger_builder import Books
+from tests.mobility_builder import CUSTOMER
+from tests.waiting import PATIENCE_SECONDS
+
+__all__ = ["large"]
+HEAD = "EXTF;700;16;Debitoren/Kreditoren;5;20260302090000000;;;;;29098;55003;20260101;4;;;;;;;;;;;;;;;;;"
+NAMES = {"10010": "Erste GmbH", "10011": "Zweite GmbH", "10012": "Dritte GmbH"}
+
+
+@pytest.fixture
+def books(service: Service) -> Books:
+    return Books(service, service.organization())
+
+
+@pytest.fixture(autouse=True)
+def a_chunk_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(master_data, "CHUNK", 2)
+
+
+def partners(**names: str) -> bytes:
+    rows = "".join(f"{konto};{name}\n" for konto, name in names.items())
+    return f"{HEAD}\nKonto;Name (Adressattyp Unternehmen)\n{rows}".encode("cp1252")
+
+
+def labels(books: Books) -> dict[str, str]:
+    marks = ", ".join("?" * len(NAMES))
+    rows = books.rows(
+        f"SELECT konto, beschriftung FROM books_accounts WHERE konto IN ({marks})", *(f"{konto}0000" for konto in NAMES)
+    )
+    return {konto.removesuffix("0000"): text for konto, text in rows}
+
+
+def versions(books: Books) -> list[Any]:
+    return books.rows("SELECT konto, version FROM books_persons ORDER BY konto")
+
+
+def test_partners_come_in_the_order_of_the_file(books: Books) -> None:
+    assert books.import_extf(partners(**NAMES)).imported == 3
+    assert labels(books) == NAMES
+    assert versions(books) == [("100100000", 1), ("100110000", 1), ("100120000", 1)]
+    again = partners(**{**NAMES, "10010": "Andere GmbH"})
+    assert books.import_extf(again + b"10010;Letzte GmbH\n").imported == 4
+    assert labels(books) == {**NAMES, "10010": "Letzte GmbH"}
+    assert versions(books)[0] == ("100100000", 3)
+
+
+def test_nobody_waits_while_master_data_is_read(large: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, opened = threading.Event(), threading.Event()
+    read = ExtfFile.__iter__
+
+    def held(file: ExtfFile) -> Iterator[Any]:
+        reached.set()
+        assert opened.wait(PATIENCE_SECONDS)
+        yield from read(file)
+
+    monkeypatch.setattr(ExtfFile, "__iter__", held)
+    answer = send_file(large, partners(**NAMES))
+    assert answer.status_code == 202, answer.text
+    assert reached.wait(PATIENCE_SECONDS)
+    try:
+        other = large.service.organization()
+        assert large.service.post("/v2/mobility/customers", other.key, json=CUSTOMER).status_code == 201
+    finally:
+        opened.set()
+    assert ended(large, answer.json()["data"]["id"])["uebernommen"] == 3
+    assert labels(large) == NAMES
+
+
+def run(books: Books, change: Any) -> Report:
+    """Imports partners; `change` happens after they were read."""
+
+    def find(tx: Tx) -> Client:
+        return books.client
+
+    with open_extf(io.BytesIO(partners(**NAMES))) as file:
+        work = FileImport(books.service.db, find, file, Job("partner.csv", "test"))
+        try:
+            work.prepare("11111111-1111-4111-8111-111111111111")
+            change(work)
+            return books.service.db.write_now(work.commit, "11111111-1111-4111-8111-111111111111")
+        finally:
+            work.tidy("")
+
+
+def test_the_transaction_may_run_again(books: Books) -> None:
+    class Again(Exception):
+        """As a deadlock would have it."""
+
+    def fail_once(work: FileImport) -> None:
+        def failing(tx: Tx) -> None:
+            work.commit(tx, "11111111-1111-4111-8111-111111111111")
+            raise Again
+
+        with pytest.raises(Again):
+            books.service.db.write_now(failing)
+        assert versions(books) == []
+
+    assert run(books, fail_once).imported == 3
+    assert labels(books) == NAMES
+    assert [version for _, version in versions(books)] == [1, 1, 1]
+
+
+def test_what_was_read_for_other_books_is_read_again(books: Books) -> None:
+    def change_client(work: FileImport) -> None:
+        books.client = books.another_client("29098-55004", years=["2026-01-01"])
+
+    assert run(books, change_client).imported == 3
+    assert books.rows("SELECT DISTINCT mandant FROM books_persons") == [(books.client.mandant,)]
