@@ -31,7 +31,6 @@ class _Broken(Exception):
     """The connection ended, or what came was not HTTP, before the answer was complete."""
 
     def __init__(self, *, is_silent: bool) -> None:
-        super().__init__("no complete answer")
         # Nothing at all came.
         self.is_silent = is_silent
 
@@ -86,8 +85,9 @@ class _Connection(asyncio.Protocol):
             if not self.is_usable or self._transport.get_write_buffer_size():
                 self.close()
             self._answer()
-        elif self._status and (self._body >= self._max_bytes or self._received > MAX_HEAD_BYTES + self._max_bytes):
-            self._end()
+        elif self._status:
+            if self._body >= self._max_bytes or self._received > MAX_HEAD_BYTES + self._max_bytes:
+                self._end()
         elif self._received > MAX_HEAD_BYTES:
             self._fail()
 
@@ -108,12 +108,12 @@ class _Connection(asyncio.Protocol):
         self._answer()
 
     def _answer(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result((self._status, self._headers))
+        assert self._waiting is not None
+        self._waiting.set_result((self._status, self._headers))
 
     def _fail(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(_Broken(is_silent=not self._received))
+        assert self._waiting is not None
+        self._waiting.set_exception(_Broken(is_silent=not self._received))
 
     # --- What the parser found
 
@@ -172,7 +172,6 @@ class Posts:
             for connection in kept:
                 with suppress(RuntimeError):  # the loop has gone
                     connection.close()
-        self._unused.clear()
 
     async def _answer(
         self, target: Target, request: bytes, connect_seconds: float, max_bytes: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from kontobahn import posts
 from kontobahn.outbound import OutboundClient, Rule, Unreached
 from kontobahn.posts import MAX_HEAD_BYTES, Posts
-from tests.waiting import PATIENCE_SECONDS, take_time_async
+from tests.waiting import PATIENCE_SECONDS
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -28,7 +30,8 @@ class Script:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            await self._converse(reader, writer)
+            with suppress(ConnectionError):  # the other side has had enough
+                await self._converse(reader, writer)
         finally:
             self.ended += 1
             writer.close()
@@ -45,37 +48,45 @@ class Script:
         await reader.read()  # until the other side closes it
 
 
+@asynccontextmanager
+async def served(script: Script, host: str = "127.0.0.1", name: str = "localhost") -> AsyncIterator[tuple[Posts, str]]:
+    """A sender, and the URL of the script's server. In the end all is closed, and the event loop has had nothing to complain of."""
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
+    server = await asyncio.start_server(script.serve, host, 0)
+    place = f"{name}:{server.sockets[0].getsockname()[1]}"
+    sender = Posts(OutboundClient(Rule.of_setting(place)))
+    yield sender, f"http://{place}"
+    sender.close()
+    server.close()
+    await until(lambda: script.ended == script.connections)
+    assert complaints == []
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0)
+
+
 def posted(script: Script, count: int = 1, *, max_bytes: int = 4096, at_once: bool = False) -> list[Any]:
     """Posts so often; returns the statuses and the retry-after headers, or the kind of failure."""
 
     async def main() -> list[Any]:
-        server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        sender = Posts(OutboundClient(Rule.of_setting(f"localhost:{port}")))
+        async with served(script) as (sender, url):
 
-        async def once(number: int) -> Any:
-            try:
-                reply = await sender.post(
-                    f"http://localhost:{port}/a?b=c",
-                    {"webhook-id": f"evt_{number}"},
-                    b"{}",
-                    seconds=30,
-                    max_bytes=max_bytes,
-                )
-            except Unreached as failure:
-                return failure.kind
-            return reply.status, reply.headers.get("retry-after")
+            async def once(number: int) -> Any:
+                try:
+                    reply = await sender.post(
+                        f"{url}/a?b=c", {"webhook-id": f"evt_{number}"}, b"{}", seconds=30, max_bytes=max_bytes
+                    )
+                except Unreached as failure:
+                    return failure.kind
+                return reply.status, reply.headers.get("retry-after")
 
-        if at_once:
-            found = await asyncio.gather(*(once(number) for number in range(count)))
-        else:
-            found = [await once(number) for number in range(count)]
-        sender.close()
-        server.close()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while script.ended < script.connections:
-                await asyncio.sleep(0)
-        return found
+            if at_once:
+                return await asyncio.gather(*(once(number) for number in range(count)))
+            return [await once(number) for number in range(count)]
 
     return asyncio.run(main())
 
@@ -156,6 +167,7 @@ def test_a_kept_connection_that_was_closed_meanwhile_costs_no_attempt() -> None:
     # Once only, and never for a connection that is new or has begun to answer.
     assert posted(Script([OK, None], [None]), 2) == [(200, None), "protocol"]
     assert posted(Script([None], [OK]), 1) == ["protocol"]
+    assert posted(Script([OK, b"nonsense\r\n\r\n"], [OK]), 2) == [(200, None), "protocol"]
 
 
 def test_posts_at_once_have_a_connection_each() -> None:
@@ -169,16 +181,126 @@ def test_a_connection_that_is_not_used_is_closed(monkeypatch: pytest.MonkeyPatch
     script = Script([OK])
 
     async def main() -> None:
-        server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        sender = Posts(OutboundClient(Rule.of_setting(f"localhost:{port}")))
-        await sender.post(f"http://localhost:{port}/", {}, b"{}", seconds=30, max_bytes=10)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not script.ended:
-                await take_time_async(0.005)
-        server.close()
+        async with served(script) as (sender, url):
+            await post(sender, url)
+            await until(lambda: script.ended == 1)
 
     asyncio.run(main())
+
+
+def test_a_connection_that_was_just_used_is_kept_and_one_that_is_closed_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script([OK, OK])
+
+    async def main() -> None:
+        async with served(script) as (sender, url):
+            await post(sender, url)
+            sender._close_unused()
+            await post(sender, url)
+            assert script.connections == 1
+            monkeypatch.setattr(posts, "KEEP_SECONDS", 0)
+            sender._close_unused()
+            assert (sender._unused, sender._sweep) == ({}, None)
+
+    asyncio.run(main())
+
+
+def test_a_connection_on_which_something_comes_unasked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posts, "KEEP_SECONDS", 10 * PATIENCE_SECONDS)
+
+    class Talking(Script):
+        """Goes on talking once its answer has arrived."""
+
+        async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"{}")
+            writer.write(OK)
+            await arrived.wait()
+            writer.write(OK)
+            await reader.read()
+
+    script, arrived = Talking([]), asyncio.Event()
+
+    async def main() -> None:
+        async with served(script) as (sender, url):
+            await post(sender, url)
+            arrived.set()
+            await until(lambda: script.ended == 1)
+            await post(sender, url)
+            assert script.connections == 2
+
+    asyncio.run(main())
+
+
+def test_an_answer_may_come_in_many_pieces() -> None:
+    large = 1_000_000
+    script = Script([b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (large, bytes(large)), OK])
+    assert posted(script, 2, max_bytes=2 * large) == [(200, None)] * 2
+    assert script.connections == 1
+
+
+def test_a_receiver_that_does_not_speak_tls_is_told_from_one_with_a_bad_certificate() -> None:
+    class Plain(Script):
+        async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await reader.read()
+
+    async def main() -> None:
+        async with served(Plain([])) as (sender, url):
+            with pytest.raises(Unreached, match="No secure connection") as raised:
+                await post(sender, url.replace("http:", "https:"))
+            assert raised.value.kind == "tls"
+
+    asyncio.run(main())
+
+
+def test_a_name_server_that_does_not_answer_in_time_is_told_from_one_that_knows_no_such_name() -> None:
+    class Failing:
+        def __init__(self, failure: OSError) -> None:
+            self._failure = failure
+
+        async def addresses(self, host: str, port: int) -> list[str]:
+            raise self._failure
+
+    for failure, kind in ((TimeoutError(), "timeout"), (OSError(), "dns")):
+        sender = Posts(OutboundClient(Rule(), resolver=Failing(failure)))
+        with pytest.raises(Unreached) as raised:
+            asyncio.run(sender.post("https://receiver.example/", {}, b"", seconds=30, max_bytes=1))
+        assert raised.value.kind == kind
+
+
+def test_an_address_may_be_of_either_version() -> None:
+    script = Script([OK])
+
+    async def main() -> None:
+        async with served(script, "::1", "[::1]") as (sender, url):
+            await post(sender, url)
+            assert script.requests[0].split(b"\r\n")[1].decode() == f"Host: {url.removeprefix('http://')}"
+
+    if socket.has_ipv6:
+        asyncio.run(main())
+    assert posts._address_info("::1", 80)[4] == ("::1", 80, 0, 0)
+    assert posts._address_info("127.0.0.1", 80)[4] == ("127.0.0.1", 80)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://a.example/", "a.example"),
+        ("https://a.example:443/", "a.example"),
+        ("https://a.example:80/", "a.example:80"),
+        ("http://a.example/", "a.example"),
+        ("http://a.example:443/", "a.example:443"),
+    ],
+)
+def test_the_host_is_named_with_its_port_if_it_is_not_the_usual_one(url: str, host: str) -> None:
+    target = Rule(anywhere=True).parse(url)
+    assert posts._head(target, "x").split(b"\r\n")[1].decode() == f"Host: {host}"
+
+
+async def post(sender: Posts, url: str) -> None:
+    reply = await sender.post(url + "/", {}, b"{}", seconds=30, max_bytes=10)
+    assert reply.status == 200
 
 
 def test_a_header_with_a_line_break_is_not_sent() -> None:
