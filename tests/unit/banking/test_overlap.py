@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, chains, compare, merged
@@ -258,7 +258,12 @@ def may_cut(facts: list[Fact], mark: int) -> bool:
     return len(set(balances)) == len(balances)
 
 
+# The third piece closes with what the second opens with, but a day later.
+_CLOSES_LATER = [Fact(1, 350, "a"), Fact(1, -100, "a"), Fact(1, -350, "a"), Fact(2, 100, "a"), Fact(2, -350, "a")]
+
+
 @settings(max_examples=1000)
+@example((0, _CLOSES_LATER, [(1, 2), (0, 1), (2, 4), (4, 5)]))
 @given(cut_up())
 def test_pieces_in_any_order_make_the_whole(case: tuple[int, list[Fact], list[tuple[int, int]]]) -> None:
     opens, facts, waiting = case

@@ -324,7 +324,11 @@ def _next(today: list[Span], found: list[list[Span]]) -> tuple[Span, list[Span] 
         for chain in reversed(found):
             if _continues(chain[-1].known, span.known):
                 return span, chain
-    ends = {span.known.closes_minor for span in today if span.known.closes_minor != span.known.opens_minor}
+    ends = {
+        span.known.closes_minor for span in today
+        # What ends later is followed by nothing of today.
+        if span.known.closes_minor != span.known.opens_minor and span.known.ends_on == span.known.begins_on
+    }  # fmt: skip
     return next((span for span in today if span.known.opens_minor not in ends), today[0]), None
 
 
