@@ -98,7 +98,7 @@ def paid_list(place: Path, rounds: int, seconds: float) -> list[Row]:
     headers, path = {"x-api-key": key}, f"/v2/banking/transactions?account_id={account}"
     with ExitStack() as stack:
         ours = stack.enter_context(Child(str(PEERS / "kontobahn_server.py"), str(place), environ=NO_LIMIT))
-        rows = _rows(ours, path, headers)
+        rows = rows_of(ours.port, path, headers)
         (place / "rows.json").write_text(json.dumps(rows), "utf-8")
         peer = stack.enter_context(
             Child(str(PEERS / "fastapi_transactions.py"), str(place / "peer.sqlite3"), key, str(place / "rows.json"))
@@ -111,7 +111,7 @@ def paid_list(place: Path, rounds: int, seconds: float) -> list[Row]:
         )
         servers = [ours, peer, *node]
         for server in servers[1:]:
-            if [row["id"] for row in _rows(server, path, headers)] != [row["id"] for row in rows]:
+            if [row["id"] for row in rows_of(server.port, path, headers)] != [row["id"] for row in rows]:
                 raise AssertionError("They do not return the same rows.")
         loads: list[list[measure.Load]] = [[] for _ in servers]
         for number in range(rounds + 1):
@@ -145,8 +145,8 @@ def _beside(peer: str, ours: list[measure.Load], theirs: list[measure.Load], lea
     ]  # fmt: skip
 
 
-def _rows(server: Child, path: str, headers: dict[str, str]) -> list[dict[str, object]]:
-    status, _, body = measure.ask_once(server.port, path, headers)
+def rows_of(port: int, path: str, headers: dict[str, str]) -> list[dict[str, object]]:
+    status, _, body = measure.ask_once(port, path, headers)
     rows: list[dict[str, object]] = json.loads(body)["data"]
     if status != 200 or len(rows) != LISTED:
         raise AssertionError(f"An unexpected answer: {status} {body[:300]!r}")
@@ -168,7 +168,7 @@ def walk(place: Path, count: int, rounds: int) -> Walked:
         def one_list() -> float:
             path = f"/v2/banking/transactions?account_id={account}&limit={LISTED}"
             started = time.perf_counter()
-            _rows(server, path, {"x-api-key": key})
+            rows_of(server.port, path, {"x-api-key": key})
             return time.perf_counter() - started
 
         def over_http() -> float:
