@@ -19,6 +19,7 @@ from kontobahn.clock import Clock
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.db.joint import UnitSet, joint_sets, one_by_one
 from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
+from kontobahn.db.turns import Turns
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
@@ -104,6 +105,8 @@ class SqliteEngine:
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
         writer = self._connect()
+        writer.execute("PRAGMA busy_timeout = 0")
+        self._turns = Turns(path.parent, BUSY_TIMEOUT_MS / 1000)
         self._inline_reader = self._connect(read_only=True)
         self._inline_lock = threading.Lock()
         self._several_statements = SeveralStatements()
@@ -151,6 +154,7 @@ class SqliteEngine:
             self._reads.put(None)
         for thread in self._threads:
             thread.join()
+        self._turns.close()
         with self._inline_lock:
             self._inline_reader.close()
 
@@ -199,7 +203,7 @@ class SqliteEngine:
         """Runs the units in one transaction, and returns those that still have to be run."""
         outcomes: list[Outcome] = []
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._turns.begin(connection)
             done: dict[int, Any] = {}
             for found in joint_sets(batch):
                 done |= self._run_set(connection, found, batch)
