@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from kontobahn.dashboard import static_files
 from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.menu import MENU
-from tests.browser.visitor import COOKIE, session_token, visiting
+from tests.browser.visitor import COOKIE, EVERY_WAY, NARROW_AND_DARK, TWO_WAYS, session_token, visiting
 from tests.dashboard.full_demo import fill
 from tests.dashboard.walking import SHOWN, walk
 from tests.journeys.process import ServerProcess, answer, kontobahn
@@ -17,6 +17,8 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 
 # For somebody who is not signed in. The first run has a test of its own: it is over once there is a user.
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
+# The menu beside or above a page, tables with heads or as cards, charts, a form: what there is only when wide or only when narrow.
+OF_EACH_SHAPE = ("/dashboard", "/dashboard/transactions", "/dashboard/accounts", "/dashboard/payments/new")
 # Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, or a receipt, which no entry
 # of the demo has.
 UNLINKED = {
@@ -51,26 +53,40 @@ def test_every_line_of_the_menu_has_its_own_key() -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("who", ["signed in", "outside"])
-@pytest.mark.parametrize(("language", "width"), [("de", 1280), ("en", 320)])
 def test_every_page_is_accessible_and_fits(
-    browser: Browser,
-    demo: ServerProcess,
-    demo_token: str,
-    addresses: dict[str, str],
-    language: str,
-    width: int,
-    who: str,
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
 ) -> None:
-    """In both languages, each in both themes; in one language as on a wide screen, in the other as on the narrowest phone."""
+    """In German, whose words are the longest."""
     problems = []
-    token, visited = (demo_token, filter(None, addresses.values())) if who == "signed in" else (None, OUTSIDE)
-    size = {"width": width, "height": 900}
-    with visiting(browser, demo.facts["base_url"], token, locale=language, viewport=size) as visitor:
-        for address in visited:
+    with visiting(browser, demo.facts["base_url"], demo_token, locale="de") as visitor:
+        for address in filter(None, addresses.values()):
+            visitor.open(address)
+            assert visitor.page.get_attribute("html", "lang") == "de"
+            problems += visitor.look_closely(EVERY_WAY if address in OF_EACH_SHAPE else TWO_WAYS)
+    assert not problems, "\n".join(problems)
+
+
+def test_every_page_fits_on_a_phone_in_english(
+    browser: Browser, demo: ServerProcess, demo_token: str, addresses: dict[str, str]
+) -> None:
+    problems = []
+    with visiting(browser, demo.facts["base_url"], demo_token, locale="en") as visitor:
+        visitor.show(NARROW_AND_DARK)
+        for address in filter(None, addresses.values()):
+            visitor.open(address)
+            assert visitor.page.get_attribute("html", "lang") == "en"
+            problems += visitor.too_wide()
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_pages_for_strangers_are_accessible_and_fit(browser: Browser, demo: ServerProcess, language: str) -> None:
+    problems = []
+    with visiting(browser, demo.facts["base_url"], locale=language) as visitor:
+        for address in OUTSIDE:
             visitor.open(address)
             assert visitor.page.get_attribute("html", "lang") == language
-            problems += visitor.look_closely(width)
+            problems += visitor.look_closely()
     assert not problems, "\n".join(problems)
 
 

@@ -70,7 +70,7 @@ def test_the_reference_and_the_guide_are_accessible_in_both_themes_and_fit(stran
         page = stranger.open(address)
         # All calls are drawn alike; with every one of them the page has 30,000 elements, which takes axe minutes.
         page.evaluate(ALL_BUT_TWO)
-        problems += stranger.look_closely(1280)
+        problems += stranger.look_closely()
     assert not problems, "\n".join(problems)
 
 

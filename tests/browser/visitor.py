@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import axe_playwright_python
 import httpx
@@ -15,13 +15,25 @@ from tests.waiting import PATIENCE_SECONDS
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-# What axe judges by colours.
-BY_COLOUR = ["color-contrast", "link-in-text-block"]
 _TOO_WIDE = """
     Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
         box => box.scrollWidth - box.clientWidth))
 """
 COOKIE = "kontobahn_session"
+
+
+class Way(NamedTuple):
+    """How wide the window is, and which theme its owner prefers."""
+
+    width: int
+    theme: Literal["light", "dark"]
+
+
+# A theme changes colours alone, and the width of the window none of them: a page seen in these two ways was seen in each width and
+# in each theme.
+WIDE_AND_LIGHT, NARROW_AND_DARK = Way(1280, "light"), Way(320, "dark")
+TWO_WAYS = (WIDE_AND_LIGHT, NARROW_AND_DARK)
+EVERY_WAY = (*TWO_WAYS, Way(1280, "dark"), Way(320, "light"))
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
@@ -50,12 +62,12 @@ class Visitor:
         self.page.click("form[action$=sign-in] button")
         self.page.wait_for_url("**/dashboard")
 
-    def violations(self, *, colours_only: bool = False) -> list[str]:
+    def violations(self) -> list[str]:
         """What axe finds on the page, with the elements concerned."""
         # Under our content policy no script can be added to a page; the tools of the browser may run one nevertheless.
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE)
-        rules = {"type": "rule", "values": BY_COLOUR} if colours_only else {"type": "tag", "values": TAGS}
+        rules = {"type": "tag", "values": TAGS}
         found = self.page.evaluate("rules => axe.run({runOnly: rules, resultTypes: ['violations']})", rules)
         return [
             f"{self.page.url} {rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
@@ -63,19 +75,20 @@ class Visitor:
             for node in rule["nodes"]
         ]
 
-    def look_closely(self, width: int) -> list[str]:
-        """What is wrong with the page that is open, in both themes and, in its width, at this and at the narrowest size."""
+    def look_closely(self, ways: Sequence[Way] = TWO_WAYS) -> list[str]:
+        """What is wrong with the page that is open, in these ways of showing it."""
         found = []
-        for theme in ("light", "dark"):
-            self.page.emulate_media(color_scheme=theme)
-            # A theme changes colours and nothing else.
-            found += [f"{theme} {problem}" for problem in self.violations(colours_only=theme == "dark")]
-        for wide in {width, 320}:
-            self.page.set_viewport_size({"width": wide, "height": 900})
-            if self.sideways() > 0:
-                found.append(f"{self.page.url} at {wide}: {self.sideways()} pixels too wide")
-        self.page.set_viewport_size({"width": width, "height": 900})
+        for way in ways:
+            self.show(way)
+            found += [f"{way}: {problem}" for problem in [*self.violations(), *self.too_wide()]]
         return found
+
+    def show(self, way: Way) -> None:
+        self.page.set_viewport_size({"width": way.width, "height": 900})
+        self.page.emulate_media(color_scheme=way.theme)
+
+    def too_wide(self) -> list[str]:
+        return [f"{self.page.url}: {self.sideways()} pixels too wide"] if self.sideways() > 0 else []
 
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""

@@ -21,7 +21,14 @@ class Browser:
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"accept-language": "en", **options.pop("headers", {})}
-        with httpx.Client(base_url=self.service.base_url, timeout=PATIENCE_SECONDS, cookies=self.cookies) as client:
+        # Without `verify=False` each would read the certificates of every authority, for a service without TLS.
+        with httpx.Client(
+            base_url=self.service.base_url,
+            timeout=PATIENCE_SECONDS,
+            cookies=self.cookies,
+            verify=False,
+            trust_env=False,
+        ) as client:
             answer = client.request(method, path, headers=headers, **options)
             self.cookies = client.cookies
         return answer

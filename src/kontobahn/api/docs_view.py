@@ -246,7 +246,7 @@ def shell(text: str) -> Markup:
 
 
 def _fence(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
-    return Markup("<pre><code>{}</code></pre>\n").format(shell(tokens[number].content.strip()))
+    return Markup('<pre tabindex="0"><code>{}</code></pre>\n').format(shell(tokens[number].content.strip()))
 
 
 # HTML in a text is escaped; an indented line is not code.
