@@ -6,7 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, cached_property
 from html.parser import HTMLParser
 from typing import Any
 
@@ -49,6 +49,14 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
+    @cached_property
+    def calls(self) -> set[str]:
+        return {attributes["id"] for tag, attributes in self.tags if tag == "article"}
+
+    @cached_property
+    def links(self) -> set[str]:
+        return set(self.values("href"))
+
     def values(self, *names: str) -> list[str]:
         return [attributes[name] for _, attributes in self.tags for name in names if name in attributes]
 
@@ -60,10 +68,9 @@ def page() -> Page:
 
 @named(EVERY)
 def test_the_page_shows_every_call(endpoint: Endpoint) -> None:
-    articles = {attributes["id"]: attributes for tag, attributes in page().tags if tag == "article"}
-    assert endpoint.handler.__name__ in articles
+    assert endpoint.handler.__name__ in page().calls
     assert f"{endpoint.method} {endpoint.path}" in page().text
-    assert f"#{endpoint.handler.__name__}" in page().values("href")
+    assert f"#{endpoint.handler.__name__}" in page().links
     assert endpoint.summary.rstrip(".") in page().text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,16 @@ def test_a_call_is_named_described_and_priced_as_declared(endpoint: Endpoint) ->
     assert found["x-rate-limit"]["group"] == endpoint.group
 
 
+@cache
+def priced(first: int) -> Any:
+    """Every call has a price of its own, from the first on; or each is free."""
+    return build(EVERY, prices={endpoint.name: first and first + number for number, endpoint in enumerate(EVERY)})
+
+
 @named(EVERY)
 def test_a_price_in_the_settings_is_the_one_that_is_shown(endpoint: Endpoint) -> None:
-    dear, free = build(EVERY, prices={endpoint.name: 7}), build(EVERY, prices={endpoint.name: 0})
-    assert operation(endpoint, dear)["x-credits"] == 7
+    dear, free = priced(7), priced(0)
+    assert operation(endpoint, dear)["x-credits"] == 7 + EVERY.index(endpoint)
     assert "X-Credits-Charged" in response(endpoint, endpoint.statuses[0], dear)["headers"]
     assert "X-Credits-Charged" in response(endpoint, 400, dear)["headers"]
     out_of_credits = response(endpoint, 402, dear)["content"]["application/json"]

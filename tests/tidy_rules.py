@@ -186,7 +186,7 @@ def british_spelling(root: Path) -> list[str]:
 def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
     """Comments, docstrings and Markdown, with the line they begin on."""
     for name, text in files(root, ".py"):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
             if token.type == tokenize.COMMENT:
                 yield name, token.start[0], token.string
         for node in ast.walk(parse(text)):
@@ -229,6 +229,7 @@ def _lines_with(pattern: re.Pattern[str], texts: Iterator[tuple[str, str]]) -> l
     return [
         f"{name}:{number} {match[0]}"
         for name, text in texts
+        if pattern.search(text)
         for number, line in enumerate(text.splitlines(), 1)
         if (match := pattern.search(line))
     ]

@@ -35,7 +35,8 @@ def forms() -> set[str]:
     return {
         str(node.args[0].value)
         for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if "form(" in (source := path.read_text("utf-8"))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "form"
