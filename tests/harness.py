@@ -169,14 +169,20 @@ def migrated_sqlite() -> bytes:
         return settings.sqlite_path.read_bytes()
 
 
+def place_migrated_sqlite(settings: Settings) -> None:
+    """Spares a new data directory all the steps of a migration; with a database, or PostgreSQL, it does nothing."""
+    if not settings.database_url and not settings.sqlite_path.exists():
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.sqlite_path.touch(0o600)
+        settings.sqlite_path.write_bytes(migrated_sqlite())
+
+
 @contextmanager
 def running_service(data: Path, **settings: Any) -> Iterator[Service]:
     """A service with the given settings; no rate limit gets in the way unless a test sets one."""
     defaults: dict[str, Any] = {"limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000, "run_jobs": False}
     loaded = load({}, data=str(data), **{**defaults, **settings})
-    if not loaded.database_url and not loaded.sqlite_path.exists():
-        loaded.data_dir.mkdir(parents=True, exist_ok=True)
-        loaded.sqlite_path.write_bytes(migrated_sqlite())
+    place_migrated_sqlite(loaded)
     service = Service(loaded)
     migrate(service.db)
     service.start()

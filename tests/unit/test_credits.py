@@ -16,10 +16,9 @@ from kontobahn import credits
 from kontobahn.access import organizations
 from kontobahn.clock import DAY, SECOND, ManualClock
 from kontobahn.db import Database, Tx, open_database
-from kontobahn.db.migrate import migrate
 from kontobahn.errors import Conflict, NotFound, OutOfCredits
 from kontobahn.settings import load
-from tests.harness import ACTOR, START
+from tests.harness import ACTOR, START, place_migrated_sqlite
 
 CAUSE = credits.Cause("req", "GET /x", None, "API")
 STEPS = st.one_of(
@@ -137,8 +136,9 @@ def database(engine: str, request: pytest.FixtureRequest) -> Iterator[tuple[Data
     url: str = request.getfixturevalue("database_url")
     clock = ManualClock(START)
     with tempfile.TemporaryDirectory() as folder:
-        db = open_database(load({}, data=str(Path(folder)), database_url=url, database_connections=2), clock)
-        migrate(db)
+        loaded = load({}, data=str(Path(folder)), database_url=url, database_connections=2)
+        place_migrated_sqlite(loaded)
+        db = open_database(loaded, clock)
         yield db, clock
         db.close()
 

@@ -13,10 +13,9 @@ from kontobahn.access import organizations
 from kontobahn.clock import DAY, SECOND, ManualClock
 from kontobahn.credits import Hold, HoldLapsed
 from kontobahn.db import Database, open_database
-from kontobahn.db.migrate import migrate
 from kontobahn.errors import OutOfCredits
 from kontobahn.settings import load
-from tests.harness import ACTOR, START
+from tests.harness import ACTOR, START, place_migrated_sqlite
 from tests.unit.test_group_commit import waiting_together
 
 CAUSE = credits.Cause("req", "GET /x", None, 'API "quoted" \\ {a,b}')
@@ -29,8 +28,9 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def db(database_url: str, tmp_path: Path, clock: ManualClock) -> Iterator[Database]:
-    database = open_database(load({}, data=str(tmp_path), database_url=database_url), clock)
-    migrate(database)
+    settings = load({}, data=str(tmp_path), database_url=database_url)
+    place_migrated_sqlite(settings)
+    database = open_database(settings, clock)
     yield database
     database.close()
 

@@ -20,10 +20,10 @@ from kontobahn.addresses import block_of
 from kontobahn.cli.common import installation
 from kontobahn.clock import SystemClock, berlin_date, from_datetime, to_datetime
 from kontobahn.db import open_database
-from kontobahn.db.migrate import migrate
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.settings import load
 from kontobahn.vault import Vault, key_file, open_vault
+from tests.harness import place_migrated_sqlite
 
 
 @given(st.integers(-99_999_999_999_999, 99_999_999_999_999))
@@ -96,8 +96,8 @@ def test_a_wrong_secret_key_is_refused(key: str) -> None:
 
 def test_only_a_command_that_needs_the_key_makes_one(tmp_path: Path) -> None:
     settings = load({}, data=str(tmp_path))
+    place_migrated_sqlite(settings)
     database = open_database(settings, SystemClock())
-    migrate(database)
     database.write_now(organizations.create, "Muster GmbH", audit.COMMAND_LINE)
     database.close()
     with installation(str(tmp_path)) as here:

@@ -222,7 +222,7 @@ def test_it_can_be_closed_from_another_thread_and_after_its_loop(database_url: s
     def connections() -> int:
         with psycopg.connect(database_url) as other:
             row = other.execute(
-                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'kontobahn'"
             ).fetchone()
         assert row is not None
         return int(row[0])

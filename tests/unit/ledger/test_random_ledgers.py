@@ -33,7 +33,7 @@ from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.settings import load
-from tests.harness import ACTOR, START
+from tests.harness import ACTOR, START, place_migrated_sqlite
 from tests.services import PostgresServer
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, complete_history, cut_offs, smallest
 from tests.unit.ledger.recalculation import (
@@ -47,7 +47,7 @@ from tests.unit.ledger.recalculation import (
 )
 
 MODES = ("reconcile", "raw")
-LEDGERS = {"sqlite": 1000, "postgres": 200}
+LEDGERS = {"sqlite": 250, "postgres": 75}
 FIRST_SEED = int(os.environ.get("RANDOM_LEDGERS_FROM", "1"))
 LEDGERS_A_TRANSACTION = 20
 
@@ -71,6 +71,7 @@ class Opened:
     def __init__(self, url: str) -> None:
         self._folder = tempfile.TemporaryDirectory()
         settings = load({}, data=str(Path(self._folder.name)), database_url=url, database_connections=2)
+        place_migrated_sqlite(settings)
         self._db = open_database(settings, ManualClock(START))
 
     def __enter__(self) -> Books:
