@@ -262,7 +262,7 @@ def may_cut(facts: list[Fact], mark: int) -> bool:
 _CLOSES_LATER = [Fact(1, 350, "a"), Fact(1, -100, "a"), Fact(1, -350, "a"), Fact(2, 100, "a"), Fact(2, -350, "a")]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @example((0, _CLOSES_LATER, [(1, 2), (0, 1), (2, 4), (4, 5)]))
 @given(cut_up())
 def test_pieces_in_any_order_make_the_whole(case: tuple[int, list[Fact], list[tuple[int, int]]]) -> None:
@@ -282,7 +282,7 @@ def test_pieces_in_any_order_make_the_whole(case: tuple[int, list[Fact], list[tu
     assert (chain[0].known.opens_minor, chain[-1].known.closes_minor) == (opens, closes)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(cut_up(), st.data())
 def test_one_wrong_figure_is_noticed(case: tuple[int, list[Fact], list[tuple[int, int]]], data: st.DataObject) -> None:
     """A piece with another amount, whose balances were changed so that it adds up, contradicts the whole.

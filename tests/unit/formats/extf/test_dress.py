@@ -107,7 +107,7 @@ def dressed(rows: list[str], category: Category, dress: Dress) -> bytes:
     ],
     ids=["Buchungsstapel", "Personenkonten", "Kontenbeschriftungen", "Zahlungsbedingungen"],
 )
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(data=st.data(), dress=DRESSES)
 def test_the_dress_of_a_file_changes_nothing_that_is_read(
     category: Category, rows: st.SearchStrategy[str], data: st.DataObject, dress: Dress

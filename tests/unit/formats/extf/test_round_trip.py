@@ -146,7 +146,7 @@ def _without_lines(file: Any) -> list[Any]:
     ],
     ids=["Buchungsstapel", "Personenkonten", "Kontenbeschriftungen", "Zahlungsbedingungen"],
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_records_come_back_as_they_were(
     write: Callable[[Any, Header, Any], int], category: Category, records: st.SearchStrategy[Any], data: st.DataObject

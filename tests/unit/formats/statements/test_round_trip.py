@@ -101,7 +101,7 @@ def check_entry(booking: Booking, entry: Entry) -> None:
 
 @pytest.mark.parametrize("kind", ["052", "053", "054"])
 @pytest.mark.parametrize("version", ["02", "08"])
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(written=sheets())
 def test_camt_is_read_back_as_it_was_written(kind: str, version: str, written: list[Sheet]) -> None:
     check(written, camt(*written, kind=kind, version=version), with_balances=kind != "054")
