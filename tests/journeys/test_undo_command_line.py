@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kontobahn.formats import extf
+from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
 from tests.journeys.process import answer, kontobahn
 from tests.journeys.test_books_command_line import HEADER, bookings, connection, satz, settings
 
@@ -34,6 +35,19 @@ def test_a_batch_is_listed_undone_and_imported_again(tmp_path: Path, connection:
     assert [item["state"] for item in findings if item["area"] == "books"] == ["ok"]
     missing = kontobahn("books", "undo", "0193b2a0-0000-7000-8000-00000000abcd", data=tmp_path, expect=1, **settings)
     assert "There is no batch" in missing.stderr
+
+
+def test_a_large_batch_is_undone_and_imported_again(tmp_path: Path, connection: str, settings: dict[str, Any]) -> None:
+    file = tmp_path / "EXTF_in.csv"
+    rows = [satz(1_00, "10010", "8400", "2024-05-01", f"R{number}") for number in range(SLICED_FROM_ROWS)]
+    extf.write_buchungsstapel(file, HEADER, rows)
+    [taken] = answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
+    undone = answer("books", "undo", taken["batch"], data=tmp_path, **settings)
+    assert (undone["undoes"], undone["records"]) == (taken["batch"], len(rows))
+    findings = answer("doctor", "--books", data=tmp_path, **settings)
+    assert [item["state"] for item in findings if item["area"] == "books"] == ["ok"]
+    [again] = answer("import", "extf", str(file), "--connection", connection, data=tmp_path, **settings)
+    assert (again["imported"], again["error"]) == (len(rows), None)
 
 
 def test_rows_that_look_booked_are_named_and_taken_when_they_are_meant(

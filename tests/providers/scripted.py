@@ -16,7 +16,6 @@ from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
-from kontobahn.ids import new_id
 from kontobahn.ledger.accounting import (
     Buchung,
     Buchungszeile,
@@ -205,17 +204,21 @@ class ScriptedBooks:
         await self._script.call("find_import")
         return self._script.imports.get(import_id)
 
-    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
+    async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
         await self._script.call("undo_import")
         found = self._script.imports.get(import_id)
         if found is None:
-            return lambda tx: None
+            return Work(lambda tx, undo_id: None)
         if found.stornoDurch:
             raise ProviderError(409, "it was undone before")
-        undoing = msgspec.structs.replace(found, id=new_id(), art="STORNO", stornoVon=import_id)
-        self._script.imports[import_id] = msgspec.structs.replace(found, status="undone", stornoDurch=undoing.id)
-        self._script.imports[undoing.id] = undoing
-        return lambda tx: undoing
+
+        def commit(tx: Tx, undo_id: str) -> ImportMitProtokoll:
+            undoing = msgspec.structs.replace(found, id=undo_id, art="STORNO", stornoVon=import_id)
+            self._script.imports[import_id] = msgspec.structs.replace(found, status="undone", stornoDurch=undo_id)
+            self._script.imports[undo_id] = undoing
+            return undoing
+
+        return Work(commit)
 
     async def offene_posten(self, selection: OposSelection) -> Opos:
         await self._script.call("offene_posten")

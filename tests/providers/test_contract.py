@@ -247,17 +247,17 @@ def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
     assert (made.id, made.status, made.quelle) == (import_id, "done", "stapel.csv")
     assert adapter.ask(books.find_import(import_id)) == made
     assert [item.id for item in adapter.ask(books.imports(None, 1))] == [import_id]
-    undoing = adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)))
+    undoing = adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)).commit, new_id())
     assert (undoing.stornoVon, undoing.art) == (import_id, "STORNO")
     assert adapter.ask(books.find_import(import_id)).stornoDurch == undoing.id
     with pytest.raises((Conflict, ProviderError)):
-        adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)))
+        adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)).commit, new_id())
 
 
 def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
     unknown = "0193b2a0-0000-7000-8000-00000000abcd"
     assert adapter.ask(adapter.books().find_import(unknown)) is None
-    assert adapter.service.db.write_now(adapter.ask(adapter.books().undo_import(unknown, WHO))) is None
+    assert adapter.service.db.write_now(adapter.ask(adapter.books().undo_import(unknown, WHO)).commit, new_id()) is None
 
 
 # --- Over HTTP

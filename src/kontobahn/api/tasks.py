@@ -38,7 +38,7 @@ _CRASHED = {
 
 
 class Work(NamedTuple, Generic[T]):
-    """Work on an upload. Each of its parts takes the id of the task, which is also the id of what it creates."""
+    """Work that may take long. Each of its parts takes the id of the task, which is also the id of what it creates."""
 
     # The effect, in one transaction with the end of the task.
     commit: Callable[[Tx, str], T]
@@ -84,12 +84,9 @@ class Tasks:
         begun: Callable[[TaskRow], T],
     ) -> T:
         """Does the work and returns its answer; for a large upload answers 202 with `begun` and continues afterwards."""
-        task_id = new_id()
         if upload.size <= self._from_bytes:
-            answer = await self._prepared(work, task_id, lambda: call.commit(work.commit, task_id))
-            self._keep(asyncio.create_task(self._tidy(work, task_id), name=f"tidy {task_id}"))
-            return answer
-        now = call.context.clock.now()
+            return await self.run_at_once(call, work)
+        task_id, now = new_id(), call.context.clock.now()
         row = TaskRow(
             organization_id=organization_id,
             id=task_id,
@@ -107,6 +104,13 @@ class Tasks:
         answer = await call.commit(_begin, row, begun)
         upload.work_goes_on = True
         self._keep(asyncio.create_task(self._work(row, upload, work), name=f"task {task_id}"))
+        return answer
+
+    async def run_at_once(self, call: Call, work: Work[T]) -> T:
+        """Does the work, however long it takes, and returns its answer; only tidying up continues afterwards."""
+        task_id = new_id()
+        answer = await self._prepared(work, task_id, lambda: call.commit(work.commit, task_id))
+        self._keep(asyncio.create_task(self._tidy(work, task_id), name=f"tidy {task_id}"))
         return answer
 
     def _keep(self, task: asyncio.Task[None]) -> None:

@@ -8,10 +8,13 @@ import typer
 
 from kontobahn.access import audit
 from kontobahn.cli.common import DataOption, JsonOption, installation, moment, say, say_table
-from kontobahn.db import Tx
+from kontobahn.db import Database, Tx
 from kontobahn.errors import NotFound
-from kontobahn.ledger.books import batches, store, undo
+from kontobahn.ids import new_id
+from kontobahn.ledger.books import batches, store
 from kontobahn.ledger.books.batches import BatchRow
+from kontobahn.ledger.books.sliced_undo import Undoing
+from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import find_for_operator
 
 
@@ -68,7 +71,7 @@ def undo_batch(
     Example: kontobahn books undo 0193…
     """
     with installation(data) as here:
-        made = here.db.write_now(_undo, batch)
+        made = _undo(here.db, batch)
     say(
         {"batch": made.id, "undoes": batch, "records": made.records},
         f"Batch {made.id} undoes batch {batch}: {made.records} bookings were reversed.",
@@ -76,14 +79,22 @@ def undo_batch(
     )
 
 
-def _undo(tx: Tx, batch_id: str) -> BatchRow:
-    for mandant in batches.mandanten_of(tx, batch_id):
-        client = store.client_of_mandant(tx, mandant)
-        made = undo.undo_batch(tx, client, batch_id, audit.COMMAND_LINE.name)
-        if made is not None:
-            subject = f"{client.connection_id}/{client.client_id}"
-            audit.record(
-                tx, client.organization_id, audit.COMMAND_LINE, "books.undo", subject, batch=batch_id, by=made.id
-            )
-            return made
-    raise NotFound(f"There is no batch {batch_id}. `kontobahn books batches` lists them.")
+def _undo(db: Database, batch_id: str) -> BatchRow:
+    def find(tx: Tx) -> Client:
+        for mandant in batches.mandanten_of(tx, batch_id):
+            return store.client_of_mandant(tx, mandant)
+        raise NotFound(f"There is no batch {batch_id}. `kontobahn books batches` lists them.")
+
+    def commit(tx: Tx) -> BatchRow:
+        made, client = work.commit(tx, undo_id), find(tx)
+        assert made is not None
+        subject = f"{client.connection_id}/{client.client_id}"
+        audit.record(tx, client.organization_id, audit.COMMAND_LINE, "books.undo", subject, batch=batch_id, by=made.id)
+        return made
+
+    work, undo_id = Undoing(db, find, batch_id, audit.COMMAND_LINE.name), new_id()
+    try:
+        work.prepare(undo_id)
+        return db.write_now(commit)
+    finally:
+        work.tidy(undo_id)

@@ -126,8 +126,8 @@ class ClientBooks(Protocol):
 
     async def find_import(self, import_id: str) -> ImportMitProtokoll | None: ...
 
-    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
-        """The effect returns the import that undoes it, or None if there is none of this id."""
+    async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
+        """The work, which takes the id that the undoing import is to have, returns that import; None if there is none to undo."""
 
     async def active_subscriptions(self) -> list[str]: ...
 

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from kontobahn.access import audit
-from kontobahn.access.audit import Actor
-from kontobahn.access.principal import Principal, in_scope
+from kontobahn.access.principal import in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.paging import page
@@ -22,7 +21,7 @@ from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchungen
 from kontobahn.ledger.connections import ERRORS, ClientQuery, open_books
 from kontobahn.ledger.errors import ProviderError, provider_refused
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
-from kontobahn.ledger.provider import Author, Effect
+from kontobahn.ledger.provider import Author
 
 _KIND = "ledger import"
 _NAMELESS = "upload"
@@ -169,20 +168,20 @@ async def undo_import(call: Call, query: ClientQuery, id: Uuid) -> ImportAntwort
     """
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("buchungen") as books:
-        effect = await books.undo_import(id.lower(), _author(call))
-        return await call.commit(_undo, call.principal, call.actor, query.connection_id, id.lower(), effect)
+        work = await books.undo_import(id.lower(), _author(call))
 
+        def commit(tx: Tx, undo_id: str) -> ImportAntwort:
+            made = work.commit(tx, undo_id)
+            if made is None:
+                raise call.principal.missing("Import")
+            connection = connections.find(tx, call.principal, query.connection_id)
+            subject = f"{connection.id}/{made.clientId}"
+            audit.record(
+                tx, connection.organization_id, call.actor, "books.undo", subject, batch=id.lower(), by=made.id
+            )
+            return ImportAntwort(data=made)
 
-def _undo(
-    tx: Tx, principal: Principal, actor: Actor, connection_id: str, import_id: str, effect: Effect[ImportMitProtokoll | None]
-) -> ImportAntwort:  # fmt: skip
-    made = effect(tx)
-    if made is None:
-        raise principal.missing("Import")
-    connection = connections.find(tx, principal, connection_id)
-    subject = f"{connection.id}/{made.clientId}"
-    audit.record(tx, connection.organization_id, actor, "books.undo", subject, batch=import_id, by=made.id)
-    return ImportAntwort(data=made)
+        return await call.context.part(Tasks).run_at_once(call, Work(commit, work.prepare, work.tidy))
 
 
 # --- Bookings

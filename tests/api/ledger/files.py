@@ -37,16 +37,21 @@ def imported(books: Books, content: bytes, name: str = "maerz.csv", **query: str
     """The `data` of an import that must succeed."""
     answer = send_file(books, content, name, **query)
     assert answer.status_code == 201, answer.text
-    # What a large file leaves is taken away after its answer.
+    tidied(books)
+    return answer.json()["data"]
+
+
+def tidied(books: Books) -> None:
+    """Waits until what a large file leaves is taken away, which is after its answer."""
     books.service.run(books.service.application.context.part(Tasks).finish_running(PATIENCE_SECONDS))
     assert differences(books) == []
-    return answer.json()["data"]
 
 
 def undone(books: Books, import_id: str) -> Any:
     answer = books.service.post(f"{IMPORTS}/{import_id}/undo", books.owner.key, params=books.query())
     assert answer.status_code == 201, answer.text
     assert differences(books) == []
+    tidied(books)
     return answer.json()["data"]
 
 

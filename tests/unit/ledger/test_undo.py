@@ -38,7 +38,7 @@ def _compare(tx: Tx, connection_id: str, ledger: Ledger, chance: random.Random) 
             assert ask(tx, with_undone, stichtag, mode) == ask(tx, without, stichtag, mode), (ledger, stichtag, mode)
     assert store.years(tx, with_undone) == store.years(tx, without)
     for start, _ in ledger.years:
-        assert _balances(tx, with_undone, start) == _balances(tx, without, start)
+        assert balances(tx, with_undone, start) == balances(tx, without, start)
     assert len(ids) == len(undone)
 
 
@@ -60,7 +60,7 @@ def _add_and_undo(
     return made
 
 
-def _balances(tx: Tx, client: Client, start: str) -> Any:
+def balances(tx: Tx, client: Client, start: str) -> Any:
     """The trial balance without accounts and periods in which nothing is left."""
     found = {}
     for line in plain(reading.susa(tx, client, date.fromisoformat(start), None)):

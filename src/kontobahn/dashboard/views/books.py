@@ -59,6 +59,11 @@ _COLUMNS = "id, belegdatum, belegfeld1, buchungstext, konto, gegenkonto, bu_schl
 _BOOKING = f"SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ?"
 # Those after it are of a file that is being written.
 _COUNTS = "<= (SELECT last_buchung FROM books_clients WHERE mandant = ?)"
+# Of a batch that was undone, until they are deleted.
+_UNDONE = (
+    "BETWEEN (SELECT undone_from FROM books_clients WHERE mandant = ?)"
+    " AND (SELECT undone_to FROM books_clients WHERE mandant = ?)"
+)
 
 
 def _mandant(tx: Tx, connection_id: str, client_id: str) -> int:
@@ -99,8 +104,8 @@ def bookings_of_document(
         AccountBooking(*row)
         for row in tx.all(
             f"{_BOOKING} AND id IN (SELECT booking FROM books_item_moves WHERE mandant = ? AND konto = ? AND beleg = ?)"
-            f" AND +id {_COUNTS} ORDER BY belegdatum, id LIMIT ?",
-            mandant, mandant, konto, beleg, mandant, limit,
+            f" AND +id {_COUNTS} AND +id NOT {_UNDONE} ORDER BY belegdatum, id LIMIT ?",
+            mandant, mandant, konto, beleg, *[mandant] * 3, limit,
         )
     ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from kontobahn.formats.extf import ExtfError, ExtfFile, open_extf
 from kontobahn.ledger import accounting, kassenbuch
 from kontobahn.ledger.auswertung import Bwa, Umsatzsteuer
 from kontobahn.ledger.books import (
+    batches,
     booking,
     bwa_reading,
     cash,
@@ -31,10 +32,10 @@ from kontobahn.ledger.books import (
     reading,
     receipts,
     store,
-    undo,
 )
 from kontobahn.ledger.books.file_imports import FileImport
 from kontobahn.ledger.books.importing import Job
+from kontobahn.ledger.books.sliced_undo import Undoing
 from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
@@ -225,17 +226,26 @@ class OpenBooks:
         store.require(tx, self._client, "buchungen")
         return imports.find(tx, self._clients(tx), import_id)
 
-    async def undo_import(self, import_id: str, author: Author) -> Effect[ImportMitProtokoll | None]:
-        def effect(tx: Tx) -> ImportMitProtokoll | None:
-            for client in self._clients(tx):
-                made = undo.undo_batch(tx, client, import_id, author.actor)
-                if made is not None:
-                    store.require(tx, client, "buchungen")
-                    return imports.find(tx, [client], made.id)
-            store.require(tx, self._client, "buchungen")
-            return None
+    async def undo_import(self, import_id: str, author: Author) -> Work[ImportMitProtokoll | None]:
+        def find(tx: Tx) -> Client | None:
+            found = next((client for client in self._clients(tx) if batches.find(tx, client, import_id)), None)
+            store.require(tx, found or self._client, "buchungen")
+            return found
 
-        return effect
+        work = Undoing(self._db, find, import_id, author.actor)
+
+        def commit(tx: Tx, undo_id: str) -> ImportMitProtokoll | None:
+            made = work.commit(tx, undo_id)
+            return None if made is None else imports.find(tx, self._clients(tx), made.id)
+
+        async def prepare(undo_id: str) -> None:
+            await _IMPORTERS.run(work.prepare, undo_id)
+
+        async def tidy(undo_id: str) -> None:
+            await _IMPORTERS.run(work.tidy, undo_id)
+
+        is_large = await self._db.read(work.is_large)
+        return Work(commit, prepare, tidy) if is_large else Work(commit)
 
     def _clients(self, tx: Tx) -> list[Client]:
         """The clients whose imports may be meant by an id: the one asked for, or every one of the connection."""

@@ -7,7 +7,7 @@ from datetime import date
 from typing import NamedTuple
 
 from kontobahn.db import Tx
-from kontobahn.ledger.books.store import LAST_BOOKING, Client, edition_of
+from kontobahn.ledger.books.store import LAST_BOOKING, UNDONE, Client, edition_of
 from kontobahn.ledger.konto import is_debitor
 from kontobahn.ledger.opos import Belegbewegung
 from kontobahn.ledger.steuerschluessel import STEUERFREI, UMSATZSTEUER, VORSTEUER
@@ -19,7 +19,8 @@ _MOVES = (
     " FROM books_item_moves m"
     " JOIN books_bookings b ON b.mandant = m.mandant AND b.id = m.booking"
     " JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg"
-    f" WHERE m.mandant = ? AND m.belegdatum >= ? AND m.booking <= {LAST_BOOKING} ORDER BY m.belegdatum DESC, m.booking DESC LIMIT ?"
+    f" WHERE m.mandant = ? AND m.belegdatum >= ? AND m.booking <= {LAST_BOOKING} AND m.booking NOT {UNDONE}"
+    " ORDER BY m.belegdatum DESC, m.booking DESC LIMIT ?"
 )
 
 
@@ -43,7 +44,7 @@ def belegbewegungen(tx: Tx, client: Client, seit: date, limit: int) -> list[Bele
     (first, last), cash = client.rahmen.geld, client.rahmen.bargeld
     taken_back: Counter[tuple[str, str, int]] = Counter()
     found = []
-    given = (edition_of(tx, client), client.mandant, seit.isoformat(), client.mandant)
+    given = (edition_of(tx, client), client.mandant, seit.isoformat(), *[client.mandant] * 3)
     for row in map(_Row._make, tx.all(_MOVES, *given, limit)):
         if row.generalumkehr:
             taken_back[row.konto, row.beleg, -row.betrag] += 1

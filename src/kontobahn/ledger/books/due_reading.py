@@ -13,7 +13,7 @@ from kontobahn.ledger import faelligkeit
 from kontobahn.ledger.accounting import Zahlungsbedingung
 from kontobahn.ledger.books import reading
 from kontobahn.ledger.books.answers import each_portion
-from kontobahn.ledger.books.store import LAST_BOOKING, Client, edition_of
+from kontobahn.ledger.books.store import LAST_BOOKING, UNDONE, Client, edition_of
 from kontobahn.ledger.faelligkeit import FaelligesKonto, Faelligkeiten
 from kontobahn.ledger.opos import OposKonto, OposSelection
 
@@ -25,7 +25,7 @@ ROWS = (
     " JOIN books_item_moves m ON m.mandant = b.mandant AND m.belegdatum = b.belegdatum AND m.booking = b.id"
     " JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg AND i.belegdatum = m.belegdatum"
     f" WHERE b.belegfeld1 {{any}} AND b.mandant BETWEEN ? AND ? AND b.weitere LIKE '%\"{FAELLIGKEIT_COLUMN}\":%'"
-    f" AND +b.id <= {LAST_BOOKING} ORDER BY b.id DESC"
+    f" AND +b.id <= {LAST_BOOKING} AND +b.id NOT {UNDONE} ORDER BY b.id DESC"
 )
 
 
@@ -69,7 +69,7 @@ def _days_of_rows(tx: Tx, client: Client, belege: set[str]) -> dict[tuple[str, s
     found: dict[tuple[str, str], date] = {}
     edition, mandant = edition_of(tx, client), client.mandant
     for some, placeholders in each_portion(belege):
-        for konto, beleg, weitere in tx.all(ROWS.format(any=placeholders), edition, *some, mandant, mandant, mandant):
+        for konto, beleg, weitere in tx.all(ROWS.format(any=placeholders), edition, *some, *[mandant] * 5):
             day = faelligkeit.day_of_column(msgspec.json.decode(weitere)[FAELLIGKEIT_COLUMN])
             if day is not None:
                 found[konto, beleg] = day

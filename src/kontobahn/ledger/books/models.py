@@ -99,6 +99,13 @@ def settle_rests(tx: Tx, edition: int, carried: list[str], konten: set[str] | No
         tx.many(_RESTS.format(narrowed=" AND konto = ?"), given)
 
 
+def set_carried(tx: Tx, mandant: int, jahr: str) -> bool:
+    """Returns whether the year is a carried one only now."""
+    return bool(
+        tx.run("UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr)
+    )
+
+
 def carried_years(tx: Tx, mandant: int) -> list[str]:
     return [
         jahr

@@ -210,10 +210,12 @@ class Poster:
             "UPDATE books_batches SET records = ?, first_booking = ?, last_booking = ? WHERE mandant = ? AND id = ?",
             count, self.before + 1 if count else 0, self._last if count else 0, mandant, self.batch.id,
         )  # fmt: skip
-        newly_carried = self._carries_persons and set_carried(tx, mandant, jahr)
+        newly_carried: tuple[int, ...] = ()
+        if self._carries_persons:
+            self._place, newly_carried = self._place.carry(tx, jahr)
         for edition in self._place.editions:
             carried = self._place.carried_years(tx, edition)
-            if newly_carried:
+            if edition in newly_carried:
                 models.settle_rests(tx, edition, carried, None)
             models.settle(tx, edition, jahr, self._touched, self._moved, carried)
         return count
@@ -275,10 +277,3 @@ class Poster:
 def write_journal(tx: Tx, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]]) -> None:
     tx.many(_INSERT_BOOKING, bookings)
     tx.many(_ADD_MOVE, moves)
-
-
-def set_carried(tx: Tx, mandant: int, jahr: str) -> bool:
-    """Returns whether the year is a carried one only now."""
-    return bool(
-        tx.run("UPDATE books_years SET has_eb = 1 WHERE mandant = ? AND jahr = ? AND has_eb = 0", mandant, jahr)
-    )

@@ -1,4 +1,5 @@
-"""A large file that is being written into a client's books: where others post meanwhile, and how it is claimed and given up.
+"""A large file that is being written into a client's books, or a large batch that is being undone: where others post meanwhile,
+and how it is claimed and given up.
 
 It is written in slices that nobody sees: bookings with numbers above all that count, and an edition of the read models of its
 own. Others post to both editions and below its numbers, so that one row makes all of it visible at once (slices.py).
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kontobahn.clock import SECOND
-from kontobahn.db import Database, Table, Tx
+from kontobahn.db import Database, Row, Table, Tx
 from kontobahn.errors import StillRunning, Unavailable
 from kontobahn.ledger.books import models, store
 from kontobahn.ledger.books.store import Client
@@ -45,6 +46,9 @@ class Claim(NamedTuple):
     carried: str
     # 0 if it was given up.
     lease_until: int
+    # The batch that is being undone, and the year that is not carried over without it.
+    undoes: str = ""
+    uncarried: str = ""
 
 
 _CLAIMS = Table("books_preparing", Claim, key=("mandant",))
@@ -57,14 +61,24 @@ class Place(NamedTuple):
     last: int
     ceiling: int
     editions: tuple[int, ...]
-    # The year that the file carries over, in the edition that it makes.
+    # The year that only the edition that is being made carries over, or only that does not.
     carried: str = ""
+    uncarried: str = ""
 
     def carried_years(self, tx: Tx, edition: int) -> list[str]:
         found = models.carried_years(tx, self.mandant)
-        if edition != self.editions[0] and self.carried:
-            found = sorted({*found, self.carried})
+        if edition != self.editions[0]:
+            found = sorted({*found, self.carried} - {self.uncarried, ""})
         return found
+
+    def carry(self, tx: Tx, jahr: str) -> tuple[Place, tuple[int, ...]]:
+        """Carries the year over. Returns the place as it is then, and the editions in which the year was not carried before."""
+        if models.set_carried(tx, self.mandant, jahr):
+            return self, self.editions
+        if jahr != self.uncarried:
+            return self, ()
+        tx.run("UPDATE books_preparing SET uncarried = '' WHERE mandant = ?", self.mandant)
+        return self._replace(uncarried=""), self.editions[1:]
 
 
 def take_place(tx: Tx, client: Client, *, alone: bool = False) -> Place:
@@ -79,7 +93,7 @@ def take_place(tx: Tx, client: Client, *, alone: bool = False) -> Place:
     if alone:
         raise _still_running(claim)
     editions = (edition, claim.edition) if claim.is_copied else (edition,)
-    return Place(client.mandant, last, claim.ceiling, editions, claim.carried)
+    return Place(client.mandant, last, claim.ceiling, editions, claim.carried, claim.uncarried)
 
 
 def refuse(tx: Tx, client: Client) -> None:
@@ -97,15 +111,15 @@ def _lock(tx: Tx, mandant: int) -> tuple[int, int]:
 
 
 def _still_running(claim: Claim) -> StillRunning:
-    return StillRunning(
-        f"The file {claim.source} is being written into these books (import {claim.batch}). Try again when that is done.",
-        retry_after_seconds=5,
-    )
+    text = f"The file {claim.source} is being written into these books (import {claim.batch}). Try again when that is done."
+    if claim.undoes:
+        text = f"The import {claim.undoes} is being undone. Try again when that is done."
+    return StillRunning(text, retry_after_seconds=5)
 
 
 def no_numbers_left() -> Unavailable:
     return Unavailable(
-        f"A large file is being written into these books, and {HEADROOM} bookings were made meanwhile. Try again when it is done.",
+        f"A large import is being made or undone in these books, and {HEADROOM} bookings were made meanwhile. Try again when it is done.",
         retry_after_seconds=5,
     )
 
@@ -113,17 +127,19 @@ def no_numbers_left() -> Unavailable:
 # --- The one that writes the file
 
 
-def claim(tx: Tx, client: Client, batch: str, source: str) -> Claim | None:
-    """Raises StillRunning if another file is being written. Returns None if one has to be swept away first."""
+def claim(tx: Tx, client: Client, batch: str, source: str, undoes: str = "") -> Claim | None:
+    """Raises StillRunning if the books are claimed already. Returns None if something has to be swept away first."""
     last, _ = _lock(tx, client.mandant)
     other = _CLAIMS.one(tx, "mandant = ?", client.mandant)
     if other is not None:
         if other.lease_until > tx.now:
             raise _still_running(other)
         return None
+    if _undone(tx, client.mandant) is not None:
+        return None
     made = Claim(
         client.mandant, batch, source, store.next_number(tx, "books_clients"), last, last + HEADROOM, is_copied=0,
-        carried="", lease_until=tx.now + LEASE_SECONDS * SECOND,
+        carried="", lease_until=tx.now + LEASE_SECONDS * SECOND, undoes=undoes,
     )  # fmt: skip
     _CLAIMS.insert(tx, made)
     return made
@@ -132,10 +148,12 @@ def claim(tx: Tx, client: Client, batch: str, source: str) -> Claim | None:
 def renew(tx: Tx, claimed: Claim, **values: Any) -> tuple[int, int]:
     """Locks the client's books for a slice. Returns the last booking that counts, and the edition that is read.
 
-    Raises Unavailable if the file was given up meanwhile.
+    Raises Unavailable if the work was given up meanwhile.
     """
     locked = _lock(tx, claimed.mandant)
     held = _CLAIMS.one(tx, "mandant = ? AND batch = ? AND lease_until > 0", claimed.mandant, claimed.batch)
+    if held is None and claimed.undoes:
+        raise Unavailable("The undoing took too long and was given up. Nothing was undone: try again.")
     if held is None:
         raise Unavailable("The import took too long and was given up. Nothing was imported: send the file again.")
     _CLAIMS.update(tx, held, lease_until=tx.now + LEASE_SECONDS * SECOND, **values)
@@ -158,14 +176,14 @@ def give_up(db: Database, mandant: int, batch: str) -> None:
         return
     while db.write_now(_remove_hidden, held):
         pass
-    while db.write_now(_remove_partial_rows, held):
+    while db.write_now(_remove_partial_rows, mandant, batch):
         pass
     db.write_now(_remove_claim, held)
     sweep_editions(db, mandant)
 
 
 def sweep(db: Database) -> None:
-    """Gives up what no process works on any more, and deletes editions that nobody reads."""
+    """Gives up what no process works on any more, and deletes what nobody reads."""
     for mandant, batch in db.read_now(_abandoned):
         give_up(db, mandant, batch)
     for mandant in db.read_now(_with_left_editions):
@@ -173,6 +191,9 @@ def sweep(db: Database) -> None:
 
 
 def sweep_editions(db: Database, mandant: int) -> None:
+    """Deletes editions that nobody reads, and before them what the batch left that was undone with one of them."""
+    while db.write_now(_remove_undone, mandant):
+        pass
     while db.write_now(_remove_of_editions, mandant):
         pass
 
@@ -197,24 +218,63 @@ def _remove_hidden(tx: Tx, held: Claim) -> int:
         "SELECT belegdatum, id FROM books_bookings WHERE mandant = ? AND id > ? ORDER BY id LIMIT ?",
         held.mandant, held.ceiling, ROWS_AT_ONCE,
     )  # fmt: skip
-    tx.many(
-        "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking = ?",
-        [(held.mandant, *row) for row in rows],
-    )
+    _remove_moves(tx, held.mandant, rows)
     tx.many("DELETE FROM books_bookings WHERE mandant = ? AND id = ?", [(held.mandant, row[1]) for row in rows])
     return len(rows)
 
 
-def _remove_partial_rows(tx: Tx, held: Claim) -> int:
+def _remove_moves(tx: Tx, mandant: int, bookings: list[Row]) -> None:
+    tx.many(
+        "DELETE FROM books_item_moves WHERE mandant = ? AND belegdatum = ? AND booking = ?",
+        [(mandant, *row) for row in bookings],
+    )
+
+
+def _remove_partial_rows(tx: Tx, mandant: int, batch: str) -> int:
     rows = tx.all(
         "SELECT digest FROM books_partial_rows WHERE mandant = ? AND batch = ? ORDER BY digest LIMIT ?",
-        held.mandant, held.batch, ROWS_AT_ONCE,
+        mandant, batch, ROWS_AT_ONCE,
     )  # fmt: skip
     tx.many(
         "DELETE FROM books_partial_rows WHERE mandant = ? AND batch = ? AND digest = ?",
-        [(held.mandant, held.batch, digest) for (digest,) in rows],
+        [(mandant, batch, digest) for (digest,) in rows],
     )
     return len(rows)
+
+
+def remove_moves_between(tx: Tx, mandant: int, first: int, last: int) -> None:
+    """Deletes the movements of these bookings, which do not count any more."""
+    rows = tx.all(
+        "SELECT belegdatum, id FROM books_bookings WHERE mandant = ? AND id BETWEEN ? AND ?", mandant, first, last
+    )
+    _remove_moves(tx, mandant, rows)
+
+
+def _undone(tx: Tx, mandant: int) -> tuple[int, int] | None:
+    """Returns the first and last booking of a batch that was undone and of which something is left to delete."""
+    row = tx.one("SELECT undone_from, undone_to FROM books_clients WHERE mandant = ?", mandant)
+    return None if row is None or row[1] == 0 else (row[0], row[1])
+
+
+def _remove_undone(tx: Tx, mandant: int) -> bool:
+    """Deletes some of what such a batch left; returns whether there may be more."""
+    found = _undone(tx, mandant)
+    if found is None:
+        return False
+    first, last = found
+    left = min(first + ROWS_AT_ONCE, last + 1), last
+    if first <= last:
+        remove_moves_between(tx, mandant, first, left[0] - 1)
+    else:
+        row = tx.one("SELECT batch FROM books_bookings WHERE mandant = ? AND id = ?", mandant, last)
+        if row is None or not _remove_partial_rows(tx, mandant, row[0]):
+            left = 0, 0
+    # Two may sweep at once: what the other has done is not put back.
+    tx.run(
+        "UPDATE books_clients SET undone_from = ?, undone_to = ? WHERE mandant = ? AND undone_from = ? AND undone_to = ?",
+        *left, mandant, first, last,
+    )  # fmt: skip
+    return True
 
 
 def _remove_claim(tx: Tx, held: Claim) -> None:

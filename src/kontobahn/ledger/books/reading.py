@@ -15,7 +15,7 @@ from kontobahn.errors import BadRequest
 from kontobahn.ledger import opos
 from kontobahn.ledger.accounting import Buchung, Buchungszeile, Kontozeile, Kostenstellen, SusaZeile, Zahlungsbedingung
 from kontobahn.ledger.books import answers
-from kontobahn.ledger.books.store import LAST_BOOKING, Client, edition_of, year_of_start
+from kontobahn.ledger.books.store import LAST_BOOKING, UNDONE, Client, edition_of, year_of_start
 from kontobahn.ledger.kassenbuch import Belegtyp, Kassenbuch, Ordnertyp, Rechnungsordner
 from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, is_personenkonto, readings
 from kontobahn.ledger.opos import Item, OpenKonto, Opos, OposSelection, Rest
@@ -111,9 +111,10 @@ def _changed_since(tx: Tx, client: Client, stichtag: str, low: str, high: str) -
             "SELECT i.konto, i.beleg, i.soll - m.soll, i.haben - m.haben, i.belegdatum, i.buchungstext FROM ("
             " SELECT konto, beleg, SUM(CASE WHEN betrag > 0 THEN betrag ELSE 0 END) AS soll,"
             " SUM(CASE WHEN betrag < 0 THEN -betrag ELSE 0 END) AS haben FROM books_item_moves"
-            f" WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? AND booking <= {LAST_BOOKING} GROUP BY konto, beleg"
+            f" WHERE mandant = ? AND belegdatum > ? AND konto BETWEEN ? AND ? AND booking <= {LAST_BOOKING} AND booking NOT {UNDONE}"
+            " GROUP BY konto, beleg"
             ") m JOIN books_items i ON i.edition = ? AND i.konto = m.konto AND i.beleg = m.beleg",
-            client.mandant, stichtag, low, high, client.mandant, edition_of(tx, client),
+            client.mandant, stichtag, low, high, *[client.mandant] * 3, edition_of(tx, client),
         )
     }  # fmt: skip
 

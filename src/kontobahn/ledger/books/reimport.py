@@ -44,9 +44,10 @@ class PartialRows:
     def _load(self) -> None:
         # Rows of this very file last: `has` pops from the end, and should prefer them.
         for batch, digest, header, times in self._tx.all(
-            "SELECT batch, digest, kopf, times FROM books_partial_rows WHERE mandant = ?"
+            "SELECT batch, digest, kopf, times FROM books_partial_rows WHERE mandant = ? AND batch NOT IN"
+            " (SELECT id FROM books_batches WHERE mandant = ? AND undone_by <> '')"
             " ORDER BY CASE WHEN kopf = ? THEN 1 ELSE 0 END, batch",
-            self._mandant, self._header,
+            self._mandant, self._mandant, self._header,
         ):  # fmt: skip
             self._earlier[batch] = (header, self._earlier.get(batch, ("", 0))[1] + times)
             self._unmatched.setdefault(digest, []).extend([batch] * times)

@@ -1,4 +1,4 @@
-"""Writes a large file into the books in slices, so that nobody waits longer than for one of them.
+"""Writes a large file into the books in slices, or undoes one, so that nobody waits longer than for one of them.
 
 Nothing of it is seen until `appear`: its bookings have numbers above the last one that counts, its read models are an edition
 that nobody reads. Others may post meanwhile: they are left the numbers up to the claim's ceiling, and as many of the first rows
@@ -30,7 +30,7 @@ _NO_CEILING = 1 << 62
 
 
 class Slices:
-    """A claimed file. As a transaction (Tx) it reads what is committed, and each statement that writes is a slice of its own."""
+    """Claimed books. As a transaction (Tx) it reads what is committed, and each statement that writes is a slice of its own."""
 
     def __init__(self, db: Database, claimed: Claim) -> None:
         self._db = db
@@ -53,6 +53,15 @@ class Slices:
         """Returns how long the next slice should be after one of this length."""
         factor = min(2.0, max(0.25, SLICE_SECONDS / max(self.seconds, 0.001)))
         return int(min(most, max(least, length * factor)))
+
+    def in_portions(self, konten: set[str], fn: Callable[[Tx, set[str]], None]) -> None:
+        """Does something to some accounts at a time, each time in a slice."""
+        ordered, start, length = sorted(konten), 0, FIRST_KONTEN
+        while start < len(ordered):
+            some = set(ordered[start : start + length])
+            self.write(lambda tx, some=some: fn(tx, some))  # type: ignore[misc]
+            start += length
+            length = self.fitting(length, LEAST_KONTEN, MOST_KONTEN)
 
     @property
     def now(self) -> int:
@@ -93,18 +102,18 @@ class Slices:
         self.write(lambda tx: tx.notify(channel))
 
 
-def begin(db: Database, client: Client, batch: str, source: str) -> Slices:
-    """Claims the client's books for a file, and makes an edition for it. Raises StillRunning if another one has."""
-    claimed = db.write_now(preparing.claim, client, batch, source)
+def begin(db: Database, client: Client, batch: str, source: str, undoes: str = "") -> Slices:
+    """Claims the client's books for a batch, and makes an edition for it. Raises StillRunning if another one has."""
+    claimed = db.write_now(preparing.claim, client, batch, source, undoes)
     while claimed is None:
         preparing.sweep(db)
-        claimed = db.write_now(preparing.claim, client, batch, source)
+        claimed = db.write_now(preparing.claim, client, batch, source, undoes)
     copying.copy_edition(db, client, claimed)
     return Slices(db, claimed)
 
 
 class SlicedPoster(Poster):
-    """Posts a large file: `finish` writes all but the rows held back, `appear` makes them count."""
+    """Posts a large batch: `finish` writes all but the rows held back, `appear` makes them count."""
 
     def __init__(self, slices: Slices, client: Client, batch: Batch, *, watch_others: bool) -> None:
         self._slices = slices
@@ -150,11 +159,11 @@ class SlicedPoster(Poster):
         jahr, edition = self.batch.jahr.start, self._slices.claim.edition
         if self._carries_persons:
             self._carry(jahr)
-        self._in_portions(
+        self._slices.in_portions(
             self._touched,
             lambda tx, some: models.settle(tx, edition, jahr, some, set(), self._carried_years(tx)),
         )
-        self._in_portions(self._moved, lambda tx, some: answers.settle_balances(tx, edition, jahr, some))
+        self._slices.in_portions(self._moved, lambda tx, some: answers.settle_balances(tx, edition, jahr, some))
         return self._last - self.before
 
     def _carry(self, jahr: str) -> None:
@@ -165,7 +174,7 @@ class SlicedPoster(Poster):
             return
         self._slices.run("UPDATE books_preparing SET carried = ? WHERE mandant = ?", jahr, self._client.mandant)
         others = self._slices.all("SELECT DISTINCT konto FROM books_item_years WHERE edition = ?", edition)
-        self._in_portions(
+        self._slices.in_portions(
             {konto for (konto,) in others} - self._touched,
             lambda tx, some: models.settle_rests(tx, edition, self._carried_years(tx), some),
         )
@@ -173,14 +182,6 @@ class SlicedPoster(Poster):
     def _carried_years(self, tx: Tx) -> list[str]:
         carried = {*models.carried_years(tx, self._client.mandant), self._slices.claim.carried}
         return sorted(carried - {""})
-
-    def _in_portions(self, konten: set[str], fn: Callable[[Tx, set[str]], None]) -> None:
-        ordered, start, length = sorted(konten), 0, FIRST_KONTEN
-        while start < len(ordered):
-            some = set(ordered[start : start + length])
-            self._slices.write(lambda tx, some=some: fn(tx, some))  # type: ignore[misc]
-            start += length
-            length = self._slices.fitting(length, LEAST_KONTEN, MOST_KONTEN)
 
     # --- Appearing
 
@@ -193,7 +194,7 @@ class SlicedPoster(Poster):
         mandant, held = claimed.mandant, self._last_rows
         posting.write_journal(tx, _renumbered(held.bookings, 1, number_of), _renumbered(held.moves, 2, number_of))
         if self._carries_persons:
-            posting.set_carried(tx, mandant, jahr)
+            models.set_carried(tx, mandant, jahr)
         if held.openings:
             models.add_openings(tx, claimed.edition, _renumbered(held.openings, 2, number_of))
             persons = {opening[0] for opening in held.openings}

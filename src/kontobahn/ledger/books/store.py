@@ -17,6 +17,11 @@ BUCHUNGSDATEN, EXPORT = "Buchungsdatenservice", "Exportdatenservice Rechnungswes
 # The last booking of a client that counts: those after it are of a file that is being written. Compared with `+id`, or SQLite would
 # rather read all bookings up to it than use the index of a year or an account.
 LAST_BOOKING = "(SELECT last_buchung FROM books_clients WHERE mandant = ?)"
+# The bookings of a large batch that was undone: their movements do not count, and are being deleted. Takes the client's number twice.
+UNDONE = (
+    "BETWEEN (SELECT undone_from FROM books_clients WHERE mandant = ?)"
+    " AND (SELECT undone_to FROM books_clients WHERE mandant = ?)"
+)
 SUBSCRIPTIONS = (RECHNUNGSDATEN, BELEGBILDER, BUCHUNGSDATEN, EXPORT)
 _NEEDED: dict[Area, str] = {"personenkonten": BUCHUNGSDATEN, "kassenbuch": RECHNUNGSDATEN, "belege": BELEGBILDER}
 

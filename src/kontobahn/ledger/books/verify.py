@@ -17,7 +17,7 @@ from kontobahn.ledger.books.posting import Satz
 from kontobahn.ledger.books.preparing import TABLES
 from kontobahn.ledger.books.recomputed import Periods, Persons, add_to_period, balances
 from kontobahn.ledger.books.splitting import legs_of, tax_for_item
-from kontobahn.ledger.books.store import LAST_BOOKING, Client, client_of_mandant, edition_of
+from kontobahn.ledger.books.store import LAST_BOOKING, UNDONE, Client, client_of_mandant, edition_of
 from kontobahn.ledger.books.store import years as years_of
 from kontobahn.ledger.books.verify_cash import compare
 from kontobahn.ledger.kontierung import Leg
@@ -206,8 +206,9 @@ class _Verification:
         day, booking, konto, mandant = "", 0, "", self._client.mandant
         while rows := self._tx.all(
             "SELECT belegdatum, booking, konto, beleg, betrag FROM books_item_moves WHERE mandant = ?"
-            f" AND (belegdatum, booking, konto) > (?, ?, ?) AND booking <= {LAST_BOOKING} ORDER BY belegdatum, booking, konto LIMIT ?",
-            mandant, day, booking, konto, mandant, PAGE,
+            f" AND (belegdatum, booking, konto) > (?, ?, ?) AND booking <= {LAST_BOOKING} AND booking NOT {UNDONE}"
+            " ORDER BY belegdatum, booking, konto LIMIT ?",
+            mandant, day, booking, konto, *[mandant] * 3, PAGE,
         ):  # fmt: skip
             yield from rows
             day, booking, konto = rows[-1][:3]
@@ -227,8 +228,8 @@ class _Verification:
                     must[day, booked.id, konto] = (booked.satz.belegfeld1, betrag)
         rows = self._tx.all(
             "SELECT booking, konto, beleg, betrag FROM books_item_moves WHERE mandant = ? AND belegdatum = ?"
-            f" AND booking <= {LAST_BOOKING}",
-            mandant, day, mandant,
+            f" AND booking <= {LAST_BOOKING} AND booking NOT {UNDONE}",
+            mandant, day, *[mandant] * 3,
         )  # fmt: skip
         have = {(day, booking, konto): (beleg, betrag) for booking, konto, beleg, betrag in rows}
         return compare(self._label, "movement", must, have)
