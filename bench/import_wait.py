@@ -1,9 +1,9 @@
 """How long do other callers wait while a large batch is imported? The command line imports a million rows into the books of one
-organisation, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many transactions that were
-fetched from a bank; the service answers another organisation meanwhile, on the same SQLite file: a paid call, which writes, and a
-free one, which reads.
+organisation and undoes them again, then 90,000 partners, then a statement of 100,000 entries, and another process stores as many
+transactions that were fetched from a bank; the service answers another organisation meanwhile, on the same SQLite file: a paid call,
+which writes, and a free one, which reads.
 
-Bookings are written in slices. The others are one transaction, for which everything else is made before.
+Bookings are written and undone in slices. The others are one transaction, for which everything else is made before.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bench import books_data, measure, report
 from bench.books_data import Installation
@@ -28,6 +29,7 @@ from kontobahn.ledger.connections import find_for_operator
 from kontobahn.settings import load
 from tests.statement_builder import DAY, Sheet, camt
 
+T = TypeVar("T")
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
 MOST_SECONDS = 1.0
 IMPORT_SECONDS = 1_800
@@ -47,20 +49,8 @@ def main() -> int:
         books_data.write_extf(place / "EXTF_Buchungsstapel.csv", count, count * 8 // 100)
         books_data.write_partners(place / "EXTF_Partner.csv", partners)
         _write_statement(place / "camt.xml", entries)
-        owner = _owner(busy)
-        works = (
-            Work(f"{count:,} rows are imported", MOST_SECONDS, (
-                "kontobahn", "import", "extf", str(place / "EXTF_Buchungsstapel.csv"), "--connection", busy.connection_id,
-            )),
-            Work(f"{partners:,} partners are imported", None, (
-                "kontobahn", "import", "extf", str(place / "EXTF_Partner.csv"), "--connection", busy.connection_id,
-            )),
-            Work(f"a statement of {entries:,} entries is imported", None, (
-                "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,
-            )),
-            Work(f"a fetch of {entries:,} transactions is stored", None, ("bench.peers.store_fetch", owner, str(entries))),
-        )  # fmt: skip
         with measure.Child("-m", "bench.peers.kontobahn_server", str(place / "data"), environ=LIMITS) as server:
+            works = _works(place, busy, count, partners, entries)
             rows = [row for work in works for row in _measure(server, busy, other, work)]
     return report.finish(rows)
 
@@ -73,10 +63,24 @@ class Work(NamedTuple):
     command: tuple[str, ...]
 
 
-def _owner(installation: Installation) -> str:
+def _works(place: Path, busy: Installation, count: int, partners: int, entries: int) -> Iterator[Work]:
+    """One after the other: the second needs what the first has made."""
+    owner = _read(busy, find_for_operator, busy.connection_id).organization_id
+    of_books = ("kontobahn", "import", "extf", "--connection", busy.connection_id)
+    yield Work(f"{count:,} rows are imported", MOST_SECONDS, (*of_books, str(place / "EXTF_Buchungsstapel.csv")))
+    [(batch,)] = _read(busy, lambda tx: tx.all("SELECT id FROM books_batches ORDER BY id DESC LIMIT 1"))
+    yield Work(f"{count:,} rows are undone", MOST_SECONDS, ("kontobahn", "books", "undo", batch))
+    yield Work(f"{partners:,} partners are imported", None, (*of_books, str(place / "EXTF_Partner.csv")))
+    yield Work(f"a statement of {entries:,} entries is imported", None, (
+        "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,
+    ))  # fmt: skip
+    yield Work(f"a fetch of {entries:,} transactions is stored", None, ("bench.peers.store_fetch", owner, str(entries)))
+
+
+def _read(installation: Installation, fn: Callable[..., T], *args: str) -> T:
     db = open_database(load({}, data=str(installation.data)), SystemClock())
     try:
-        return db.read_now(find_for_operator, installation.connection_id).organization_id
+        return db.read_now(fn, *args)
     finally:
         db.close()
 
