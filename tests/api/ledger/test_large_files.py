@@ -60,12 +60,16 @@ def books(service: Service) -> Books:
     return Books(service, service.organization())
 
 
-@pytest.fixture(autouse=True)
-def every_file_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_imports, "SLICED_FROM_BYTES", 0)
+def make_slices_short(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS"):
         monkeypatch.setattr(slices, name, 4)
     monkeypatch.setattr(preparing, "HEADROOM", 6)
+
+
+@pytest.fixture(autouse=True)
+def every_file_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_imports, "SLICED_FROM_BYTES", 0)
+    make_slices_short(monkeypatch)
 
 
 class Gate:

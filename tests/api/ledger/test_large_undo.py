@@ -16,7 +16,7 @@ from kontobahn.dashboard.views.books import bookings_of_document
 from kontobahn.ledger.books import document_reading, preparing, sliced_undo, slices, undo
 from kontobahn.ledger.books.sliced_undo import Undoing
 from tests.api.ledger.files import BAD, IMPORTS, ROWS, differences, file, imported, send_file, tidied, undone
-from tests.api.ledger.test_large_files import CASH, INVOICES, OPENING, PAID, everything_read
+from tests.api.ledger.test_large_files import CASH, INVOICES, OPENING, PAID, everything_read, make_slices_short
 from tests.api.ledger.test_undo_imports import (
     test_a_closing_entry_is_taken_back_in_its_period,
     test_a_document_has_no_date_or_text_of_an_undone_import,
@@ -65,9 +65,7 @@ def books(service: Service) -> Books:
 @pytest.fixture(autouse=True)
 def every_import_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sliced_undo, "SLICED_FROM_ROWS", 1)
-    for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS"):
-        monkeypatch.setattr(slices, name, 4)
-    monkeypatch.setattr(preparing, "HEADROOM", 6)
+    make_slices_short(monkeypatch)
     monkeypatch.setattr(preparing, "ROWS_AT_ONCE", 5)
 
 

@@ -18,7 +18,7 @@ from kontobahn.ledger.books.store import Client
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, cut_offs, opening
 from tests.unit.ledger.recalculation import PERSONS, Booking
 from tests.unit.ledger.test_random_ledgers import MODES, Books, add, ask_all, books, create, read_models
-from tests.unit.ledger.test_slices import TABLES, Interrupted, Killed, contents, short_slices
+from tests.unit.ledger.test_slices import TABLES, Interrupted, Killed, contents, killed_at, short_slices
 from tests.unit.ledger.test_undo import balances
 
 __all__ = ["books", "short_slices"]
@@ -237,15 +237,8 @@ def test_an_undoing_that_breaks_off_anywhere_leaves_nothing(books: Books, monkey
     before = books.db.read_now(contents)
     reached = 0
     while True:
-        left = reached = reached + 1
-
-        def between() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Killed
-
-        taking = Taking(books.db, client, batch, between)
+        reached += 1
+        taking = Taking(books.db, client, batch, killed_at(reached))
         try:
             taking.prepare()
             break
@@ -277,17 +270,9 @@ def test_what_is_left_after_it_counts_for_nobody_and_is_swept_wherever_that_brea
     taking.prepare()
     taking.commit()
     for reached in range(1, 1_000):
-        left = reached
-
-        def between() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Killed
-
         assert differences(books, client) == []
         try:
-            preparing.sweep(Interrupted(books.db.engine, between))
+            preparing.sweep(Interrupted(books.db.engine, killed_at(reached)))
             break
         except Killed:
             pass

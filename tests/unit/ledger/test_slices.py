@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from datetime import date
@@ -158,6 +159,17 @@ class Killed(BaseException):
     """The process ends here."""
 
 
+def killed_at(step: int) -> Callable[[], None]:
+    """Goes between slices, and does not return from the one of this number."""
+    numbers = itertools.count(1)
+
+    def between() -> None:
+        if next(numbers) == step:
+            raise Killed
+
+    return between
+
+
 def contents(tx: Tx) -> dict[str, list[Any]]:
     return {table: sorted(tx.all(f"SELECT * FROM {table}")) for table in TABLES}
 
@@ -172,15 +184,8 @@ def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatc
     before = books.db.read_now(contents)
     reached = 0
     while True:
-        left = reached = reached + 1
-
-        def between() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Killed
-
-        writing = Writing(books, client, last, between)
+        reached += 1
+        writing = Writing(books, client, last, killed_at(reached))
         try:
             writing.write()
             break
