@@ -54,7 +54,7 @@ def _run(name: str, load: float, *, busy: bool, quick: bool) -> Run | None:
     # What others do now counts; the load average would tell of the script before.
     busy = busy or machine.share_in_use() >= machine.BUSY_SHARE
     print(f"\nbench/{name}.py{' (busy machine)' if busy else ''}", flush=True)
-    started, date = time.monotonic(), datetime.now(UTC).date().isoformat()
+    started, theft, date = time.monotonic(), machine.Theft(), datetime.now(UTC).date().isoformat()
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
         result = Path(folder) / "result.json"
         subprocess.run(
@@ -66,8 +66,9 @@ def _run(name: str, load: float, *, busy: bool, quick: bool) -> Run | None:
         if not result.exists():
             return None
         found = msgspec.json.decode(result.read_bytes(), type=Found)
-    seconds = round(time.monotonic() - started)
-    return Run(date, machine.describe(), round(load, 2), busy, quick, seconds, found)
+    seconds, stolen = round(time.monotonic() - started), round(theft.share(), 3)
+    busy = busy or stolen >= machine.BUSY_STOLEN
+    return Run(date, machine.describe(), round(load, 2), busy, quick, seconds, found, stolen)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import platform
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 # Above these a run is marked: its ratios can be trusted less, its times not at all.
-BUSY_LOAD, BUSY_SHARE = 0.5, 0.1
+BUSY_LOAD, BUSY_SHARE, BUSY_STOLEN = 0.5, 0.1, 0.05
 _PATIENCE_SECONDS = 240
 _SAMPLE_SECONDS = 3.0
 
@@ -42,13 +43,37 @@ def share_in_use(seconds: float = _SAMPLE_SECONDS) -> float:
     """How much of all cores is used while we do nothing ourselves, from 0 to 1."""
     before = _ticks()
     time.sleep(seconds)
-    busy, whole = (after - earlier for after, earlier in zip(_ticks(), before, strict=True))
-    return busy / whole if whole else 0.0
+    after = _ticks()
+    return _share(after.busy - before.busy, after.whole - before.whole)
 
 
-def _ticks() -> tuple[int, int]:
+class Theft:
+    """A virtual machine is not given all the time of its cores: how much its host gave to others since this began."""
+
+    def __init__(self) -> None:
+        self._before = _ticks()
+
+    def share(self) -> float:
+        """From 0 to 1, of what we would have used."""
+        after = _ticks()
+        return _share(after.stolen - self._before.stolen, after.busy - self._before.busy)
+
+
+class _Ticks(NamedTuple):
+    """Of all cores; `busy` are those in use, with the stolen ones."""
+
+    stolen: int
+    busy: int
+    whole: int
+
+
+def _ticks() -> _Ticks:
     fields = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]))
-    return sum(fields) - fields[3] - fields[4], sum(fields)
+    return _Ticks(fields[7], sum(fields) - fields[3] - fields[4], sum(fields))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
 
 
 def settle() -> tuple[float, bool]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import plot
+from bench import machine, plot
 from bench.measure import NOT_RUN, ROOT, Row
 from bench.report import RESULTS, Curve, Run, Table, aligned, load_runs
 
@@ -144,7 +144,8 @@ def _when(runs: Sequence[Run], number: int) -> str:
     run = runs[number]
     load = "noted by hand" if run.load is None else f"load {run.load:.2f} at the start"
     took = f", took {run.seconds:,} s" if run.seconds else ""
-    return f"{_title(run)} ({load}{took})"
+    stolen = f", its host took {run.stolen:.0%} of its time" if run.stolen >= machine.BUSY_STOLEN else ""
+    return f"{_title(run)} ({load}{took}{stolen})"
 
 
 def _newest_curves(runs: Sequence[Run]) -> list[Curve]:

@@ -51,7 +51,8 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """`load` is the load average at the start, None for figures that were once noted by hand."""
+    """`load` is the load average at the start, None for figures that were once noted by hand; `stolen` the share of its time that
+    the host of a virtual machine gave to others meanwhile."""
 
     date: str
     machine: str
@@ -60,6 +61,7 @@ class Run(msgspec.Struct, frozen=True):
     short: bool
     seconds: int
     found: Found
+    stolen: float = 0.0
 
 
 def finish(rows: Sequence[Row], curves: Sequence[Curve] = (), tables: Sequence[Table] = ()) -> int:

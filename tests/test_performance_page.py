@@ -20,10 +20,15 @@ CURVE = Curve(
 
 
 def run_of(
-    *rows: Row, date: str = "2026-01-01", busy: bool = False, short: bool = False, **further: list[object]
+    *rows: Row,
+    date: str = "2026-01-01",
+    busy: bool = False,
+    short: bool = False,
+    stolen: float = 0.0,
+    **further: list[object],
 ) -> Run:
     found = Found(list(rows), **further)  # type: ignore[arg-type]
-    return Run(date, "2 cores", 0.1, busy, short, 60, found)
+    return Run(date, "2 cores", 0.1, busy, short, 60, found, stolen)
 
 
 def line_of(text: str, question: str) -> list[str]:
@@ -81,6 +86,13 @@ def test_both_runs_are_shown_with_date_and_state_and_what_did_not_run_says_why()
     assert line_of(text, "rate")[3:] == ["**3.00**: 3 ms beside 1 ms", "**4.00**: 4 ms beside 1 ms"]
     assert line_of(text, "peer")[2:] == ["not judged", "not run: npm is missing", "not asked"]
     assert "1 of 1 targets" in page.summary({"credits": runs})
+
+
+def test_a_machine_whose_host_took_its_time_is_shown_so() -> None:
+    row = at_most("rate", "3 ms", "1 ms", 3.0, 5)
+    told = page.summary({"credits": [run_of(row, busy=True, stolen=0.284), run_of(row, stolen=0.049)]})
+    assert "busy machine (load 0.10 at the start, took 60 s, its host took 28% of its time)" in told
+    assert told.count("its host took") == 1
 
 
 def test_the_last_two_full_runs_are_kept_and_a_short_one_only_until_then(tmp_path: Path) -> None:
