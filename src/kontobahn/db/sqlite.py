@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NoReturn
 
 from kontobahn.clock import Clock
+from kontobahn.db.checkpoints import FALLBACK_PAGES, Checkpoints
 from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
 from kontobahn.db.joint import UnitSet, joint_sets, one_by_one
 from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
@@ -106,10 +107,12 @@ class SqliteEngine:
         _create_private(path)
         writer = self._connect()
         writer.execute("PRAGMA busy_timeout = 0")
+        writer.execute(f"PRAGMA wal_autocheckpoint = {FALLBACK_PAGES}")
         self._turns = Turns(path.parent, BUSY_TIMEOUT_MS / 1000)
         self._inline_reader = self._connect(read_only=True)
         self._inline_lock = threading.Lock()
         self._several_statements = SeveralStatements()
+        self._checkpoints = Checkpoints(self._connect())
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
             threading.Thread(
@@ -155,6 +158,7 @@ class SqliteEngine:
         for thread in self._threads:
             thread.join()
         self._turns.close()
+        self._checkpoints.close()
         with self._inline_lock:
             self._inline_reader.close()
 
@@ -226,6 +230,7 @@ class SqliteEngine:
             if unit.notices and error is None:
                 notify_listeners(self.listeners, unit)
         settle_all(outcomes)
+        self._checkpoints.committed()
         return []
 
     def _run_set(self, connection: sqlite3.Connection, found: UnitSet, batch: list[Unit]) -> dict[int, Any]:
