@@ -63,6 +63,7 @@ def books(service: Service) -> Books:
 def make_slices_short(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS"):
         monkeypatch.setattr(slices, name, 4)
+    monkeypatch.setattr(slices, "ROWS_GATHERED", 9)
     monkeypatch.setattr(preparing, "HEADROOM", 6)
 
 

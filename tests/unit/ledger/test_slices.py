@@ -33,6 +33,7 @@ TABLES = (*OF_EDITIONS, "books_bookings", "books_item_moves", "books_batches", "
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS", "FIRST_KONTEN", "LEAST_KONTEN", "MOST_KONTEN"):
         monkeypatch.setattr(slices, name, 3)
+    monkeypatch.setattr(slices, "ROWS_GATHERED", 7)
     monkeypatch.setattr(preparing, "ROWS_AT_ONCE", 4)
     monkeypatch.setattr("kontobahn.ledger.books.copying.ROWS_AT_ONCE", 4)
 

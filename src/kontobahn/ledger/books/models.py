@@ -59,20 +59,21 @@ class Block:
         self.years: dict[str, list[Any]] = {}
 
     def add_to(self, tx: Tx, edition: int, jahr: str) -> None:
+        """In the order of the keys, so that neighbours are changed together."""
         add_openings(tx, edition, self.openings)
-        tx.many(ADD_PERIOD, [(edition, jahr, *key, *sums) for key, sums in self.periods.items()])
+        tx.many(ADD_PERIOD, [(edition, jahr, *key, *sums) for key, sums in sorted(self.periods.items())])
         tx.many(
             _ADD_ITEM,
             [
                 (edition, *key, soll, haben, int(soll != haben), *first, steuer)
-                for key, (soll, haben, first, steuer) in self.items.items()
+                for key, (soll, haben, first, steuer) in sorted(self.items.items())
             ],
         )
-        tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *sums) for konto, sums in self.years.items()])
+        tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *sums) for konto, sums in sorted(self.years.items())])
 
 
 def add_openings(tx: Tx, edition: int, openings: Iterable[tuple[Any, ...]]) -> None:
-    tx.many(ADD_OPENING, [(edition, *opening) for opening in openings])
+    tx.many(ADD_OPENING, [(edition, *opening) for opening in sorted(openings)])
 
 
 def settle(tx: Tx, edition: int, jahr: str, persons: set[str], moved: set[str], carried: list[str]) -> None:

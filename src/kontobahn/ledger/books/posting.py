@@ -276,4 +276,5 @@ class Poster:
 
 def write_journal(tx: Tx, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]]) -> None:
     tx.many(_INSERT_BOOKING, bookings)
-    tx.many(_ADD_MOVE, moves)
+    # After them: whoever sweeps away what broke off finds movements by their bookings.
+    tx.many(_ADD_MOVE, sorted(moves))

@@ -17,7 +17,7 @@ from kontobahn.ledger.books.store import Client
 
 LEASE_SECONDS = 60
 # How many numbers are left to others while a file is written: as many of its rows are written last, in one transaction.
-HEADROOM = 2_000
+HEADROOM = 1_000
 ROWS_AT_ONCE = 5_000
 _NO_CEILING = 1 << 62
 

@@ -63,7 +63,10 @@ class Removal:
         self._items: dict[tuple[str, str], list[int]] = {}
         # By account: opening balance and movements.
         self._years: dict[str, list[int]] = {}
-        self._openings: list[tuple[str, int]] = []
+        self.start_openings()
+
+    def start_openings(self) -> None:
+        self.openings: list[tuple[str, int]] = []
 
     def add(self, booking: int, periode: int, satz: Satz, aufteilung: str) -> None:
         self.count += 1
@@ -75,7 +78,7 @@ class Removal:
             if periode == EB_PERIOD:
                 year[0] += betrag
                 self.opened.add(konto)
-                self._openings.append((konto, booking))
+                self.openings.append((konto, booking))
                 continue
             year[1] += betrag
             item = self._items.setdefault((konto, satz.belegfeld1), [0, 0])
@@ -85,32 +88,40 @@ class Removal:
 
     def subtract(self, tx: Tx, edition: int) -> None:
         """Takes out what was added since the start."""
-        start, opened = self._batch.jahr, {konto for konto, _ in self._openings}
+        self.subtract_openings(tx, edition)
+        self.subtract_amounts(tx, edition)
+
+    def subtract_openings(self, tx: Tx, edition: int) -> None:
+        start, opened = self._batch.jahr, sorted({konto for konto, _ in self.openings})
         # Which opening is the twin of which is decided again when these are gone.
-        for jahr, konten in reset_twins(tx, edition, opened).items():
+        for jahr, konten in reset_twins(tx, edition, set(opened)).items():
             answers.settle_balances(tx, edition, jahr, konten)
         tx.many(
             "DELETE FROM books_openings WHERE edition = ? AND konto = ? AND jahr = ? AND booking = ?",
-            [(edition, konto, start, booking) for konto, booking in self._openings],
-        )
-        tx.many(
-            "UPDATE books_item_years SET eb = eb - ?, bewegung = bewegung - ? WHERE edition = ? AND konto = ? AND jahr = ?",
-            [(eb, moved, edition, konto, start) for konto, (eb, moved) in self._years.items()],
+            [(edition, konto, start, booking) for konto, booking in sorted(self.openings)],
         )
         tx.many(
             "UPDATE books_item_years SET eb_text = '' WHERE edition = ? AND konto = ? AND jahr = ?",
             [(edition, konto, start) for konto in opened],
         )
+
+    def subtract_amounts(self, tx: Tx, edition: int) -> None:
+        """In the order of the keys, so that neighbours are changed together."""
+        start, items = self._batch.jahr, sorted(self._items.items())
+        tx.many(
+            "UPDATE books_item_years SET eb = eb - ?, bewegung = bewegung - ? WHERE edition = ? AND konto = ? AND jahr = ?",
+            [(eb, moved, edition, konto, start) for konto, (eb, moved) in sorted(self._years.items())],
+        )
         tx.many(
             "UPDATE books_items SET soll = soll - ?, haben = haben - ?,"
             " is_open = CASE WHEN soll - ? = haben - ? THEN 0 ELSE 1 END, belegdatum = ?, buchungstext = '', steuer = ''"
             " WHERE edition = ? AND konto = ? AND beleg = ?",
-            [(soll, haben, soll, haben, _NO_DAY, edition, *key) for key, (soll, haben) in self._items.items()],
+            [(soll, haben, soll, haben, _NO_DAY, edition, *key) for key, (soll, haben) in items],
         )
         # Every movement has an amount: a document with nothing on either side has none left.
         tx.many(
             "DELETE FROM books_items WHERE edition = ? AND konto = ? AND beleg = ? AND soll = 0 AND haben = 0",
-            [(edition, *key) for key in self._items],
+            [(edition, *key) for key, _ in items],
         )
 
     # --- What is left

@@ -86,15 +86,23 @@ class _Sliced:
         self._poster.finish()
 
     def _reverse(self) -> None:
-        begun, removal, length = self._slices, self._removal, slices.FIRST_ROWS
+        begun, removal, length = self._slices, self._removal, slices.FIRST_KONTEN
         for _ in undo.reverse(begun, self._client, self._found, self._poster, removal):
-            if removal.count >= length:
+            if len(removal.openings) >= length:
+                self._subtract_openings()
+                length = begun.fitting(length, slices.LEAST_KONTEN, slices.MOST_KONTEN)
+            if removal.count >= slices.ROWS_GATHERED:
                 self._subtract()
-                length = begun.fitting(length, slices.LEAST_ROWS, slices.MOST_ROWS)
         self._subtract()
 
+    def _subtract_openings(self) -> None:
+        """In one transaction: whoever posts meanwhile decides about twins as well."""
+        self._slices.write(lambda tx: self._removal.subtract_openings(tx, self._slices.claim.edition))
+        self._removal.start_openings()
+
     def _subtract(self) -> None:
-        self._slices.write(lambda tx: self._removal.subtract(tx, self._slices.claim.edition))
+        self._subtract_openings()
+        self._removal.subtract_amounts(self._slices, self._slices.claim.edition)
         self._removal.start()
 
     def _uncarry(self) -> None:

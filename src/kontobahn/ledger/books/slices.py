@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -23,8 +24,11 @@ from kontobahn.ledger.books.store import Client
 
 T = TypeVar("T")
 # A slice is made longer or shorter until it takes about so long.
-SLICE_SECONDS = 0.15
-FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 5_000, 250, 20_000
+SLICE_SECONDS = 0.1
+FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 2_000, 250, 20_000
+# Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
+# of the database for every row or two.
+ROWS_GATHERED = 50_000
 FIRST_KONTEN, LEAST_KONTEN, MOST_KONTEN = 100, 10, 2_000
 _NO_CEILING = 1 << 62
 
@@ -37,6 +41,8 @@ class Slices:
         self.claim = claimed
         # How long the last slice took.
         self.seconds = 0.0
+        # By statement, how many rows fit into a slice.
+        self._lengths: dict[str, int] = {}
 
     def write(self, fn: Callable[[Tx], T]) -> T:
         started = time.monotonic()
@@ -86,10 +92,14 @@ class Slices:
         self.write(lambda tx: tx.put_large(sql, *params))
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        kept = list(rows)
-        for start in range(0, len(kept), preparing.ROWS_AT_ONCE):
-            some = kept[start : start + preparing.ROWS_AT_ONCE]
+        kept, start = list(rows), 0
+        while start < len(kept):
+            length = self._lengths.get(sql, FIRST_ROWS)
+            some = kept[start : start + length]
             self.write(lambda tx, some=some: tx.many(sql, some))  # type: ignore[misc]
+            start += length
+            if len(some) == length:
+                self._lengths[sql] = self.fitting(length, LEAST_ROWS, MOST_ROWS)
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         kept = list(rows)
@@ -118,7 +128,7 @@ class SlicedPoster(Poster):
     def __init__(self, slices: Slices, client: Client, batch: Batch, *, watch_others: bool) -> None:
         self._slices = slices
         super().__init__(slices, client, batch)
-        self._flush_every = FIRST_ROWS
+        self._flush_every = ROWS_GATHERED
         self._last_rows = Block()
         self._cash: Days = {}
         # What the rows look like, to find those that others book meanwhile.
@@ -136,22 +146,16 @@ class SlicedPoster(Poster):
 
     def _write(self, block: Block) -> None:
         held, ceiling = self._last_rows, self._slices.claim.ceiling
-        bookings, moves, block.openings, own = block.bookings, block.moves, *_split(block.openings, 2, ceiling)
-        held.openings += own
-        if len(held.bookings) < preparing.HEADROOM:
-            bookings, own = _split(bookings, 1, ceiling)
-            held.bookings += own
-            moves, own = _split(moves, 2, ceiling)
-            held.moves += own
+        bookings, own_bookings = _split(block.bookings, 1, ceiling)
+        moves, own_moves = _split(block.moves, 2, ceiling)
+        block.openings, own_openings = _split(block.openings, 2, ceiling)
+        held.bookings += own_bookings
+        held.moves += own_moves
+        held.openings += own_openings
         for key, bewegung in block.cash_days.items():
             self._cash[key] = self._cash.get(key, 0) + bewegung
-
-        def unit(tx: Tx) -> None:
-            posting.write_journal(tx, bookings, moves)
-            block.add_to(tx, self._slices.claim.edition, self.batch.jahr.start)
-
-        self._slices.write(unit)
-        self._flush_every = self._slices.fitting(self._flush_every, LEAST_ROWS, MOST_ROWS)
+        posting.write_journal(self._slices, bookings, moves)
+        block.add_to(self._slices, self._slices.claim.edition, self.batch.jahr.start)
 
     def finish(self) -> int:
         """Writes what is left and settles what follows from it, in slices. Returns the number of bookings."""
@@ -227,9 +231,9 @@ class SlicedPoster(Poster):
 
 
 def _split(rows: list[tuple[Any, ...]], column: int, ceiling: int) -> tuple[list[Any], list[Any]]:
-    """Returns the rows of bookings above this number, and the others."""
-    above = [row for row in rows if row[column] > ceiling]
-    return above, [row for row in rows if row[column] <= ceiling] if len(above) < len(rows) else []
+    """Returns the rows of bookings above this number, and the others; they are in the order of these numbers."""
+    first_above = bisect_right(rows, ceiling, key=lambda row: row[column])
+    return rows[first_above:], rows[:first_above]
 
 
 def _renumbered(rows: list[tuple[Any, ...]], column: int, number_of: dict[int, int]) -> list[tuple[Any, ...]]:
