@@ -59,6 +59,10 @@ def test_the_facts_of_the_demo_hold(tmp_path: Path) -> None:
             CONNECTIONS, facts["agency_key"], params={"organization_id": facts["second_organization_id"]}
         )
         assert outside.status_code == 403
+        accounts = server.get("/v2/banking/accounts").json()["data"]
+        [giro] = [account for account in accounts if account["id"] == facts["banking"]["account_id"]]
+        paid_to = server.get("/v2/mobility/seller").json()["seller"]["iban"]
+        assert paid_to == giro["extra"]["iban"], "invoices are to be paid to another account than the one shown"
         server.stop()
 
 

@@ -41,6 +41,7 @@ class DemoBanking(NamedTuple):
     account_id: str
     second_account_id: str
     payment_id: str
+    iban: str
 
     def facts(self) -> dict[str, Any]:
         return {**self._asdict(), "connect_user": CONNECT_USER}
@@ -66,7 +67,8 @@ def build_banking(tx: Tx, context: Context, principal: Principal, paid: list[tra
     assert row is not None
     bank.notify_new_data(tx, row)
     _apply_deliveries(tx, context)
-    return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id))
+    assert giro.iban is not None
+    return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id), giro.iban)
 
 
 def _connect(

@@ -10,6 +10,8 @@ import random
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kontobahn.access.audit import Actor
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
@@ -19,6 +21,7 @@ from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.seller import Seller
 from kontobahn.mobility.tickets.merge import merge
 from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.sandbox_bank.banks import Bank
 from kontobahn.sandbox_bank.people import COMPANY
 
 _SEED = 20_260_301
@@ -30,9 +33,6 @@ _SELLER = Seller(
     city="Berlin",
     vat_id="DE123456788",
     tax_number="37/123/45678",
-    iban="DE02120300000000202051",
-    bic="BYLADEM1001",
-    bank_name="Beispielbank",
     contact_name="Firmenkundenservice",
     contact_phone="+49 30 5550100",
     contact_email="firmenkunden@demo-handel.example",
@@ -50,8 +50,10 @@ class DemoMobility(NamedTuple):
         return self._asdict()
 
 
-def build_mobility(tx: Tx, organization_id: str) -> DemoMobility:
-    seller.save(tx, organization_id, _SELLER, Actor("demo"))
+def build_mobility(tx: Tx, organization_id: str, iban: str, bank: Bank) -> DemoMobility:
+    """Invoices are to be paid to this account."""
+    own = msgspec.structs.replace(_SELLER, iban=iban, bic=bank.bic, bank_name=bank.name)
+    seller.save(tx, organization_id, own, Actor("demo"))
     factory = customers.create(
         tx,
         organization_id,

@@ -13,12 +13,14 @@ from kontobahn.api.call import Context
 from kontobahn.app import make_context
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx
+from kontobahn.demo import trade
 from kontobahn.demo.banking import build_banking
 from kontobahn.demo.facts import facts_path, read_facts, write_facts
 from kontobahn.demo.ledger import build_ledger
 from kontobahn.demo.matching import add_rules
 from kontobahn.demo.mobility import build_mobility
 from kontobahn.ledger.books import setup
+from kontobahn.sandbox_bank.banks import BANKS
 from kontobahn.sandbox_bank.people import COMPANY
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
@@ -65,6 +67,7 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
     principal = Principal(demo.id, "admin", (demo.id,), key_id=key.key.id, user_id=user.id)
     ledger = build_ledger(tx, demo.id)
     add_rules(tx, demo.id, ledger.connection_id, actor)
+    banking = build_banking(tx, context, principal, ledger.paid)
     return {
         "base_url": "",
         "dashboard": {"url": ""},
@@ -76,8 +79,8 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
         "agency_organization_id": agency.id,
         "user": {"email": EMAIL, "password": password},
         "ledger": ledger.facts(),
-        "banking": build_banking(tx, context, principal, ledger.paid).facts(),
-        "mobility": build_mobility(tx, demo.id).facts(),
+        "banking": banking.facts(),
+        "mobility": build_mobility(tx, demo.id, banking.iban, BANKS[trade.BANK]).facts(),
     }
 
 
