@@ -62,6 +62,14 @@ _GATE = Subject(("tests/unit/test_gate.py", "tests/api/test_keys.py", "tests/api
 _OPEN_ITEMS = Subject(
     ("tests/unit/ledger/test_netting.py", "tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py")
 )
+_LARGE_FILES = Subject(
+    (
+        "tests/api/ledger/test_large_files.py",
+        "tests/api/ledger/test_large_undo.py",
+        "tests/unit/ledger/test_slices.py",
+        "tests/unit/ledger/test_sliced_undo.py",
+    )
+)
 _INVOICES = Subject(
     (
         "tests/unit/mobility/test_vat.py",
@@ -89,7 +97,7 @@ LOCKS = Subject(
 )
 
 SUBJECTS: dict[str, Subject] = {
-    "credits.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py")),
+    "credits/__init__.py": Subject(("tests/unit/test_credits.py", "tests/api/test_charges.py")),
     "limits.py": Subject(("tests/unit/test_limits.py", "tests/api/test_rate_limits.py")),
     "api/idempotency.py": Subject(("tests/api/test_idempotency.py",), ("tests/api/test_two_at_once.py",)),
     "access/principal.py": _GATE,
@@ -122,6 +130,12 @@ SUBJECTS: dict[str, Subject] = {
             *_OPEN_ITEMS.tests,
         )
     ),
+    "ledger/books/slices.py": _LARGE_FILES,
+    "ledger/books/sliced_undo.py": _LARGE_FILES,
+    "ledger/books/removing.py": _LARGE_FILES,
+    "ledger/books/preparing.py": _LARGE_FILES,
+    "db/checkpoints.py": Subject(("tests/unit/test_checkpoints.py",)),
+    "db/turns.py": Subject(("tests/unit/test_turns.py",)),
     "mobility/invoices/facts.py": _INVOICES,
     "mobility/invoices/issue.py": _INVOICES,
 }
