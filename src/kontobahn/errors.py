@@ -12,7 +12,7 @@ which goes to the log and never on the wire. HTTP knows only this tree.
     │   ├── NotFound           404 not there, or another organisation's
     │   ├── MethodNotAllowed   405 allow
     │   ├── Conflict           409 contradicts the current state
-    │   │   └── StillRunning       the first call with an idempotency key; retry_after_seconds
+    │   │   └── StillRunning       the first call with an idempotency key, or a large import; retry_after_seconds
     │   ├── TooLarge           413
     │   ├── WrongMediaType     415
     │   ├── DoesNotAddUp       422 amounts that must sum to another and do not; names both
@@ -93,7 +93,9 @@ class Conflict(Refusal):
 
 
 class StillRunning(Conflict):
-    """Unlike other conflicts this one passes: the same call with the same key gets the first one's answer."""
+    """Unlike other conflicts this one passes: the same call with the same key succeeds later, or gets the first one's answer."""
+
+    is_final = False
 
     def __init__(self, message: str, *, retry_after_seconds: int = 1) -> None:
         super().__init__(message)

@@ -206,6 +206,25 @@ def test_what_cannot_go_on_beside_it_is_told_to_wait(books: Books, gate: Gate) -
     assert imported(books, file(*INVOICES, *ROWS))["uebernommen"] == len(INVOICES) + len(ROWS)
 
 
+def test_a_call_that_was_told_to_wait_succeeds_later_with_its_key(books: Books, gate: Gate) -> None:
+    first, second = imported(books, file(*INVOICES)), imported(books, file(*ROWS))
+
+    def undo_second() -> httpx.Response:
+        return books.service.post(
+            f"{IMPORTS}/{second['id']}/undo", books.owner.key, params=books.query(), headers={"idempotency-key": "second"}
+        )  # fmt: skip
+
+    with undoing(books, first["id"], gate):
+        for _ in range(2):
+            waits = undo_second()
+            assert (waits.status_code, waits.headers.get("retry-after")) == (409, "5")
+    answers = [undo_second(), undo_second()]
+    assert [(answer.status_code, answer.headers.get("idempotent-replayed")) for answer in answers] == [
+        (201, None), (201, "true")
+    ]  # fmt: skip
+    tidied(books)
+
+
 def test_an_undoing_that_fails_is_tidied_up_and_may_be_repeated(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     made = imported(books, file(OPENING, *INVOICES))
     with books.unchanged(), monkeypatch.context() as broken:
