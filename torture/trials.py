@@ -22,11 +22,13 @@ class Trial(NamedTuple):
 
 _KILLED = (
     "kill -9 at any moment of mixed load: paid lists, cash book entries, bookings, DATEV and camt files (some of them imported after"
-    " their answer), payments at the sandbox bank, ticket invoices, events to a receiver that now and then refuses one"
+    " their answer), DATEV imports undone in one transaction or in slices and imported again, payments at the sandbox bank, ticket"
+    " invoices, events to a receiver that now and then refuses one; some kills wait for a large import that is being undone"
 )
 _ALL_ONCE = (
     "0 acknowledged writes lost, 0 done twice (whatever was not answered is repeated with its key), credits as calculated from the"
-    " answers, numbers of invoices and of the cash book without gaps, read models as the postings say, readers by cursor got"
+    " answers, numbers of invoices and of the cash book without gaps, read models as the postings say, an undone import reversed once"
+    " and nothing to open items and trial balance, any other whole, nothing left of what was broken off, readers by cursor got"
     " everything once and in order, every event delivered, no process left over"
 )
 

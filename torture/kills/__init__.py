@@ -1,4 +1,5 @@
-"""kill -9 under mixed load: paid lists, cash book, bookings, files, payments, invoices and events, on SQLite and PostgreSQL.
+"""kill -9 under mixed load: paid lists, cash book, bookings, files and their undoing, payments, invoices and events, on SQLite and
+PostgreSQL.
 
 | module | what lives there |
 |---|---|

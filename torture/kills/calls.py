@@ -15,6 +15,7 @@ from torture.kills.service import Service
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 SECONDS = 60
+PAUSE_SECONDS = 0.1
 
 
 @dataclass
@@ -33,6 +34,8 @@ class Call:
     # Answers other than success that are none of the service's faults.
     may_be: tuple[int, ...] = ()
     attempts: int = 0
+    # How often the connection ended before its answer, other than by being refused.
+    cut: int = 0
     status: int = 0
     answer: Any = None
     # Not to be sent before this moment, by the monotonic clock.
@@ -79,8 +82,9 @@ class Line:
             headers["idempotency-key"] = call.key
         try:
             status, again, text = self._exchange(call, headers)
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             self.close()
+            call.cut += not isinstance(error, ConnectionRefusedError)
             self._journal.cut += 1
             return False
         if again:
@@ -91,6 +95,13 @@ class Line:
         if status >= 400 and status not in call.may_be:
             self._journal.faults.append(f"{call.kind} {call.key}: {status} {text[:300].decode(errors='replace')}")
         return True
+
+    def ask(self, call: Call) -> Any:
+        """Sends it until it is answered, and returns its data."""
+        self._journal.note(call)
+        while not self.send(call):
+            time.sleep(PAUSE_SECONDS)
+        return call.answer["data"]
 
     def _exchange(self, call: Call, headers: dict[str, str]) -> tuple[int, bool, bytes]:
         if self._connection is None:

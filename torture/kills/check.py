@@ -6,13 +6,26 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
+from kontobahn.ledger.books.batches import FILE
+from kontobahn.ledger.books.preparing import TABLES
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from torture.kills.calls import Call, Journal
 from torture.kills.readers import Feed, Reader
 from torture.kills.service import Service
 from torture.payments import ENDS, Receiver
 
 FEW = 3
+SOLL, HABEN = "umsatzSoll", "umsatzHaben"
+LEDGER_ACCOUNTS = "ledger accounts"
+# What a job ends that was broken off.
+BROKEN_OFF = {
+    "books_preparing": "books_preparing",
+    "books_left_editions": "books_left_editions",
+    "books_clients": "books_clients WHERE undone_from <> 0 OR undone_to <> 0",
+}
+NUMBERED = {"books_bookings": "id", "books_item_moves": "booking"}
 
 
 class Check:
@@ -46,19 +59,75 @@ class Check:
 
     def books(self, bookings: list[Any], cash: list[Any]) -> int:
         found = [
-            (line["belegfeld1"], round(line["umsatz"] * 100))
-            for line in (row["buchungszeilen"][0] for row in bookings)
-            if line["belegfeld1"].startswith(self._prefix)
+            (line["belegfeld1"], _cents(line["umsatz"]), line["kontonummer"], row["sollHabenKennzeichen"])
+            for row in bookings
+            if (line := row["buchungszeilen"][0])["belegfeld1"].startswith(self._prefix)
         ]
-        entries = [(row["belegtext"], round(row["betrag"] * 100)) for row in cash]
+        entries = [(row["belegtext"], _cents(row["betrag"])) for row in cash]
         ours = [entry for entry in entries if entry[0].startswith(self._prefix)]
         self.without_gaps("cash book", [row["nummer"] for row in cash])
-        return self.same("bookings", self._facts("bookings", "extf"), found) + self.same(
+        return self.same("bookings", self._facts("bookings", "extf", "undo"), found) + self.same(
             "cash book", self._facts("cash"), ours
         )
 
+    def imports(self) -> int:
+        """Each is there once and whole, and so is each undoing. Returns how many were undone."""
+        undone = {urlsplit(call.path).path.split("/")[-2]: call for call in self._journal.of("undo")}
+        ids = {number: call.answer["data"]["id"] for number, call in undone.items() if call.status < 400}
+        sent = [(call.answer["data"]["id"], len(call.facts)) for call in self._journal.of("extf") if call.facts]
+        self.same(
+            "imports", ((number, rows, ids.get(number, "")) for number, rows in sent),
+            self._service.rows("SELECT id, records, undone_by FROM books_batches WHERE kind LIKE ?", f"{FILE} %"),
+        )  # fmt: skip
+        return self.same(
+            "undoings", ((by, len(undone[number].facts), number) for number, by in ids.items()),
+            self._service.rows("SELECT id, records, undoes FROM books_batches WHERE undoes <> ''"),
+        )  # fmt: skip
+
+    def _counting(self) -> Counter[tuple[str, str]]:
+        """Person account and document → cents: an import that was undone is nothing."""
+        counting: Counter[tuple[str, str]] = Counter()
+        for beleg, cents, konto, side in self._facts("bookings", "extf", "undo"):
+            counting[konto, beleg] += cents if side == "SOLL" else -cents
+        return +counting
+
+    def open_items(self, konten: list[Any]) -> None:
+        counting = self._counting().items()
+        found = [
+            ((konto["kontonummer"], item["beleg"]), _cents(item["saldo"])) for konto in konten for item in konto["posten"]
+        ]  # fmt: skip
+        self.same("open items", counting, (item for item in found if item[0][1].startswith(self._prefix)))
+        moves = self._service.rows(
+            "SELECT konto, beleg, betrag FROM books_item_moves WHERE beleg LIKE ?", f"{self._prefix}%"
+        )
+        self.same("movements of open items", counting, (((konto, beleg), cents) for konto, beleg, cents in moves))
+
+    def trial_balance(self, before: list[Any], now: list[Any]) -> None:
+        """Turnover of each person account, and of ledger accounts together: sales and their tax, and the cash account."""
+        moved, right = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for sign, row in [*((-1, row) for row in before), *((1, row) for row in now)]:
+            konto = row["kontonummer"] if len(row["kontonummer"]) == PERSONENKONTO_DIGITS else LEDGER_ACCOUNTS
+            for side in (SOLL, HABEN):
+                moved[konto, side] += sign * _cents(row[side])
+        for (konto, _), cents in self._counting().items():
+            right[konto, SOLL] += cents
+            right[LEDGER_ACCOUNTS, HABEN] += cents
+        cash = sum(cents for _, cents in self._facts("cash"))
+        right += Counter({(LEDGER_ACCOUNTS, SOLL): cash, (LEDGER_ACCOUNTS, HABEN): cash})
+        self.same("trial balance", right.items(), (item for item in moved.items() if item[1]))
+
+    def nothing_left(self) -> None:
+        """Of large files and undoings that were broken off: what others would find once the job has swept."""
+        editions = {table: f"{table} WHERE edition NOT IN (SELECT edition FROM books_clients)" for table in TABLES}
+        hidden = " t WHERE {} > (SELECT last_buchung FROM books_clients c WHERE c.mandant = t.mandant)"
+        numbers = {table: table + hidden.format(name) for table, name in NUMBERED.items()}
+        for table, rows in (*BROKEN_OFF.items(), *editions.items(), *numbers.items()):
+            [(left,)] = self._service.rows(f"SELECT COUNT(*) FROM {rows}")
+            if left:
+                self.faults.append(f"books: {left} rows are left of what was broken off, in {table}")
+
     def statements(self, feeds: list[Feed]) -> int:
-        found = [(row["description"], round(row["amount"] * 100)) for feed in feeds for row in feed.got]
+        found = [(row["description"], _cents(row["amount"])) for feed in feeds for row in feed.got]
         texts = [(_text(description, self._prefix), cents) for description, cents in found]
         return self.same("transactions of files", self._facts("camt"), texts)
 
@@ -108,15 +177,16 @@ class Check:
         self.same("payments", ((call.key, call.facts) for call in made), ((key, cents) for _, key, cents, _, _ in rows))
         if endless := [key for _, key, _, status, _ in rows if status not in ENDS]:
             self.faults.append(f"payments: {len(endless)} without an end: {endless[:FEW]}")
-        at_bank = Counter(end for (end,) in self._service.rows("SELECT end_to_end_id FROM sandbox_payments"))
+        of_bank = self._service.rows("SELECT end_to_end_id, status FROM sandbox_payments")
+        at_bank = Counter(end for end, _ in of_bank)
         if twice := [key for _, key, _, _, end in rows if at_bank[end] > 1]:
             self.faults.append(f"payments: {len(twice)} ordered twice at the bank: {twice[:FEW]}")
-        settled = {
-            end for (end,) in self._service.rows("SELECT end_to_end_id FROM sandbox_payments WHERE status = 'settled'")
-        }
+        settled = {end for end, status in of_bank if status == "settled"}
         # A contradiction is reported after the end, and changes nothing.
-        wrong = [key for _, key, _, status, end in rows if status == "settled" and not at_bank[end]]
-        wrong += [key for _, key, _, status, end in rows if status != "settled" and end in settled]
+        wrong = [
+            (key, status, "unknown") for _, key, _, status, end in rows if status == "settled" and not at_bank[end]
+        ]
+        wrong += [(key, status, "settled") for _, key, _, status, end in rows if status != "settled" and end in settled]
         if wrong:
             self.faults.append(f"payments: {len(wrong)} are otherwise at the bank: {wrong[:FEW]}")
         return len(rows), {key: 3 if status == "settled" else 0 for _, key, _, status, _ in rows}
@@ -233,6 +303,10 @@ def _identity(row: Any) -> tuple[Any, ...]:
     if "buchungszeilen" in row:
         return (row["id"], str(row["buchungszeilen"]))
     return (row["id"], row.get("account_id"))
+
+
+def _cents(amount: float) -> int:
+    return round(amount * 100)
 
 
 def _text(description: str, prefix: str) -> str:

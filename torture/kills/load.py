@@ -9,10 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from kontobahn.formats import extf
+from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
+from kontobahn.ledger.konto import technical
 from tests.bank_builder import CREDITOR_IBAN
 from tests.ledger_builder import KASSENBUCH, entry, line
 from tests.mobility_builder import CUSTOMER, ticket
@@ -20,12 +22,21 @@ from tests.statement_builder import Booking, Sheet, camt
 from torture.kills.calls import FORM, Call, Journal, Line
 from torture.kills.service import Service
 
+IMPORTS = "/v2/ledger-rewe/imports"
 YEAR = date(2026, 1, 1)
 FIRST_DAY = date(2019, 1, 1)
 BLZ = "12030000"
 PLANS = ("Sandbox at once", "Papier GmbH", "Sandbox repeats", "Sandbox disorder", "Sandbox contradiction",
          "Sandbox rejected", "Sandbox refused")  # fmt: skip
 WEIGHTS = {"list": 5, "cash": 4, "bookings": 3, "extf": 2, "camt": 2, "payment": 2, "customer": 1}
+# Rows of a DATEV file. From 60 on it is imported after its answer; the first large one is undone in slices, the other imported so as well.
+SMALL, LARGE = (5, 20, 60, 150), (SLICED_FROM_ROWS, SLICED_FROM_ROWS + 300)
+PAUSE_SECONDS = 2
+# Failures of a file that is in the books, by the service.
+FOR_GOOD = ("imported before", "booked already")
+KONTO_DIGITS = 4
+# How likely a small import is undone, and what was undone imported again.
+UNDONE, AGAIN = 0.75, 0.5
 SHORT = tuple(kind for kind in WEIGHTS if kind != "payment")
 
 
@@ -33,6 +44,18 @@ def iban(number: int) -> str:
     """A German IBAN with right check digits."""
     account = f"{BLZ}{number:010d}"
     return f"DE{98 - int(account + '131400') % 97:02d}{account}"
+
+
+class Booked(NamedTuple):
+    """What is known of a booking: its document, cents, person account and side."""
+
+    beleg: str
+    cents: int
+    konto: str
+    side: str = "SOLL"
+
+    def undone(self) -> Booked:
+        return self._replace(side="HABEN")
 
 
 class Somebody:
@@ -43,8 +66,11 @@ class Somebody:
         self._chance = random.Random(name)
         self._kinds = [kind for kind in kinds for _ in range(WEIGHTS[kind])]
         self._made = 0
+        # One file each for the first callers, to and fro: two cores are soon busy with them.
+        self._large = list(LARGE[number : number + 1])
         self._line = Line(service, journal)
         self._cut: list[Call] = []
+        self._sending: Call | None = None
         self._iban = iban(4_000_000 + number)
         self._sheet = Sheet(iban=self._iban, opening=100_000, number=0, id="S-0", day=FIRST_DAY)
         self._ending = threading.Event()
@@ -61,6 +87,12 @@ class Somebody:
         return self._iban
 
     @property
+    def undoes_slices(self) -> bool:
+        """Whether a large import is being undone for it right now."""
+        call = self._sending
+        return call is not None and call.kind == "undo" and len(call.facts) >= SLICED_FROM_ROWS
+
+    @property
     def is_done(self) -> bool:
         return not self._thread.is_alive()
 
@@ -72,7 +104,7 @@ class Somebody:
                 call = self._next()
                 if call is None:
                     time.sleep(0.05)
-                elif self._line.send(call):
+                elif self._send(call):
                     if call in self._cut:
                         self._cut.remove(call)
                     self._cut[:0] = [
@@ -85,6 +117,13 @@ class Somebody:
         finally:
             self._line.close()
 
+    def _send(self, call: Call) -> bool:
+        self._sending = call
+        try:
+            return self._line.send(call)
+        finally:
+            self._sending = None
+
     def _next(self) -> Call | None:
         """What was cut off, about every other time; otherwise something new."""
         now = time.monotonic()
@@ -94,7 +133,7 @@ class Somebody:
         if self._ending.is_set():
             return None
         self._made += 1
-        kind = self._chance.choice(self._kinds)
+        kind = "extf" if self._large else self._chance.choice(self._kinds)
         makers: dict[str, Callable[[str], Call]] = {
             "list": self._list, "cash": self._cash, "bookings": self._bookings, "extf": self._extf, "camt": self._camt,
             "payment": self._payment, "customer": self._customer,
@@ -130,17 +169,15 @@ class Somebody:
              "belegdatum": day.isoformat(), "belegfeld1": beleg, "buchungstext": "Verkauf"}
             for beleg, cents, konto, day in rows
         ]  # fmt: skip
-        path = self._books("/v2/ledger-rewe/buchungen")
-        facts = [(beleg, cents) for beleg, cents, _, _ in rows]
-        return Call("bookings", key, "POST", path, json.dumps({"buchungen": body}).encode(), price=1, facts=facts)
+        path, content = self._books("/v2/ledger-rewe/buchungen"), json.dumps({"buchungen": body}).encode()
+        return Call("bookings", key, "POST", path, content, price=1, facts=_booked(rows))
 
     def _extf(self, key: str) -> Call:
-        # The longest are above the size from which a file is imported after its answer.
-        rows = self._rows(key, self._chance.choice((5, 20, 60, 150)))
+        rows = self._rows(key, self._large.pop() if self._large else self._chance.choice(SMALL))
         adviser, client = self._service.facts["ledger"]["client_id"].split("-")
         header = extf.make_header(
             extf.BUCHUNGSSTAPEL, erzeugt_am=datetime(2026, 11, 1), berater=int(adviser), mandant=int(client), wj_beginn=YEAR,
-            sachkontenlaenge=4, datum_von=YEAR, datum_bis=date(2026, 12, 31), skr="03",
+            sachkontenlaenge=KONTO_DIGITS, datum_von=YEAR, datum_bis=date(2026, 12, 31), skr="03",
         )  # fmt: skip
         file = io.BytesIO()
         extf.write_buchungsstapel(
@@ -153,8 +190,22 @@ class Somebody:
                 for beleg, cents, konto, day in rows
             ),
         )  # fmt: skip
-        facts = [(beleg, cents) for beleg, cents, _, _ in rows]
-        return self._file("extf", key, self._books("/v2/ledger-rewe/imports"), file.getvalue(), facts)
+        return self._file("extf", key, self._books(IMPORTS), file.getvalue(), _booked(rows))
+
+    def _undo(self, imported: Call) -> list[Call]:
+        """Undoes the import perhaps, and then perhaps sends the same file again; a large one always, until the end."""
+        goes_on = len(imported.facts) >= SLICED_FROM_ROWS and not self._ending.is_set()
+        if not goes_on and self._chance.random() >= UNDONE:
+            return []
+        path = self._books(f"{IMPORTS}/{imported.answer['data']['id']}/undo")
+        facts = [row.undone() for row in imported.facts]
+
+        def again(undone: Call) -> list[Call]:
+            if self._ending.is_set() or (not goes_on and self._chance.random() >= AGAIN):
+                return []
+            return [self._file("extf", f"{undone.key}a", imported.path, imported.body, imported.facts)]
+
+        return [Call("undo", f"{imported.key}u", "POST", path, facts=facts, then=again)]
 
     def _camt(self, key: str) -> Call:
         amounts = [self._chance.randrange(1, 90_000) for _ in range(self._chance.choice((2, 8, 30)))]
@@ -174,8 +225,9 @@ class Somebody:
 
     def _look_after(self, sent: Call) -> list[Call]:
         """A file answered with 202 is done with all of it or has failed with nothing: then it is sent again."""
+        when_done = self._undo if sent.kind == "extf" else lambda _: []
         if sent.status != 202:
-            return []
+            return when_done(sent)
         found = sent.answer["data"]["id"]
         path, _, query = sent.path.partition("?")
         listed = path.replace("statements", "imports") + f"/{found}?{query if 'connectionId' in query else ''}"
@@ -183,14 +235,17 @@ class Somebody:
         def look(asked: Call) -> list[Call]:
             status = asked.answer["data"]["status"] if asked.status == 200 else "lost"
             if status == "running":
-                return [Call("look", f"{asked.key}l", "GET", listed, then=look, due=time.monotonic() + 2)]
-            if status == "failed":
-                again = Call(sent.kind, f"{sent.key}r", "POST", sent.path, sent.body, sent.media, facts=sent.facts)
-                again.then = self._look_after
-                sent.facts = []
+                return [Call("look", f"{asked.key}l", "GET", listed, then=look, due=_soon())]
+            failure = asked.answer["data"].get("fehler") or ""
+            if status == "failed" and not any(words in failure for words in FOR_GOOD):
+                again = self._file(sent.kind, f"{sent.key}r", sent.path, sent.body, sent.facts, sent.media)
+                # Perhaps because another large one was under way.
+                sent.facts, again.due = [], _soon()
                 return [again]
-            if status != "done":
-                self._journal.faults.append(f"{sent.kind} {sent.key}: the import is {status}")
+            if status == "done":
+                return when_done(sent)
+            sent.facts = []
+            self._journal.faults.append(f"{sent.kind} {sent.key}: the import is {status} {failure}")
             return []
 
         return [Call("look", f"{sent.key}l", "GET", listed, then=look)]
@@ -240,3 +295,11 @@ class Somebody:
     def _invoice(self, sold: Call) -> list[Call]:
         path = sold.path.replace("/tickets", "/invoice")
         return [Call("invoice", f"{sold.key}i", "POST", path, facts=sum(cents for _, cents in sold.facts))]
+
+
+def _soon() -> float:
+    return time.monotonic() + PAUSE_SECONDS
+
+
+def _booked(rows: list[tuple[str, int, str, date]]) -> list[Booked]:
+    return [Booked(beleg, cents, technical(konto, KONTO_DIGITS)) for beleg, cents, konto, _ in rows]

@@ -9,15 +9,17 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import httpx
 
+from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
 from tests.journeys.process import kontobahn
 from tests.services import PostgresServer, RedisServer
 from torture.kills import readers
-from torture.kills.calls import Journal
-from torture.kills.check import Check
-from torture.kills.load import WEIGHTS, Somebody
+from torture.kills.calls import Call, Journal, Line
+from torture.kills.check import BROKEN_OFF, Check
+from torture.kills.load import WEIGHTS, YEAR, Somebody
 from torture.kills.readers import Feed, Reader
 from torture.kills.service import Service
 from torture.payments import ENDS, Receiver
@@ -25,6 +27,9 @@ from torture.payments import ENDS, Receiver
 CALLERS = 5
 # From the start to the kill.
 MOMENT = (0.02, 1.2)
+# How many of the kills wait until a large import is being undone, for how long at most, and when they come after that.
+AIMED, AIMING_SECONDS = 0.3, 3
+SLICES = (0.0, 2.0)
 # Longer than the service looks for a payment whose creation was cut off.
 PATIENCE_SECONDS = 1200
 CREDITS = 10_000_000
@@ -39,6 +44,7 @@ class Before(NamedTuple):
     line: int
     balance: tuple[int, int, int]
     sequence: int
+    trial_balance: list[Any]
 
 
 def run(data: Path, engine: str, kills: int, seed: int, kinds: Sequence[str] = tuple(WEIGHTS)) -> Result:
@@ -59,6 +65,7 @@ class _Run:
         self._service, self._receiver = service, receiver
         self._prefix = f"k{seed}"
         self._journal = Journal()
+        self._line = Line(service, self._journal)
         self._before = self._prepare()
         self._began = time.monotonic()
         self._reader = Reader(service, self._journal, f"{self._prefix}r", readers.feeds(service))
@@ -87,14 +94,31 @@ class _Run:
         [(sequence,)] = rows(
             "SELECT COALESCE(MAX(sequence), 0) FROM webhook_events WHERE organization_id = ?", organization
         )
-        return Before(line, balance, sequence)
+        return Before(line, balance, sequence, self._trial_balance("before"))
+
+    def _ask_books(self, kind: str, key: str, price: int, **query: str) -> Any:
+        """Reads what is calculated from the books."""
+        asked = urlencode({"connectionId": self._service.facts["ledger"]["connection_id"], **query})
+        path = f"/v2/ledger-rewe-read/{kind}?{asked}"
+        return self._line.ask(Call(kind, f"{self._prefix}{kind}-{key}", "GET", path, price=price))
+
+    def _trial_balance(self, key: str) -> list[Any]:
+        return list(self._ask_books("susa", key, 1, geschaeftsjahrStartDatum=YEAR.isoformat()))
+
+    def _open_items(self) -> list[Any]:
+        # Beside what was carried over, not netted against it.
+        end = YEAR.replace(month=12, day=31).isoformat()
+        return list(self._ask_books("opos", "after", 5, stichtag=end, ebModus="raw")["konten"])
 
     def go(self, kills: int, chance: random.Random) -> Result:
         while self._service.killed < kills:
             time.sleep(chance.uniform(*MOMENT))
+            if chance.random() < AIMED:
+                self._aim(chance)
             self._service.kill_and_start()
             self._find_accounts()
         killing = time.monotonic() - self._began
+        self._service.let_claims_end()
         for caller in self._callers:
             caller.end()
         self._wait("every call was answered", lambda: all(caller.is_done for caller in self._callers))
@@ -103,6 +127,7 @@ class _Run:
         self._wait("every event was delivered", lambda: not self._rows("webhook_deliveries", "state = 'pending'"))
         self._wait("every document was made", lambda: not self._rows("mobility_documents_due", "1 = 1"))
         self._wait("nothing was reserved any more", lambda: not self._reserved())
+        self._wait("the books were swept", lambda: not self._unswept())
         self._find_accounts()
         self._reader.end()
         for failure in (self._reader.failure, *(caller.failure for caller in self._callers)):
@@ -110,16 +135,36 @@ class _Run:
                 raise failure
         return self._check(killing)
 
+    def _aim(self, chance: random.Random) -> None:
+        """Waits for the moment in which a large import is being undone, or has just been and is swept."""
+        self._await_undoing(True)
+        if chance.random() < 0.5:
+            time.sleep(chance.uniform(*SLICES))
+        else:
+            self._await_undoing(False)
+
+    def _await_undoing(self, is_under_way: bool) -> None:
+        deadline = time.monotonic() + AIMING_SECONDS
+        while time.monotonic() < deadline:
+            if any(caller.undoes_slices for caller in self._callers) == is_under_way:
+                return
+            time.sleep(0.002)
+
     def _check(self, killing: float) -> Result:
         check = Check(self._service, self._journal, self._prefix)
         read = check.readers(self._reader, self._reader.feeds)
         by_name = {feed.name: feed for feed in self._reader.feeds}
         writes = check.books(by_name["bookings"].got, by_name["cash book"].got)
         writes += check.statements(self._accounts) + check.mobility()
+        undone = check.imports()
+        check.open_items(self._open_items())
+        check.trial_balance(self._before.trial_balance, self._trial_balance("after"))
+        check.nothing_left()
         payments, paid = check.payments()
         events = check.events(by_name["events"], self._receiver, self._before.sequence)
         spent = check.credits(self._before.line, self._before.balance, paid)
         self._reader.close()
+        self._line.close()
         left = self._service.stop()
         if left:
             check.faults.append(f"processes: {left} of killed ones lived on")
@@ -129,8 +174,17 @@ class _Run:
         return Result(
             f"{self._service.killed} kills on {self._service.engine} ({ways}) in {killing:.0f} s: {answered} calls answered,"
             f" {self._journal.cut} cut off, {writes} rows and {payments} payments once each, {spent} credits right,"
-            f" {events} events delivered, {read} rows read along in order",
+            f" {events} events delivered, {read} rows read along in order; {undone} imports undone, {self._cut_undoings()}",
             check.faults,
+        )
+
+    def _cut_undoings(self) -> str:
+        """Those found half done are in slices, of which a kill leaves something to see."""
+        calls, amid = self._journal.of("undo"), {name: len(found) for name, found in self._service.amid.items()}
+        large = sum(call.cut for call in calls if len(call.facts) >= SLICED_FROM_ROWS)
+        return (
+            f"which was cut off {large} times for large and {sum(call.cut for call in calls) - large} for small ones; found half"
+            f" done: {amid['undoing']} undoings, {amid['sweeping']} sweepings after one, {amid['importing']} imports"
         )
 
     def _find_accounts(self) -> None:
@@ -160,6 +214,9 @@ class _Run:
     def _open_payments(self) -> list[tuple[Any, ...]]:
         ends = ", ".join(f"'{end}'" for end in ENDS)
         return self._rows("banking_payments", f"description LIKE ? AND status NOT IN ({ends})", f"{self._prefix}%")
+
+    def _unswept(self) -> bool:
+        return any(self._service.rows(f"SELECT 1 FROM {left}") for left in BROKEN_OFF.values())
 
     def _reserved(self) -> list[tuple[Any, ...]]:
         return self._rows("credit_holds", "request_id LIKE ?", f"{self._prefix}%")

@@ -14,6 +14,9 @@ from typing import Any
 
 import psycopg
 
+from kontobahn.api import tasks
+from kontobahn.clock import SECOND
+from kontobahn.ledger.books import preparing
 from torture.others import Target
 
 PATIENCE_SECONDS = 180
@@ -23,6 +26,17 @@ CALL_HOLD_SECONDS = 8
 TASK_BYTES = 12_000
 # How long a worker's neighbour goes on alone, and how long a start may take until it is killed.
 PAUSE = (0.1, 1.0)
+# What a process claims, and for how long.
+CLAIMS = {
+    "books_preparing WHERE lease_until > 0": preparing.LEASE_SECONDS,
+    "api_tasks WHERE status = 'running'": tasks.LEASE_SECONDS,
+}
+# What a kill leaves in the books that was amid something that takes several transactions.
+HALF_DONE = {
+    "importing": "SELECT batch FROM books_preparing WHERE lease_until > 0 AND undoes = ''",
+    "undoing": "SELECT batch FROM books_preparing WHERE lease_until > 0 AND undoes <> ''",
+    "sweeping": "SELECT undone_to FROM books_clients WHERE undone_to > 0",
+}
 
 
 class Service:
@@ -40,7 +54,10 @@ class Service:
             self._settings |= {"database_url": database_url, "redis_url": redis_url}
         self.up = threading.Event()
         self.kills: dict[str, int] = {}
+        # What was found half done after kills.
+        self.amid: dict[str, set[Any]] = {name: set() for name in HALF_DONE}
         self._groups: list[int] = []
+        self._killed_at = 0
         self.running = self._started()
 
     @property
@@ -81,7 +98,13 @@ class Service:
             os.killpg(starting.process.pid, signal.SIGKILL)
             starting.process.wait()
             self._count("start")
+        self._killed_at = round(time.time() * SECOND)
         self.running = self._started()
+        # Not before: whoever opens SQLite's file after a kill tidies up its log, and that is up to the service.
+        for name, sql in HALF_DONE.items():
+            self.amid[name].update(found for (found,) in self.rows(sql))
+        if self._chance.random() < 0.5:
+            self.let_claims_end()
 
     def _kill_worker(self) -> None:
         """One of two workers; its neighbour goes on, and it is replaced."""
@@ -111,6 +134,14 @@ class Service:
         for group in self._groups:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
+
+    def let_claims_end(self) -> None:
+        """Lets the time pass for which others wait for what the killed ones had claimed. The claims of the living end later."""
+        for claims, seconds in CLAIMS.items():
+            table, _, condition = claims.partition(" WHERE ")
+            self._write(
+                f"UPDATE {table} SET lease_until = 1 WHERE {condition} AND lease_until <= {self._killed_at + seconds * SECOND}"
+            )
 
     def let_time_pass(self, prefix: str) -> None:
         """The service looks for a payment whose creation was cut off for some minutes, then says that it has failed; documents during
