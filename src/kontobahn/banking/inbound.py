@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -17,10 +18,20 @@ from kontobahn import log
 from kontobahn.api.call import Call, Context
 from kontobahn.api.declare import JSON_BODY, post
 from kontobahn.api.wire import Answer, RawBody, form
-from kontobahn.banking.provider import BadSignature, Banking, Delivery, PersonHere, ProviderRefused, Report
+from kontobahn.banking.payments.transitions import FINAL
+from kontobahn.banking.provider import (
+    BadSignature,
+    Banking,
+    BankProvider,
+    Delivery,
+    PaymentReported,
+    PersonHere,
+    ProviderRefused,
+    Report,
+)
 from kontobahn.banking.reports import NotKnownYet, apply_all, prepare
 from kontobahn.clock import DAY, MINUTE, SECOND
-from kontobahn.db import Tx
+from kontobahn.db import Row, Tx
 from kontobahn.errors import NotFound, Unauthorized, Unavailable
 from kontobahn.json_text import encode
 
@@ -164,6 +175,7 @@ async def apply_delivery(
             reported: Sequence[Report] = await provider.returned(msgspec.json.decode(content, type=dict[str, str]))
         else:
             reported = provider.reports(kind, body)
+            await _wait_for_earlier(context, provider, delivery_id, reported)
         prepared = await prepare(context, provider_name, reported, person)
         await context.db.write(
             apply_all, provider_name, prepared, lambda tx: _mark_applied(tx, provider_name, delivery_id)
@@ -180,6 +192,34 @@ async def apply_delivery(
     finally:
         held.cancel()
     return False
+
+
+async def _wait_for_earlier(
+    context: Context, provider: BankProvider, delivery_id: str, reported: Sequence[Report]
+) -> None:
+    """Raises NotKnownYet if the delivery ends a payment and an earlier one about it waits, because whoever applied that has died:
+    nothing follows an end, so the two must not change places."""
+    ended = {ref for ref, report in _of_payments(reported) if report.status in FINAL}
+    for kind, body in await context.db.read(_earlier, provider.name, delivery_id) if ended else ():
+        earlier: Sequence[Report] = ()
+        with suppress(Exception):  # what cannot be read is told of when its own turn comes
+            earlier = provider.reports(kind or "", bytes(body))
+        if any(ref in ended for ref, _ in _of_payments(earlier)):
+            raise NotKnownYet("An earlier delivery about the payment is not applied yet.")
+
+
+def _of_payments(reports: Sequence[Report]) -> list[PaymentReported]:
+    return [report for report in reports if isinstance(report, PaymentReported)]
+
+
+def _earlier(tx: Tx, provider: str, delivery_id: str) -> list[Row]:
+    """Returns kind and body of what the provider sent before and is not applied."""
+    return tx.all(
+        "SELECT e.kind, e.body FROM banking_inbox d JOIN banking_inbox e ON e.provider = d.provider"
+        " AND e.received_at < d.received_at AND e.state = 'received' AND COALESCE(e.kind, '') <> ?"
+        " WHERE d.provider = ? AND d.delivery_id = ? ORDER BY e.received_at DESC LIMIT ?",
+        RETURN, provider, delivery_id, BATCH,
+    )  # fmt: skip
 
 
 async def _keep_claim(context: Context, provider: str, delivery_id: str) -> None:

@@ -41,10 +41,12 @@ class DemoBanking(NamedTuple):
     account_id: str
     second_account_id: str
     payment_id: str
+    # Of the first account.
     iban: str
 
     def facts(self) -> dict[str, Any]:
-        return {**self._asdict(), "connect_user": CONNECT_USER}
+        ids = {name: value for name, value in self._asdict().items() if name.endswith("_id")}
+        return {**ids, "connect_user": CONNECT_USER}
 
 
 def build_banking(tx: Tx, context: Context, principal: Principal, paid: list[trade.Paid]) -> DemoBanking:
