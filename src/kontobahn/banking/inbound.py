@@ -213,7 +213,7 @@ def _of_payments(reports: Sequence[Report]) -> list[PaymentReported]:
 
 
 def _earlier(tx: Tx, provider: str, delivery_id: str) -> list[Row]:
-    """Returns kind and body of what the provider sent before and is not applied."""
+    """Returns kind and body of what the provider sent before and is not applied, the latest of them."""
     return tx.all(
         "SELECT e.kind, e.body FROM banking_inbox d JOIN banking_inbox e ON e.provider = d.provider"
         " AND e.received_at < d.received_at AND e.state = 'received' AND COALESCE(e.kind, '') <> ?"

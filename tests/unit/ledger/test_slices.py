@@ -210,6 +210,26 @@ def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatc
     assert books.db.read_now(contents) == before
 
 
+def test_whoever_gathers_slowly_is_not_given_up_for_dead(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "ROWS_GATHERED", 1_000)
+    monkeypatch.setattr(slices, "RENEWED_EVERY", 2)
+    ledger, plain_add = any_ledger(14), SlicedPoster.add
+    client = books.db.write_now(create, books.connection_id, ledger)
+    clock = books.db.engine._clock  # type: ignore[attr-defined]
+    assert isinstance(clock, ManualClock)
+
+    def adds_slowly(poster: SlicedPoster, satz: Satz) -> int:
+        booking = plain_add(poster, satz)
+        clock.advance(seconds=preparing.LEASE_SECONDS * 0.4)
+        preparing.sweep(books.db)
+        return booking
+
+    monkeypatch.setattr(SlicedPoster, "add", adds_slowly)
+    rows = max(ledger.batches, key=len)
+    Writing(books, client, rows, lambda: None).run()
+    assert len(books.db.read_now(as_posted, client, ledger.years, ledger.order).posted) == len(rows) > 3
+
+
 def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
     ledger = any_ledger(3)
     client = books.db.write_now(create, books.connection_id, ledger)

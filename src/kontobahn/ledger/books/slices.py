@@ -29,6 +29,8 @@ FIRST_ROWS, LEAST_ROWS, MOST_ROWS = 2_000, 250, 20_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
 # of the database for every row or two.
 ROWS_GATHERED = 50_000
+# While they are, the claim is renewed every so many: reading 50,000 may take longer than its lease on a machine that stands still at times.
+RENEWED_EVERY = 5_000
 FIRST_KONTEN, LEAST_KONTEN, MOST_KONTEN = 100, 10, 2_000
 _NO_CEILING = 1 << 62
 
@@ -54,6 +56,10 @@ class Slices:
     def _slice(self, tx: Tx, fn: Callable[[Tx], T]) -> T:
         preparing.renew(tx, self.claim)
         return fn(tx)
+
+    def renew(self) -> None:
+        """Shows that somebody is still at work."""
+        self.write(lambda tx: None)
 
     def fitting(self, length: int, least: int, most: int) -> int:
         """Returns how long the next slice should be after one of this length."""
@@ -142,6 +148,8 @@ class SlicedPoster(Poster):
         booking = super().add(satz, aufteilung=aufteilung, periode=periode)
         if self._looks is not None:
             self._looks.append(booked.look_with_day(satz))
+        if (booking - self.before) % RENEWED_EVERY == 0:
+            self._slices.renew()
         return booking
 
     def _write(self, block: Block) -> None:
