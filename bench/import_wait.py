@@ -4,6 +4,8 @@ transactions that were fetched from a bank; the service answers another organisa
 which writes, and a free one, which reads.
 
 Bookings are written and undone in slices. The others are one transaction, for which everything else is made before.
+
+A wait counts without the time in which a core of this machine stood still, and is told with it as well.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import NamedTuple, TypeVar
 from bench import books_data, measure, report
 from bench.books_data import Installation
 from bench.measure import Row
+from bench.standstills import Span, Standstills, apart_from
 from bench.statements import KINDS
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
@@ -51,7 +54,8 @@ def main() -> int:
         _write_statement(place / "camt.xml", entries)
         with measure.Child("-m", "bench.peers.kontobahn_server", str(place / "data"), environ=LIMITS) as server:
             works = _works(place, busy, count, partners, entries)
-            rows = [row for work in works for row in _measure(server, busy, other, work)]
+            with Standstills() as watch:
+                rows = [row for work in works for row in _measure(server, busy, other, work, watch)]
     return report.finish(rows)
 
 
@@ -95,11 +99,16 @@ def _write_statement(file: Path, count: int) -> None:
 
 
 class Calls(NamedTuple):
-    seconds: list[float]
+    spans: list[Span]
     refused: list[int]
 
+    def median(self) -> str:
+        return f"{statistics.median(end - begin for begin, end in self.spans) * 1000:.1f} ms"
 
-def _measure(server: measure.Child, busy: Installation, other: Installation, work: Work) -> list[Row]:
+
+def _measure(
+    server: measure.Child, busy: Installation, other: Installation, work: Work, watch: Standstills
+) -> list[Row]:
     paid = f"/v2/ledger-rewe-read/opos?connectionId={other.connection_id}"
     idle = [_repeat(server, path, other.key, times=100) for path in (paid, FREE)]
     with measure.Process("-m", *work.command, "--data", str(busy.data)) as importing:
@@ -115,23 +124,25 @@ def _measure(server: measure.Child, busy: Installation, other: Installation, wor
         took = time.perf_counter() - importing.started
         if importing.wait(IMPORT_SECONDS) != 0:
             raise importing.failed("The import failed:")
-    print(f"{work.words}: {took:,.0f} s, beside {sum(len(calls.seconds) for calls in meanwhile):,} calls", flush=True)
+    asked = sum(len(calls.spans) for calls in meanwhile)
+    print(f"{work.words}: {took:,.0f} s, beside {asked:,} calls", flush=True)
+    stood = watch.noted()
     rows = [
-        _row(f"{name}, while {work.words}: its longest wait", calls, alone.seconds, work.most_seconds)
+        _row(f"{name}, while {work.words}: its longest wait", calls, alone, work.most_seconds, stood)
         for name, calls, alone in zip(("a paid call", "a free call"), meanwhile, idle, strict=True)
     ]
     refused = sum(len(calls.refused) for calls in meanwhile)
-    asked = sum(len(calls.seconds) for calls in meanwhile)
     question = f"calls refused while {work.words}"
     return [*rows, Row(question, f"{refused:,} of {asked:,}", "", None, "0", refused == 0)]
 
 
-def _row(question: str, calls: Calls, alone: list[float], most_seconds: float | None) -> Row:
-    longest = max(calls.seconds)
+def _row(question: str, calls: Calls, alone: Calls, most_seconds: float | None, stood: list[Span]) -> Row:
+    longest = max(apart_from(span, stood) for span in calls.spans)
+    with_standstills = max(end - begin for begin, end in calls.spans)
     return Row(
         question,
-        f"{longest:.2f} s (median {statistics.median(calls.seconds) * 1000:.1f} ms)",
-        f"a median of {statistics.median(alone) * 1000:.1f} ms with nothing else to do",
+        f"{longest:.2f} s (median {calls.median()}; with the time that a core stood still, {with_standstills:.2f} s)",
+        f"a median of {alone.median()} with nothing else to do",
         None,
         "" if most_seconds is None else f"< {most_seconds:g} s",
         None if most_seconds is None else longest < most_seconds,
@@ -155,7 +166,7 @@ def _repeat_into(server: measure.Child, path: str, key: str, importing: measure.
 def _call(server: measure.Child, path: str, key: str, calls: Calls) -> None:
     started = time.perf_counter()
     status, _, _ = measure.ask_once(server.port, path, {"x-api-key": key})
-    calls.seconds.append(time.perf_counter() - started)
+    calls.spans.append((started, time.perf_counter()))
     if status != 200:
         calls.refused.append(status)
 

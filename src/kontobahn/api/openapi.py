@@ -328,7 +328,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
         ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
         ("Link", 'The address of the next page, as `<…>; rel="next"`; absent on the last.', text, _NEXT_PAGE),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
-        ("Retry-After-If-Running", "Present if the first call with this idempotency key is still running.", number, 1),
+        ("Retry-After-If-Running", "Present if the key's first call or a large file is to be waited for.", number, 1),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
         ("WWW-Authenticate", "How to identify yourself.", text, 'ApiKey header="x-api-key"'),
     )
