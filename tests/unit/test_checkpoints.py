@@ -37,7 +37,15 @@ def db(file: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def never_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Checkpoints, "_copy", lambda _: None)
+    monkeypatch.setattr(Checkpoints, "committed", lambda _: None)
+
+
+@pytest.fixture
+def copying(db: Database, file: Path, never_copies: None) -> Iterator[Checkpoints]:
+    """Copies when a test says so, and not beside it: of two at the same time one does nothing."""
+    made = Checkpoints(sqlite3.connect(file, check_same_thread=False))
+    yield made
+    made.close()
 
 
 def write_pages(tx: Tx, count: int) -> None:
@@ -72,17 +80,12 @@ def test_a_commit_does_it_if_nobody_else_does(
     assert file.stat().st_size > ON_DISK
 
 
-def test_a_log_that_was_copied_is_begun_anew(db: Database, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 0)
+def test_a_log_that_was_copied_is_begun_anew(db: Database, file: Path, copying: Checkpoints) -> None:
     for number in range(1, 11):
         db.write_now(write_pages, 100)
-        least = number * 100 * PAGE_BYTES
-
-        def is_copied(least: int = least) -> bool:
-            return file.stat().st_size >= least
-
-        eventually(is_copied, "it was not copied")
-    assert log_size(file) < 400 * PAGE_BYTES
+        copying._copy()
+        assert file.stat().st_size >= number * 100 * PAGE_BYTES
+    assert log_size(file) < 200 * PAGE_BYTES
 
 
 def test_what_a_reader_holds_back_is_copied_when_it_has_ended(
@@ -119,25 +122,18 @@ def test_a_failure_of_copying_is_no_failure_of_writing(
     eventually(lambda: file.stat().st_size >= 20 * PAGE_BYTES, "it was not tried again")
 
 
-@pytest.mark.usefixtures("never_copies")
 def test_what_is_written_meanwhile_is_copied_at_once_but_not_without_end(
-    db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
+    db: Database, file: Path, copying: Checkpoints
 ) -> None:
     asked: list[str] = []
-    connection = sqlite3.connect(file, check_same_thread=False)
-    connection.set_trace_callback(asked.append)
-    monkeypatch.undo()
-    copying = Checkpoints(connection)
-    try:
-        db.write_now(write_pages, 5)
-        copying._copy()
-        assert len(asked) == 1, "it was copied to its end"
-        reader = sqlite3.connect(file, isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT COUNT(*) FROM pages").fetchone()
-        db.write_now(write_pages, 5)
-        copying._copy()
-        assert len(asked) == 1 + checkpoints.MOST_PASSES
-        reader.close()
-    finally:
-        copying.close()
+    copying._connection.set_trace_callback(asked.append)
+    db.write_now(write_pages, 5)
+    copying._copy()
+    assert len(asked) == 1, "it was copied to its end"
+    reader = sqlite3.connect(file, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM pages").fetchone()
+    db.write_now(write_pages, 5)
+    copying._copy()
+    assert len(asked) == 1 + checkpoints.MOST_PASSES
+    reader.close()
