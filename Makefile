@@ -3,6 +3,9 @@
 PORT ?= 8080
 DATA ?= ./data
 
+# One more than cores: tests wait for processes and disks now and then.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 7 ? n + 1 : 8)))
+
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -19,7 +22,7 @@ test: setup-tests ## Run every check and every test, up to the first failure
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/pytest -n 2 --dist worksteal
+	.venv/bin/pytest -n $(WORKERS) --dist worksteal
 
 test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from npm (large, apart from make test)
 	.venv/bin/python scripts/test_n8n.py

@@ -15,8 +15,12 @@ from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.settings import load
 from tests.services import PostgresServer
+from tests.waiting import take_time
 
 _numbers = itertools.count(1)
+_END_OTHER_SESSIONS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 # Whatever a test may have changed of the schema: a row of the catalogue that is written again has another xmin.
 # What comes with PostgreSQL has lower numbers.
 _SCHEMA = """
@@ -61,10 +65,7 @@ class EmptiedDatabase:
     def empty(self) -> None:
         """Ends the sessions in it, drops what tables a test made and deletes every row; makes another database if it changed more."""
         try:
-            self._connection.execute(
-                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+            self._end_other_sessions()
             self._drop_further_tables()
             if self._connection.execute(_SCHEMA).fetchone() == self._schema:
                 self._delete_rows()
@@ -73,6 +74,11 @@ class EmptiedDatabase:
             pass  # whatever a test did to it, the next one gets another
         self.drop()
         self._make()
+
+    def _end_other_sessions(self) -> None:
+        """Asked to wait for them itself, PostgreSQL looks every tenth of a second."""
+        while self._connection.execute(_END_OTHER_SESSIONS).fetchone():
+            take_time(0.001)
 
     def _drop_further_tables(self) -> None:
         for name in set(_tables(self._connection)) - set(self._tables):

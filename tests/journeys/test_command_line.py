@@ -59,9 +59,9 @@ def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, Any])
     assert states == {key["key_id"]: "expired", new["key_id"]: "active"}
 
 
-def test_the_statement_is_a_csv(tmp_path: Path, settings: dict[str, Any]) -> None:
-    kontobahn("demo", data=tmp_path, **settings)
-    output = kontobahn("credits", "statement", "--csv", "-o", "Demo Handels GmbH", data=tmp_path, **settings).stdout
+def test_the_statement_is_a_csv(tmp_path: Path) -> None:
+    kontobahn("demo", data=tmp_path)
+    output = kontobahn("credits", "statement", "--csv", "-o", "Demo Handels GmbH", data=tmp_path).stdout
     rows = list(csv.DictReader(io.StringIO(output)))
     granted, *spent = [(row["kind"], row["amount"], row["available_after"]) for row in rows]
     assert granted == ("grant", "10000", "10000")

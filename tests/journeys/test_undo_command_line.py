@@ -1,4 +1,7 @@
-"""`kontobahn books batches` and `undo`: what was brought in, and taking it back, on the command line."""
+"""`kontobahn books batches` and `undo`: what was brought in, and taking it back, on the command line.
+
+On SQLite alone: the commands call what the API calls, which is tested on both engines.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from kontobahn.formats import extf
 from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
 from tests.journeys.process import answer, kontobahn
 from tests.journeys.test_books_command_line import HEADER, bookings, connection, satz, settings
+from tests.spec_pages import on_sqlite
 
 # Fixtures, by their names.
 __all__ = ["connection", "settings"]
+
+pytestmark = on_sqlite
 
 
 def test_a_batch_is_listed_undone_and_imported_again(tmp_path: Path, connection: str, settings: dict[str, Any]) -> None:

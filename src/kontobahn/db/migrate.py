@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import NamedTuple
@@ -36,7 +37,8 @@ class Migration(NamedTuple):
     checksum: str
 
 
-def known_migrations(engine: str) -> list[Migration]:
+@cache
+def known_migrations(engine: str) -> tuple[Migration, ...]:
     found: dict[int, Migration] = {}
     for file in resources.files("kontobahn.db").joinpath("migrations").iterdir():
         match = _NAME.match(file.name)
@@ -47,7 +49,7 @@ def known_migrations(engine: str) -> list[Migration]:
         if migration.version in found:
             raise SetupError(f"Two migrations carry the number {match[1]}.")
         found[migration.version] = migration
-    return [found[version] for version in sorted(found)]
+    return tuple(found[version] for version in sorted(found))
 
 
 def migrate(database: Database, follow_ups: FollowUps = NO_FOLLOW_UPS) -> list[str]:
@@ -61,7 +63,7 @@ def pending(database: Database) -> list[str]:
     return [step.name for step in database.write_now(_missing, known_migrations(database.engine.name))]
 
 
-def _apply_missing(tx: Tx, engine: str, known: list[Migration], follow_ups: FollowUps = NO_FOLLOW_UPS) -> list[str]:
+def _apply_missing(tx: Tx, engine: str, known: Sequence[Migration], follow_ups: FollowUps = NO_FOLLOW_UPS) -> list[str]:
     missing = _missing(tx, known)
     for step in missing:
         for statement in _statements(step.sql, engine):
@@ -80,7 +82,7 @@ def _apply_missing(tx: Tx, engine: str, known: list[Migration], follow_ups: Foll
     return [step.name for step in missing]
 
 
-def _missing(tx: Tx, known: list[Migration]) -> list[Migration]:
+def _missing(tx: Tx, known: Sequence[Migration]) -> list[Migration]:
     tx.lock("schema_migrations")
     tx.run(_CREATE_HISTORY)
     applied = {
