@@ -5,7 +5,7 @@ which writes, and a free one, which reads.
 
 Bookings are written and undone in slices. The others are one transaction, for which everything else is made before.
 
-A wait counts without the time in which a core of this machine stood still, and is told with it as well.
+A wait counts without the time in which the cores of this machine stood still, and is told with it as well.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ def _measure(
     return [*rows, Row(question, f"{refused:,} of {asked:,}", "", None, "0", refused == 0)]
 
 
-def _row(question: str, calls: Calls, alone: Calls, most_seconds: float | None, stood: list[Span]) -> Row:
+def _row(question: str, calls: Calls, alone: Calls, most_seconds: float | None, stood: list[list[Span]]) -> Row:
     longest = max(apart_from(span, stood) for span in calls.spans)
     with_standstills = max(end - begin for begin, end in calls.spans)
     return Row(
         question,
-        f"{longest:.2f} s (median {calls.median()}; with the time that a core stood still, {with_standstills:.2f} s)",
+        f"{longest:.2f} s (median {calls.median()}; with the time that cores stood still, {with_standstills:.2f} s)",
         f"a median of {alone.median()} with nothing else to do",
         None,
         "" if most_seconds is None else f"< {most_seconds:g} s",

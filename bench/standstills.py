@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Self
 
@@ -27,33 +27,33 @@ class Standstills:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._notes = stack.enter_context(tempfile.TemporaryFile())
-            self.processes = [
-                stack.enter_context(measure.Process("-m", "bench.standstills", str(core), stdout=self._notes.fileno()))
-                for core in os.sched_getaffinity(0)
-            ]
+            self._notes, self.processes = [], []
+            for core in os.sched_getaffinity(0):
+                notes = stack.enter_context(tempfile.TemporaryFile())
+                process = measure.Process("-m", "bench.standstills", str(core), stdout=notes.fileno())
+                self.processes.append(stack.enter_context(process))
+                self._notes.append(notes)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_exception: object) -> None:
         self._stack.close()
 
-    def noted(self) -> list[Span]:
-        """Those that have ended by now."""
-        lines = os.pread(self._notes.fileno(), os.fstat(self._notes.fileno()).st_size, 0).decode()
-        found = (line.split() for line in lines.splitlines())
-        return [(float(first), float(last)) for first, last in found]
+    def noted(self) -> list[list[Span]]:
+        """Those of each core that have ended by now."""
+        return [_read(notes.fileno()) for notes in self._notes]
 
 
-def apart_from(span: Span, standstills: Iterable[Span]) -> float:
-    """The seconds of a span in which no core stood still."""
+def _read(descriptor: int) -> list[Span]:
+    lines = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode().splitlines()
+    return [(float(first), float(last)) for first, last in map(str.split, lines)]
+
+
+def apart_from(span: Span, standstills: Sequence[Sequence[Span]]) -> float:
+    """The seconds of a span without the time in which the cores stood still: half of it while one of two did."""
     begin, end = span
-    left, reached = 0.0, begin
-    for first, last in sorted(standstills):
-        if last > reached and first < end:
-            left += max(0.0, first - reached)
-            reached = last
-    return left + max(0.0, end - reached)
+    stood = sum(max(0.0, min(end, last) - max(begin, first)) for core in standstills for first, last in core)
+    return end - begin - stood / len(standstills)
 
 
 def main() -> None:
@@ -64,8 +64,7 @@ def main() -> None:
         time.sleep(_EVERY_SECONDS)
         woke = time.perf_counter()
         if woke - began > _LATE_SECONDS:
-            # One write of one line: the processes share a file.
-            os.write(sys.stdout.fileno(), f"{began} {woke}\n".encode())
+            print(began, woke, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,25 +8,24 @@ import time
 
 import pytest
 
-from bench.standstills import Standstills, apart_from
+from bench.standstills import Span, Standstills, apart_from
 from tests.waiting import eventually, take_time
 
 
 @pytest.mark.parametrize(
     ("standstills", "left"),
     [
-        ([], 10.0),
-        ([(12.0, 13.0), (15.0, 16.5)], 7.5),
-        ([(15.0, 16.5), (12.0, 13.0)], 7.5),
+        ([[], []], 10.0),
+        ([[(12.0, 13.0), (15.0, 16.5)], []], 8.75),
         # Two cores at the same time.
-        ([(12.0, 14.0), (13.0, 15.0), (13.5, 14.5)], 7.0),
+        ([[(12.0, 14.0)], [(13.0, 15.0)]], 8.0),
         # It had begun before the call, or ended after it.
-        ([(8.0, 11.0), (19.0, 25.0)], 8.0),
-        ([(8.0, 9.0), (21.0, 22.0)], 10.0),
-        ([(5.0, 25.0)], 0.0),
+        ([[(8.0, 11.0), (19.0, 25.0)]], 8.0),
+        ([[(8.0, 9.0), (21.0, 22.0)]], 10.0),
+        ([[(5.0, 25.0)], [(5.0, 25.0)]], 0.0),
     ],
 )
-def test_a_wait_counts_without_the_standstills_in_it(standstills: list[tuple[float, float]], left: float) -> None:
+def test_a_wait_counts_without_the_standstills_in_it(standstills: list[list[Span]], left: float) -> None:
     assert apart_from((10.0, 20.0), standstills) == pytest.approx(left)
 
 
@@ -40,9 +39,9 @@ def test_a_process_that_was_kept_from_running_is_noted() -> None:
             os.kill(watched.pid, signal.SIGSTOP)
             take_time(0.1)
             os.kill(watched.pid, signal.SIGCONT)
-            return any(last - first >= 0.1 for first, last in watch.noted())
+            return any(last - first >= 0.1 for first, last in watch.noted()[0])
 
         eventually(kept_from_running)
-        assert all(began <= first < last <= time.perf_counter() for first, last in watch.noted())
+        assert all(began <= first < last <= time.perf_counter() for core in watch.noted() for first, last in core)
         assert watched.running
     assert not watched.running
