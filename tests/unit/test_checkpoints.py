@@ -41,8 +41,8 @@ def never_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def copying(db: Database, file: Path, never_copies: None) -> Iterator[Checkpoints]:
-    """Copies when a test says so, and not beside it: of two at the same time one does nothing."""
+def copying(db: Database, file: Path) -> Iterator[Checkpoints]:
+    """Copies when a test says so. Of two at the same time one does nothing, so the database must not copy by itself."""
     made = Checkpoints(sqlite3.connect(file, check_same_thread=False))
     yield made
     made.close()
@@ -80,6 +80,7 @@ def test_a_commit_does_it_if_nobody_else_does(
     assert file.stat().st_size > ON_DISK
 
 
+@pytest.mark.usefixtures("never_copies")
 def test_a_log_that_was_copied_is_begun_anew(db: Database, file: Path, copying: Checkpoints) -> None:
     for number in range(1, 11):
         db.write_now(write_pages, 100)
@@ -122,6 +123,7 @@ def test_a_failure_of_copying_is_no_failure_of_writing(
     eventually(lambda: file.stat().st_size >= 20 * PAGE_BYTES, "it was not tried again")
 
 
+@pytest.mark.usefixtures("never_copies")
 def test_what_is_written_meanwhile_is_copied_at_once_but_not_without_end(
     db: Database, file: Path, copying: Checkpoints
 ) -> None:
