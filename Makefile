@@ -6,6 +6,9 @@ DATA ?= ./data
 # One more than cores: tests wait for processes and disks now and then.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 7 ? n + 1 : 8)))
 
+# Compiled modules are kept, even where a shell or an image tells Python not to: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
