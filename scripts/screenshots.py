@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.visitor import COOKIE, session_token
+from tests.browser.visitor import COOKIE, launched, session_token
 from tests.dashboard.full_demo import NOBODY, fill
 from tests.dashboard.walking import walk
 from tests.journeys.process import serving
@@ -42,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), webhook_allow=NOBODY) as demo:
         token = session_token(demo.facts["base_url"], **demo.facts["user"])
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+            browser = launched(playwright)
             if arguments == ["docs"]:
                 _take_pictures(browser, demo.facts, token)
             else:

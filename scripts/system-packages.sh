@@ -5,14 +5,24 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/apt.sh
 
 missing=()
+installed() { # PROGRAM
+    command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
+}
 need() { # PACKAGE PROGRAM...
-    local package=$1 program
+    local program
     for program in "${@:2}"; do
-        command -v "$program" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$program" >/dev/null || {
-            missing+=("$package")
+        installed "$program" || {
+            missing+=("$1")
             return
         }
     done
+}
+need_any() { # PACKAGE PROGRAM...
+    local program
+    for program in "${@:2}"; do
+        installed "$program" && return
+    done
+    missing+=("$1")
 }
 
 PATH=$PATH:/usr/sbin
@@ -23,7 +33,9 @@ if [[ ${1:-} == cluster ]]; then
     need pgbouncer pgbouncer
     need iproute2 ip
 else
-    need chromium chromium
+    # The same names as in tests/browser/visitor.py.
+    need_any "chromium-headless-shell|chromium|chromium-browser" \
+        chromium-headless-shell chromium chromium-browser google-chrome
     need curl curl
     need systemd systemd-analyze
 fi

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.visitor import Visitor, session_token, visiting
+from tests.browser.visitor import Visitor, launched, session_token, visiting
 from tests.dashboard.full_demo import NOBODY
 from tests.journeys.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The distribution's Chromium. It runs without its sandbox because tests may run as root; it sees our own pages only.
-
-    Not for longer than a module: the library keeps an event loop running, and other tests run their own.
-    """
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    assert path, "Chromium is not installed; `make setup-tests` installs it."
+    """Not for longer than a module: the library keeps an event loop running, and other tests run their own."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = launched(playwright)
         yield browser
         browser.close()
 

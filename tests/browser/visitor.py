@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import axe_playwright_python
 import httpx
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect
 
 from tests.waiting import PATIENCE_SECONDS
 
@@ -20,6 +21,8 @@ _TOO_WIDE = """
         box => box.scrollWidth - box.clientWidth))
 """
 COOKIE = "kontobahn_session"
+# The first draws no window of its own around a page, which costs the others a fifth of their time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 class Way(NamedTuple):
@@ -93,6 +96,13 @@ class Visitor:
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window, or a table than its box, which cuts it off."""
         return int(self.page.evaluate(_TOO_WIDE))
+
+
+def launched(playwright: Playwright) -> Browser:
+    """The distribution's browser. It runs without its sandbox because tests may run as root; it sees our own pages only."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert path, "Chromium is not installed; `make setup-tests` installs it."
+    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
 
 
 @contextmanager
