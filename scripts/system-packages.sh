@@ -5,8 +5,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/apt.sh
 
 missing=()
-installed() { # PROGRAM
-    command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null
+installed() { # PROGRAM, or several as in `one|other`, of which one will do
+    local program
+    for program in ${1//|/ }; do
+        if command -v "$program" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$program" >/dev/null; then
+            return
+        fi
+    done
+    return 1
 }
 need() { # PACKAGE PROGRAM...
     local program
@@ -17,13 +23,6 @@ need() { # PACKAGE PROGRAM...
         }
     done
 }
-need_any() { # PACKAGE PROGRAM...
-    local program
-    for program in "${@:2}"; do
-        installed "$program" && return
-    done
-    missing+=("$1")
-}
 
 PATH=$PATH:/usr/sbin
 need postgresql initdb postgres pg_ctl
@@ -33,9 +32,7 @@ if [[ ${1:-} == cluster ]]; then
     need pgbouncer pgbouncer
     need iproute2 ip
 else
-    # The same names as in tests/browser/visitor.py.
-    need_any "chromium-headless-shell|chromium|chromium-browser" \
-        chromium-headless-shell chromium chromium-browser google-chrome
+    need "chromium-headless-shell|chromium|chromium-browser" "chromium-headless-shell|chromium|chromium-browser|google-chrome"
     need curl curl
     need systemd systemd-analyze
 fi
