@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-n8n examples
+.PHONY: help run test mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-bare test-n8n examples
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: setup-tests ## Run every check and every test, up to the first failure
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/pytest -n $(WORKERS) --dist worksteal
+
+test-bare: ## Run both commands of the README in bare roots, for each of RELEASES="bookworm trixie" (needs root; half an hour each)
+	@python3 scripts/test_bare.py $(or $(RELEASES),bookworm trixie)
 
 test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from npm (large, apart from make test)
 	.venv/bin/python scripts/test_n8n.py
@@ -66,6 +69,7 @@ words: setup-tests ## Bring the dashboard's message catalogues up to date with i
 	@.venv/bin/python scripts/words.py
 
 screenshots: setup-tests ## Take pictures of the dashboard's pages and of an invoice, into data/screenshots and docs/pictures
+	@scripts/system-packages.sh pictures
 	@.venv/bin/python -m scripts.screenshots de
 	@.venv/bin/python -m scripts.screenshots docs
 

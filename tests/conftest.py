@@ -15,7 +15,9 @@ from argon2 import PasswordHasher
 from kontobahn.access import users
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
+from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
+from tests.tidy_rules import ROOT
 
 # A busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
@@ -28,6 +30,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("KONTOBAHN_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_programs_but_those_that_set_up_installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Otherwise a test could start what only the machine of whoever wrote it has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", fenced_path(tmp_path_factory.mktemp("path") / "bin", BASE | installed(ROOT, "tests")))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

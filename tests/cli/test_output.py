@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -119,11 +118,10 @@ def test_version_and_help_have_short_forms(cli: CommandLine) -> None:
 def test_a_shell_gets_its_completion(cli: CommandLine, shell: str, tmp_path: Path) -> None:
     script = cli.ok("completion", shell).out
     assert "_KONTOBAHN_COMPLETE" in script
-    if shutil.which(shell):
-        file = tmp_path / "completion"
-        file.write_text(script)
-        checked = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, check=False)
-        assert (checked.returncode, checked.stderr) == (0, "")
+    file = tmp_path / "completion"
+    file.write_text(script)
+    checked = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

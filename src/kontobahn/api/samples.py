@@ -116,7 +116,7 @@ def _javascript(made: _Made) -> str:
         headers.append('"Idempotency-Key": crypto.randomUUID()')
     options = [] if made.method == "GET" else [f'method: "{made.method}"']
     if made.takes_file:
-        options.append('body: await (await import("node:fs")).openAsBlob("FILE")')
+        options.append('body: new Blob([await (await import("node:fs/promises")).readFile("FILE")])')
     elif made.body_schema is not None:
         headers.append('"Content-Type": "application/json"')
         options.append(f"body: JSON.stringify({_indented(indented_json(made.body))})")
