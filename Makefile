@@ -6,13 +6,16 @@ DATA ?= ./data
 # One more than cores: tests wait for processes and disks now and then.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 7 ? n + 1 : 8)))
 
+# Random examples change from day to day; the line that make prints says how to have them again.
+SEED ?= $(shell date +%Y%m%d)
+
 # Compiled modules are kept, even where a shell or an image tells Python not to: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
 SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-bare test-n8n examples
+.PHONY: help run test checks suite mutate bench setup setup-tests release torture format rooms reference words screenshots lock clean test-bare test-n8n examples
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,12 +23,17 @@ help: ## Show this list
 run: setup ## Run the service with demo data (PORT=8080, DATA=./data)
 	@exec .venv/bin/kontobahn serve --demo --host 127.0.0.1 --port $(PORT) --data "$(DATA)"
 
-test: setup-tests ## Run every check and every test, up to the first failure
+test: setup-tests ## Run every check and every test, side by side
+	@$(MAKE) --jobs=2 checks suite
+
+checks:
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
-	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/pytest -n $(WORKERS) --dist worksteal
+	.venv/bin/mypy
+
+suite:
+	.venv/bin/pytest -n $(WORKERS) --dist worksteal --durations=20 --hypothesis-seed=$(SEED)
 
 test-bare: ## Run both commands of the README in bare roots, for each of RELEASES="bookworm trixie" (needs root; half an hour each)
 	@python3 scripts/test_bare.py $(or $(RELEASES),bookworm trixie)

@@ -20,6 +20,7 @@ from mutation import excused
 from mutation.faults import Fault, planted
 from mutation.subjects import LOCKS, SUBJECTS, Subject
 from mutation.trial import Job, Unplantable, statement_of
+from tests.shared_services import FRESH
 
 ROOT = Path(__file__).resolve().parent.parent
 # The seconds after which a run of all tests of a module hangs.
@@ -134,7 +135,8 @@ def _in_functions(subject: Subject, items: list[Planted], options: argparse.Name
     verdicts = {}
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "mutation.trial"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            [sys.executable, "-m", "mutation.trial"], cwd=ROOT, env={**os.environ, FRESH: "1"},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
         )  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
@@ -178,7 +180,7 @@ def _passes(tree: Path, tests: Iterable[str]) -> bool:
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not postgres", *tests],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": f"{tree / 'src'}:{tree}", "PYTHONDONTWRITEBYTECODE": "1", FRESH: "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import ssl
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import hypothesis
@@ -13,30 +17,48 @@ import pytest
 from argon2 import PasswordHasher
 
 from kontobahn.access import users
+from kontobahn.api import system
+from kontobahn.banking import inbound
+from kontobahn.banking.connections import refresh
+from kontobahn.banking.hosted import going_on
+from kontobahn.dashboard.pages import overview, reconciliation
+from kontobahn.db import postgres_watch
+from kontobahn.mobility.invoices import documents
+from kontobahn.sandbox_bank import deliveries
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
+from tests.shared_services import FRESH, SharedServices
 from tests.tidy_rules import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 # A busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 ENGINES = ("sqlite", "postgres")
+LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.py")
+# How long a caller waits for work that goes on.
+WAITS = (
+    (inbound, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (going_on, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
+    (deliveries, "MAX_PAGE_WAIT_SECONDS"), (overview, "BOOKS_SECONDS"), (reconciliation, "BOOKS_SECONDS"),
+    (system, "READY_SECONDS"), (postgres_watch, "ANSWER_SECONDS"),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.startswith("KONTOBAHN_"):
+        if name.startswith("KONTOBAHN_") and name != FRESH:
             monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_programs_but_those_that_set_up_installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_programs_but_those_that_set_up_installs() -> Iterator[None]:
     """Otherwise a test could start what only the machine of whoever wrote it has."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", fenced_path(tmp_path_factory.mktemp("path") / "bin", BASE | installed(ROOT, "tests")))
+    with TemporaryDirectory(prefix="kontobahn-path-") as folder, pytest.MonkeyPatch.context() as patch:
+        Path(folder).chmod(0o755)  # PostgreSQL is started from it under another account
+        patch.setenv("PATH", fenced_path(Path(folder), BASE | installed(ROOT, "tests")))
         yield
 
 
@@ -46,6 +68,26 @@ def _passwords_are_hashed_quickly() -> Iterator[None]:
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(users, "_hasher", lambda: quick)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _certificates_of_authorities_are_read_once() -> Iterator[None]:
+    """Reading them takes as long as a test, and hardly any meets one of these authorities."""
+    create, shared = ssl.create_default_context, cache(ssl.create_default_context)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ssl, "create_default_context", lambda *args, **more: create(*args, **more) if args or more else shared()
+        )
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_is_given_up_because_the_machine_is_slow() -> Iterator[None]:
+    """Bounds on how long a caller waits for work that goes on; a test that is about one sets it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in WAITS:
+            patch.setattr(module, name, PATIENCE_SECONDS)
         yield
 
 
@@ -61,6 +103,15 @@ def redis() -> RedisServer:
 
 @pytest.fixture(scope="session")
 def emptied_database(postgres: PostgresServer) -> Iterator[EmptiedDatabase]:
+    """For what a test starts for itself."""
+    database = EmptiedDatabase(postgres, migrated_template(postgres))
+    yield database
+    database.drop()
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgres: PostgresServer) -> Iterator[EmptiedDatabase]:
+    """For the service that the tests of a module share."""
     database = EmptiedDatabase(postgres, migrated_template(postgres))
     yield database
     database.drop()
@@ -82,6 +133,21 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is decided before a statement is reached runs on one engine: which, follows from the test's name. What takes long
+    comes first, so that at the end no worker waits for it."""
+    if not os.environ.get(FRESH):
+        items[:] = [item for item in items if not item.get_closest_marker("either_engine") or _is_on_its_engine(item)]
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def _is_on_its_engine(item: pytest.Item) -> bool:
+    engine = item.callspec.params["engine"]  # type: ignore[attr-defined]
+    test, _, parameters = item.nodeid.partition("[")
+    number = zlib.crc32((test + parameters.replace(engine, "", 1)).encode())
+    return bool(ENGINES[number % len(ENGINES)] == engine)
+
+
 @pytest.fixture
 def start_service(database_url: str, tmp_path: Path) -> Iterator[ServiceFactory]:
     """Starts services with settings of the test's own; they share the database and the data directory."""
@@ -95,6 +161,21 @@ def start_service(database_url: str, tmp_path: Path) -> Iterator[ServiceFactory]
         yield start
 
 
+@pytest.fixture(scope="module")
+def shared_services(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedServices]:
+    """One service for an engine. The tests of a module share it: each makes organisations of its own."""
+    with SharedServices(tmp_path_factory, lambda: request.getfixturevalue("shared_database")) as shared:
+        yield shared
+
+
 @pytest.fixture
-def service(start_service: ServiceFactory) -> Service:
-    return start_service()
+def service(request: pytest.FixtureRequest, engine: str) -> Iterator[Service]:
+    """The running application: the module's, or one of the test's own where it is `alone` or starts further ones."""
+    if request.node.get_closest_marker("alone") or "database_url" in request.fixturenames or os.environ.get(FRESH):
+        yield request.getfixturevalue("start_service")()
+        return
+    shared: SharedServices = request.getfixturevalue("shared_services")
+    yield shared.get(engine)
+    shared.give_back(engine)

@@ -68,7 +68,7 @@ class EmptiedDatabase:
             self._end_other_sessions()
             self._drop_further_tables()
             if self._connection.execute(_SCHEMA).fetchone() == self._schema:
-                self._delete_rows()
+                self.delete_rows()
                 return
         except psycopg.Error:
             pass  # whatever a test did to it, the next one gets another
@@ -84,7 +84,8 @@ class EmptiedDatabase:
         for name in set(_tables(self._connection)) - set(self._tables):
             self._connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
 
-    def _delete_rows(self) -> None:
+    def delete_rows(self) -> None:
+        """Deletes every row, while others have the database open."""
         names = [sql.Identifier(name) for name in self._tables]
         exists = sql.SQL(", ").join(sql.SQL("EXISTS (SELECT FROM {})").format(name) for name in names)
         used = self._connection.execute(sql.SQL("SELECT {}").format(exists)).fetchone() or ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,9 @@ import msgspec
 from kontobahn import credits, serve
 from kontobahn.access import audit, keys, organizations, users
 from kontobahn.access.principal import Role
+from kontobahn.api.tasks import Tasks
 from kontobahn.app import Application
+from kontobahn.banking.provider import Banking
 from kontobahn.clock import ManualClock, SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
@@ -133,6 +136,12 @@ class Service:
         ledger = self.application.api._dependencies.context.part(Ledger)
         return ledger.providers
 
+    @property
+    def is_working(self) -> bool:
+        """Whether something goes on after its call was answered."""
+        context = self.application.context
+        return bool(context.part(Banking).running or context.part(Tasks)._running)
+
     def forget_callers(self) -> None:
         """Empties the cache of principals, instead of waiting until its entries expire."""
         self.application.authenticator._cached.clear()
@@ -175,6 +184,15 @@ def place_migrated_sqlite(settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         settings.sqlite_path.touch(0o600)
         settings.sqlite_path.write_bytes(migrated_sqlite())
+
+
+def empty_sqlite(settings: Settings) -> None:
+    """Makes a database that is in use what it was at first, in one transaction."""
+    image = bytearray(migrated_sqlite())
+    image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log; the target keeps its own
+    with closing(sqlite3.connect(":memory:")) as source, closing(sqlite3.connect(settings.sqlite_path)) as target:
+        source.deserialize(bytes(image))
+        source.backup(target)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.tidy_rules import files, parse
+from tests.tidy_rules import files, parse, walk
 
 
 def _words(text: str) -> frozenset[str]:
@@ -59,7 +59,7 @@ def started_by_python(root: Path) -> Iterator[Command]:
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """The module and every function, with its name."""
     yield "", tree
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node
 
@@ -198,8 +198,7 @@ def purposes(root: Path) -> list[str]:
 
 
 def fenced_path(folder: Path, programs: Iterable[str]) -> str:
-    """A PATH on which there is nothing but these programs, as far as the machine has them."""
-    folder.mkdir()
+    """Fills the folder, so that a PATH of it alone leads to these programs, as far as the machine has them, and to no others."""
     for program in programs:
         if found := shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"):
             (folder / program).symlink_to(found)

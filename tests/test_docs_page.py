@@ -40,14 +40,15 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str]]] = []
-        self.text = ""
+        self._texts: list[str] = []
         self.feed(text)
+        self.text = "".join(self._texts)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self._texts.append(data)
 
     @cached_property
     def calls(self) -> set[str]:

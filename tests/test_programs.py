@@ -97,5 +97,5 @@ def test_tests_see_no_other_program() -> None:
 
 
 def test_a_program_that_nobody_installs_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", fenced_path(tmp_path / "bin", ["bash"]))
+    monkeypatch.setenv("PATH", fenced_path(tmp_path, ["bash"]))
     assert subprocess.run(["bash", "-c", "bash --version && ! ls"], capture_output=True, check=False).returncode == 0

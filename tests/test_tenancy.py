@@ -340,6 +340,7 @@ def comparable(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
 
 
 @pytest.mark.parametrize("call", sorted(RECIPES), ids=lambda call: f"{call[0]} {call[1]}")
+@pytest.mark.either_engine
 def test_nobody_but_the_owner_and_its_agency_gets_at_an_id(service: Service, call: tuple[str, str]) -> None:
     recipe = RECIPES[call]
     owner, stranger = service.organization("Eigner"), service.organization("Fremder")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FUNCTION = 50
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 WIDEST_UNPACKING = 8
 LONGEST_DOCSTRING = 8
 TEXT_FILES = (".py", ".md", ".sql", ".sh", ".toml", ".in", ".lock", ".html", ".css", ".js", ".txt", ".yml", ".yaml", "")
@@ -53,6 +53,12 @@ def _is_ignored(path: Path, patterns: list[str]) -> bool:
 parse = cache(ast.parse)
 
 
+@cache
+def walk(tree: ast.Module) -> list[ast.AST]:
+    """Every node of a module: many rules look at them, and finding them takes as long as parsing."""
+    return list(ast.walk(tree))
+
+
 def modules(root: Path, *folders: str) -> Iterator[tuple[str, str, ast.Module]]:
     for folder in folders or ("src",):
         for name, text in files(root, ".py", under=folder):
@@ -64,7 +70,7 @@ def no_long_functions(root: Path) -> list[str]:
     return [
         f"{name}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
         for name, _, tree in modules(root, "src", "tests", "clients")
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= LONGEST_FUNCTION
@@ -83,7 +89,7 @@ def wide_rows_are_read_by_name(root: Path) -> list[str]:
     return [
         f"{name}:{node.lineno} takes {len(node.elts)} values by position"
         for name, _, tree in modules(root)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store) and len(node.elts) > WIDEST_UNPACKING
     ]
 
@@ -109,7 +115,7 @@ def no_empty_names(root: Path) -> list[str]:
     for name, _, tree in modules(root):
         words = {part.removesuffix(".py").rpartition("_")[2] for part in name.split("/")}
         found += [f"{name}: the name says nothing" for word in EMPTY_NAMES if word.lower() in words]
-        classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        classes = (node for node in walk(tree) if isinstance(node, ast.ClassDef))
         found += [f"{name}:{node.lineno} class {node.name}" for node in classes if node.name.endswith(EMPTY_NAMES)]
     return found
 
@@ -126,7 +132,7 @@ def only_the_command_line_prints(root: Path) -> list[str]:
         f"{name}:{node.lineno} prints"
         for name, _, tree in modules(root)
         if not name.startswith("src/kontobahn/cli/")
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
@@ -148,7 +154,7 @@ def _imports(root: Path) -> Iterator[tuple[str, int, str]]:
     """File, line and every module that an import may mean: `from a import b` is a, and perhaps a.b."""
     for name, _, tree in modules(root):
         package = name.removeprefix("src/").split("/")[:-1]
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield name, node.lineno, alias.name
@@ -189,7 +195,7 @@ def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
             if token.type == tokenize.COMMENT:
                 yield name, token.start[0], token.string
-        for node in ast.walk(parse(text)):
+        for node in walk(parse(text)):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 first = node.body[0] if node.body else None
                 if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -302,7 +308,7 @@ def tests_wait_for_facts(root: Path) -> list[str]:
         f"{name}:{node.lineno} {reason}: wait for the fact, by {_WAITING}"
         for name, _, tree in modules(root, "tests")
         if name != _WAITING
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call | ast.BinOp | ast.keyword | ast.ImportFrom) and (reason := _waits_for_time(node))
     ]
 

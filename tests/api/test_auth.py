@@ -40,6 +40,7 @@ def test_signing_in_gives_a_token_that_works_until_it_ends(service: Service, min
     assert "ended" in ended.json()["error"]
 
 
+@pytest.mark.either_engine
 def test_a_wrong_password_and_an_unknown_address_look_the_same(service: Service, mine: Organization) -> None:
     service.user(mine, ERIKA)
     wrong = service.post("/v2/auth/sessions", json={"email": ERIKA, "password": "x"}, headers=SAME_ID)
@@ -81,6 +82,7 @@ def test_an_invited_person_joins_with_the_role_offered(service: Service, mine: O
     assert actions(service, mine)[-4:] == ["invitation.create", "user.create", "invitation.accept", "session.create"]
 
 
+@pytest.mark.either_engine
 def test_a_revoked_or_expired_invitation_lets_nobody_in(service: Service, mine: Organization) -> None:
     tokens = []
     for email in ("a@muster.example", "b@muster.example"):
@@ -98,6 +100,7 @@ def test_a_revoked_or_expired_invitation_lets_nobody_in(service: Service, mine: 
     assert [user["email"] for user in service.get("/v2/auth/users", mine.key).json()["data"]] == []
 
 
+@pytest.mark.either_engine
 def test_nobody_is_invited_twice_and_no_address_used_twice(service: Service, mine: Organization) -> None:
     other = service.organization("Andere")
     service.user(mine, ERIKA)
@@ -143,6 +146,7 @@ def test_an_invitation_ends_with_the_rights_of_who_sent_it(service: Service, min
     assert actions(service, mine).count("invitation.revoke") == 3
 
 
+@pytest.mark.either_engine
 def test_an_unknown_invitation_is_404_and_a_short_password_400(service: Service) -> None:
     body = {"token": "kb_inv_nothing", "name": "X", "password": PASSWORD}
     assert service.post("/v2/auth/invitations/accept", json=body).status_code == 404

@@ -56,6 +56,7 @@ def mine(service: Service) -> Organization:
         (b"null", "must be an object, not null"),
     ],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_a_wrong_body_is_400_and_named(service: Service, mine: Organization, body: bytes, named: str) -> None:
     answer = service.post(INVITE, mine.key, content=body, headers={**JSON, "idempotency-key": "k"})
     assert answer.status_code == 400, answer.text
@@ -68,6 +69,7 @@ def test_a_wrong_body_is_400_and_named(service: Service, mine: Organization, bod
     "content_type",
     [None, "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1", "json"],
 )
+@pytest.mark.either_engine
 def test_a_body_that_is_not_called_json_is_415(service: Service, mine: Organization, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     answer = service.post(INVITE, mine.key, content=b'{"email": "a@b.de"}', headers=headers)
@@ -83,6 +85,7 @@ def test_json_in_utf8_by_any_spelling_of_its_type_is_taken(service: Service, min
         assert service.post(INVITE, mine.key, content=body, headers={"content-type": content_type}).status_code == 201
 
 
+@pytest.mark.either_engine
 def test_a_body_one_byte_over_the_limit_is_refused_while_it_streams(start_service: ServiceFactory) -> None:
     service = start_service()
     mine = service.organization()
@@ -114,6 +117,7 @@ def test_a_header_with_a_line_break_never_reaches_an_answer(service: Service, mi
         assert b"set-cookie" not in answer
 
 
+@pytest.mark.either_engine
 def test_a_strange_request_id_is_replaced_and_a_sane_one_kept(service: Service, mine: Organization) -> None:
     kept = service.get("/v2/auth/users", mine.key, headers={"x-request-id": "n8n-run_42.1"})
     assert kept.headers["x-request-id"] == "n8n-run_42.1"
@@ -123,6 +127,7 @@ def test_a_strange_request_id_is_replaced_and_a_sane_one_kept(service: Service, 
 
 
 @pytest.mark.parametrize("path", ["/v2", "/v2/", "/v2/nothing", "/v2/auth/users/", "/v2/auth//users", "/v2/AUTH/users"])
+@pytest.mark.either_engine
 def test_an_unknown_path_is_a_json_404_whatever_is_accepted(service: Service, mine: Organization, path: str) -> None:
     answer = service.get(path, mine.key, headers={"accept": "text/html"})
     assert answer.status_code == 404
@@ -131,6 +136,7 @@ def test_an_unknown_path_is_a_json_404_whatever_is_accepted(service: Service, mi
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND"])
+@pytest.mark.either_engine
 def test_a_wrong_method_is_405_and_says_which_are_right(service: Service, mine: Organization, method: str) -> None:
     answer = service.request(method, "/v2/auth/users", mine.key)
     assert answer.status_code == 405
@@ -150,12 +156,14 @@ def test_a_wrong_method_is_405_and_says_which_are_right(service: Service, mine: 
         ("quelle=" + "x" * 101, "`quelle`"),
     ],
 )
+@pytest.mark.either_engine
 def test_a_wrong_query_is_400_and_named(service: Service, mine: Organization, query: str, named: str) -> None:
     answer = service.get(f"/v2/ledger-rewe-read/connections?{query}", mine.key)
     assert answer.status_code == 400, answer.text
     assert named in answer.json()["error"]
 
 
+@pytest.mark.either_engine
 def test_a_malformed_id_in_the_path_is_400_and_named(service: Service, mine: Organization) -> None:
     for bad in ("5", "0193b2a0", "%00", "..", "0193b2a0-0000-7000-8000-00000000abcdX"):
         answer = service.request("DELETE", f"/v2/auth/users/{bad}", mine.key)

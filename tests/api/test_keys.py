@@ -18,6 +18,7 @@ from tests.waiting import eventually
 PATH = "/v2/ledger-rewe-read/connections"
 
 
+@pytest.mark.either_engine
 def test_a_missing_key_is_401_with_the_header_line_to_send(service: Service) -> None:
     answer = service.get(PATH)
     assert answer.status_code == 401
@@ -36,6 +37,7 @@ def test_a_missing_key_is_401_with_the_header_line_to_send(service: Service) -> 
         lambda key: "ü" * 44,
     ],
 )
+@pytest.mark.either_engine
 def test_a_mistyped_key_is_told_apart_from_an_unknown_one(service: Service, spoil: object) -> None:
     mine = service.organization()
     wrong = spoil(mine.key)  # type: ignore[operator]
@@ -44,6 +46,7 @@ def test_a_mistyped_key_is_told_apart_from_an_unknown_one(service: Service, spoi
     assert "checksum" in answer.json()["error"]
 
 
+@pytest.mark.either_engine
 def test_a_well_formed_key_that_nobody_made_is_401(service: Service) -> None:
     answer = service.get(PATH, new_token(API_KEY_PREFIX))
     assert answer.status_code == 401
@@ -75,6 +78,7 @@ def refused(service: Service, key: str) -> httpx.Response | None:
     return answer if answer.status_code == 401 else None
 
 
+@pytest.mark.either_engine
 def test_an_expired_key_is_refused_at_its_instant(service: Service) -> None:
     mine = service.organization()
     ends_at = service.clock.now() + 10 * SECOND
@@ -108,6 +112,7 @@ def test_a_rotated_agency_key_keeps_its_clients(service: Service) -> None:
     assert [item["id"] for item in listed] == [connection]
 
 
+@pytest.mark.either_engine
 def test_the_database_holds_no_key_only_a_keyed_hash(service: Service) -> None:
     mine = service.organization()
 
@@ -145,6 +150,7 @@ def test_every_call_is_counted_under_its_quelle(service: Service) -> None:
     assert service.db.read_now(counts) == [("API", 2, 1), ("n8n", 2, 0)]
 
 
+@pytest.mark.either_engine
 def test_a_role_below_the_needed_one_is_403(service: Service) -> None:
     mine: Organization = service.organization(role="member")
     answer = service.post("/v2/auth/invitations", mine.key, json={"email": "a@b.de"})

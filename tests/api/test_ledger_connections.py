@@ -45,6 +45,7 @@ def test_an_agency_lists_all_its_clients_or_one(service: Service) -> None:
     assert listed(ORGANIZATIONID=second.id) == [ids[1]]
 
 
+@pytest.mark.either_engine
 def test_outside_its_scope_an_agency_is_refused_the_same_way_whether_the_organisation_exists(service: Service) -> None:
     client, stranger = service.organization(), service.organization("Fremde")
     agency = service.agency(client)

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from kontobahn import __version__, jobs, metrics
@@ -14,6 +15,8 @@ from kontobahn.api.request_log import Noted, RequestLog
 from kontobahn.api.usage import Usage
 from tests.harness import Service
 
+# Counters of a process go on counting.
+pytestmark = pytest.mark.alone
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "kontobahn.json"
 
 

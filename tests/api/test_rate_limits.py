@@ -92,6 +92,7 @@ def test_forwarded_addresses_are_believed_from_a_trusted_proxy_only(start_servic
     assert remaining(trusting, "not an address") == "4"
 
 
+@pytest.mark.either_engine
 def test_a_caller_cannot_write_its_address_into_a_line_above_the_proxys(start_service: ServiceFactory) -> None:
     service = start_service(limit_api_requests=9, trusted_proxies="127.0.0.0/8, 10.0.0.0/8")
 

@@ -135,6 +135,7 @@ def test_a_file_may_come_under_any_type_that_is_not_json(small_service: Service,
 
 
 @pytest.mark.parametrize("content", [b"a", b"\r\n--b\r\n" * 100, b"\r\n" * 300, bytes(range(256))])
+@pytest.mark.either_engine
 def test_the_one_file_of_a_form_arrives_byte_for_byte(small_service: Service, content: bytes) -> None:
     mine = small_service.organization()
     answer = small_service.post(PATH, mine.key, files={"file": ("C:\\alt\\Bücher.csv", content, "text/csv")})
@@ -156,6 +157,7 @@ def test_the_one_file_of_a_form_arrives_byte_for_byte(small_service: Service, co
         ({"content": b""}, "empty"),
     ],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_a_form_that_is_not_one_file_is_refused(small_service: Service, parts: dict[str, Any], words: str) -> None:
     mine = small_service.organization()
     answer = small_service.post(PATH, mine.key, **parts)
@@ -164,6 +166,7 @@ def test_a_form_that_is_not_one_file_is_refused(small_service: Service, parts: d
     assert taken(small_service, mine) == []
 
 
+@pytest.mark.either_engine
 def test_a_file_above_the_limit_is_413_and_one_at_it_is_taken(small_service: Service) -> None:
     mine = small_service.organization()
     assert send(small_service, mine, b"x" * 100_000).status_code == 202
@@ -216,6 +219,7 @@ def test_a_large_file_is_answered_at_once_and_worked_on(small_service: Service) 
     assert taken(small_service, mine) == [begun["id"]]
 
 
+@pytest.mark.either_engine
 def test_a_large_file_that_is_refused_fails_with_the_reason_and_no_effect(small_service: Service) -> None:
     mine = small_service.organization()
     begun = send(small_service, mine, b"x" * LARGE, params={"refuse": "true"}).json()

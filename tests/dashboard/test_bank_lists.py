@@ -93,6 +93,7 @@ def test_every_order_file_is_reached(service: Service) -> None:
     assert browser.get("/dashboard/payments/order-files?after=nonsense").status_code == 200
 
 
+@pytest.mark.either_engine
 def test_a_balance_that_nobody_told_is_shown_as_such_and_added_to_nothing(service: Service) -> None:
     owner = service.organization()
     service.user(owner, EMAIL)

@@ -162,6 +162,7 @@ def test_a_cash_entry_with_its_receipt_is_written_once_and_reversed(browser: Bro
     assert cells(after)[-2] == "€0.00"
 
 
+@pytest.mark.either_engine
 def test_a_receipt_that_a_browser_could_run_is_only_ever_saved(browser: Browser, books: Books) -> None:
     form = hidden(browser.get("/dashboard/cash-book/new"))
     entry = {**form, "day": "2026-03-02", "direction": "in", "amount": "1.00", "text": "Verkauf", "account": "8400"}

@@ -50,6 +50,7 @@ def test_a_person_signs_in_looks_and_signs_out(service: Service, browser: Browse
     assert browser.get("/dashboard").headers["location"] == "/dashboard/sign-in"
 
 
+@pytest.mark.either_engine
 def test_a_wrong_password_says_nothing_about_the_address(service: Service, muster: Organization) -> None:
     known = Browser(service).sign_in("erika@muster.example", "wrong password!!")
     unknown = Browser(service).sign_in("nobody@muster.example", "wrong password!!")
@@ -328,6 +329,7 @@ def test_under_https_the_cookie_is_bound_to_the_host(service: Service, muster: O
     assert answer.headers["set-cookie"] == "__Host-kontobahn_session=x; HttpOnly; Path=/; SameSite=lax; Secure"
 
 
+@pytest.mark.either_engine
 def test_hostile_names_are_shown_as_text(service: Service) -> None:
     hostile = service.organization(HOSTILE)
     service.user(hostile, "eve@muster.example")

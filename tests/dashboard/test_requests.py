@@ -118,6 +118,7 @@ def test_nothing_about_persons_is_kept(service: Service, muster: Organization) -
     assert muster.key not in everything
 
 
+@pytest.mark.either_engine
 def test_refusals_and_replays_are_listed_and_a_stranger_is_nobodys(service: Service, muster: Organization) -> None:
     headers = {"idempotency-key": "eins"}
     body = {"return_to": "https://app.example/done"}

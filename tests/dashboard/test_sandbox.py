@@ -91,6 +91,7 @@ def test_what_happens_at_the_bank_reaches_the_service(
     ]
 
 
+@pytest.mark.either_engine
 def test_the_clock_is_moved_forward_and_back_while_nobody_else_goes_by_it(
     visitor: Visitor, owner: Organization, browser: Browser, service: Service
 ) -> None:
@@ -115,6 +116,7 @@ def test_the_clock_is_moved_forward_and_back_while_nobody_else_goes_by_it(
     assert ahead() == 3600 * SECOND
 
 
+@pytest.mark.either_engine
 def test_nobody_touches_what_belongs_to_others(
     visitor: Visitor, owner: Organization, browser: Browser, service: Service
 ) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.forked_commands import commands
 from tests.waiting import PATIENCE_SECONDS, eventually
 
 
@@ -28,10 +33,7 @@ def _text(value: Any) -> str:
 
 def kontobahn(*arguments: str, data: Path, expect: int | None = 0, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `expect` is its exit code, None for any."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kontobahn", *arguments, "--data", str(data)],
-        env=environment(settings), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+    done = commands().run([*arguments, "--data", str(data)], environment(settings))
     assert expect is None or done.returncode == expect, (done.returncode, done.stdout, done.stderr)
     return done
 
@@ -39,6 +41,23 @@ def kontobahn(*arguments: str, data: Path, expect: int | None = 0, **settings: A
 def answer(*arguments: str, data: Path, **settings: Any) -> Any:
     """Run a command with --json and read what it prints."""
     return json.loads(kontobahn(*arguments, "--json", data=data, **settings).stdout)
+
+
+@cache
+def _made_demo() -> Path:
+    """The data of a demo that was made once and never served."""
+    data = Path(tempfile.mkdtemp(prefix="kontobahn-demo-"))
+    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    kontobahn("demo", data=data)
+    return data
+
+
+def place_demo(data: Path, **settings: Any) -> None:
+    """Does what `kontobahn demo` does; on SQLite by copying what it did before, unless there is something already."""
+    if "database_url" in settings:
+        kontobahn("demo", data=data, **settings)
+    elif not (data / "kontobahn.sqlite3").exists():
+        shutil.copytree(_made_demo(), data, dirs_exist_ok=True)
 
 
 class ServerProcess:
@@ -121,7 +140,10 @@ class ServerProcess:
 
 
 @contextmanager
-def serving(data: Path, *arguments: str, **settings: Any) -> Iterator[ServerProcess]:
+def serving(data: Path, *arguments: str, fresh: bool = False, **settings: Any) -> Iterator[ServerProcess]:
+    """The demo, served. If `fresh`, the server makes it, as at the first start of an installation."""
+    if not fresh and "database_url" not in settings:
+        place_demo(data)
     server = ServerProcess(data, *arguments, **settings)
     try:
         yield server

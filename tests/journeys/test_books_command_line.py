@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kontobahn.formats import extf
-from tests.journeys.process import answer, kontobahn, serving
+from tests.journeys.process import answer, kontobahn, place_demo, serving
 from tests.spec_pages import on_sqlite
 
 HEADER = extf.make_header(
@@ -30,7 +30,7 @@ def settings(engine: str, request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture
 def connection(tmp_path: Path, settings: dict[str, Any]) -> str:
-    kontobahn("demo", data=tmp_path, **settings)
+    place_demo(tmp_path, **settings)
     made = answer(
         "books", "create", "--name", "Muster GmbH", "--skr", "SKR03", "--length", "4", "--client", "1234-1",
         "--year-start", "2024-01-01", data=tmp_path, **settings,
@@ -279,7 +279,7 @@ def test_a_cash_book_entry_is_reversed_and_never_changed(tmp_path: Path, setting
 def test_the_doctor_sees_a_cent_that_differs(tmp_path: Path) -> None:
     import sqlite3
 
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     database = sqlite3.connect(tmp_path / "kontobahn.sqlite3")
     with database:
         database.execute("UPDATE books_items SET soll = soll + 1 WHERE beleg = (SELECT MIN(beleg) FROM books_items)")

@@ -16,7 +16,7 @@ import pytest
 
 from kontobahn import __version__
 from tests.command_line import CommandLine
-from tests.journeys.process import answer, kontobahn, serving
+from tests.journeys.process import answer, kontobahn, place_demo, serving
 from tests.services import PostgresServer
 from tests.waiting import PATIENCE_SECONDS, eventually
 
@@ -60,7 +60,7 @@ def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, Any])
 
 
 def test_the_statement_is_a_csv(tmp_path: Path) -> None:
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     output = kontobahn("credits", "statement", "--csv", "-o", "Demo Handels GmbH", data=tmp_path).stdout
     rows = list(csv.DictReader(io.StringIO(output)))
     granted, *spent = [(row["kind"], row["amount"], row["available_after"]) for row in rows]
@@ -98,7 +98,7 @@ def test_a_backup_made_while_serving_restores_all_of_it(tmp_path: Path, engine: 
 
 def test_a_damaged_backup_changes_nothing(tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "backup.tar.gz"
-    kontobahn("demo", data=data)
+    place_demo(data)
     kontobahn("backup", str(archive), data=data)
     content = archive.read_bytes()
     before = (data / "kontobahn.sqlite3").read_bytes()
@@ -111,7 +111,7 @@ def test_a_damaged_backup_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(tmp_path: Path, settings: dict[str, Any]) -> None:
-    kontobahn("demo", data=tmp_path, **settings)
+    place_demo(tmp_path, **settings)
     assert {item["state"] for item in answer("doctor", data=tmp_path, **settings)} == {"ok"}
     os.chmod(tmp_path / "secret.key", 0o644)
     found = kontobahn("doctor", data=tmp_path, expect=1, **settings)
@@ -124,7 +124,7 @@ def test_the_doctor_finds_what_is_wrong_and_says_what_to_do(tmp_path: Path, sett
 def test_the_doctor_sees_a_credit_that_does_not_add_up(tmp_path: Path) -> None:
     import sqlite3
 
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     with sqlite3.connect(tmp_path / "kontobahn.sqlite3") as database:
         database.execute("UPDATE credit_accounts SET available = available + 1, granted = granted + 1")
     database.close()
@@ -184,7 +184,7 @@ def test_the_version_for_scripts() -> None:
 
 
 def test_jobs_run_in_a_process_of_their_own(tmp_path: Path) -> None:
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "kontobahn", "jobs", "--data", str(tmp_path)], stderr=subprocess.PIPE
     )

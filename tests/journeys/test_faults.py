@@ -17,7 +17,7 @@ import aiohttp
 import httpx
 import pytest
 
-from tests.journeys.process import answer, environment, kontobahn, serving
+from tests.journeys.process import answer, environment, kontobahn, place_demo, serving
 from tests.services import PostgresServer, RedisServer
 from tests.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, eventually, take_time_async
 
@@ -56,7 +56,7 @@ async def _hammer(
 def test_a_process_killed_in_the_middle_loses_and_invents_no_credit(tmp_path: Path) -> None:
     settings = {**PRICED, "call_hold_seconds": 1}
     answered = 0
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     # The demo's own payments hold credits too, and keep them.
     before = answer("credits", "statement", "-o", OWNER, data=tmp_path)
     for _ in range(3):

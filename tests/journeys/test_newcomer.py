@@ -32,7 +32,7 @@ def run_curl(line: str) -> httpx.Response:
 
 
 def test_the_three_lines_printed_work_as_printed(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, fresh=True) as server:
         lines = [line for line in server.log.splitlines() if line.startswith("curl ")]
         assert len(lines) == 3
         answers = [run_curl(line) for line in lines]
@@ -43,7 +43,7 @@ def test_the_three_lines_printed_work_as_printed(tmp_path: Path) -> None:
 
 
 def test_the_facts_of_the_demo_hold(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, fresh=True) as server:
         facts = server.facts
         assert (tmp_path / "demo.json").stat().st_mode & 0o777 == 0o600
         assert set(facts) >= {
@@ -67,7 +67,7 @@ def test_the_facts_of_the_demo_hold(tmp_path: Path) -> None:
 
 
 def test_a_second_start_keeps_keys_and_data(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+    with serving(tmp_path, fresh=True) as server:
         first = server.facts
         server.stop()
     with serving(tmp_path) as server:
@@ -95,7 +95,7 @@ def test_pages_outside_v2(tmp_path: Path) -> None:
 
 
 def test_no_secret_stands_in_the_log(tmp_path: Path) -> None:
-    with serving(tmp_path, log_level="debug", log_requests="all") as server:
+    with serving(tmp_path, fresh=True, log_level="debug", log_requests="all") as server:
         server.get(CONNECTIONS)
         server.get(CONNECTIONS, params={"quelle": server.key})
         wrong = {"email": server.facts["user"]["email"], "password": "my other password"}

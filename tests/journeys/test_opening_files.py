@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kontobahn.formats import extf
-from tests.journeys.process import answer, kontobahn, serving
+from tests.journeys.process import answer, kontobahn, place_demo, serving
 from tests.journeys.test_books_command_line import satz
 
 BATCHES = {
@@ -48,7 +48,7 @@ def write(folder: Path, year: int) -> Path:
 
 @pytest.mark.parametrize("years", [(2024, 2025), (2025, 2024)])
 def test_pairs_from_files_come_to_the_worked_example(tmp_path: Path, years: tuple[int, ...]) -> None:
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     connection = answer(
         "books", "create", "--name", "Muster GmbH", "--skr", "SKR03", "--length", "4", "--client", "1234-1",
         "--year-start", "2024-01-01", data=tmp_path,

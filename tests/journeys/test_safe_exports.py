@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import Service
-from tests.journeys.process import answer, kontobahn
+from tests.journeys.process import answer, kontobahn, place_demo
 from tests.ledger_builder import Books
 
 
@@ -78,7 +78,7 @@ def test_the_password_of_the_database_is_on_no_command_line(tmp_path: Path, monk
 
 
 def test_a_key_is_made_for_a_user(tmp_path: Path) -> None:
-    kontobahn("demo", data=tmp_path)
+    place_demo(tmp_path)
     owner = "Demo Handels GmbH"
     (user, *_) = answer("users", "list", "-o", owner, data=tmp_path)
     made = answer("keys", "create", "--name", "n8n", "--user", user["email"].upper(), "-o", owner, data=tmp_path)

@@ -92,6 +92,7 @@ def test_the_default_client_opens_without_a_number_and_by_its_own(adapter: Adapt
     assert adapter.books(default.client_id).client_id == default.client_id
 
 
+@pytest.mark.either_engine
 def test_an_unknown_client_is_a_bad_request_that_names_the_parameter(adapter: Adapter) -> None:
     with pytest.raises(BadRequest) as refused:
         adapter.books("9999-1")
@@ -110,6 +111,7 @@ def test_fiscal_years_follow_each_other_and_say_how_accounts_are_numbered(adapte
 
 
 @pytest.mark.parametrize(("name", "cursor"), [("konten", "kontonummer"), ("buchungen", "id")])
+@pytest.mark.either_engine
 def test_pages_follow_each_other_without_gap_or_repeat(adapter: Adapter, name: str, cursor: str) -> None:
     read = getattr(adapter.books(), name)
     everything = plain(adapter.ask(read(YEAR, None, None)))
@@ -124,6 +126,7 @@ def test_pages_follow_each_other_without_gap_or_repeat(adapter: Adapter, name: s
 
 
 @pytest.mark.parametrize("name", ["konten", "buchungen", "susa", "zahlungsbedingungen", "umsatzsteuer", "bwa"])
+@pytest.mark.either_engine
 def test_an_unknown_fiscal_year_is_not_found(adapter: Adapter, name: str) -> None:
     arguments: dict[str, tuple[int | None, ...]] = {"susa": (None,), "zahlungsbedingungen": (), "bwa": (12,)}
     with pytest.raises(NotFound):
@@ -167,6 +170,7 @@ def test_the_sums_of_vat_figures_are_those_of_their_lines(adapter: Adapter) -> N
 
 
 @pytest.mark.parametrize("mode", ["reconcile", "raw"])
+@pytest.mark.either_engine
 def test_open_items_add_up_and_sides_are_filtered(adapter: Adapter, mode: EbModus) -> None:
     stichtag = date(2026, 12, 31)
 
@@ -227,6 +231,7 @@ def test_a_person_account_is_created_and_then_updated(adapter: Adapter) -> None:
         assert plain(answer)["data"]["kontonummernLaenge"] == 4
 
 
+@pytest.mark.either_engine
 def test_an_image_that_is_not_there_is_none(adapter: Adapter) -> None:
     assert adapter.ask(adapter.books().belegbild("0193b2a0-0000-7000-8000-00000000abcd")) is None
 
@@ -254,6 +259,7 @@ def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
         adapter.service.db.write_now(adapter.ask(books.undo_import(import_id, WHO)).commit, new_id())
 
 
+@pytest.mark.either_engine
 def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
     unknown = "0193b2a0-0000-7000-8000-00000000abcd"
     assert adapter.ask(adapter.books().find_import(unknown)) is None

@@ -81,6 +81,7 @@ def remote(service: Service) -> Remote:
 
 
 @pytest.mark.parametrize("status", [None, 500, 502, 503, 504, 408, 429, 200, 0, 999])
+@pytest.mark.either_engine
 def test_a_provider_in_trouble_is_503_with_when_to_retry_and_what_it_said(remote: Remote, status: int | None) -> None:
     for call in CALLS:
         for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
@@ -98,6 +99,7 @@ def test_a_provider_in_trouble_is_503_with_when_to_retry_and_what_it_said(remote
 @pytest.mark.parametrize(
     ("status", "expected"), [(400, 400), (404, 404), (409, 409), (422, 400), (405, 400), (410, 400)]
 )
+@pytest.mark.either_engine
 def test_a_request_the_provider_rejects_is_reported_as_one_with_its_words(
     remote: Remote, status: int, expected: int
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_request_the_provider_rejects_is_reported_as_one_with_its_words(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409])
+@pytest.mark.either_engine
 def test_once_the_provider_s_no_is_put_right_the_same_idempotency_key_succeeds(remote: Remote, status: int) -> None:
     call = CASH_ENTRY
     remote.fail("create_kassenbucheintrag", status)
@@ -124,6 +127,7 @@ def test_once_the_provider_s_no_is_put_right_the_same_idempotency_key_succeeds(r
     assert (answer.status_code, answer.headers.get("idempotent-replayed")) == (201, None)
 
 
+@pytest.mark.either_engine
 def test_a_key_the_provider_no_longer_accepts_is_409_with_where_to_renew_it(remote: Remote) -> None:
     for call in CALLS:
         for name in ("open", call[3]) if call[3] != "effect" else (call[3],):
@@ -137,6 +141,7 @@ def test_a_key_the_provider_no_longer_accepts_is_409_with_where_to_renew_it(remo
     remote.is_untouched()
 
 
+@pytest.mark.either_engine
 def test_a_refusal_for_want_of_a_service_lists_what_is_booked(remote: Remote) -> None:
     remote.script.subscriptions = ["Anderes"]
     for call in CALLS:
@@ -148,6 +153,7 @@ def test_a_refusal_for_want_of_a_service_lists_what_is_booked(remote: Remote) ->
     remote.is_untouched()
 
 
+@pytest.mark.either_engine
 def test_a_refusal_with_the_service_booked_is_for_want_of_the_right(remote: Remote) -> None:
     for call in CALLS:
         remote.fail(call[3], 403)
@@ -157,6 +163,7 @@ def test_a_refusal_with_the_service_booked_is_for_want_of_the_right(remote: Remo
     remote.is_untouched()
 
 
+@pytest.mark.either_engine
 def test_a_refusal_of_unknown_cause_has_no_code(remote: Remote) -> None:
     remote.fail("offene_posten", 403)
     remote.script.trouble["active_subscriptions"] = ProviderError(500, "down")
@@ -170,6 +177,7 @@ def test_a_refusal_of_unknown_cause_has_no_code(remote: Remote) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("secret text"), KeyError("secret"), TimeoutError(), OSError("secret")])
+@pytest.mark.either_engine
 def test_an_adapter_that_breaks_its_word_is_500_without_a_word_of_it(remote: Remote, error: Exception) -> None:
     for call in CALLS:
         remote.script.trouble = {call[3]: error}
@@ -310,6 +318,7 @@ def probes(remote: Remote) -> dict[str, dict[str, Any]]:
         (None, "error"),
     ],
 )
+@pytest.mark.either_engine
 def test_each_area_is_classified_by_what_the_provider_answers(
     remote: Remote, status: int | None, expected: str
 ) -> None:
@@ -330,6 +339,7 @@ def test_each_area_is_classified_by_what_the_provider_answers(
     ("status", "expected"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")]
 )
 @pytest.mark.parametrize("name", ["probe stammdaten", "geschaeftsjahre"])
+@pytest.mark.either_engine
 def test_without_master_data_what_needs_the_year_is_unknown(
     remote: Remote, name: str, status: int | None, expected: str
 ) -> None:
@@ -343,6 +353,7 @@ def test_without_master_data_what_needs_the_year_is_unknown(
 @pytest.mark.parametrize(
     ("status", "expected"), [(403, "permission"), (401, "expired"), (500, "error"), (None, "error")]
 )
+@pytest.mark.either_engine
 def test_books_that_do_not_open_are_classified_by_the_reason(remote: Remote, status: int | None, expected: str) -> None:
     remote.fail("open", status)
     found = {name: probe["status"] for name, probe in probes(remote).items()}

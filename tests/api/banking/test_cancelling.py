@@ -57,6 +57,7 @@ def test_the_payer_cancels_on_the_page(service: Service, files: FileBank) -> Non
 
 
 @pytest.mark.parametrize(("code", "expected"), [("ACTC", 200), ("ACSP", 409), ("ACSC", 409), ("RJCT", 409)])
+@pytest.mark.either_engine
 def test_what_the_bank_carries_out_cannot_be_cancelled(
     service: Service, files: FileBank, code: str, expected: int
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_debit_after_the_cancellation_is_a_contradiction(service: Service, fil
     assert service.balance(files.owner).spent == 0
 
 
+@pytest.mark.either_engine
 def test_an_order_that_nobody_fetched_expires_with_its_credits(service: Service, files: FileBank) -> None:
     payment = files.pay()
     service.clock.advance(seconds=30 * DAY_SECONDS)

@@ -139,6 +139,7 @@ def test_a_confirmation_elsewhere_is_asked_for_as_often_as_the_bank_allows(
     assert [row["status"] for row in listed(service, owner)] == ["active"]
 
 
+@pytest.mark.either_engine
 def test_nobody_is_asked_for_ever(service: Service, bank: Bank, owner: Organization) -> None:
     waiting = then("decoupled", b"w", polling=Polling(1, 1, 2))
     bank.provider.first_step = waiting
@@ -153,6 +154,7 @@ def test_nobody_is_asked_for_ever(service: Service, bank: Bank, owner: Organizat
     assert [row["error_class"] for row in listed(service, owner)] == ["InteractiveTimeout"]
 
 
+@pytest.mark.either_engine
 def test_a_refusal_can_be_tried_again_unless_the_access_is_locked(
     service: Service, bank: Bank, owner: Organization
 ) -> None:

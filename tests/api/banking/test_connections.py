@@ -113,6 +113,7 @@ def test_a_flow_that_fails_leaves_its_placeholder_to_the_clean_up(
     [("InvalidCredentials", "inactive"), ("AispConsentRevoked", "disabled"), ("ProviderError", "active"),
      ("ProviderDisabled", "disabled")],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_what_an_error_means_for_the_connection(
     service: Service, bank: Bank, owner: Organization, error_class: str, expected: str
 ) -> None:
@@ -257,6 +258,7 @@ def test_connections_go_with_the_user_who_owns_them(service: Service, bank: Bank
     assert ("remove", "bank-1") in bank.provider.asked
 
 
+@pytest.mark.either_engine
 def test_a_wrong_signature_is_refused_and_stores_nothing(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner)
     answer = bank.deliver(kind="ConnectionGone", provider_ref=row.provider_ref, signature="forged")
@@ -266,6 +268,7 @@ def test_a_wrong_signature_is_refused_and_stores_nothing(service: Service, bank:
     assert service.post("/v2/banking/webhooks/nobody", json={}).status_code == 404
 
 
+@pytest.mark.either_engine
 def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Bank, owner: Organization) -> None:
     token = begin(service, owner)["pending_token"]
     # The bank reports success, but does not answer when its data is fetched.
@@ -282,6 +285,7 @@ def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Ban
     [("return_to", "ftp://x.example/"), ("return_to", "https://a@b.example/"), ("scopes", ["alles"]),
      ("custom_fields", {"x": "y" * 5000}), ("provider", "x")],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organization, field: str, value: Any) -> None:
     answer = service.post("/v2/banking/connect", owner.key, json={field: value})
     assert answer.status_code == 400

@@ -26,6 +26,7 @@ def bank(service: Service) -> FileBank:
         ({"creditor_address": {"town_name": "Köln", "post_code": "50667"}}, "<PstCd>50667</PstCd>"),
     ],
 )
+@pytest.mark.either_engine
 def test_what_an_order_says_is_in_its_file(bank: FileBank, more: dict[str, Any], text: str) -> None:
     assert text in bank.order_file(bank.pay(**more)).text
 
@@ -38,6 +39,7 @@ def test_what_an_order_says_is_in_its_file(bank: FileBank, more: dict[str, Any],
         ({"creditor_address": {"town_name": "ä" * 20}}, "creditor_address.town_name"),
     ],
 )
+@pytest.mark.either_engine
 def test_what_no_file_can_say_is_refused_before_anything_is_written(
     service: Service, bank: FileBank, more: dict[str, Any], field: str
 ) -> None:

@@ -74,6 +74,7 @@ def test_two_equal_coffees_stay_two_and_three_become_three(service: Service, own
 
 
 @FORMATS
+@pytest.mark.either_engine
 def test_a_file_that_contradicts_is_refused_with_the_figures(service: Service, owner: Organization, make: Make) -> None:
     days = [on(0, 10_00, "Eins"), on(1, 20_00, "Zwei"), on(2, 30_00, "Drei"), on(3, 40_00, "Vier")]
     import_file(service, owner, make(export(days, 0, 3)))
@@ -92,6 +93,7 @@ def test_a_file_that_contradicts_is_refused_with_the_figures(service: Service, o
     assert "a difference of 50.00" in accepted.warnings[0].found
 
 
+@pytest.mark.either_engine
 def test_one_that_was_refused_for_a_gap_is_an_overlap_once_the_others_are_there(
     service: Service, owner: Organization
 ) -> None:
@@ -113,6 +115,7 @@ def test_statements_of_one_file_may_stand_in_any_order(service: Service, owner: 
     assert account(service, owner)["balance"] == third.end / 100
 
 
+@pytest.mark.either_engine
 def test_a_missing_page_is_a_gap(service: Service, owner: Organization) -> None:
     first = Sheet([on(0, 5)], page=(1, False), balances="OPBD ITBD")
     last = Sheet([on(0, 6)], opening=first.end, page=(2, True), balances="ITBD> CLBD")
@@ -151,6 +154,7 @@ def test_the_same_days_in_another_format(service: Service, owner: Organization) 
     assert amounts(service, owner) == [-1.04, -1.03, -1.02, -1.01, -1.0]
 
 
+@pytest.mark.either_engine
 def test_only_what_is_new_is_an_event(service: Service, owner: Organization) -> None:
     """Choice 43."""
 

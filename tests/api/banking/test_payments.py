@@ -130,6 +130,7 @@ def test_one_more_confirmation_is_reported_as_progress(service: Service, bank: B
     assert set(update) == {"event", "data", "received_at"}
 
 
+@pytest.mark.either_engine
 def test_custom_fields_are_in_events_only_if_they_were_given(service: Service, owner: Organization) -> None:
     answer = pay(service, owner)
     assert "custom_fields" not in answer.json()["data"]
@@ -228,6 +229,7 @@ def test_a_debit_that_comes_before_executed_settles_then(service: Service, bank:
     assert status(service, owner, payment) == "settled"
 
 
+@pytest.mark.either_engine
 def test_a_refusal_at_creation_is_final(service: Service, bank: Bank, owner: Organization) -> None:
     bank.provider.creation = ProviderRefused("PaymentValidationError", "Limit überschritten", "RJCT")
     payment = pay(service, owner).json()["data"]
@@ -288,6 +290,7 @@ def test_a_repeat_after_the_process_died_is_the_same_payment(service: Service, b
     assert service.balance(owner).reserved == 3
 
 
+@pytest.mark.either_engine
 def test_without_credits_nothing_is_written(service: Service, bank: Bank) -> None:
     poor = service.organization("Klamm GmbH", credits_granted=2)
     bank.connected(poor)
@@ -330,6 +333,7 @@ def test_without_credits_nothing_is_written(service: Service, bank: Bank) -> Non
         ("end_to_end_id", "MEINE"),
     ],
 )
+@pytest.mark.either_engine
 def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organization, field: str, value: Any) -> None:
     answer = pay(service, owner, **{field: value})
     assert answer.status_code == 400, answer.text
@@ -339,6 +343,7 @@ def test_bad_input_names_its_field(service: Service, bank: Bank, owner: Organiza
     assert bank.provider.asked == []
 
 
+@pytest.mark.either_engine
 def test_accounts_that_cannot_pay_are_refused(service: Service, bank: Bank) -> None:
     owner = service.organization("Sparer GmbH")
     bank.connected(owner, ref="slow", templates=("SEPA",))

@@ -115,6 +115,7 @@ def test_a_refresh_may_report_at_once_without_a_delivery(service: Service, bank:
 @pytest.mark.parametrize(
     "error", [PersonNeeded("a TAN", "https://bank.example/here"), ProviderRefused(LOCKED, "locked")]
 )
+@pytest.mark.either_engine
 def test_what_needs_the_person_is_never_tried_again_by_a_machine(
     service: Service, bank: Bank, owner: Organization, error: ProviderRefused
 ) -> None:
@@ -150,6 +151,7 @@ def test_data_that_the_bank_does_not_hand_out_is_an_error_of_the_connection(
     ]
 
 
+@pytest.mark.either_engine
 def test_a_payment_that_cannot_be_looked_for_waits_for_its_debit(
     service: Service, bank: Bank, owner: Organization
 ) -> None:

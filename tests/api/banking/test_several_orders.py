@@ -174,6 +174,7 @@ def test_the_page_of_a_file_says_what_to_do(service: Service, bank: FileBank) ->
     assert service.http.get(f"{file['file_url']}/file").headers["content-type"] == "application/xml"
 
 
+@pytest.mark.either_engine
 def test_what_cannot_be_in_one_file_is_refused(service: Service, bank: FileBank) -> None:
     payment = bank.pay()
     assert service.post(FILES, bank.key, json={}).status_code == 400

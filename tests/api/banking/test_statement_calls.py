@@ -66,6 +66,7 @@ def test_a_form_with_an_archive_is_a_file_too(service: Service, owner: Organizat
     assert (done["file"], done["statements"], done["added"]) == ("auszuege.zip", 2, 3)
 
 
+@pytest.mark.either_engine
 def test_a_refused_file_says_where_and_leaves_only_its_record(service: Service, owner: Organization) -> None:
     refused = send(service, owner, camt(FIRST._replace(closing=7)))
     assert refused.status_code == 400

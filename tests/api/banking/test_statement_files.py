@@ -75,6 +75,7 @@ def test_equal_entries_of_two_statements_are_two_bookings(service: Service, owne
     assert [item["amount"] for item in transactions(service, owner)] == [-2.5] * 3
 
 
+@pytest.mark.either_engine
 def test_a_gap_is_refused_and_says_what_is_missing(service: Service, owner: Organization) -> None:
     import_file(service, owner, camt(FIRST))
     third = follow_up(SECOND, Booking(9_99))
@@ -110,6 +111,7 @@ def test_the_same_statement_in_other_words_changes_nothing_and_says_so(service: 
     assert transactions(service, owner) == before
 
 
+@pytest.mark.either_engine
 def test_a_file_whose_second_statement_is_wrong_is_not_imported_at_all(service: Service, owner: Organization) -> None:
     with pytest.raises(StatementError, match="do not add up"):
         import_file(service, owner, camt(FIRST, SECOND._replace(closing=1)))
@@ -192,6 +194,7 @@ def test_the_booked_debit_settles_it(service: Service, owner: Organization) -> N
 @pytest.mark.parametrize(
     ("code", "expected"), [("ACSP", "processing"), ("ACSC", "executed"), ("RJCT", "rejected"), ("XXXX", "initiated")]
 )
+@pytest.mark.either_engine
 def test_a_status_report_moves_it_on(service: Service, owner: Organization, code: str, expected: str) -> None:
     import_file(service, owner, camt(FIRST))
     payment = pay(service, owner)
@@ -205,6 +208,7 @@ def test_a_status_report_moves_it_on(service: Service, owner: Organization, code
     assert (row["status"], row["raw_provider_status"]) == (expected, code)
 
 
+@pytest.mark.either_engine
 def test_a_report_on_another_s_payment_is_refused(service: Service, owner: Organization) -> None:
     with pytest.raises(StatementError, match="not a payment of this organisation"):
         import_file(service, owner, pain002(("FREMD", "ACSC", ""), message_id="FREMD"))
@@ -222,6 +226,7 @@ def test_another_s_payment_among_ours_is_left_out_and_named(service: Service) ->
     assert bank.payment(payment)["status"] == "executed"
 
 
+@pytest.mark.either_engine
 def test_files_cannot_be_refreshed_or_reconnected(service: Service, owner: Organization) -> None:
     import_file(service, owner, camt(FIRST))
     [row] = service.get("/v2/banking/connections", owner.key).json()["data"]

@@ -69,6 +69,7 @@ def stored(service: Service, owner: Organization) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("content", FILES.values(), ids=FILES.keys())
+@pytest.mark.either_engine
 def test_what_is_made_beforehand_is_what_the_transaction_makes(service: Service, content: bytes) -> None:
     ready, late = service.organization(), service.organization()
     assert take(service, ready, content, ()) == take(service, late, content, STALE)

@@ -92,6 +92,7 @@ def test_from_id_is_exclusive_and_compared_as_a_number(service: Service, bank: B
     assert "from_id" in refused.json()["error"]
 
 
+@pytest.mark.either_engine
 def test_days_are_inclusive_and_must_not_run_backwards(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner, *(facts(1, day, f"2026-03-0{day}") for day in "12345"))
     query = {"connection_id": row.id, "from_date": "2026-03-02", "to_date": "2026-03-04"}
@@ -122,6 +123,7 @@ def test_a_connection_covers_its_accounts_in_one_order(service: Service, bank: B
     assert texts(connection_id=row.id, account_id=second) == ["b"]
 
 
+@pytest.mark.either_engine
 def test_an_account_of_another_connection_is_refused(service: Service, bank: Bank, owner: Organization) -> None:
     bank.connected(owner, ref="one")
     other = bank.connected(owner, ref="two")

@@ -96,6 +96,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("sort", ["id", "made_on"])
+@pytest.mark.either_engine
 def test_a_list_that_is_too_long_is_refused_before_any_of_it_is_read(
     service: Service, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def test_a_connection_belongs_to_the_user_of_the_key(service: Service, bank: Ban
     assert [row for row in listed(service, owner) if row["status"] == "active"] == []
 
 
+@pytest.mark.either_engine
 def test_an_address_that_nobody_has_is_refused(service: Service, bank: Bank, owner: Organization) -> None:
     service.user(owner, "erika@muster.example")
     service.user(service.organization("Fremd"), "fremd@muster.example")
@@ -111,6 +112,7 @@ def test_an_abandoned_reconnect_is_inactive_again(service: Service, bank: Bank, 
     ],
     ids=["nothing", "transaction", "balance", "name", "account"],
 )
+@pytest.mark.either_engine
 def test_a_refresh_is_told_only_if_it_brought_something(
     service: Service, bank: Bank, owner: Organization, now: tuple[list[Any], list[Any]], expected: list[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_every_field_is_that_of_a_row_of_a_file(books: Books) -> None:
     assert first == second
 
 
+@pytest.mark.either_engine
 def test_one_wrong_booking_and_none_is_booked(books: Books) -> None:
     with books.unchanged():
         refusal(send(books, buchung(), buchung(gegenkonto="10010", konto="10010")), 400)
@@ -107,6 +108,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.either_engine
 def test_a_field_that_cannot_be_is_named(books: Books) -> None:
     with books.unchanged():
         for changed, field in WRONG:
@@ -142,11 +144,13 @@ def test_whatever_is_taken_can_leave_the_books_again(books: Books) -> None:
     assert other.import_extf(content).imported == len(texts) + 9
 
 
+@pytest.mark.either_engine
 def test_a_day_without_a_fiscal_year_is_refused_until_there_is_one(books: Books) -> None:
     with books.unchanged():
         refusal(send(books, buchung(belegdatum="2031-01-01")), 409, "buchungen[0].belegdatum")
 
 
+@pytest.mark.either_engine
 def test_what_looks_booked_already_is_refused_unless_it_is_meant(books: Books) -> None:
     imported(books, file(satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung Käse")), "januar.csv")
     with books.unchanged():
@@ -176,12 +180,14 @@ def test_bookings_by_call_are_listed_and_undone(books: Books) -> None:
     assert booked(books, buchung())["ids"] == ["3"]
 
 
+@pytest.mark.either_engine
 def test_without_the_right_nothing_is_booked(books: Books) -> None:
     books.deny("buchungen")
     with books.unchanged():
         assert refusal(send(books, buchung()), 403)["code"] == "ledger_endpoint_not_authorized"
 
 
+@pytest.mark.either_engine
 def test_an_unknown_tax_key_is_booked_gross_and_told(books: Books) -> None:
     made = booked(books, buchung(gegenkonto="8200"), buchung(gegenkonto="8200", buSchluessel="777", belegfeld1="RE-2"))
     (warning,) = made["protokoll"]

@@ -202,6 +202,7 @@ def test_what_the_format_has_no_room_for_is_named(books: Books) -> None:
     assert nothing.namelist()[-1].startswith("Protokoll_29098_55003_2025")
 
 
+@pytest.mark.either_engine
 def test_a_partner_changed_by_call_keeps_what_the_call_cannot_say(books: Books) -> None:
     master_data(books)
     assert books.send(PERSONENKONTO, partner("70010", emailAdressen=[{"email": "neu@x.example"}])).status_code == 200
@@ -337,6 +338,7 @@ def refusal_of(answer: Any, status: int) -> dict[str, Any]:
     return dict(answer.json())
 
 
+@pytest.mark.either_engine
 def test_an_export_needs_the_right_to_everything_in_it(books: Books) -> None:
     query = {"geschaeftsjahrStartDatum": "2026-01-01"}
     assert refusal_of(books.get(EXPORTS, geschaeftsjahrStartDatum="2024-01-01"), 404)["error"]

@@ -63,6 +63,7 @@ def test_a_file_is_imported_and_listed_with_who_and_when(books: Books) -> None:
     ],
     ids=["line ends", "encoding", "order", "header", "quotes and empty columns"],
 )
+@pytest.mark.either_engine
 def test_the_same_content_is_refused_with_the_import_that_brought_it(books: Books, again: bytes) -> None:
     first = imported(books, file(*ROWS))
     for query in ({}, {"partial": "true"}, {"another": "true"}):
@@ -99,6 +100,7 @@ def test_rows_that_look_booked_already_are_named_and_nothing_is_written(books: B
     [{1: "119,01"}, {2: "H"}, {7: "10011"}, {8: "8300"}, {10: "1601"}, {11: "RE-2"}, {14: "Anders"}, {118: "1"}],
     ids=["amount", "side", "account", "counter-account", "day", "document", "text", "Generalumkehr"],
 )
+@pytest.mark.either_engine
 def test_a_row_that_differs_in_what_counts_is_another_booking(books: Books, changed: Columns) -> None:
     imported(books, file(INVOICE))
     assert imported(books, file(satz(INVOICE, changed)))["uebernommen"] == 1
@@ -120,6 +122,7 @@ def test_cash_entries_and_bookings_by_call_count_as_booked(books: Books) -> None
     assert send_file(books, file(INVOICE)).status_code == 409
 
 
+@pytest.mark.either_engine
 def test_refused_rows_are_a_bad_request_with_every_reason(books: Books) -> None:
     with books.unchanged():
         answer = send_file(books, file(*ROWS, BAD))
@@ -151,6 +154,7 @@ def test_a_protocol_keeps_the_first_thousand_and_counts_the_rest(books: Books) -
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"nonsense", "DATEV-format"), (b"\0\0", "")])
+@pytest.mark.either_engine
 def test_what_is_no_such_file_is_a_bad_request(books: Books, content: bytes, words: str) -> None:
     with books.unchanged():
         answer = send_file(books, content)
@@ -169,6 +173,7 @@ def test_the_file_says_whose_it_is_unless_the_caller_does(books: Books) -> None:
     assert books.read(f"{IMPORTS}/{listed['id']}")["clientId"] == "29098-55004"
 
 
+@pytest.mark.either_engine
 def test_without_the_right_nothing_is_imported(books: Books) -> None:
     books.deny("buchungen")
     answer = send_file(books, file(*ROWS))
@@ -235,6 +240,7 @@ def test_a_large_file_is_imported_after_the_answer(large: Books) -> None:
     assert [item["id"] for item in large.read(IMPORTS)] == [begun["id"]]
 
 
+@pytest.mark.either_engine
 def test_a_large_file_that_is_refused_is_failed_with_its_protocol(large: Books) -> None:
     begun = send_file(large, file(*ROWS, BAD)).json()["data"]
     failed = ended(large, begun["id"])

@@ -209,6 +209,7 @@ def test_withdrawals_at_once_never_overdraw_the_cash_book(books: Books) -> None:
          {"1600": "189.30", "1460": "-200.00", "6820": "10.00", "1401": "0.70"}),
     ],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_an_entry_is_posted_net_and_tax_apart(
     service: Service, skr: str, lines: list[dict[str, Any]], expected: dict[str, str]
 ) -> None:
@@ -218,6 +219,7 @@ def test_an_entry_is_posted_net_and_tax_apart(
 
 
 @pytest.mark.parametrize(("laenge", "given"), [(4, "84000000"), (5, "84000"), (6, "840000"), (8, "84000000")])
+@pytest.mark.either_engine
 def test_a_counter_account_may_be_written_in_full_or_in_the_client_s_length(
     service: Service, laenge: int, given: str
 ) -> None:
@@ -308,6 +310,7 @@ def test_five_thousand_lines_are_booked_in_order(books: Books) -> None:
     assert kept[-1]["saldo"] == sum(number % 100 + 1 for number in range(5_000)) * 100
 
 
+@pytest.mark.either_engine
 def test_an_entry_is_reversed_by_its_opposite_and_only_once(books: Books) -> None:
     book(books, line(119, belegNummer="B-1", kostenstelle1="K"))
     book(books, line(-26.87, "4930", steuersatz={"buSchluessel": "9"}))
@@ -326,6 +329,7 @@ def test_an_entry_is_reversed_by_its_opposite_and_only_once(books: Books) -> Non
     assert set(balances(books).values()) == {"0.00"}
 
 
+@pytest.mark.either_engine
 def test_what_was_spent_since_cannot_be_reversed(books: Books) -> None:
     book(books, line(100))
     book(books, line(-60, "4930"))

@@ -49,6 +49,7 @@ def stored(books: Books) -> list[tuple[str, bytes]]:
         (b"\xef\xbb\xbf<?xml version='1.0'?><r/>", "a.xml", "application/xml"),
     ],
 )
+@pytest.mark.either_engine
 def test_every_allowed_type_is_known_by_its_first_bytes(
     books: Books, content: bytes, dateiname: str, mime_typ: str
 ) -> None:
@@ -93,12 +94,14 @@ def test_a_data_prefix_is_tolerated(books: Books) -> None:
         ("Ma\u0308rz.pdf", "März.pdf"),
     ],
 )
+@pytest.mark.either_engine
 def test_a_file_name_holds_only_what_a_file_name_may_hold(books: Books, given: str, kept: str) -> None:
     answer = books.send(KASSENBUCH, with_images(image(PDF, given)))
     assert answer.json()["belegbilder"][0]["dateiname"] == kept
     assert stored(books) == [(kept, PDF)]
 
 
+@pytest.mark.either_engine
 def test_a_wrong_image_is_400_names_it_and_leaves_no_trace(books: Books) -> None:
     right = image(PDF)
     cases: list[tuple[list[dict[str, Any]], str]] = [
@@ -128,12 +131,14 @@ def test_a_wrong_image_is_400_names_it_and_leaves_no_trace(books: Books) -> None
             refusal(books.send(KASSENBUCH, with_images(*images)), 400, field)
 
 
+@pytest.mark.either_engine
 def test_fifty_images_are_allowed(books: Books) -> None:
     answer = books.send(KASSENBUCH, with_images(*(image(PDF + bytes([number])) for number in range(50))))
     assert answer.status_code == 201, answer.text
     assert len(stored(books)) == 50
 
 
+@pytest.mark.either_engine
 def test_the_same_file_is_stored_once_and_refused_ever_after(books: Books) -> None:
     books.cash_book("Nebenkasse", "1010")
     assert books.send(KASSENBUCH, with_images(image(PDF, "first.pdf"))).status_code == 201
@@ -166,6 +171,7 @@ def test_another_client_may_have_the_same_file(service: Service) -> None:
     assert stored(first) == [("Beleg.pdf", PDF)] * 2
 
 
+@pytest.mark.either_engine
 def test_twenty_megabytes_are_right_and_one_byte_more_is_413(books: Books) -> None:
     content = PDF + b"\0" * (LARGEST - len(PDF))
     with books.unchanged():
@@ -178,12 +184,14 @@ def test_twenty_megabytes_are_right_and_one_byte_more_is_413(books: Books) -> No
     assert (size, sha256) == (LARGEST, hashlib.sha256(content).hexdigest())
 
 
+@pytest.mark.either_engine
 def test_a_body_over_the_limit_is_413_before_it_is_read(books: Books) -> None:
     content = PDF + b"\0" * (28 * 1024 * 1024 * 3 // 4)
     with books.unchanged():
         refusal(books.send(KASSENBUCH, with_images(image(content))), 413)
 
 
+@pytest.mark.either_engine
 def test_an_entry_with_images_needs_the_receipt_service_and_right_too(books: Books) -> None:
     books.deny("belege")
     with books.unchanged():
@@ -220,6 +228,7 @@ def test_a_stored_image_is_read_back_byte_for_byte_and_free(books: Books) -> Non
     assert books.service.balance(books.owner).spent == 1
 
 
+@pytest.mark.either_engine
 def test_an_image_of_another_connection_is_not_there(service: Service) -> None:
     owner = service.organization()
     first, second = Books(service, owner), Books(service, owner)

@@ -109,6 +109,7 @@ def test_a_reversal_is_the_opposite_of_today_and_both_say_so(books: Books) -> No
     agree(books)
 
 
+@pytest.mark.either_engine
 def test_a_reversal_that_would_make_it_negative_is_refused(books: Books) -> None:
     send(books, 100, "2026-02-01")
     send(books, -60, "2026-02-02")

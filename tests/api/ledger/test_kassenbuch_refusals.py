@@ -89,6 +89,7 @@ def books(service: Service) -> Books:
     return Books(service, service.organization(), years=("2025-01-01", "2026-01-01"))
 
 
+@pytest.mark.either_engine
 def test_a_malformed_entry_is_400_names_the_field_and_leaves_no_trace(books: Books) -> None:
     books.send(KASSENBUCH, entry(line(50)))
     with books.unchanged():
@@ -97,6 +98,7 @@ def test_a_malformed_entry_is_400_names_the_field_and_leaves_no_trace(books: Boo
 
 
 @pytest.mark.parametrize("field", ["waehrung", "kassenname", "betrag", "transaktionsdatum", "belegzeilen"])
+@pytest.mark.either_engine
 def test_what_an_entry_must_have_is_asked_for_by_name(books: Books, field: str) -> None:
     body = entry(line(1))
     del body[field]
@@ -105,6 +107,7 @@ def test_what_an_entry_must_have_is_asked_for_by_name(books: Books, field: str) 
 
 
 @pytest.mark.parametrize("field", ["belegtext", "gegenkonto", "betrag"])
+@pytest.mark.either_engine
 def test_what_a_line_must_have_is_asked_for_by_name(books: Books, field: str) -> None:
     body = entry(line(1))
     del body["belegzeilen"][0][field]
@@ -112,17 +115,20 @@ def test_what_a_line_must_have_is_asked_for_by_name(books: Books, field: str) ->
         assert "is required" in refusal(books.send(KASSENBUCH, body), 400, f"belegzeilen[0].{field}")["error"]
 
 
+@pytest.mark.either_engine
 def test_a_third_decimal_is_refused_even_where_the_sum_would_fit(books: Books) -> None:
     with books.unchanged():
         answer = books.send(KASSENBUCH, entry(line(1), line(1.004), line(1.996), betrag=4))
         assert "two decimals" in refusal(answer, 400, "belegzeilen[1].betrag")["error"]
 
 
+@pytest.mark.either_engine
 def test_five_thousand_and_one_lines_are_too_many(books: Books) -> None:
     with books.unchanged():
         refusal(books.send(KASSENBUCH, entry(*[line(1)] * 5_001)), 400, "belegzeilen")
 
 
+@pytest.mark.either_engine
 def test_an_unknown_cash_book_is_answered_with_the_known_ones(books: Books) -> None:
     books.cash_book("Nebenkasse", "1010")
     with books.unchanged():
@@ -136,6 +142,7 @@ def test_the_day_itself_may_be_booked_to_its_last_minute(books: Books) -> None:
     assert answer.status_code == 201, answer.text
 
 
+@pytest.mark.either_engine
 def test_a_day_without_a_fiscal_year_is_409(books: Books) -> None:
     with books.unchanged():
         for instant in ("2024-12-31T12:00:00+01:00", "1999-01-01T00:00:00Z"):
@@ -185,6 +192,7 @@ def test_every_cash_book_has_its_own_balance(books: Books) -> None:
     negative(books, entry(line(-1, "4930"), kassenname="Nebenkasse"), "belegzeilen[0].betrag", "0.00")
 
 
+@pytest.mark.either_engine
 def test_without_credits_nothing_is_booked(service: Service) -> None:
     books = Books(service, service.organization(credits_granted=0))
     with books.unchanged():
@@ -192,6 +200,7 @@ def test_without_credits_nothing_is_booked(service: Service) -> None:
     assert (body["benoetigt"], body["verfuegbar"]) == (1, 0)
 
 
+@pytest.mark.either_engine
 def test_a_refused_entry_may_be_corrected_under_the_same_idempotency_key(books: Books) -> None:
     headers = {"idempotency-key": "Kasse-1"}
     with books.unchanged():
@@ -199,6 +208,7 @@ def test_a_refused_entry_may_be_corrected_under_the_same_idempotency_key(books: 
     assert books.send(KASSENBUCH, entry(line(1)), headers=headers).status_code == 201
 
 
+@pytest.mark.either_engine
 def test_a_client_that_the_connection_does_not_have_is_refused(books: Books) -> None:
     with books.unchanged():
         refusal(books.send(KASSENBUCH, entry(line(1)), query={"clientId": "29098-9"}), 400, "clientId")
@@ -224,6 +234,7 @@ def test_a_number_that_may_be_a_ledger_or_a_person_account_is_never_guessed(serv
         ("2026-02-31T10:00:00+01:00", "must be a time of the calendar"),
     ],
 )
+@pytest.mark.either_engine
 def test_a_time_without_a_zone_or_off_the_calendar_is_refused_as_such(service: Service, when: str, words: str) -> None:
     books = Books(service, service.organization())
     with books.unchanged():

@@ -42,6 +42,7 @@ def balances(books: Books, jahr: str = "2026-01-01") -> dict[str, Decimal]:
         (-119, 19, "9", "15760000", "19"), (-107, 7.0, "8", "15710000", "7"), (-105, 5, "6", "15680000", "5"),
     ],
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_a_stated_rate_is_booked_as_output_tax_of_income_and_input_tax_of_an_expense(
     books: Books, betrag: float, prozent: float, key: str, konto: str, tax: str
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_rate_that_agrees_with_the_account_or_the_key_says_nothing_new(books: 
 @pytest.mark.parametrize(
     ("konto", "key"), [("2700", "501"), ("2700", "9401"), ("8400", "2"), ("10010", "3"), ("1200", "3"), ("8410", "")]
 )
+@pytest.mark.either_engine
 def test_what_is_not_known_is_booked_gross_and_told(books: Books, konto: str, key: str) -> None:
     warned = book(books, line(10, "1360"), line(119, konto, steuersatz={"buSchluessel": key}))
     assert len(warned) == 1

@@ -138,6 +138,7 @@ def test_years_are_told_apart(books: Books) -> None:
         ({"geschaeftsjahrStartDatum": "2024-01-01"}, 404, None),
     ],
 )
+@pytest.mark.either_engine
 def test_a_wrong_question_is_refused_and_free(
     books: Books, path: str, query: dict[str, str], status: int, field: str | None
 ) -> None:
@@ -152,6 +153,7 @@ def test_past_the_end_there_is_nothing(books: Books, path: str) -> None:
 
 
 @pytest.mark.parametrize("laenge", [4, 5, 6, 7, 8])
+@pytest.mark.either_engine
 def test_the_last_account_is_the_cursor_whatever_the_client_s_length(service: Service, laenge: int) -> None:
     books = Books(service, service.organization(credits_granted=1_000), laenge=laenge)
     everything = books.read(KONTEN, **YEAR)
@@ -164,6 +166,7 @@ def test_the_cursor_of_the_accounts_may_be_the_client_s_own_number(books: Books)
     refusal(books.get(KONTEN, **YEAR, from_id="840000"), 400, "from_id")
 
 
+@pytest.mark.either_engine
 def test_an_account_that_was_only_posted_to_is_listed_without_a_label(books: Books) -> None:
     books.post("2026-02-01 S 10010 4444 1,19 RE-1\n2025-02-01 S 10020 8400 1,19 RE-2")
     found = {row["kontonummer"]: row["kontobeschriftung"] for row in walk(books, KONTEN, 10, "kontonummer")}

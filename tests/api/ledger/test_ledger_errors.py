@@ -75,6 +75,7 @@ def refused(answer: httpx.Response, status: int, code: str | None = None) -> dic
 
 
 @pytest.mark.parametrize(("status", "word"), [("expired", "expired"), ("revoked", "revoked"), ("error", "broken")])
+@pytest.mark.either_engine
 def test_an_ended_connection_is_409_with_where_to_renew_it(books: Books, status: Any, word: str) -> None:
     books.set_status(status)
     with books.unchanged():
@@ -93,6 +94,7 @@ def test_a_renewed_connection_works_again(books: Books) -> None:
     assert ask(books, ENDPOINTS[0]).status_code == 200
 
 
+@pytest.mark.either_engine
 def test_a_write_refused_for_an_ended_connection_goes_through_with_its_key_once_renewed(books: Books) -> None:
     def send() -> httpx.Response:
         return books.send(KASSENBUCH, entry(line(1)), headers={"idempotency-key": "Kasse-7"})
@@ -106,6 +108,7 @@ def test_a_write_refused_for_an_ended_connection_goes_through_with_its_key_once_
     assert (second.status_code, "idempotent-replayed" in second.headers) == (201, True)
 
 
+@pytest.mark.either_engine
 def test_an_unfinished_connection_is_409_without_a_code(books: Books) -> None:
     books.set_status("pending")
     with books.unchanged():
@@ -116,6 +119,7 @@ def test_an_unfinished_connection_is_409_without_a_code(books: Books) -> None:
         assert books.get(PERMISSIONS).status_code == 409
 
 
+@pytest.mark.either_engine
 def test_without_its_service_a_call_is_403_with_what_is_booked(books: Books) -> None:
     for endpoint in ENDPOINTS:
         books.unsubscribe(endpoint.service)
@@ -127,6 +131,7 @@ def test_without_its_service_a_call_is_403_with_what_is_booked(books: Books) -> 
         books.service.db.write_now(store.subscribe, books.client, endpoint.service)
 
 
+@pytest.mark.either_engine
 def test_a_client_that_has_booked_nothing_is_refused_so(books: Books) -> None:
     for name in store.SUBSCRIPTIONS:
         books.unsubscribe(name)
@@ -156,6 +161,7 @@ def test_where_the_default_client_lacks_the_service_another_one_may_have_it(book
             assert ask(books, endpoint, clientId="29098-2").status_code == 200
 
 
+@pytest.mark.either_engine
 def test_without_the_right_a_call_is_403_and_reconnecting_does_not_help(books: Books) -> None:
     for endpoint in ENDPOINTS:
         books.deny(endpoint.area)
@@ -170,12 +176,14 @@ def test_without_the_right_a_call_is_403_and_reconnecting_does_not_help(books: B
             assert ask(books, endpoint).status_code in (200, 201)
 
 
+@pytest.mark.either_engine
 def test_a_missing_service_comes_before_a_missing_right(books: Books) -> None:
     books.unsubscribe(EXPORT)
     books.deny("susa")
     refused(books.get("/v2/ledger-rewe-read/susa", **YEAR), 403, "ledger_export_service_missing")
 
 
+@pytest.mark.either_engine
 def test_another_organisation_s_connection_is_404_like_one_that_is_not_there(books: Books) -> None:
     stranger = books.service.organization("Fremde")
     for endpoint in [*ENDPOINTS, Endpoint(PERMISSIONS, "stammdaten", EXPORT, {})]:
@@ -186,6 +194,7 @@ def test_another_organisation_s_connection_is_404_like_one_that_is_not_there(boo
     assert books.service.balance(stranger).spent == 0
 
 
+@pytest.mark.either_engine
 def test_an_agency_reads_within_its_scope_and_is_refused_outside_the_same_way_for_all(books: Books) -> None:
     inside = books.service.agency(books.owner)
     outside = books.service.agency(books.service.organization("Andere"))
@@ -201,6 +210,7 @@ def test_an_agency_reads_within_its_scope_and_is_refused_outside_the_same_way_fo
     assert (books.service.balance(outside).spent, books.service.balance(books.owner).spent) == (0, 0)
 
 
+@pytest.mark.either_engine
 def test_a_client_of_another_connection_is_400(books: Books) -> None:
     other = Books(books.service, books.owner)
     other.another_client("29098-7", years=["2026-01-01"])
@@ -214,6 +224,7 @@ def test_a_client_of_another_connection_is_400(books: Books) -> None:
 @pytest.mark.parametrize(
     "client_id", ["55003", "29098-", "-1", "029098-1", "29098-055003", "29098_55003", "290-1", "12345678-1"]
 )
+@pytest.mark.either_engine
 def test_a_client_number_of_another_form_is_400(books: Books, client_id: str) -> None:
     for endpoint in ENDPOINTS:
         assert refused(ask(books, endpoint, clientId=client_id), 400)["field"] == "clientId"
@@ -229,6 +240,7 @@ def test_a_connection_is_asked_for_by_name_and_form(books: Books) -> None:
         assert "`connectionId` is required" in refused(answer, 400)["error"]
 
 
+@pytest.mark.either_engine
 def test_a_connection_without_a_client_is_404(service: Service) -> None:
     owner = service.organization()
     connection_id = service.ledger_connection(owner)
@@ -267,6 +279,7 @@ def test_the_probe_works_without_any_credit(service: Service) -> None:
 
 
 @pytest.mark.parametrize("area", [name for name in AREAS if name != "stammdaten"])
+@pytest.mark.either_engine
 def test_the_probe_tells_a_missing_right_for_its_area_alone(books: Books, area: Area) -> None:
     books.deny(area)
     assert statuses(books) == every("ok", **{area: "permission"})
@@ -275,6 +288,7 @@ def test_the_probe_tells_a_missing_right_for_its_area_alone(books: Books, area: 
     assert area in probe["message"]
 
 
+@pytest.mark.either_engine
 def test_the_probe_tells_a_missing_service_for_all_it_covers(books: Books) -> None:
     books.unsubscribe(BUCHUNGSDATEN)
     assert statuses(books) == every("ok", personenkonten="permission")
@@ -283,6 +297,7 @@ def test_the_probe_tells_a_missing_service_for_all_it_covers(books: Books) -> No
     assert statuses(books) == every("ok", stammdaten="permission", personenkonten="permission", **unknown)
 
 
+@pytest.mark.either_engine
 def test_without_master_data_what_needs_the_fiscal_year_is_unknown(books: Books) -> None:
     books.deny("stammdaten")
     assert statuses(books) == every("ok", stammdaten="permission", **dict.fromkeys(NEEDS_YEAR, "unknown"))
@@ -291,6 +306,7 @@ def test_without_master_data_what_needs_the_fiscal_year_is_unknown(books: Books)
     assert "fiscal year" in probe["message"]
 
 
+@pytest.mark.either_engine
 def test_a_client_without_a_fiscal_year_cannot_be_checked(books: Books) -> None:
     books.another_client("29098-2")
     expected = every("ok", stammdaten="error", **dict.fromkeys(NEEDS_YEAR, "unknown"))

@@ -98,6 +98,7 @@ def test_an_empty_client_has_empty_lists(service: Service) -> None:
 
 @pytest.mark.parametrize("path", CONNECTIONS)
 @pytest.mark.parametrize("status", ["pending", "connected", "expired", "revoked", "error"])
+@pytest.mark.either_engine
 def test_a_connection_is_listed_in_every_state_by_both_lists(service: Service, path: str, status: Any) -> None:
     books = Books(service, service.organization(credits_granted=0))
     books.set_status(status)
@@ -118,6 +119,7 @@ def test_a_listed_connection_is_the_connection_id_of_the_other_calls(books: Book
 
 @pytest.mark.parametrize(("path", "query"), DROPDOWNS)
 @pytest.mark.parametrize("way", ["header", "zweck"])
+@pytest.mark.either_engine
 def test_used_as_a_dropdown_it_is_free_and_tells_the_unchanged_balance(
     books: Books, path: str, query: dict[str, str], way: str
 ) -> None:
@@ -156,6 +158,7 @@ def test_ordinary_calls_use_up_no_free_ones(books: Books) -> None:
     assert ask(books, KASSENBUECHER, headers=HEADER).headers["x-credits-charged"] == "0"
 
 
+@pytest.mark.either_engine
 def test_only_the_three_marked_calls_are_free_as_a_dropdown(books: Books) -> None:
     for name in OTHERS:
         path = f"/v2/ledger-rewe-read/{name}"

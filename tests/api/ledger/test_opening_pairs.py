@@ -73,6 +73,7 @@ def agree(books: Books) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("openings_first", [True, False])
+@pytest.mark.either_engine
 def test_the_worked_example_holds_in_every_form_and_at_every_cut_off(
     books: Books, form: str, openings_first: bool
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_pair_that_was_taken_back_counts_for_nothing(books: Books) -> None:
     agree(books)
 
 
+@pytest.mark.either_engine
 def test_a_wrong_opening_that_was_reversed_and_written_anew_is_no_pair(books: Books) -> None:
     books.post("2024-06-01 S 10010 8400 350,00 RE-1")
     books.post("2025-01-01 S 10010 9008 300,00 EB\n2025-01-01 H 10010 9008 300,00 EB")

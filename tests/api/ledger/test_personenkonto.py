@@ -195,6 +195,7 @@ def test_the_name_shows_in_accounts_trial_balance_and_open_items(books: Books) -
         ("telefonnummern", ["BUSINESS", "MOBILE", "OFFICE", "FAX", "PRIVATE", "OTHER"]),
     ],
 )
+@pytest.mark.either_engine
 def test_every_value_of_an_enumeration_is_accepted_and_answered(books: Books, field: str, values: list[str]) -> None:
     for value in values:
         given = value if field == "kontaktTyp" else [{**FULL[field][0], "typ": value}]
@@ -213,6 +214,7 @@ def test_every_value_of_an_enumeration_is_accepted_and_answered(books: Books, fi
         (8, "100100001", "100100001"),
     ],
 )
+@pytest.mark.either_engine
 def test_the_number_has_one_digit_more_than_the_client_s_length(
     service: Service, laenge: int, nummer: str, technical: str
 ) -> None:
@@ -289,6 +291,7 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.either_engine
 def test_a_malformed_account_is_400_names_the_field_and_leaves_no_trace(books: Books) -> None:
     books.send(PERSONENKONTO, FULL)
     with books.unchanged():
@@ -299,6 +302,7 @@ def test_a_malformed_account_is_400_names_the_field_and_leaves_no_trace(books: B
 @pytest.mark.parametrize(
     "field", ["personenkontoNummer", "kontaktTyp", "kontenrahmen", "kontonummernLaenge", "geschaeftsjahrStartDatum"]
 )
+@pytest.mark.either_engine
 def test_what_an_account_must_have_is_asked_for_by_name(books: Books, field: str) -> None:
     body = person()
     del body[field]
@@ -306,6 +310,7 @@ def test_what_an_account_must_have_is_asked_for_by_name(books: Books, field: str
         assert "is required" in refusal(books.send(PERSONENKONTO, body), 400, field)["error"]
 
 
+@pytest.mark.either_engine
 def test_a_company_or_a_contact_person_must_be_named(books: Books) -> None:
     body = person()
     del body["firmenname"]
@@ -324,6 +329,7 @@ def test_the_log_keeps_what_was_answered_and_who_asked(books: Books) -> None:
     assert json.loads(kept[4]) == answer.json()["ledgerAntwort"]["meldungen"]
 
 
+@pytest.mark.either_engine
 def test_without_credits_nothing_is_written(service: Service) -> None:
     books = Books(service, service.organization(credits_granted=0))
     with books.unchanged():

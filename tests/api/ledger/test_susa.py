@@ -119,6 +119,7 @@ def test_every_year_stands_for_itself(books: Books) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.either_engine
 def test_only_accounts_with_bookings_are_listed(books: Books) -> None:
     assert rows(books) == {}
     assert rows(books, kontonummer="4711") == {}
@@ -246,6 +247,7 @@ def test_a_discount_is_split_into_net_and_tax(books: Books) -> None:
         ({"geschaeftsjahrStartDatum": "2026-01-02"}, 404, None),
     ],
 )
+@pytest.mark.either_engine
 def test_a_wrong_question_is_refused_and_free(
     books: Books, query: dict[str, str], status: int, field: str | None
 ) -> None:
@@ -253,6 +255,7 @@ def test_a_wrong_question_is_refused_and_free(
         refusal(books.get(PATH, **query), status, field)
 
 
+@pytest.mark.either_engine
 def test_an_unknown_fiscal_year_is_answered_with_the_known_ones(books: Books) -> None:
     error = refusal(books.get(PATH, geschaeftsjahrStartDatum="2024-01-01"), 404)["error"]
     assert "2025-01-01, 2026-01-01" in error

@@ -108,6 +108,7 @@ def test_another_client_has_its_own_terms(books: Books) -> None:
         ({"geschaeftsjahrStartDatum": "2025-01-01"}, 404, None),
     ],
 )
+@pytest.mark.either_engine
 def test_a_wrong_question_is_refused_and_free(
     books: Books, query: dict[str, str], status: int, field: str | None
 ) -> None:

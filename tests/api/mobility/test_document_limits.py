@@ -141,6 +141,7 @@ def test_a_try_during_which_the_process_died_counts(service: Service) -> None:
     assert [item.invoice_id for item in service.db.read_now(documents.laid_aside)] == [invoice["id"]]
 
 
+@pytest.mark.either_engine
 def test_documents_amid_which_the_service_only_died_are_tried_again_rarely_and_not_for_ever(service: Service) -> None:
     shop = Shop(service)
     invoice = shop.invoice(shop.customer(ticket()))

@@ -113,6 +113,7 @@ def test_a_cancellation_on_the_platform_is_credited(service: Service) -> None:
     assert statuses == {"A-1": "credited", "A-2": "invoiced", "A-3": "invoiced"}
 
 
+@pytest.mark.either_engine
 def test_a_contradiction_of_the_platform_is_refused_whole(service: Service) -> None:
     shop, platform = Shop(service), RemotePlatform()
     customer_id = connect(service, shop, platform)

@@ -33,6 +33,7 @@ def test_the_seller_s_data_are_kept_whole(service: Service) -> None:
     assert "DE02120300000000202051" in entries[0].details, "who changed the account can be found out"
 
 
+@pytest.mark.either_engine
 def test_only_an_administrator_changes_where_money_goes(service: Service) -> None:
     shop = Shop(service)
     member = service.db.write_now(keys.create, service.vault, shop.owner.id, "member", ACTOR, role="member")

@@ -64,6 +64,7 @@ OVERLAPS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.either_engine
 def test_overlapping_months_of_one_ticket_are_refused(service: Service) -> None:
     shop = Shop(service)
     for first, second in OVERLAPS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from kontobahn.access import keys
 from kontobahn.access.principal import Principal
 from kontobahn.db import Tx
@@ -16,6 +18,7 @@ from tests.interleaving import on_postgres, overlap
 from tests.reconciliation_desk import OTHER, Clerk, lines, paid, posten, refused
 
 
+@pytest.mark.either_engine
 def test_only_what_is_switched_on_acts_alone(service: Service) -> None:
     desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(100_00, "RE-2026-00124"), automatisch=["A1"])
     assert desk.store_run()["zugeordnet"] == 0, "A2 is not switched on"
@@ -140,6 +143,7 @@ def test_what_the_office_books_counts_once(service: Service) -> None:
     assert desk.by_hand(138, posten("RE-2026-00124", 138)).status_code == 201
 
 
+@pytest.mark.either_engine
 def test_an_account_must_be_set_up_and_scopes_hold(service: Service) -> None:
     desk = Clerk(service, paid(119_00, "RE-2026-00123"))
     other = Clerk(service)

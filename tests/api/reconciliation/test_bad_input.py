@@ -55,6 +55,7 @@ def test_another_currency_is_never_compared_with_euro(service: Service) -> None:
     assert kept(desk.books) == before
 
 
+@pytest.mark.either_engine
 def test_a_year_that_is_opened_again_changes_what_is_open_and_what_is_refused(service: Service) -> None:
     office = Office(service, paid(119_00, "RE-2026-00123"), paid(70_00, "ALT-1"), bucht="kontobahn")
     refusal(office.make(to_date="2025-12-31"), 409, "to_date")
@@ -79,6 +80,7 @@ def test_a_year_that_is_opened_again_changes_what_is_open_and_what_is_refused(se
 NUL = "Muster\x00GmbH"
 
 
+@pytest.mark.either_engine
 def test_what_no_database_can_hold_is_refused_by_its_field(service: Service) -> None:
     desk = Clerk(service, paid(119_00, "RE-2026-00123"))
     rule: dict[str, Any] = {"name": "Miete", "sachkonto": "4210", "text": "Miete"}

@@ -93,6 +93,7 @@ def test_a_list_for_the_office_books_nothing(service: Service) -> None:
     assert [row["storno"] for row in office.made()["zeilen"]] == [True]
 
 
+@pytest.mark.either_engine
 def test_what_cannot_be_booked_is_named_and_left_out(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     office = Office(service, *PAID, bucht="kontobahn")
     assert office.by_hand(60, {"art": "transfer", "betrag": 60}).status_code == 201

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness import Service
 from tests.reconciliation_desk import OTHER, Clerk, lines, paid, posten, refused
 
@@ -44,6 +46,7 @@ def test_a_run_proposes_and_a_confirmation_matches(service: Service) -> None:
     assert found["transaktionen"] == {"open": 0, "proposed": 0, "matched": 3, "ignored": 0, "booked": 0}
 
 
+@pytest.mark.either_engine
 def test_a_match_by_hand_adds_up_or_is_refused_with_the_figures(service: Service) -> None:
     desk = Clerk(service, paid(117_00, "weniger"), paid(-9_90, "Entgelt", "Bank", OTHER))
     with desk.books.unchanged():
@@ -128,6 +131,7 @@ def test_undoing_is_a_row_that_opens_everything_again(service: Service) -> None:
     assert desk.read(f"transactions/{again['transaction_id']}")["zuordnungen"][0]["id"] == match["id"]
 
 
+@pytest.mark.either_engine
 def test_a_rejected_proposal_is_not_made_again(service: Service) -> None:
     desk = Clerk(service, paid(119_00, "RE-2026-00123"))
     desk.store_run()

@@ -77,6 +77,7 @@ def test_two_part_payments_of_one_amount_are_two(service: Service) -> None:
     assert office.open_items()["100100000", "RE-2026-00124"] == 138
 
 
+@pytest.mark.either_engine
 def test_a_booked_transaction_waits_for_nobody_until_its_booking_is_taken_back(service: Service) -> None:
     office = Office(service, *PAID, bucht="kontobahn")
     office.store_run()

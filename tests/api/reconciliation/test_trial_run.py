@@ -67,6 +67,7 @@ def test_our_own_payment_and_a_transfer_are_recognised(service: Service) -> None
     assert [reason["signal"] for reason in by_amount[-5][0]["gruende"]] == ["own_account", "other_side"]
 
 
+@pytest.mark.either_engine
 def test_without_the_right_to_partners_names_of_open_items_remain(service: Service) -> None:
     desk = Desk(service, paid(119_00, "danke"))
     desk.books.deny("personenkonten")
@@ -75,6 +76,7 @@ def test_without_the_right_to_partners_names_of_open_items_remain(service: Servi
     assert {row["klasse"] for row in found["klassen"]} == {"B4", "-"}
 
 
+@pytest.mark.either_engine
 def test_bad_input_is_refused_and_costs_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(service, paid(119_00, "danke"))
     refusal(desk.ask(from_date="2026-03-01", to_date="2026-02-01"), 400, "from_date")
@@ -92,6 +94,7 @@ def test_bad_input_is_refused_and_costs_nothing(service: Service, monkeypatch: p
     assert desk.ask(from_date="0001-01-01", to_date="9999-12-31").status_code == 403
 
 
+@pytest.mark.either_engine
 def test_what_belongs_to_others_is_not_there(service: Service) -> None:
     mine, theirs = Desk(service), Desk(service)
     unknown = mine.ask(account_id="777").json()
@@ -107,6 +110,7 @@ def test_what_belongs_to_others_is_not_there(service: Service) -> None:
 @pytest.mark.parametrize(
     ("scopes", "missing"), [(("ledger:read",), "banking:read"), (("banking:read",), "ledger:read"), (("ledger:read", "banking:read"), None)]
 )  # fmt: skip
+@pytest.mark.either_engine
 def test_a_restricted_key_needs_both_scopes(service: Service, scopes: tuple[Scope, ...], missing: str | None) -> None:
     desk = Desk(service)
     key = service.db.write_now(keys.create, service.vault, desk.owner.id, "restricted", ACTOR, scopes=scopes).secret

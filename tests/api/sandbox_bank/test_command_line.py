@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from typer.testing import CliRunner
 
 from kontobahn.cli.entry import command_line
@@ -50,7 +49,6 @@ def look_at_the_demo(server: ServerProcess, facts: dict[str, str]) -> None:
     assert debit["amount"] == -148.75
 
 
-@pytest.mark.slow
 def test_commands_at_the_bank_reach_the_running_service(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data, limit_api_requests=100_000) as server:

@@ -58,7 +58,7 @@ def test_a_killed_process_loses_no_event(tmp_path: Path, make_receiver: MakeRece
 
 def test_a_jobs_process_delivers_for_those_that_only_serve(tmp_path: Path, make_receiver: MakeReceiver) -> None:
     receiver = make_receiver()
-    settings = {"webhook_allow": receiver.allow, "log_level": "warning"}
+    settings: dict[str, Any] = {"webhook_allow": receiver.allow, "log_level": "warning"}
     with serving(tmp_path, "--no-jobs", **settings) as server:
         headers = {"x-api-key": server.key}
         server.http.put("/v2/banking/webhook-url", headers=headers, json={"webhook_url": receiver.url})

@@ -65,6 +65,7 @@ def test_what_is_no_public_https_url_is_refused_and_changes_nothing(service: Ser
         ("http://n8n:5678/webhook/kb", "n8n:5678"),
     ],
 )
+@pytest.mark.either_engine
 def test_the_refusal_of_a_receiver_at_home_says_what_to_do_instead(service: Service, url: str, place: str) -> None:
     key = service.organization().key
     for method, path, field in (("PUT", URL, "webhook_url"), ("POST", "/v2/banking/webhook-endpoints", "url")):
@@ -92,6 +93,7 @@ def test_a_repeated_call_gets_the_same_secret_once_more(service: Service) -> Non
     assert second.headers["idempotent-replayed"] == "true"
 
 
+@pytest.mark.either_engine
 def test_secrets_are_kept_sealed_and_rotated_only_where_there_is_a_url(service: Service) -> None:
     owner = service.organization()
     assert service.post(f"{URL}/secret", owner.key).status_code == 409

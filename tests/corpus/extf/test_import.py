@@ -82,6 +82,7 @@ def test_every_file_of_master_data_is_imported(service: Service) -> None:
         assert found.items() >= file.names.items(), write.__name__
 
 
+@pytest.mark.either_engine
 def test_what_nobody_can_book_is_refused_by_line_and_the_rest_can_be_had(service: Service) -> None:
     for write in UNBOOKABLE:
         file = write()
@@ -99,6 +100,7 @@ def test_what_nobody_can_book_is_refused_by_line_and_the_rest_can_be_had(service
 
 
 @pytest.mark.parametrize("number", [44, 48, 65, 66, 67])
+@pytest.mark.either_engine
 def test_a_category_that_is_known_but_not_supported_is_named(number: int, service: Service) -> None:
     content = lines(header({3: str(number)}), titles(), *rows())
     books = new_books(service)

@@ -138,6 +138,8 @@ def enable_banking(service: Service) -> Adapter:
 READERS: dict[str, Callable[[Service], Adapter]] = {
     "sandbox": sandbox, "fints": fints, "salt_edge": salt_edge, "enable_banking": enable_banking,
 }  # fmt: skip
+# The clients of adapters end with the service that they were put into.
+pytestmark = pytest.mark.alone
 ADAPTERS: dict[str, Callable[[Service], Adapter]] = {
     "sandbox": sandbox, "salt_edge": salt_edge, "enable_banking": enable_banking,
 }  # fmt: skip

@@ -79,6 +79,7 @@ def test_a_file_with_the_corrected_rows_alone_is_imported(books: Books) -> None:
         ([*GOOD, CORRECTED], {16: "20241130"}),
     ],
 )
+@pytest.mark.either_engine
 def test_any_other_file_with_such_rows_is_refused_unless_they_are_other_bookings(
     books: Books, rows: list[str], header: Columns | None
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_row_that_two_partial_imports_have_belongs_to_its_own_file(books: Book
     assert import_rows(books, GOOD[0], TWIN, other_corrected, header=other).known == 2
 
 
+@pytest.mark.either_engine
 def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Books) -> None:
     import_rows(books, *GOOD, partial=True)
     with books.unchanged(), pytest.raises(LooksBooked):
@@ -107,6 +109,7 @@ def test_a_partial_import_without_refused_rows_leaves_nothing_to_mend(books: Boo
     assert import_rows(books, *GOOD, CORRECTED, another=True).imported == 6
 
 
+@pytest.mark.either_engine
 def test_a_corrected_file_that_is_refused_again_imports_nothing(books: Books) -> None:
     import_rows(books, *GOOD, BAD, partial=True)
     with books.unchanged(), pytest.raises(ImportRefused):
@@ -127,6 +130,7 @@ def open_year(books: Books, start: str, ende: str | None) -> None:
     books.service.db.write_now(store.ensure_year, books.client, date.fromisoformat(start), last)
 
 
+@pytest.mark.either_engine
 def test_a_year_within_another_is_refused_with_how_to_make_that_one_short(books: Books) -> None:
     with books.unchanged(), pytest.raises(Conflict, match=r"overlap .* --start 2024-01-01 --end 2024-06-30"):
         import_rows(books, satz(changed={10: "1508"}), header=JULY)

@@ -1,0 +1,86 @@
+"""Services that the tests of a module share, one for each engine, emptied after each test: starting one takes longer than most of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from kontobahn.banking.provider import Banking
+from kontobahn.mobility.provider import Mobility
+from tests.emptied_database import EmptiedDatabase
+from tests.harness import START, Service, empty_sqlite, running_service
+
+# Set by whoever wants to know what each test reaches by itself (mutation/): then nothing is shared, and no test is left out.
+FRESH = "KONTOBAHN_TESTS_FRESH_SERVICES"
+
+
+class _Parts:
+    """What a test may have exchanged in a running application, and how it was."""
+
+    def __init__(self, service: Service) -> None:
+        context = service.application.context
+        self._outbound = service.application.outbound
+        self._resolver = self._outbound.resolver
+        tables = (
+            context.parts, service.ledger_providers, context.part(Banking).providers, context.part(Mobility).platforms
+        )  # fmt: skip
+        self._tables: list[tuple[dict[Any, Any], dict[Any, Any]]] = [(table, dict(table)) for table in tables]  # type: ignore[misc]
+
+    def put_back(self) -> None:
+        self._outbound.resolver = self._resolver
+        for table, before in self._tables:
+            table.clear()
+            table.update(before)
+
+
+class _Shared(NamedTuple):
+    service: Service
+    parts: _Parts
+    stack: ExitStack
+
+
+class SharedServices:
+    def __init__(self, folders: pytest.TempPathFactory, database: Callable[[], EmptiedDatabase]) -> None:
+        self._folders, self._database = folders, database
+        self._running: dict[str, _Shared] = {}
+
+    def get(self, engine: str) -> Service:
+        if engine not in self._running:
+            self._running[engine] = self._start(engine)
+        return self._running[engine].service
+
+    def give_back(self, engine: str) -> None:
+        """Empties a service for the next test; ends it if this one has moved its clock, which cannot be moved back, or left work."""
+        service, parts, stack = self._running[engine]
+        if service.clock.now() != START or service.clock.monotonic() != START or service.is_working:
+            del self._running[engine]
+            stack.close()
+            return
+        parts.put_back()
+        service.run(service.application.answered.flush())
+        if engine == "sqlite":
+            empty_sqlite(service.settings)
+        else:
+            self._database().delete_rows()
+        service.forget_callers()
+
+    def _start(self, engine: str) -> _Shared:
+        stack = ExitStack()
+        url = ""
+        if engine == "postgres":
+            database = self._database()
+            url = database.url
+            stack.callback(database.empty)
+        folder = self._folders.mktemp("shared") / "data"
+        service = stack.enter_context(running_service(folder, database_url=url, database_connections=8))
+        return _Shared(service, _Parts(service), stack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        while self._running:
+            self._running.popitem()[1].stack.close()
