@@ -56,7 +56,7 @@ class Root:
     def start(self, command: str, **options: object) -> subprocess.Popen[str]:
         """Without PATH: a shell that is given none takes the system's own."""
         mounts = "mount -t proc proc {0}/proc && mount --rbind /dev {0}/dev && mount -t tmpfs tmpfs {0}/dev/shm"
-        script = f'{mounts.format(self.folder)} && exec env -i chroot {self.folder} /bin/bash -c "$0"'
+        script = f'{mounts.format(self.folder)} && exec env -i {shutil.which("chroot")} {self.folder} /bin/bash -c "$0"'
         return subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, f"cd {INSIDE} && {command}"],
             text=True, stdin=subprocess.DEVNULL, start_new_session=True, **options,  # type: ignore[call-overload]
@@ -93,8 +93,9 @@ def serves_the_demo(root: Root, log: Path) -> bool:
                 time.sleep(0.5)
         return False
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
 
 
 def tests(root: Root, log: Path) -> tuple[str, float, float]:

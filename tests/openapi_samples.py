@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Literal
 
-import pytest
 from msgspec import Meta
 
 from kontobahn.api.call import Call, Platform
@@ -117,5 +118,24 @@ def operation(endpoint: Endpoint, source: Any = None) -> Any:
     return (source or document())["paths"][endpoint.path][endpoint.method.lower()]
 
 
-def named(endpoints: list[Endpoint]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("endpoint", endpoints, ids=[item.name for item in endpoints])
+def named(endpoints: list[Endpoint]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes one test that goes over all endpoints and says of each failure whose it is; a thousand tests would take longer."""
+
+    def over_all(test: Callable[..., None]) -> Callable[..., None]:
+        def every(**fixtures: Any) -> None:
+            failures = []
+            for endpoint in endpoints:
+                try:
+                    test(endpoint=endpoint, **fixtures)
+                except Exception as error:
+                    error.add_note(endpoint.name)
+                    failures.append(error)
+            if failures:
+                raise ExceptionGroup(f"{len(failures)} of {len(endpoints)} endpoints", failures)
+
+        every.__name__, every.__doc__, every.__module__ = test.__name__, test.__doc__, test.__module__
+        needed = [item for name, item in inspect.signature(test).parameters.items() if name != "endpoint"]
+        every.__signature__ = inspect.Signature(needed)  # type: ignore[attr-defined]
+        return every
+
+    return over_all

@@ -33,6 +33,7 @@ _STARTING = frozenset(
     {("subprocess", name) for name in ("run", "Popen", "check_output", "check_call", "call")}
     | {("asyncio", "create_subprocess_exec"), ("os", "execvp"), ("os", "execv"), ("shutil", "which")}
 )
+_MAY_START = re.compile(r"subprocess|execv|shutil\.which|find_program|_program")
 
 
 class Command(NamedTuple):
@@ -45,6 +46,8 @@ class Command(NamedTuple):
 def started_by_python(root: Path) -> Iterator[Command]:
     for folder in FOLDERS:
         for name, text in files(root, ".py", under=folder):
+            if not _MAY_START.search(text):
+                continue
             tree = parse(text)
             of_module = _assigned(_own_nodes(tree))
             for owner, function in _functions(tree):

@@ -36,8 +36,9 @@ def response(endpoint: Endpoint, status: int, source: Any = None) -> Any:
     return source["components"]["responses"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
 
 
-@pytest.mark.parametrize("endpoints", [REAL, EVERY], ids=["real", "with samples"])
-@pytest.mark.parametrize("base_url", ["", "https://kontobahn.example"])
+@pytest.mark.parametrize(
+    ("endpoints", "base_url"), [(REAL, ""), (EVERY, "https://kontobahn.example")], ids=["real", "with samples"]
+)
 def test_the_document_is_valid_openapi(endpoints: list[Endpoint], base_url: str) -> None:
     built = build(endpoints, base_url=base_url)
     assert built["openapi"].startswith("3.1")
