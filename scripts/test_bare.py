@@ -2,7 +2,7 @@
 
 The root is made by debootstrap from the sources of this machine and holds git, make, Python and certificates, nothing else. The
 project is cloned into it as it was last committed. `make run` is asked until it answers, then `make test` has to pass, both
-without PATH and without any variable of the caller's. Each result becomes a row of docs/testing.md. Needs root, for the mounts.
+by a login shell that is given no PATH and no other variable. Each result becomes a row of docs/testing.md. Needs root, for the mounts.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ class Root:
         subprocess.run(["git", "clone", "--quiet", f"file://{PROJECT}", f"{self.folder}{INSIDE}"], check=True)
 
     def start(self, command: str, **options: object) -> subprocess.Popen[str]:
-        """Without PATH: a shell that is given none takes the system's own."""
+        """Without any variable: a login shell makes its own, PATH too."""
         mounts = "mount -t proc proc {0}/proc && mount --rbind /dev {0}/dev && mount -t tmpfs tmpfs {0}/dev/shm"
-        script = f'{mounts.format(self.folder)} && exec env -i {shutil.which("chroot")} {self.folder} /bin/bash -c "$0"'
+        script = (
+            f'{mounts.format(self.folder)} && exec env -i {shutil.which("chroot")} {self.folder} /bin/bash -lc "$0"'
+        )
         return subprocess.Popen(
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, f"cd {INSIDE} && {command}"],
             text=True, stdin=subprocess.DEVNULL, start_new_session=True, **options,  # type: ignore[call-overload]
@@ -139,7 +141,9 @@ def try_release(release: str, logs: Path) -> bool:
         enter(release, row)
         return answered and passed != "failed"
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        # The mounts were those of processes that have ended. Whatever were mounted here would be emptied.
+        if str(folder) not in Path("/proc/mounts").read_text():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> int:
