@@ -125,6 +125,7 @@ def enter(release: str, row: str) -> None:
 
 def try_release(release: str, logs: Path) -> bool:
     folder = Path(tempfile.mkdtemp(prefix=f"kontobahn-{release}-"))
+    folder.chmod(0o755)  # it becomes the root of every account
     root = Root(folder, release)
     try:
         print(f"{release}: making a bare root ...", flush=True)
