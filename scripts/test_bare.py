@@ -20,6 +20,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import IO
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGE = PROJECT / "docs" / "testing.md"
@@ -36,6 +37,12 @@ _VERSIONS = (
     ("Node", "node --version"),
     ("Chromium", "chromium-headless-shell --version --no-sandbox"),
 )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
 
 
 class Root:
@@ -63,6 +70,14 @@ class Root:
             ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, f"cd {INSIDE} && {command}"],
             text=True, stdin=subprocess.DEVNULL, start_new_session=True, **options,  # type: ignore[call-overload]
         )  # fmt: skip
+
+    def run(self, command: str, output: IO[str]) -> int:
+        """Runs it to its end, or ends it where we are ended ourselves."""
+        process = self.start(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            return process.wait()
+        finally:
+            end(process)
 
     def said(self, command: str) -> str:
         process = self.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -95,18 +110,16 @@ def serves_the_demo(root: Root, log: Path) -> bool:
                 time.sleep(0.5)
         return False
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+        end(process)
 
 
 def tests(root: Root, log: Path) -> tuple[str, float, float]:
     """How many passed, or "failed"; minutes of set-up, and of everything after it."""
     began = time.monotonic()
     with open(log, "w") as output:
-        set_up = root.start("make setup-tests", stdout=output, stderr=subprocess.STDOUT).wait()
+        set_up = root.run("make setup-tests", output)
         ready = time.monotonic()
-        failed = set_up or root.start("bash .ci/run", stdout=output, stderr=subprocess.STDOUT).wait()
+        failed = set_up or root.run("bash .ci/run", output)
     ended = time.monotonic()
     closing = re.findall(r"^(?:=* *)?(\d+ passed.*?) in ", log.read_text(errors="replace"), re.MULTILINE)
     passed = closing[-1] if closing and not failed else "failed"
@@ -155,6 +168,7 @@ def main() -> int:
     if os.geteuid() != 0:
         raise SystemExit("Bare roots are mounted and entered: please run this as root.")
     subprocess.run([str(PROJECT / "scripts" / "system-packages.sh"), "bare"], check=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))
     chosen.logs.mkdir(parents=True, exist_ok=True)
     results = [try_release(release, chosen.logs) for release in chosen.releases]
     return 0 if all(results) else 1

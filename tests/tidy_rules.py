@@ -190,8 +190,10 @@ def british_spelling(root: Path) -> list[str]:
 
 
 def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
-    """Comments, docstrings and Markdown, with the line they begin on."""
+    """Comments, docstrings and Markdown, with the line they begin on; of Python only what may have something to find in it."""
     for name, text in files(root, ".py"):
+        if not _AMERICAN.search(text):
+            continue
         for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
             if token.type == tokenize.COMMENT:
                 yield name, token.start[0], token.string
