@@ -24,6 +24,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from mutation.faults import Fault
+from tests.shared_services import FRESH
 
 Verdict = str  # besides these: "hung", "not reached"
 UNPLANTABLE = 3
@@ -162,6 +163,9 @@ class Trial:
             replace_code(path, self._sources[path], fault.planted_in(self._sources[path]))
         except (Unplantable, ValueError):
             return UNPLANTABLE
+        os.environ.pop(
+            FRESH, None
+        )  # needed to see which test reaches what; from here on they share services as in `make test`
         for item, following in zip(items, [*items[1:], None], strict=True):
             if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
                 item.session._setupstate.teardown_exact(None)

@@ -62,7 +62,10 @@ class Root:
 
     def start(self, command: str, **options: object) -> subprocess.Popen[str]:
         """Without any variable: a login shell makes its own, PATH too."""
-        mounts = "mount -t proc proc {0}/proc && mount --rbind /dev {0}/dev && mount -t tmpfs tmpfs {0}/dev/shm"
+        mounts = (
+            "mount -t proc proc {0}/proc && mount --rbind /sys {0}/sys && mount --rbind /dev {0}/dev"
+            " && mount -t tmpfs tmpfs {0}/dev/shm"
+        )
         script = (
             f'{mounts.format(self.folder)} && exec env -i {shutil.which("chroot")} {self.folder} /bin/bash -lc "$0"'
         )

@@ -113,7 +113,7 @@ def _javascript(made: _Made) -> str:
     if made.has_key:
         headers.append('"x-api-key": process.env.API_KEY')
     if made.method in ("POST", "PUT"):
-        headers.append('"Idempotency-Key": crypto.randomUUID()')
+        headers.append('"Idempotency-Key": (await import("node:crypto")).randomUUID()')
     options = [] if made.method == "GET" else [f'method: "{made.method}"']
     if made.takes_file:
         options.append('body: new Blob([await (await import("node:fs/promises")).readFile("FILE")])')
