@@ -45,7 +45,10 @@ class Standstills:
 
 
 def _read(descriptor: int) -> list[Span]:
-    lines = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode().splitlines()
+    text = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()  # it is being written
     return [(float(first), float(last)) for first, last in map(str.split, lines)]
 
 
