@@ -46,7 +46,7 @@ test-n8n: setup ## Run the workflows of docs/n8n in a real n8n, installed from n
 examples: setup ## Record what the demo answers to every call, for the documentation page
 	@.venv/bin/python scripts/record_answers.py
 
-mutate: setup-tests ## Plant small faults and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
+mutate: setup-tests ## Plant small faults, others each week, and tell which no test notices (MUTATE="webhooks/claims.py --sample 20")
 	.venv/bin/python -m mutation $(MUTATE)
 
 bench: setup-tests ## Run the benchmarks and write docs/performance.md, or only one (BENCH=name of a script; QUICK=1: short, for trying)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from kontobahn import credits
 from kontobahn.access import audit, keys, organizations
+from kontobahn.books import batches, posting, satz, setup, store
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.formats import extf
-from kontobahn.ledger.books import posting, setup, store
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.settings import load
 from kontobahn.vault import open_vault
@@ -91,12 +91,12 @@ def post_into(installation: Installation, count: int, open_items: int) -> None:
 def _post(tx: Tx, connection_id: str, count: int, open_items: int) -> None:
     client = store.find_client(tx, find_for_operator(tx, connection_id), CLIENT_ID)
     jahr = store.year_of_start(tx, client, START)
-    poster = posting.Poster(
-        tx, client, posting.open_batch(tx, client, jahr, kind="bench", source="bench", sha256=f"{count}")
+    poster = posting.begin(
+        tx, client, batches.open_batch(tx, client, jahr, kind="bench", source="bench", sha256=f"{count}")
     )
     for booking in bookings(count, open_items):
         poster.add(
-            posting.Satz(
+            satz.Satz(
                 booking.cents, True, booking.konto + "0000", booking.gegenkonto + "0000", booking.datum,
                 belegfeld1=booking.beleg, buchungstext=booking.text,
             )

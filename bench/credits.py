@@ -1,9 +1,10 @@
-"""What do credits and a keyed call cost? Four questions, each answered as a ratio to something run beside it.
+"""What do credits and a keyed call cost? Five questions, each answered as a ratio to something run beside it.
 
 1. Reserve and confirm on SQLite with group commit, beside a commit per operation.
 2. The same on PostgreSQL, beside plain psycopg: one hot organisation, and sixteen.
 3. A keyed, rate-limited, free call over HTTP, beside FastAPI with SQLAlchemy, Express with better-sqlite3 and a bare handler.
 4. From the start of the process to its first answer, beside the start of Python itself.
+5. Looking up keys, every other one an agency's, beside looking up ordinary keys only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ from bench.peers import express
 from bench.peers.plain_sql import CAUSE, HOLD_SECONDS, PlainPostgres, PlainSqlite
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
+from kontobahn.access.authenticator import Authenticator
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db import Row as DbRow
@@ -74,8 +77,10 @@ def pairs_a_second(db: Database, callers: Sequence[str], seconds: float) -> floa
     async def call(organization_id: str, ends: float) -> int:
         done = 0
         while time.perf_counter() < ends:
-            hold = await db.write_together(credits.reserve, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE)
-            await db.write_together(credits.confirm, organization_id, hold.id)
+            hold = await db.write_together(
+                organization_id, credits.reserve, organization_id, 1, hold_seconds=HOLD_SECONDS, cause=CAUSE
+            )
+            await db.write_together(organization_id, credits.confirm, organization_id, hold.id)
             done += 1
         return done
 
@@ -183,6 +188,58 @@ def _compare_on_postgres(
         measure.median_ratio(with_ours, plainly_done),
         least,
     )
+
+
+def looking_up(pace: Pace, place: Path) -> list[Row]:
+    from tests.services import PostgresServer
+
+    rows = []
+    with PostgresServer(durable=True) as server:
+        for engine, url in (("SQLite", ""), ("PostgreSQL", server.create_database("bench_keys"))):
+            chosen = settings.load({}, data=str(place / engine), database_url=url)
+            db, vault = open_database(chosen, SystemClock()), open_vault(chosen)
+            migrate(db)
+            client, ordinary = db.write_now(seed, vault)
+            agency = db.write_now(
+                keys.create, vault, client, "agency", audit.COMMAND_LINE, role="admin", clients=(client,)
+            ).secret
+            # As another process would: whatever is learned of one kind of key must not be paid for by the other.
+            other = open_database(chosen, SystemClock())
+            mixed, alone = measure.interleave(
+                pace.rounds,
+                partial(look_ups_a_second, db, vault, (ordinary, agency), pace.seconds),
+                partial(look_ups_a_second, other, vault, (ordinary,), pace.seconds),
+            )
+            rows.append(
+                measure.at_least(
+                    f"5 {engine}, {CALLERS} callers: keys looked up, every other an agency's, beside ordinary ones only",
+                    measure.spread(mixed, "/s"), measure.spread(alone, "/s"), measure.median_ratio(mixed, alone), 0.85,
+                )
+            )  # fmt: skip
+            db.close()
+            other.close()
+    return rows
+
+
+def look_ups_a_second(db: Database, vault: Vault, secrets: Sequence[str], seconds: float) -> float:
+    """The keys in turn, each looked up in the database: nothing is remembered."""
+
+    async def call(ends: float) -> int:
+        done = 0
+        authenticator = Authenticator(db, vault, SystemClock())
+        while time.perf_counter() < ends:
+            await authenticator.by_key(secrets[done % len(secrets)])
+            authenticator._cached.clear()
+            done += 1
+            await asyncio.sleep(0)
+        return done
+
+    async def run() -> float:
+        started = time.perf_counter()
+        done = await asyncio.gather(*(call(started + seconds) for _ in range(CALLERS)))
+        return sum(done) / (time.perf_counter() - started)
+
+    return asyncio.run(run())
 
 
 def over_http(pace: Pace, place: Path) -> list[Row]:
@@ -353,7 +410,7 @@ class Started(measure.Process):
             return None
 
 
-QUESTIONS = {1: on_sqlite, 2: on_postgres, 3: over_http, 4: from_start_to_answer}
+QUESTIONS = {1: on_sqlite, 2: on_postgres, 3: over_http, 4: from_start_to_answer, 5: looking_up}
 
 
 def main() -> int:

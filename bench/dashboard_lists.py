@@ -17,16 +17,15 @@ from bench.measure import Row
 from bench.transactions import bookings
 from kontobahn import ids
 from kontobahn.access import audit, sessions, users
-from kontobahn.banking import accounts
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.imports.history import IMPORTS, ImportRow
-from kontobahn.banking.imports.importer import ImportResult
+from kontobahn.banking.imports.store import IMPORTS, ImportResult, ImportRow
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, PaymentStatus
 from kontobahn.banking.transactions.ingest import TransactionIngest
-from kontobahn.banking.transactions.reported import reported
+from kontobahn.banking.transactions.wire import reported
 from kontobahn.clock import SystemClock
-from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.db import Tx, open_database
 from kontobahn.json_text import encode
 from kontobahn.settings import load

@@ -16,12 +16,12 @@ from functools import partial
 import msgspec
 
 from bench import measure, report
-from kontobahn.banking.providers.enable_banking.facts import transaction_facts
-from kontobahn.banking.providers.enable_banking.wire import Transactions
+from kontobahn.bank_providers.enable_banking.rules import transaction_facts
+from kontobahn.bank_providers.enable_banking.wire import Transactions
 from simulators.enable_banking_data import transaction
 
 PAGES, ROWS, ROUNDS = 40, 500, 7
-MOST_TIMES = 2
+MAX_TIMES = 2
 
 
 def pages(count: int) -> list[bytes]:
@@ -75,7 +75,7 @@ def main() -> int:
     rows = [
         measure.at_most(
             "a transaction, from the answer to facts: beside msgspec parsing the whole answer", told, measure.spread(whole, " µs", 1),
-            measure.median_ratio(ours, whole), MOST_TIMES,
+            measure.median_ratio(ours, whole), MAX_TIMES,
         ),
         measure.for_information(
             "the same, beside msgspec parsing only the fields that are needed", told, measure.spread(structs, " µs", 1),

@@ -18,20 +18,19 @@ from bench import books_data, measure, report
 from bench.books_data import Installation
 from bench.measure import Row, at_most, for_information
 from bench.report import Curve, Series
+from kontobahn.books import cash_book, store
+from kontobahn.books.imports import Job, client_of, run_import
+from kontobahn.books.store import Client
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.formats.extf import open_extf
-from kontobahn.ledger.books import cash, reading, store
-from kontobahn.ledger.books.file_imports import run_import
-from kontobahn.ledger.books.importing import Job, client_of
-from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.provider import Author
 from kontobahn.settings import load
 
-MOST_TIMES = 5
-MOST_SECONDS = 1.0
+MAX_TIMES = 5
+MAX_SECONDS = 1.0
 EVERY_SECONDS = 0.05
 
 
@@ -70,14 +69,14 @@ def _rows(found: _Imported) -> list[Row]:
     return [
         at_most(
             f"import of {found.size:,} rows: beside executemany of them",
-            ours, f"{found.bare:,.1f} s", found.ours / found.bare, MOST_TIMES,
+            ours, f"{found.bare:,.1f} s", found.ours / found.bare, MAX_TIMES,
         ),
         for_information(
             "the same, beside splitting the rows and executemany", ours, f"{beside:,.1f} s", found.ours / beside
         ),
         at_most(
             f"longest wait of {found.entries:,} cash book entries of the same client during an import of {found.size:,} rows",
-            f"{found.wait:,.2f} s", f"{MOST_SECONDS:g} s", found.wait / MOST_SECONDS, 1,
+            f"{found.wait:,.2f} s", f"{MAX_SECONDS:g} s", found.wait / MAX_SECONDS, 1,
         ),
     ]  # fmt: skip
 
@@ -152,12 +151,12 @@ def _longest_wait(data: Path, file: Path, count: int) -> tuple[float, int]:
     def enter() -> None:
         connection = db.read_now(find_for_operator, installation.connection_id)
         client = db.read_now(store.find_client, connection, None)
-        name = db.read_now(reading.kassenbuecher, client)[0].bezeichnung
+        name = db.read_now(cash_book.kassenbuecher, client)[0].bezeichnung
         line = CashLine("Bon", "8400", 100, None, None, None, (None, None))
         entry = CashEntry(name, "EUR", 100, datetime(2025, 3, 1, tzinfo=UTC), (line,), ())
         while not is_over.wait(EVERY_SECONDS):
             started = time.perf_counter()
-            db.write_now(cash.create_entry, client, entry, Author("bench", "bench"))
+            db.write_now(cash_book.create_entry, client, entry, Author("bench", "bench"))
             waits.append(time.perf_counter() - started)
 
     thread = threading.Thread(target=enter)

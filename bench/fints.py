@@ -18,16 +18,15 @@ from functools import partial
 from typing import Any
 
 from bench import measure, report
-from kontobahn.banking.providers.fints.documents import Documents
-from kontobahn.banking.providers.fints.model import Login, SeenAccount
-from kontobahn.banking.providers.fints.snapshot import snapshot_of
+from kontobahn.bank_providers.fints.rules import snapshot_of
+from kontobahn.bank_providers.fints.wire import Documents, Login, SeenAccount
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry
 from simulators.fints_bank import camt_document
 
 IBAN, BLZ, NUMBER = "DE02120300000000202051", "12030000", "202051"
 PAGES, ROWS, ROUNDS = 40, 250, 5
-MOST_TIMES = 2
+MAX_TIMES = 2
 _FIRST = date(2026, 1, 1)
 
 
@@ -114,7 +113,7 @@ def rows_for(name: str, pages: list[bytes], library: Callable[[list[bytes]], int
     question = f"a booking, from {name} to facts: beside"
     return [
         measure.at_most(
-            f"{question} our own reader alone", told, measure.spread(reader, " µs", 1), measure.median_ratio(ours, reader), MOST_TIMES
+            f"{question} our own reader alone", told, measure.spread(reader, " µs", 1), measure.median_ratio(ours, reader), MAX_TIMES
         ),
         measure.for_information(
             f"{question} the parser of the FinTS library", told, measure.spread(theirs, " µs", 1), measure.median_ratio(ours, theirs)

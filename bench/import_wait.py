@@ -34,7 +34,7 @@ from tests.statement_builder import DAY, Sheet, camt
 
 T = TypeVar("T")
 LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "error"}
-MOST_SECONDS = 1.0
+MAX_SECONDS = 1.0
 IMPORT_SECONDS = 1_800
 FREE = "/v2/ledger-rewe-read/connections"
 
@@ -71,9 +71,9 @@ def _works(place: Path, busy: Installation, count: int, partners: int, entries: 
     """One after the other: the second needs what the first has made."""
     owner = _read(busy, find_for_operator, busy.connection_id).organization_id
     of_books = ("kontobahn", "import", "extf", "--connection", busy.connection_id)
-    yield Work(f"{count:,} rows are imported", MOST_SECONDS, (*of_books, str(place / "EXTF_Buchungsstapel.csv")))
+    yield Work(f"{count:,} rows are imported", MAX_SECONDS, (*of_books, str(place / "EXTF_Buchungsstapel.csv")))
     [(batch,)] = _read(busy, lambda tx: tx.all("SELECT id FROM books_batches ORDER BY id DESC LIMIT 1"))
-    yield Work(f"{count:,} rows are undone", MOST_SECONDS, ("kontobahn", "books", "undo", batch))
+    yield Work(f"{count:,} rows are undone", MAX_SECONDS, ("kontobahn", "books", "undo", batch))
     yield Work(f"{partners:,} partners are imported", None, (*of_books, str(place / "EXTF_Partner.csv")))
     yield Work(f"a statement of {entries:,} entries is imported", None, (
         "kontobahn", "import", "statements", str(place / "camt.xml"), "--organization", owner,

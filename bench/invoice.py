@@ -21,8 +21,8 @@ from bench.measure import at_most, for_information, median_ratio, spread
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.formats import cii
-from kontobahn.mobility.invoices import letter, pdf
-from kontobahn.mobility.invoices.electronic import to_cii
+from kontobahn.mobility.invoices import pdf
+from kontobahn.mobility.invoices.rules import to_cii
 from kontobahn.mobility.invoices.store import load as load_invoice
 from kontobahn.settings import load
 from tests.journeys.process import ServerProcess, serving
@@ -126,8 +126,8 @@ def _compilation(server: ServerProcess, data: Path, invoice_id: str) -> Any:
     db.close()
     (xml,) = cii.write(to_cii(facts), "en16931")
     inputs = {
-        "data": msgspec.json.encode(letter.compose(facts)).decode(),
-        "code": letter.giro_code(facts) or "",
+        "data": msgspec.json.encode(pdf.compose(facts)).decode(),
+        "code": pdf.giro_code(facts) or "",
         "xml": xml.decode(),
     }
     compiler = typst.Compiler(ignore_system_fonts=True)

@@ -36,8 +36,8 @@ from tests.matching.judging import (
 from tests.matching.world import make_world
 
 FORMATS = ("camt", "mt940")
-LEAST_ACTED, LEAST_PRECISION, LEAST_SHARE, LEAST_FIRST, LEAST_THREE = 10_000, 0.999, 0.70, 0.92, 0.97
-MOST_SECONDS, MOST_MILLISECONDS = 10.0, 20.0
+MIN_ACTED, MIN_PRECISION, MIN_SHARE, MIN_FIRST, MIN_THREE = 10_000, 0.999, 0.70, 0.92, 0.97
+MAX_SECONDS, MAX_MILLISECONDS = 10.0, 20.0
 
 
 def answer(question: str, found: str, target: str, met: bool) -> Row:
@@ -76,15 +76,15 @@ def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Row]:
     share = found.acted_of_counterparts / found.counterparts
     of_all = found.acted / found.all
     first, three = found.first / found.counterparts, found.first_three / found.counterparts
-    least = 0 if quick else LEAST_ACTED
+    least = 0 if quick else MIN_ACTED
     return [
         answer("acted on alone", f"{found.acted:,}", f">= {least:,}", found.acted >= least),
-        answer("of these right", f"{precision:.3%} ({found.wrong} wrong)", ">= 99.9 %", precision >= LEAST_PRECISION),
+        answer("of these right", f"{precision:.3%} ({found.wrong} wrong)", ">= 99.9 %", precision >= MIN_PRECISION),
         answer("wrong in the hostile set", f"{hostile.wrong} of {hostile.all:,}", "0", hostile.wrong == 0),
-        answer("share acted on, of those with a counterpart", f"{share:.1%}", ">= 70 %", share >= LEAST_SHARE),
-        answer("share acted on, of all movements", f"{of_all:.1%}", ">= 70 %", of_all >= LEAST_SHARE),
-        answer("right at first place", f"{first:.1%}", ">= 92 %", first >= LEAST_FIRST),
-        answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= LEAST_THREE),
+        answer("share acted on, of those with a counterpart", f"{share:.1%}", ">= 70 %", share >= MIN_SHARE),
+        answer("share acted on, of all movements", f"{of_all:.1%}", ">= 70 %", of_all >= MIN_SHARE),
+        answer("right at first place", f"{first:.1%}", ">= 92 %", first >= MIN_FIRST),
+        answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= MIN_THREE),
     ]
 
 
@@ -104,9 +104,9 @@ def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[R
     single = _singles(matcher_of(world, happenings), movements[:2_000])
     worst = max(single)
     return [
-        answer(f"{len(movements[:count]):,} movements against {items:,} items", f"{seconds:.1f} s", "< 10 s", seconds < MOST_SECONDS),
+        answer(f"{len(movements[:count]):,} movements against {items:,} items", f"{seconds:.1f} s", "< 10 s", seconds < MAX_SECONDS),
         answer(
-            "one movement", f"{sorted(single)[len(single) // 2]:.2f} ms, at most {worst:.1f} ms", "< 20 ms", worst < MOST_MILLISECONDS
+            "one movement", f"{sorted(single)[len(single) // 2]:.2f} ms, at most {worst:.1f} ms", "< 20 ms", worst < MAX_MILLISECONDS
         ),
     ]  # fmt: skip
 

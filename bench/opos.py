@@ -30,7 +30,7 @@ LIMITS = {"KONTOBAHN_LIMIT_API_REQUESTS": "1000000000", "KONTOBAHN_LOG_LEVEL": "
 JOURNAL_SECONDS = 600
 # What hledger needs for a booking, with room to spare.
 HLEDGER_BYTES = 12_000
-MOST_MEGABYTES = 300
+MAX_MEGABYTES = 300
 
 
 def main() -> int:
@@ -121,7 +121,7 @@ def _rows(at: _At) -> list[Row]:
         ),
         Row(
             f"`doctor --books`, {at.size:,} bookings: most memory", f"{at.doctor_bytes / 1e6:,.0f} MB", "", None,
-            f"< {MOST_MEGABYTES} MB", at.doctor_bytes < MOST_MEGABYTES * 1e6,
+            f"< {MAX_MEGABYTES} MB", at.doctor_bytes < MAX_MEGABYTES * 1e6,
         ),
     ]  # fmt: skip
 

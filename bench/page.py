@@ -18,7 +18,7 @@ PICTURES = ROOT / "docs" / "pictures"
 # In the order of `make bench`: what takes long comes late.
 PARTS = (
     "credits", "transactions", "workers", "webhooks", "enable_banking", "salt_edge", "fints", "statements", "invoice", "matching", "extf",
-    "import_wait", "opos", "dashboard_lists",
+    "import_wait", "opos", "history", "dashboard_lists",
 )  # fmt: skip
 BLOCK = re.compile(r"(<!-- figures: ([^>]+?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 _NOTHING = "Not measured yet."
@@ -58,7 +58,7 @@ def pictures(results: Path) -> dict[str, str]:
 
 
 def summary(runs: dict[str, list[Run]]) -> str:
-    """How many targets are met, which are missed, and when each script ran on what."""
+    """The number of targets that are met, those that are missed, and the machines."""
     lines = [(name, row) for name, found in runs.items() for row in _questions(found)]
     verdicts = [(name, row, _verdict(row, runs[name])) for name, row in lines]
     missed = [(name, row) for name, row, verdict in verdicts if "MISSED" in verdict]
@@ -70,9 +70,7 @@ def summary(runs: dict[str, list[Run]]) -> str:
             f"- {name}: {row.question} ({_ratios(row, runs[name])}, target {_target(row)})" for name, row in missed
         ]
     machines = {run.machine for found in runs.values() for run in found}
-    told += ["", "Measured on:", "", *(f"- {machine}" for machine in sorted(machines)), ""]
-    dates = [[f"{name}.py", *(_when(found, number) for number in (0, 1))] for name, found in runs.items()]
-    return "\n".join([*told, aligned(["script", "last run", "the run before"], dates)])
+    return "\n".join([*told, "", "Measured on:", "", *(f"- {machine}" for machine in sorted(machines))])
 
 
 def part(runs: Sequence[Run]) -> str:
@@ -135,17 +133,9 @@ def _title(run: Run) -> str:
 
 def _state(run: Run) -> str:
     state = "busy machine" if run.busy else "idle machine"
+    if run.stolen >= machine.BUSY_STOLEN:
+        state += f", whose host took {run.stolen:.0%} of its time"
     return f"{state}, short run" if run.short else state
-
-
-def _when(runs: Sequence[Run], number: int) -> str:
-    if number >= len(runs):
-        return "none"
-    run = runs[number]
-    load = "noted by hand" if run.load is None else f"load {run.load:.2f} at the start"
-    took = f", took {run.seconds:,} s" if run.seconds else ""
-    stolen = f", its host took {run.stolen:.0%} of its time" if run.stolen >= machine.BUSY_STOLEN else ""
-    return f"{_title(run)} ({load}{took}{stolen})"
 
 
 def _newest_curves(runs: Sequence[Run]) -> list[Curve]:

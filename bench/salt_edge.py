@@ -17,14 +17,14 @@ import msgspec
 
 from bench import measure, report
 from bench.measure import at_most, for_information
-from kontobahn.banking.providers.salt_edge.adapter import SaltEdgeProvider
-from kontobahn.banking.providers.salt_edge.client import SaltEdgeClient
-from kontobahn.banking.providers.salt_edge.wire import Page, Transaction
+from kontobahn.bank_providers.salt_edge.adapter import SaltEdgeProvider
+from kontobahn.bank_providers.salt_edge.client import SaltEdgeClient
+from kontobahn.bank_providers.salt_edge.wire import Page, Transaction
 from kontobahn.clock import SystemClock
 from kontobahn.outbound import Reply
 from simulators.salt_edge import SaltEdge, key
 
-MOST_TIMES = 2
+MAX_TIMES = 2
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 ROUNDS = 5
 TEXTS = (
@@ -92,7 +92,7 @@ def main() -> int:
     question = f"{count:,} bookings of Salt Edge, {size:,.0f} MB: beside decoding the answers"
     said = measure.spread(mine, " s", 2)
     rows = [
-        at_most(question, said, measure.spread(bare, " s", 2), measure.median_ratio(mine, bare), MOST_TIMES),
+        at_most(question, said, measure.spread(bare, " s", 2), measure.median_ratio(mine, bare), MAX_TIMES),
         for_information(
             f"{question} into structs", said, measure.spread(typed, " s", 2), measure.median_ratio(mine, typed)
         ),

@@ -17,8 +17,9 @@ from bench import measure, report
 from bench.measure import Row, at_most, for_information
 from kontobahn import settings
 from kontobahn.access import audit, organizations
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports.files import ReadFile
+from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.store import ImportResult
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -26,8 +27,8 @@ from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Closing
 from tests.statement_builder import DAY, Booking, Sheet, camt, camt_entry, camt_pieces
 
-MOST_TIMES = 3
-MOST_TIMES_AGAIN = 3
+MAX_TIMES = 3
+MAX_TIMES_AGAIN = 3
 ROUNDS = 3
 # What a small company's account sees: a debit with mandate, a credit with tags in its text, a card payment, a fee.
 KINDS = (
@@ -88,7 +89,7 @@ def main() -> int:
                     measure.spread(ours, " s", 2),
                     measure.spread(bare, " s", 2),
                     measure.median_ratio(ours, bare),
-                    MOST_TIMES,
+                    MAX_TIMES,
                 )
             )
             rows.append(
@@ -138,7 +139,7 @@ def _again(place: Path, count: int) -> Row:
         measure.spread(seconds[1:], " s", 2),
         measure.spread(seconds[:1], " s", 2),
         seconds[1] / seconds[0],
-        MOST_TIMES_AGAIN,
+        MAX_TIMES_AGAIN,
     )
 
 

@@ -30,11 +30,11 @@ from bench.peers import express
 from bench.report import Curve, Series
 from kontobahn import credits, settings
 from kontobahn.access import audit, keys, organizations
-from kontobahn.banking import accounts
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, TransactionFacts
 from kontobahn.banking.transactions.ingest import TransactionIngest
-from kontobahn.banking.transactions.reported import reported
+from kontobahn.banking.transactions.wire import reported
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import migrate

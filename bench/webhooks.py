@@ -29,11 +29,11 @@ from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.settings import Settings, load
 from kontobahn.vault import open_vault
 from kontobahn.webhooks import endpoint, outbox
-from kontobahn.webhooks.deliver import Deliverer
+from kontobahn.webhooks.deliverer import Deliverer
 
 ORGANIZATIONS = 40
 DEAD = 4
-TARGET, LEAST_RATIO = 500, 0.3
+TARGET, MIN_RATIO = 500, 0.3
 _DATA = {
     "payment_id": "17",
     "status": "settled",
@@ -198,7 +198,7 @@ def question(engine: str, database_url: str, *, events: int, rounds: int) -> lis
     middle = statistics.median(found)
     asked = f"{engine}: deliveries to healthy receivers, one in ten dead, beside bare posts"
     return [
-        at_least(asked, spread(found, "/s"), spread(beside, "/s"), ratio, LEAST_RATIO)
+        at_least(asked, spread(found, "/s"), spread(beside, "/s"), ratio, MIN_RATIO)
         if engine == "PostgreSQL"
         else for_information(asked, spread(found, "/s"), spread(beside, "/s"), ratio),
         at_least(f"{engine}: the same, beside the target", f"{middle:,.0f}/s", f"{TARGET}/s", middle / TARGET, 1),

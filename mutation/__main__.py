@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from mutation.subjects import LOCKS, SUBJECTS, Subject
 from mutation.trial import Job, Unplantable, statement_of
 from tests.shared_services import FRESH
 
+# So many faults of a module are tried, others each week.
+SAMPLE = 10
 ROOT = Path(__file__).resolve().parent.parent
 # The seconds after which a run of all tests of a module hangs.
 HANGS = 900
@@ -37,6 +40,7 @@ class Planted(NamedTuple):
 
 def main() -> int:
     options = _options()
+    print(f"Seed {options.seed}: the same again with --seed {options.seed}.", flush=True)
     if options.locks:
         return _try_locks(options)
     names = options.modules or sorted(SUBJECTS)
@@ -52,13 +56,19 @@ def main() -> int:
     return 0 if worst >= options.least else 1
 
 
+def week_of(day: date) -> int:
+    """The seed of a day: year and week, 202647."""
+    year, week, _ = day.isocalendar()
+    return year * 100 + week
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutation", description=__doc__)
     parser.add_argument(
         "modules", nargs="*", metavar="MODULE", help="one of mutation/subjects.py; all, if none is named"
     )
-    parser.add_argument("--sample", type=int, help="at most so many faults a module, chosen by --seed")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="at most so many faults a module; 0 for all of them")
+    parser.add_argument("--seed", type=int, default=week_of(date.today()), help="chooses the sample; that of the week")
     parser.add_argument("--lines", help="only faults in these lines, as 12,40-60")
     parser.add_argument("--locks", action="store_true", help="only forgotten locks, but of every module")
     parser.add_argument("--verbose", action="store_true", help="tell each fault as soon as it was tried")
@@ -69,6 +79,7 @@ def _options() -> argparse.Namespace:
 
 def _try_locks(options: argparse.Namespace) -> int:
     """Forgets every lock of every module, one at a time."""
+    options.sample = 0
     chosen = {}
     for path in sorted((ROOT / "src" / "kontobahn").rglob("*.py")):
         name = str(path.relative_to(ROOT / "src" / "kontobahn"))
@@ -168,7 +179,7 @@ def _in_a_copy(tree: Path, subject: Subject, item: Planted) -> str:
 
 
 def _copy(place: Path) -> None:
-    for name in ("src", "tests", "docs", "bench", "torture"):
+    for name in ("src", "tests", "simulators", "docs", "bench", "torture"):
         if (ROOT / name).exists():
             shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "Makefile"):

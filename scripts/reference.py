@@ -16,7 +16,7 @@ import typer.main
 from kontobahn.api.docs_view import _fields
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.samples import indented_json
-from kontobahn.app import EVENTS, all_endpoints
+from kontobahn.app import ERRORS, EVENTS, all_endpoints
 from kontobahn.cli.entry import command_line
 from kontobahn.cli.failures import ExitCode
 from kontobahn.settings import PREFIX, Settings, describe
@@ -38,7 +38,7 @@ def table(*rows: tuple[Any, ...]) -> str:
 
 
 def document() -> dict[str, Any]:
-    return dict(json.loads(build_openapi(all_endpoints(), Settings(), EVENTS), parse_float=Decimal))
+    return dict(json.loads(build_openapi(all_endpoints(), Settings(), EVENTS, ERRORS), parse_float=Decimal))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def errors_page() -> str:
     ]
     fields = [
         (f"`{field.name}`", field.kind, field.description)
-        for name in ("Error", "LedgerError")
+        for name in ("Error", "OutOfCredits", *(error.__name__ for error in ERRORS.values()))
         for field in _fields({"$ref": f"#/components/schemas/{name}"}, schemas)
     ]
     unique = list(dict.fromkeys(fields))

@@ -6,6 +6,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=.venv/bin/python
 version=$($python -c 'import kontobahn; print(kontobahn.__version__)')
+if grep -q '^## Unreleased' CHANGELOG.md; then
+    echo "CHANGELOG.md: name the version that the changes under “Unreleased” are in, and give the package its number." >&2
+    exit 1
+fi
 rm -rf dist
 $python -m build --no-isolation --outdir dist >/dev/null
 $python -m build --no-isolation --outdir dist clients/python >/dev/null

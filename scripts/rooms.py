@@ -62,10 +62,11 @@ def reduced(edges: dict[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def draw() -> str:
-    places: dict[str, tuple[float, float, float]] = {}
+    places: dict[str, tuple[int, int, int]] = {}
     for number, row in enumerate(layers()):
-        widths = [len(name) * LETTER + 2 * MARGIN for name in row]
-        space = (WIDTH - sum(widths)) / (len(row) + 1)
+        # Whole numbers: a half is rounded one way or the other by versions of Python that add floats up differently.
+        widths = [round(len(name) * LETTER) + 2 * MARGIN for name in row]
+        space = (WIDTH - sum(widths)) // (len(row) + 1)
         left = space
         for name, width in zip(row, widths, strict=True):
             places[name] = (left, 10 + number * ROW, width)
@@ -83,19 +84,19 @@ def draw() -> str:
     ])  # fmt: skip
 
 
-def _box(name: str, place: tuple[float, float, float]) -> str:
+def _box(name: str, place: tuple[int, int, int]) -> str:
     left, top, width = place
     return (
-        f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{BOX_HEIGHT}" rx="6"/>'
-        f'<text x="{left + width / 2:.0f}" y="{top + 20:.0f}" text-anchor="middle">{escape(name)}</text>'
+        f'<rect x="{left}" y="{top}" width="{width}" height="{BOX_HEIGHT}" rx="6"/>'
+        f'<text x="{left + width // 2}" y="{top + 20}" text-anchor="middle">{escape(name)}</text>'
     )
 
 
-def _line(upper: tuple[float, float, float], lower: tuple[float, float, float]) -> str:
-    x1, y1 = upper[0] + upper[2] / 2, upper[1] + BOX_HEIGHT
-    x2, y2 = lower[0] + lower[2] / 2, lower[1]
-    bend = (y2 - y1) / 2
-    return f'<path d="M{x1:.0f} {y1:.0f}C{x1:.0f} {y1 + bend:.0f} {x2:.0f} {y2 - bend:.0f} {x2:.0f} {y2:.0f}"/>'
+def _line(upper: tuple[int, int, int], lower: tuple[int, int, int]) -> str:
+    x1, y1 = upper[0] + upper[2] // 2, upper[1] + BOX_HEIGHT
+    x2, y2 = lower[0] + lower[2] // 2, lower[1]
+    bend = (y2 - y1) // 2
+    return f'<path d="M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2}"/>'
 
 
 if __name__ == "__main__":

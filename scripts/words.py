@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kontobahn.dashboard import po, rendering, words
-from kontobahn.dashboard.po import Message
+from kontobahn.dashboard import page_templates, words
+from kontobahn.dashboard.words import Message
 
-ROOM = Path(rendering.__file__).parent
+ROOM = Path(page_templates.__file__).parent
 SHARED, BY_HAND = "shared", "refusals"
 _FUNCTIONS = ("_", "N_", "gettext", "ngettext")
 
@@ -46,10 +46,10 @@ def _of_python() -> Iterator[tuple[str, str, str]]:
 
 
 def _of_templates() -> Iterator[tuple[str, str, str]]:
-    environment = rendering.environment()
+    environment = page_templates.environment()
     pages = {path.stem: _templates_of(path.read_text("utf-8")) for path in (ROOM / "pages").glob("*.py")}
-    for path in sorted(rendering.TEMPLATES.rglob("*.html")):
-        name = path.relative_to(rendering.TEMPLATES).as_posix()
+    for path in sorted(page_templates.TEMPLATES.rglob("*.html")):
+        name = path.relative_to(page_templates.TEMPLATES).as_posix()
         users = [stem for stem, templates in pages.items() if name in templates]
         stem = users[0] if len(users) == 1 else name.partition("/")[0].removesuffix(".html")
         for _, function, message in environment.extract_translations(path.read_text("utf-8")):  # type: ignore[attr-defined]
@@ -73,10 +73,10 @@ def catalogues() -> dict[Path, str]:
     known: dict[tuple[str, str], Message] = {}
     folder = words.FOLDER / "de"
     for path in folder.glob("*.po"):
-        for message in po.read(path.read_text("utf-8")):
+        for message in words.read_catalogue(path.read_text("utf-8")):
             known[message.text, message.plural] = message
     return {
-        folder / f"{stem}.po": po.write(
+        folder / f"{stem}.po": words.write_catalogue(
             [
                 known.get((text, plural), Message(text, plural, ("", "") if plural else ("",)))
                 for text, plural in sorted(found.items())
@@ -95,7 +95,7 @@ def main() -> None:
     missing = 0
     for path, text in wanted.items():
         path.write_text(text, "utf-8")
-        missing += sum(not message.is_translated for message in po.read(text))
+        missing += sum(not message.is_translated for message in words.read_catalogue(text))
     sys.stdout.write(f"{missing} texts wait for their German in {words.FOLDER / 'de'}\n")
 
 

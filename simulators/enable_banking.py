@@ -97,13 +97,21 @@ class EnableBanking:
         for session in self.sessions.values():
             session["status"] = status
 
-    def deliver(self, payment_id: str, *, body: bytes | None = None, key_url: str = "", **head: Any) -> int:
-        """Sends the webhook of a payment. Returns the status of the answer."""
+    def deliver(
+        self,
+        payment_id: str,
+        *,
+        body: bytes | None = None,
+        key_url: str = "",
+        claims: dict[str, Any] | None = None,
+        **head: Any,
+    ) -> int:
+        """Sends the webhook of a payment, with further claims in its token. Returns the status of the answer."""
         payment = self.payments[payment_id]
         news = {"payment_id": payment_id, "status": payment["status"], **self._reason(payment)}
         content = json.dumps({"payment": news} if self.nests_webhooks else news).encode()
         head = {"typ": "JWT", "alg": "RS256", "x5u": key_url or f"{self.address}/keys/webhooks.pem", **head}
-        token = webhook_token(self.webhook_key, head, self.application_id, content)
+        token = webhook_token(self.webhook_key, head, self.application_id, content, claims or {})
         self.tokens.add(token)
         request = Request(
             payment["asked"]["webhook_url"], data=content if body is None else body, method="POST",

@@ -109,11 +109,14 @@ def check_bearer(header: str, key: rsa.RSAPublicKey, application_id: str, now: i
     return None
 
 
-def webhook_token(key: rsa.RSAPrivateKey, head: dict[str, Any], application_id: str, body: bytes) -> str:
+def webhook_token(
+    key: rsa.RSAPrivateKey, head: dict[str, Any], application_id: str, body: bytes, more: dict[str, Any]
+) -> str:
     claims = {
         "sub": application_id,
         "environment": "SANDBOX",
         "msgi": "sha256-" + base64.b64encode(hashlib.sha256(body).digest()).decode(),
+        **more,
     }
     signed = ".".join(_encode(json.dumps(part).encode()) for part in (head, claims))
     return f"{signed}.{_encode(key.sign(signed.encode(), padding.PKCS1v15(), SHA256()))}"

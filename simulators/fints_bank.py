@@ -55,6 +55,8 @@ class FakeBank:
         self.blz, self.bic, self.name = blz, "FAKEDEFFXXX", "Fakebank"
         self.users = {"muster": "12345"}
         self.tan = "123456"
+        # What it adds to the words it asks for a confirmation with.
+        self.adds = ""
         self.accounts: list[Account] = []
         # What has to be confirmed when a dialog starts, and which orders have to be.
         self.start: Confirmation = "none"
@@ -232,7 +234,7 @@ class FakeBank:
         text = "Bitte in der App freigeben" if how == "decoupled" else "Bitte TAN eingeben"
         return [
             f"HIRMS:80:2:{number}+{code}::{text}.",
-            f"HITAN:81:{version}:{number}+4++{reference}+{escape(f'{text}: Auftrag {order.name} für Müller & Söhne')}",
+            f"HITAN:81:{version}:{number}+4++{reference}+{escape(f'{text}: Auftrag {order.name} für Müller & Söhne{self.adds}')}",
         ]
 
     def _take_tan(self, asked: Message, dialog: _Dialog, order: Segment) -> bytes:

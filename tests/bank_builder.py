@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from kontobahn.banking.connections import flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.interaction import Given, Interaction
@@ -38,6 +37,7 @@ from kontobahn.banking.provider import (
     Snapshot,
     TransactionFacts,
 )  # fmt: skip
+from kontobahn.banking.reports import apply as reports
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
@@ -241,7 +241,7 @@ class Bank:
                 owner_user_id=owner_user_id,
                 facts=snapshot.connection,
             )
-            flows.ingest_snapshot(tx, row, snapshot)
+            reports.ingest_snapshot(tx, row, snapshot)
             return row
 
         return self.service.db.write_now(make)
@@ -256,7 +256,7 @@ class Bank:
 
 def _ingest(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     connections.lock(tx, row.organization_id, row.id)
-    return flows.ingest_snapshot(tx, row, snapshot)
+    return reports.ingest_snapshot(tx, row, snapshot)
 
 
 def account_id(service: Service, organization: Organization, number: int = 0) -> str:

@@ -18,13 +18,13 @@ from argon2 import PasswordHasher
 
 from kontobahn.access import users
 from kontobahn.api import system
-from kontobahn.banking import inbound
-from kontobahn.banking.connections import refresh
-from kontobahn.banking.hosted import going_on
+from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
+from kontobahn.banking.connect import steps
+from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.dashboard.pages import overview, reconciliation
-from kontobahn.db import postgres_watch
+from kontobahn.db import postgres as postgres_engine
 from kontobahn.mobility.invoices import documents
-from kontobahn.sandbox_bank import deliveries
+from tests import plans
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
 from tests.programs import BASE, fenced_path, installed
@@ -40,9 +40,9 @@ ENGINES = ("sqlite", "postgres")
 LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.py")
 # How long a caller waits for work that goes on.
 WAITS = (
-    (inbound, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (going_on, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
-    (deliveries, "MAX_PAGE_WAIT_SECONDS"), (overview, "BOOKS_SECONDS"), (reconciliation, "BOOKS_SECONDS"),
-    (system, "READY_SECONDS"), (postgres_watch, "ANSWER_SECONDS"),
+    (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
+    (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (overview, "BOOKS_SECONDS"), (reconciliation, "BOOKS_SECONDS"),
+    (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"),
 )  # fmt: skip
 
 
@@ -60,6 +60,21 @@ def _no_programs_but_those_that_set_up_installs() -> Iterator[None]:
         Path(folder).chmod(0o755)  # PostgreSQL is started from it under another account
         patch.setenv("PATH", fenced_path(Path(folder), BASE | installed(ROOT, "tests")))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _watch() -> Iterator[plans.Watch]:
+    watch = plans.Watch()
+    with pytest.MonkeyPatch.context() as patch:
+        watch.install(patch)
+        yield watch
+
+
+@pytest.fixture(autouse=True)
+def _no_statement_reads_a_history(_watch: plans.Watch) -> Iterator[None]:
+    """Whatever a test makes the service ask its database is asked of an index; see `tests/plans.py`."""
+    yield
+    assert _watch.complaints() == []
 
 
 @pytest.fixture(autouse=True, scope="session")

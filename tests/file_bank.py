@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter
-from kontobahn.banking.imports.reading import ReadFile, own_ibans
+from kontobahn.banking.imports.files import ReadFile, own_ibans
+from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.store import ImportResult
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from tests.bank_builder import order

@@ -24,7 +24,7 @@ from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
 _LENGTH = 8
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class Commands:
@@ -80,7 +80,7 @@ def _serve(asking: socket.socket) -> None:
         files = array.array("i", ancillary[0][2])
         asked = b""
         while len(asked) < int.from_bytes(head, "big"):
-            asked += asking.recv(_MOST_BYTES)
+            asked += asking.recv(_MAX_BYTES)
         pid = os.fork()
         if pid == 0:
             asking.close()

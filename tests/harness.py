@@ -16,10 +16,12 @@ import httpx
 import msgspec
 
 from kontobahn import credits, serve
-from kontobahn.access import audit, keys, organizations, users
-from kontobahn.access.principal import Role
+from kontobahn.access import audit, client_access, keys, organizations, users
+from kontobahn.access.principal import ClientRole, Role
+from kontobahn.api.answers import Error
+from kontobahn.api.openapi import OutOfCredits, area_of
 from kontobahn.api.tasks import Tasks
-from kontobahn.app import Application
+from kontobahn.app import ERRORS, Application
 from kontobahn.banking.provider import Banking
 from kontobahn.clock import ManualClock, SystemClock
 from kontobahn.db import open_database
@@ -120,6 +122,9 @@ class Service:
             email=email, name="Erika Muster", role=role, password_hash=users.hash_password(password), actor=ACTOR,
         )  # fmt: skip
 
+    def give_access(self, user: users.User, client: Organization, role: ClientRole = "member") -> None:
+        self.db.write_now(client_access.give_by_operator, user, client.id, role, ACTOR)
+
     def session(self, email: str, password: str = PASSWORD) -> str:
         answer = self.http.post("/v2/auth/sessions", json={"email": email, "password": password})
         assert answer.status_code == 201, answer.text
@@ -161,7 +166,18 @@ class Service:
             headers["authorization"] = f"Bearer {key}"
         elif key is not None:
             headers["x-api-key"] = key
-        return self.http.request(method, path, headers=headers, **options)
+        answer = self.http.request(method, path, headers=headers, **options)
+        if answer.status_code >= 400 and path.startswith("/v2/") and method != "HEAD":
+            check_error(path, answer)
+        return answer
+
+
+def check_error(path: str, answer: httpx.Response) -> None:
+    """An error has the fields that the OpenAPI document tells of its area, and no others."""
+    declared = OutOfCredits if answer.status_code == 402 else ERRORS.get(area_of(path), Error)
+    told = {field.encode_name for field in msgspec.structs.fields(declared)}
+    assert answer.json().keys() <= told, answer.text
+    msgspec.json.decode(answer.content, type=declared)
 
 
 ServiceFactory = Callable[..., Service]
@@ -198,7 +214,12 @@ def empty_sqlite(settings: Settings) -> None:
 @contextmanager
 def running_service(data: Path, **settings: Any) -> Iterator[Service]:
     """A service with the given settings; no rate limit gets in the way unless a test sets one."""
-    defaults: dict[str, Any] = {"limit_api_requests": 1_000_000, "limit_auth_requests": 1_000_000, "run_jobs": False}
+    defaults: dict[str, Any] = {
+        "limit_api_requests": 1_000_000,
+        "limit_auth_requests": 1_000_000,
+        "limit_page_requests": 1_000_000,
+        "run_jobs": False,
+    }
     loaded = load({}, data=str(data), **{**defaults, **settings})
     place_migrated_sqlite(loaded)
     service = Service(loaded)

@@ -14,14 +14,13 @@ from typing import Any
 
 import httpx
 
+from kontobahn.books import batches, cash_book, posting, store, verification
+from kontobahn.books.imports import Job, Report, run_import
+from kontobahn.books.satz import Satz
+from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
-from kontobahn.ledger.books import cash, posting, store, verify
-from kontobahn.ledger.books.file_imports import run_import
-from kontobahn.ledger.books.importing import Job, Report
-from kontobahn.ledger.books.posting import Satz
-from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator, set_status
 from kontobahn.ledger.errors import Area
 from kontobahn.ledger.konto import technical
@@ -58,7 +57,7 @@ class Books:
         store.subscribe(tx, client, *store.SUBSCRIPTIONS)
         for start in years:
             store.ensure_year(tx, client, date.fromisoformat(start))
-        cash.create_cash_book(tx, client, "Hauptkasse", technical(client.rahmen.kasse.ljust(laenge, "0"), laenge))
+        cash_book.create_cash_book(tx, client, "Hauptkasse", technical(client.rahmen.kasse.ljust(laenge, "0"), laenge))
         return client
 
     def another_client(
@@ -88,7 +87,7 @@ class Books:
 
         with open_extf(io.BytesIO(content)) as file:
             report = run_import(self.service.db, lambda tx: self.client, file, Job(name, "test", **options))
-        assert self.service.db.read_now(verify.find_differences, self.client.mandant) == []
+        assert self.service.db.read_now(verification.find_differences, self.client.mandant) == []
         return report
 
     def query(self, **more: str) -> dict[str, str]:
@@ -109,7 +108,7 @@ class Books:
 
     def cash_book(self, name: str, konto: str) -> None:
         number = technical(konto, self.client.konto_laenge)
-        self.service.db.write_now(cash.create_cash_book, self.client, name, number)
+        self.service.db.write_now(cash_book.create_cash_book, self.client, name, number)
 
     def set_status(self, status: ConnectionStatus) -> None:
         self.service.db.write_now(lambda tx: set_status(tx, find_for_operator(tx, self.connection_id), status))
@@ -169,8 +168,8 @@ def post_text(tx: Tx, client: Client, text: str, *, is_closing: bool = False) ->
         by_year.setdefault(jahr.start, []).append(satz)
     for start, saetze in by_year.items():
         jahr = store.year_of_start(tx, client, date.fromisoformat(start))
-        batch = posting.open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id(), is_closing=is_closing)
-        poster = posting.Poster(tx, client, batch)
+        batch = batches.open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id(), is_closing=is_closing)
+        poster = posting.begin(tx, client, batch)
         for satz in saetze:
             poster.add(satz)
         poster.finish()

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from kontobahn.api.call import Call, Platform
+from kontobahn.api.answers import Platform
+from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint, get, post, put
 from kontobahn.api.openapi import build_openapi
 from kontobahn.api.wire import Answer, Body, Query, Upload, Uuid
-from kontobahn.app import EVENTS, all_endpoints
+from kontobahn.app import ERRORS, EVENTS, all_endpoints
 from kontobahn.settings import Settings, load
 
 REAL = all_endpoints()
@@ -106,7 +107,7 @@ def settings(**changed: Any) -> Settings:
 
 
 def build(endpoints: list[Endpoint], **changed: Any) -> Any:
-    return json.loads(build_openapi(endpoints, settings(**changed), EVENTS))
+    return json.loads(build_openapi(endpoints, settings(**changed), EVENTS, ERRORS))
 
 
 @cache

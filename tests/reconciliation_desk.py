@@ -44,7 +44,7 @@ class Desk:
             )
 
     def ask(self, key: str = "", headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
-        body = {"account_id": self.account, "connectionId": self.books.connection_id, **changes}
+        body = {"account_id": self.account, "connection_id": self.books.connection_id, **changes}
         return self.service.post(PATH, key or self.owner.key, json=body, headers=headers or {})
 
     def run(self, **changes: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def paid(amount: int, text: str, name: str = "ANNA MUSTER BAU", iban: str = ANNA
 
 
 def lines(proposal: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return [(line["art"], line["kontonummer"], line["beleg"], line["betrag"]) for line in proposal["zeilen"]]
+    return [(line["kind"], line["konto"], line["beleg"], line["amount"]) for line in proposal["lines"]]
 
 
 class Clerk(Desk):
@@ -71,7 +71,7 @@ class Clerk(Desk):
         assert self.set_up(**settings).status_code == 200
 
     def set_up(self, **changes: Any) -> httpx.Response:
-        body = {"connectionId": self.books.connection_id, "sachkonto": "1200", "gebuehrenkonto": "4970", **changes}
+        body = {"connection_id": self.books.connection_id, "konto": "1200", "fee_konto": "4970", **changes}
         return self.call("PUT", f"accounts/{self.account}", json=body)
 
     def call(self, method: str, path: str, key: str = "", **options: Any) -> httpx.Response:
@@ -83,18 +83,18 @@ class Clerk(Desk):
         return answer.json()["data"]
 
     def store_run(self) -> dict[str, Any]:
-        answer = self.ask(connectionId=None, probelauf=False)
+        answer = self.ask(connection_id=None, trial=False)
         assert answer.status_code == 201, answer.text
         return dict(answer.json()["data"])
 
     def listed(self, amount: float) -> dict[str, Any]:
         """The transaction of this amount, as reconciliation lists it."""
-        [found] = [row for row in self.read("transactions") if row["betrag"] == amount]
+        [found] = [row for row in self.read("transactions") if row["amount"] == amount]
         return dict(found)
 
     def confirm(self, amount: float) -> httpx.Response:
         """Confirms the best proposal for the transaction of this amount."""
-        return self.confirm_id(self.listed(amount)["vorschlag"]["id"])
+        return self.confirm_id(self.listed(amount)["best_proposal"]["id"])
 
     def confirm_id(self, proposal_id: str, **options: Any) -> httpx.Response:
         return self.call("POST", f"proposals/{proposal_id}/confirm", **options)
@@ -102,10 +102,10 @@ class Clerk(Desk):
     def by_hand(self, amount: float, *lines: dict[str, Any]) -> httpx.Response:
         cents = round(amount * 100)
         [(id,)] = self.books.rows("SELECT id FROM banking_transactions WHERE amount_minor = ?", cents)
-        return self.call("POST", "matches", json={"transaction_id": str(id), "zeilen": list(lines)})
+        return self.call("POST", "matches", json={"transaction_id": str(id), "lines": list(lines)})
 
-    def undo(self, match_id: str, grund: str = "") -> httpx.Response:
-        return self.call("POST", f"matches/{match_id}/undo", json={"grund": grund})
+    def undo(self, match_id: str, reason: str = "") -> httpx.Response:
+        return self.call("POST", f"matches/{match_id}/undo", json={"reason": reason})
 
     def events(self) -> list[str]:
         return [
@@ -115,8 +115,8 @@ class Clerk(Desk):
         ]
 
 
-def posten(beleg: str, betrag: float, konto: str = "10010", **more: Any) -> dict[str, Any]:
-    return {"art": "posten", "kontonummer": konto, "beleg": beleg, "betrag": betrag, **more}
+def item(beleg: str, amount: float, konto: str = "10010", **more: Any) -> dict[str, Any]:
+    return {"kind": "item", "konto": konto, "beleg": beleg, "amount": amount, **more}
 
 
 def refused(answer: httpx.Response, status: int, field: str | None = None) -> dict[str, Any]:
@@ -139,9 +139,9 @@ class Office(Clerk):
     def match_all(self) -> dict[str, str]:
         """Matches the three payments: in full, with a discount, and too much. Returns the ids of the matches by amount."""
         sent: dict[str, tuple[Any, ...]] = {
-            "119": (119, posten("RE-2026-00123", 119)),
-            "233.24": (233.24, posten("RE-2026-00124", 233.24, skonto=4.76)),
-            "60": (60, posten("RE-2026-00125", 50, "10020"), {"art": "akonto", "kontonummer": "10020", "betrag": 10}),
+            "119": (119, item("RE-2026-00123", 119)),
+            "233.24": (233.24, item("RE-2026-00124", 233.24, skonto=4.76)),
+            "60": (60, item("RE-2026-00125", 50, "10020"), {"kind": "on_account", "konto": "10020", "amount": 10}),
         }
         found = {}
         for name, (amount, *lines) in sent.items():
@@ -153,11 +153,11 @@ class Office(Clerk):
     def match_two(self) -> list[str]:
         """Matches 119.00 and 238.00 in full. Returns the ids of the matches."""
         pairs = ((119, "RE-2026-00123"), (238, "RE-2026-00124"))
-        return [str(self.by_hand(amount, posten(beleg, amount)).json()["data"]["id"]) for amount, beleg in pairs]
+        return [str(self.by_hand(amount, item(beleg, amount)).json()["data"]["id"]) for amount, beleg in pairs]
 
     def open_items(self) -> dict[tuple[str, str], float]:
         return {
-            (konto["kontonummer"], item["beleg"]): item["saldo"]
+            (konto["kontonummer"], posten["beleg"]): posten["saldo"]
             for konto in self.books.read(OPOS)["konten"]
-            for item in konto["posten"]
+            for posten in konto["posten"]
         }

@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import msgspec
 
+from kontobahn.bank_providers.sandbox import store
+from kontobahn.bank_providers.sandbox.adapter import move_clock
+from kontobahn.bank_providers.sandbox.store import SandboxConnection
 from kontobahn.clock import SECOND
-from kontobahn.sandbox_bank import store
-from kontobahn.sandbox_bank.adapter import move_clock
-from kontobahn.sandbox_bank.store import SandboxConnection
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import Organization, Service
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kontobahn.app import all_endpoints
-from kontobahn.banking.connections.status import _TRIGGERS, TRANSITIONS
+from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS
 from kontobahn.db.sqlite import BUSY_TIMEOUT_MS
 from tests.tidy_rules import ROOT
 
@@ -27,4 +27,4 @@ def test_how_long_writes_wait_for_another_process_is_said() -> None:
 
 def test_a_revoked_consent_does_what_the_states_say() -> None:
     assert "or the consent revoked | `disabled`" in page("spec/states.md")
-    assert TRANSITIONS["active", _TRIGGERS["AispConsentRevoked"]] == "disabled"
+    assert TRANSITIONS["active", TRIGGERS["AispConsentRevoked"]] == "disabled"

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from starlette.applications import Starlette
 
@@ -18,6 +19,9 @@ from kontobahn import __version__
 from kontobahn.api import docs_view
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.docs import docs_routes
+from kontobahn.api.openapi import build_openapi
+from kontobahn.app import ERRORS, EVENTS
+from kontobahn.guide.routes import ROOT as GUIDE
 from kontobahn.settings import Settings
 from tests.openapi_samples import (
     EVERY,
@@ -31,7 +35,8 @@ def fetch(path: str, headers: dict[str, str] | None = None, **changed: Any) -> h
 
 
 async def _fetch(path: str, headers: dict[str, str], chosen: Settings) -> httpx.Response:
-    transport = httpx.ASGITransport(Starlette(routes=docs_routes(EVERY, chosen)))
+    routes = docs_routes(lambda: build_openapi(EVERY, chosen, EVENTS, ERRORS))
+    transport = httpx.ASGITransport(Starlette(routes=routes))
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
         return await client.get(path, headers=headers)
 
@@ -73,6 +78,30 @@ def test_the_page_shows_every_call(endpoint: Endpoint) -> None:
     assert f"{endpoint.method} {endpoint.path}" in page().text
     assert f"#{endpoint.handler.__name__}" in page().links
     assert endpoint.summary.rstrip(".") in page().text
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_page_shows_every_event_with_its_fields(name: str) -> None:
+    assert f"event-{name}" in page().calls
+    assert f"#event-{name}" in page().links
+    article = fetch("/docs").text.partition(f'id="event-{name}"')[2].partition("</article>")[0]
+    shown = Page(article)
+    for field in (
+        "event",
+        "received_at",
+        *(f"data.{field.encode_name}" for field in msgspec.structs.fields(EVENTS[name])),
+    ):
+        assert field in shown.text, field
+    assert f'"event": "{name}"' in shown.text
+    assert "webhook-signature" in shown.text
+
+
+def test_the_page_leads_to_the_search_of_the_guide() -> None:
+    asked = [
+        attributes["href"] for tag, attributes in page().tags if tag == "a" and "ask" in attributes.get("class", "")
+    ]
+    assert asked
+    assert set(asked) == {f"{GUIDE}/search"}
 
 
 def test_the_page_is_sent_with_strict_headers() -> None:

@@ -110,16 +110,17 @@ def _selling(service: Service, owner: Organization) -> Made:
 
 
 def _to_match(service: Service, owner: Organization) -> Made:
-    return {**tenancy._of_bank_account(service, owner), **tenancy._books(service, owner)}
+    books = tenancy._books(service, owner)["connectionId"]
+    return {**tenancy._of_bank_account(service, owner), "connection_id": books}
 
 
 def _to_confirm(service: Service, owner: Organization) -> Made:
-    return {"ids": [reconciliation_recipes.clerk(service, owner).listed(119)["vorschlag"]["id"]]}
+    return {"ids": [reconciliation_recipes.clerk(service, owner).listed(119)["best_proposal"]["id"]]}
 
 
 def _to_match_by_hand(service: Service, owner: Organization) -> Made:
-    zeilen = [{"art": "posten", "kontonummer": "10010", "beleg": "RE-2026-00123", "betrag": 119.0}]
-    return {"transaction_id": reconciliation_recipes.clerk(service, owner).listed(119)["id"], "zeilen": zeilen}
+    lines = [{"kind": "item", "konto": "10010", "beleg": "RE-2026-00123", "amount": 119.0}]
+    return {"transaction_id": reconciliation_recipes.clerk(service, owner).listed(119)["id"], "lines": lines}
 
 
 def _to_hand_over(service: Service, owner: Organization) -> Made:
@@ -129,8 +130,21 @@ def _to_hand_over(service: Service, owner: Organization) -> Made:
 
 
 # Ids that stand in a body.
+def _to_confirm_session(service: Service, owner: Organization) -> Made:
+    return {"password": PASSWORD}
+
+
+def _to_join(service: Service, owner: Organization) -> Made:
+    client, body = service.organization("Klient GmbH"), {"email": f"{owner.id}@muster.example"}
+    return {"token": service.post("/v2/auth/invitations", client.key, json=body).json()["data"]["token"]}
+
+
+# The paths of calls that only a signed-in person makes.
+OF_A_PERSON = re.compile(r"^/v2/auth/.*(sessions|password|confirm|join)$")
 IN_BODY: dict[str, Callable[[Service, Organization], Made]] = {
     "POST /v2/auth/sessions": _signed_up,
+    "POST /v2/auth/sessions/confirm": _to_confirm_session,
+    "POST /v2/auth/invitations/join": _to_join,
     "POST /v2/auth/invitations/accept": _invited,
     "POST /v2/auth/password": _to_change,
     "POST /v2/auth/password/reset": _to_reset,
@@ -237,7 +251,7 @@ def _call(api: Api, service: Service, endpoint: Endpoint) -> list[str]:
     if endpoint.name in IN_BODY:
         made |= IN_BODY[endpoint.name](service, owner)
     token = tenancy._sessions.get(owner.key, owner.key)
-    if token == owner.key and endpoint.caller != "anybody" and re.search(r"/(sessions|password)$", endpoint.path):
+    if token == owner.key and endpoint.caller != "anybody" and OF_A_PERSON.search(endpoint.path):
         token = service.session(service.user(owner, f"{owner.id}@muster.example", password=PASSWORD).email)
     function = _function(endpoint, operation(endpoint, api.document)["tags"][0])
     arguments = _arguments(function, endpoint, api.document, made, recipe.content if recipe else None)

@@ -3,12 +3,16 @@ that is gone could hide another fault."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
 from mutation import excused
+from mutation.__main__ import SAMPLE, week_of
 from mutation.faults import faults_of
-from mutation.subjects import LOCKS, SUBJECTS
+from mutation.subjects import DECIDING, LOCKS, SUBJECTS
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "kontobahn"
@@ -30,3 +34,22 @@ def test_modules_and_their_tests_are_where_they_are_said_to_be() -> None:
     named = [test for subject in (LOCKS, *SUBJECTS.values()) for test in (*subject.tests, *subject.on_postgres)]
     files = [*(SOURCE / module for module in SUBJECTS), *(ROOT / test.partition("::")[0] for test in named)]
     assert [str(file) for file in files if not file.exists()] == []
+
+
+def test_every_pattern_of_what_decides_finds_a_module() -> None:
+    assert list(DECIDING) == ["money", "access", "delivery"]
+    for patterns in DECIDING.values():
+        assert [pattern for pattern in patterns if not list(SOURCE.glob(pattern))] == []
+    for room in ("reconciliation", "access", "banking/imports", "banking/payments", "webhooks", "bank_providers/fints"):
+        assert [name for name in SUBJECTS if name.startswith(f"{room}/")], room
+
+
+def test_a_sample_is_another_one_each_week_and_can_be_had_again() -> None:
+    weeks = [week_of(date(2026, 11, 16) + timedelta(days)) for days in range(8)]
+    assert weeks == [202647] * 7 + [202648]
+    assert week_of(date(2027, 1, 1)) == 202653, "the week decides, not the year"
+    assert SAMPLE > 0
+    helped = subprocess.run(
+        [sys.executable, "-m", "mutation", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "that of the week" in helped.stdout

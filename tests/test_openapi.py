@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -133,6 +134,18 @@ def test_parameters_are_those_of_the_declaration(endpoint: Endpoint) -> None:
     for (place, _), parameter in found.items():
         assert place != "path" or parameter["required"]
         assert "null" not in json.dumps(parameter["schema"]), "a parameter is left out, never null"
+
+
+@named(EVERY)
+def test_a_parameter_tells_the_value_that_counts_if_it_is_left_out(endpoint: Endpoint) -> None:
+    found = {item["name"]: item["schema"] for item in operation(endpoint)["parameters"] if item["in"] == "query"}
+    assert not [name for name, schema in found.items() if "x-default" in schema], "that name is for bodies alone"
+    for field in msgspec.structs.fields(endpoint.query):
+        if field.default in (None, "", msgspec.NODEFAULT):
+            assert "default" not in found[field.encode_name], field.name
+        else:
+            assert found[field.encode_name]["default"] == field.default, field.name
+            assert not field.required
 
 
 def _examples(source: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -283,6 +296,7 @@ def test_the_events_are_webhooks() -> None:
         }  # fmt: skip
         content = call["requestBody"]["content"]["application/json"]
         assert content["example"]["event"] == name
+        assert call["security"] == [], "no key of ours is sent along"
         documented = re.findall(r"^\| `(\w+)` \|", page.partition(f"### {name}\n")[2].partition("\n#")[0], re.MULTILINE)
         assert list(content["example"]["data"]) == documented, "the fields of docs/spec/events.md, in their order"
 

@@ -66,8 +66,10 @@ def test_the_client_is_released_with_the_service_under_the_same_licence_and_vers
     assert described["build-system"] == PROJECT["build-system"]
 
 
-def test_the_changelog_begins_with_this_version() -> None:
+def test_the_changelog_begins_with_this_version_and_what_comes_after_it() -> None:
     versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    if versions[0] == "Unreleased":
+        del versions[0]
     assert versions[0] == __version__
     assert versions == sorted(versions, key=lambda text: [int(part) for part in text.split(".")], reverse=True)
 

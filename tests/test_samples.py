@@ -18,7 +18,7 @@ import pytest
 import kontobahn_client
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.samples import samples
-from kontobahn_client import sending
+from kontobahn_client.transport import exchange
 from scripts.record_answers import LEFT_OUT
 from tests.client.test_calls import without_null
 from tests.client.test_declarations import declared
@@ -169,6 +169,34 @@ def test_every_answer_was_recorded_from_the_demo_or_has_a_reason() -> None:
     assert RECORDED.keys() | LEFT_OUT.keys() == names, "run `make examples`"
 
 
+def _adds_up(rows: list[Any], total: Any) -> bool:
+    return len(rows) > 0 and sum(map(Decimal, map(str, rows))) == Decimal(str(total))
+
+
+def test_the_recorded_reports_add_up() -> None:
+    """Whoever reads one checks whether the rows make the sums."""
+    for name in ("get_opos", "get_faelligkeiten"):
+        report = RECORDED[name]["data"]
+        for konto in report["konten"]:
+            assert _adds_up([posten["saldo"] for posten in konto["posten"]], konto["totalSaldo"])
+    opos, due = RECORDED["get_opos"]["data"], RECORDED["get_faelligkeiten"]["data"]
+    assert _adds_up([konto["totalSaldo"] for konto in opos["konten"]], opos["sumDebitoren"] + opos["sumKreditoren"])
+    classes = [*due["debitoren"].values(), *due["kreditoren"].values()]
+    assert _adds_up(classes, sum(konto["totalSaldo"] for konto in due["konten"]))
+    assert all(_adds_up([*konto["altersklassen"].values()], konto["totalSaldo"]) for konto in due["konten"])
+    tax = RECORDED["get_umsatzsteuer"]["data"]
+    assert _adds_up([row["umsatzsteuer"] for row in tax["zeilen"]], tax["summeUmsatzsteuer"])
+    assert _adds_up([row["vorsteuer"] for row in tax["zeilen"]], tax["summeVorsteuer"])
+    bwa = RECORDED["get_bwa"]["data"]
+    assert all(_adds_up(row["perioden"], row["kumuliert"]) for row in bwa["zeilen"])
+    parts = [row["kumuliert"] for row in (*bwa["zeilen"], *bwa["nichtZugeordnet"]) if not row.get("istSumme")]
+    assert _adds_up(parts, bwa["ergebnis"])
+    invoice = RECORDED["get_invoice"]
+    assert _adds_up([line["amount_in_cents"] for line in invoice["lines"]], invoice["amount_in_cents"])
+    assert _adds_up([item["amount_in_cents"] for item in invoice["vat_sums"]], invoice["amount_in_cents"])
+    assert invoice["ticket_count"] == len(invoice["lines"])
+
+
 @named([endpoint for endpoint in OURS if endpoint.handler.__name__ in RECORDED])
 def test_what_was_recorded_is_what_the_service_answers_today(endpoint: Endpoint) -> None:
     """The client's types are held to the document: what they cannot hold is no longer answered, and what they miss is new."""
@@ -177,7 +205,7 @@ def test_what_was_recorded_is_what_the_service_answers_today(endpoint: Endpoint)
     assert json.loads(json.dumps(content["example"])) == json.loads(json.dumps(recorded, default=float)), (
         "the one shown"
     )
-    kept = json.loads(sending._ENCODER.encode(msgspec.convert(recorded, declared(endpoint).answer, strict=False)))
+    kept = json.loads(exchange._ENCODER.encode(msgspec.convert(recorded, declared(endpoint).answer, strict=False)))
     assert without_null(kept) == without_null(json.loads(json.dumps(recorded, default=float))), "run `make examples`"
 
 

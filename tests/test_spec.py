@@ -12,20 +12,20 @@ from collections.abc import Iterator
 import pytest
 
 from kontobahn import errors, limits, outbound
-from kontobahn.access import scopes
-from kontobahn.api import bodies, declare, idempotency, json_rules, pages, tasks, uploads, wire
+from kontobahn.access import principal
+from kontobahn.api import bodies, declare, idempotency, pages, tasks, uploads, wire
 from kontobahn.api.declare import Endpoint
-from kontobahn.banking import fields
+from kontobahn.banking import wire as banking_wire
 from kontobahn.banking.connections.flows import PLACEHOLDER_LIFETIME
 from kontobahn.banking.payments import order_files
+from kontobahn.books import store
 from kontobahn.clock import MINUTE
+from kontobahn.db import sqlite
 from kontobahn.events import event_log
-from kontobahn.ledger import buchung, kassenbuch, permissions
+from kontobahn.ledger import buchungen, kassenbuch, permissions
 from kontobahn.ledger import errors as ledger_errors
-from kontobahn.ledger.books import store
 from kontobahn.ledger.errors import ProviderError
-from kontobahn.mobility.logos import logo
-from kontobahn.mobility.tickets import routes as ticket_routes
+from kontobahn.mobility import customers, seller
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from kontobahn.webhooks import further
@@ -34,7 +34,7 @@ from tests.spec_pages import ENDPOINTS, ROOT, SPEC, documented_endpoints, on_sql
 
 
 def _as_documented(endpoint: Endpoint) -> dict[str, str]:
-    role = "" if endpoint.role == "member" else f", {endpoint.role}"
+    role = f", {endpoint.role}" if endpoint.role in ("admin", "owner") else ""
     return {
         "Method": endpoint.method,
         "Path": endpoint.path,
@@ -87,8 +87,8 @@ def test_the_price_list_knows_three_calls_that_are_free_as_dropdown() -> None:
 
 def test_the_scopes_are_as_documented() -> None:
     rows = table(SPEC / "scopes.md", "Scopes")
-    assert {row["Scope"]: row["Allows"] for row in rows} == scopes.MEANINGS
-    assert list(scopes.MEANINGS) == list(scopes.SCOPES)
+    assert {row["Scope"]: row["Allows"] for row in rows} == principal.MEANINGS
+    assert list(principal.MEANINGS) == list(principal.SCOPES)
 
 
 def test_rate_limits_are_as_documented() -> None:
@@ -128,13 +128,15 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "idempotency key, length": idempotency.MAX_KEY_LENGTH,
         "request body below `/v2/auth/` (16 KiB)": declare.SMALL_BODY,
         "request body (1 MiB)": declare.JSON_BODY,
+        "bookings or tickets by call (5 MiB)": declare.BODY_WITH_ROWS,
+        "waiting for a locked database (SQLite)": sqlite.BUSY_TIMEOUT_MS // 1000,
         "delivery of a provider (1 MiB)": declare.JSON_BODY,
         "cash book entry with its receipts (28 MiB)": declare.BODY_WITH_RECEIPTS,
-        "cash book entry without its receipts (1 MiB)": wire.MAX_PLAIN_BYTES,
+        "cash book entry without its receipts (5 MiB)": wire.MAX_PLAIN_BYTES,
         "form of a page (16 KiB)": pages.MAX_FORM_BYTES,
         "query (8 KiB)": wire.MAX_QUERY_BYTES,
-        "levels of a body": json_rules.MAX_DEPTH,
-        "objects and arrays of a body": json_rules.MAX_CONTAINERS,
+        "levels of a body": wire.MAX_DEPTH,
+        "objects and arrays of a body": wire.MAX_CONTAINERS,
         "time for any body or file to arrive": bodies.WHOLE_BODY_SECONDS,
         "files of an organisation arriving at once": uploads.AT_ONCE,
         "large files of an organisation worked on at once": tasks.RUNNING_AT_ONCE,
@@ -142,15 +144,15 @@ def test_sizes_and_times_are_those_of_the_settings() -> None:
         "receipt image, decoded (20 MB)": kassenbuch.MAX_IMAGE_BYTES,
         "receipt images of one entry": kassenbuch.MAX_IMAGES,
         "lines of one cash book entry": kassenbuch.MAX_LINES,
-        "bookings of one call": buchung.MAX_BOOKINGS,
-        "logo on invoices (256 KiB)": logo.MAX_BYTES,
-        "`custom_fields` (4 KiB)": fields.CUSTOM_FIELDS_BYTES,
+        "bookings of one call": buchungen.MAX_BOOKINGS,
+        "logo on invoices (256 KiB)": seller.MAX_LOGO_BYTES,
+        "`custom_fields` (4 KiB)": banking_wire.CUSTOM_FIELDS_BYTES,
         "unfinished connect flow": PLACEHOLDER_LIFETIME // MINUTE,
         "webhook URL, length": outbound.MAX_URL_LENGTH,
         "events of one page": event_log.MAX_EVENTS,
         "further webhook endpoints of an organisation": further.MAX_ENDPOINTS,
         "waiting for an event": event_log.MAX_WAIT_SECONDS,
-        "tickets added by one call": ticket_routes.MAX_TICKETS,
+        "tickets added by one call": customers.MAX_NEW_TICKETS,
         "orders in one file": order_files.MAX_PAYMENTS,
     }
     for row in table(SPEC / "limits.md", "Sizes and times"):
@@ -212,7 +214,7 @@ def test_every_area_belongs_to_a_documented_service() -> None:
 
 
 def test_the_documents_name_only_tables_that_exist() -> None:
-    schema = "".join(path.read_text("utf-8") for path in (ROOT / "src/kontobahn/db/migrations").glob("*.sql"))
+    schema = "".join(path.read_text("utf-8") for path in (ROOT / "src/kontobahn/db/schema").glob("*.sql"))
     there = set(re.findall(r"CREATE TABLE (\w+)", schema))
     for page in (ROOT / "docs").rglob("*.md"):
         named = set(re.findall(r"`(books_\w+)`", page.read_text("utf-8")))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 
+from kontobahn import errors
+from kontobahn.api.answers import Error
+from kontobahn.api.openapi import OutOfCredits
+from kontobahn.app import ERRORS
 from tests.harness import Service, ServiceFactory
 from tests.mobility_builder import Shop, ticket
-from tests.spec_pages import FREE, SPEC, on_sqlite, table
+from tests.spec_pages import FREE, ROOT, SPEC, on_sqlite, table
 
 
 def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:
@@ -27,6 +33,9 @@ def _provoke(start_service: ServiceFactory) -> dict[str, list[httpx.Response]]:
         "201": [service.post("/v2/auth/invitations", one.key, **invite)],
         "replayed": [service.post("/v2/auth/invitations", one.key, **invite)],
     }
+    found["a walk in another order than by id"] = [
+        service.get("/v2/banking/payments", one.key, params={"from_id": "0"})
+    ]
     found["a new collective invoice"] = [_invoice(service)]
     found["429"] = [_above_the_limit(start_service(limit_api_requests=1))]
     service.db.close()
@@ -72,3 +81,36 @@ def test_errors_are_json_with_the_documented_fields(start_service: ServiceFactor
                 body = answer.json()
                 assert {"error", "request_id"} <= body.keys() <= known, case
                 assert body["request_id"] == answer.headers["x-request-id"]
+
+
+_AREA_OF_ROOM = {"ledger": "Ledger", "books": "Ledger", "banking": "Banking", "events": "Banking",
+                 "bank_providers": "Banking", "mobility": "Mobility", "reconciliation": "Reconciliation"}  # fmt: skip
+_KINDS = {
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.KontobahnError)
+}
+
+
+def _raised(tree: ast.AST) -> Iterator[ast.Call]:
+    """The calls that make an error, those within an error's own class included."""
+    for item in ast.walk(tree):
+        if isinstance(item, ast.ClassDef) and any(ast.unparse(base) in _KINDS for base in item.bases):
+            yield from (call for call in _calls(item) if ast.unparse(call.func) == "super().__init__")
+    yield from (call for call in _calls(tree) if ast.unparse(call.func) in _KINDS)
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (item for item in ast.walk(tree) if isinstance(item, ast.Call))
+
+
+def test_every_field_that_the_code_adds_to_an_error_is_declared() -> None:
+    """Each error that a test provokes is compared too (tests/harness.py); this is for those that none does."""
+    everywhere = {"operator", "retry_after_seconds", *Error.__struct_fields__, *OutOfCredits.__struct_fields__}
+    added = set()
+    for path in sorted((ROOT / "src" / "kontobahn").rglob("*.py")):
+        room = path.relative_to(ROOT / "src" / "kontobahn").parts[0]
+        declared = ERRORS[_AREA_OF_ROOM[room]].__struct_fields__ if room in _AREA_OF_ROOM else ()
+        for call in _raised(ast.parse(path.read_text("utf-8"))):
+            names = {keyword.arg for keyword in call.keywords if keyword.arg is not None} - everywhere
+            assert names <= set(declared), f"{path.name}:{call.lineno}"
+            added |= names
+    assert {"transaction_id", "kassensaldo", "protokoll", "missing", "left"} <= added

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 import pytest
 from msgspec import inspect as shape
 
-from kontobahn.api import failures
+from kontobahn.api.answers import Error
+from kontobahn.api.schemas import envelope_name
 from kontobahn.api.wire import Body
-from kontobahn.banking.payments.transitions import FINAL
+from kontobahn.app import ERRORS
+from kontobahn.banking.payments.rules import FINAL
 from kontobahn.webhooks.receiver import State as ReceiverState
-from tests.spec_pages import ENDPOINTS, ROOT, SPEC, table
+from tests.spec_pages import ENDPOINTS, ROOT, SPEC, table, tables
 
 Struct = type[msgspec.Struct]
 
@@ -39,11 +41,15 @@ def _wire_of(prefix: str) -> set[Struct]:
     """The structs that requests and answers below a path are made of."""
     endpoints = [endpoint for endpoint in ENDPOINTS.values() if endpoint.path.startswith(prefix)]
     sides: list[Any] = [side for endpoint in endpoints for side in (endpoint.body, endpoint.answer)]
-    roots = [side for side in sides if isinstance(side, type) and issubclass(side, msgspec.Struct)]
+    roots = [
+        side
+        for side in sides
+        if isinstance(kind := get_origin(side) or side, type) and issubclass(kind, msgspec.Struct)
+    ]
     return {struct for root in roots for struct in _reached(shape.type_info(root))}
 
 
-_BY_NAME = {struct.__name__: struct for struct in _wire_of("/v2/")}
+_BY_NAME = {envelope_name(struct) or struct.__name__: struct for struct in _wire_of("/v2/")}
 
 
 BUILT_RESOURCES: dict[str, Struct] = {
@@ -56,9 +62,11 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Document type": _BY_NAME["Belegtyp"],
     "Cash book entry, as sent": _BY_NAME["NeuerKassenbucheintrag"],
     "Cash book entry, as answered": _BY_NAME["Kassenbucheintrag"],
+    "Cash report": _BY_NAME["Kassenbericht"],
     "Cash book line": _BY_NAME["Kassenbuchzeile"],
     "Cash book reversal": _BY_NAME["Storno"],
     "Cash book result": _BY_NAME["KassenbuchErgebnis"],
+    "Ledger result": _BY_NAME["LedgerErgebnis"],
     "Person account result": _BY_NAME["PersonenkontoErgebnis"],
     "Person account, as sent": _BY_NAME["Personenkonto"],
     "Person account, as answered": _BY_NAME["PersonenkontoDaten"],
@@ -102,24 +110,24 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Seller, as sent": _BY_NAME["Seller"],
     "Seller's data": _BY_NAME["SellerAnswer"],
     "Logo": _BY_NAME["LogoAnswer"],
-    "Account's settings, as sent": _BY_NAME["NeueEinstellungen"],
-    "Account's settings": _BY_NAME["Kontoeinstellungen"],
-    "Run, as sent": _BY_NAME["NeuerLauf"],
-    "Run": _BY_NAME["Lauf"],
-    "Line of a match": _BY_NAME["LaufZeile"],
-    "Reason": _BY_NAME["LaufGrund"],
-    "Proposal": _BY_NAME["Vorschlag"],
-    "Reconciled transaction": _BY_NAME["Abgleich"],
-    "Reconciled transaction with proposals": _BY_NAME["AbgleichMitVorschlaegen"],
-    "Match, as sent": _BY_NAME["NeueZuordnung"],
-    "Match": _BY_NAME["Zuordnung"],
-    "Learned payer": _BY_NAME["Gelernt"],
-    "Rule, as sent": _BY_NAME["Regel"],
-    "Rule": _BY_NAME["GespeicherteRegel"],
-    "Report": _BY_NAME["Bericht"],
-    "Batch, as sent": _BY_NAME["NeuerStapel"],
-    "Batch": _BY_NAME["Stapel"],
-    "Batch with rows": _BY_NAME["StapelMitZeilen"],
+    "Account's settings, as sent": _BY_NAME["NewReconciliationSettings"],
+    "Account's settings": _BY_NAME["ReconciliationSettings"],
+    "Run, as sent": _BY_NAME["NewRun"],
+    "Run": _BY_NAME["Run"],
+    "Line of a match": _BY_NAME["MatchLine"],
+    "Reason": _BY_NAME["MatchReason"],
+    "Proposal": _BY_NAME["MatchProposal"],
+    "Reconciled transaction": _BY_NAME["ReconciledTransaction"],
+    "Reconciled transaction with proposals": _BY_NAME["ReconciledTransactionWithProposals"],
+    "Match, as sent": _BY_NAME["NewMatch"],
+    "Match": _BY_NAME["Match"],
+    "Learned payer": _BY_NAME["LearnedPayer"],
+    "Rule, as sent": _BY_NAME["NewMatchRule"],
+    "Rule": _BY_NAME["MatchRule"],
+    "Report": _BY_NAME["ReconciliationReport"],
+    "Batch, as sent": _BY_NAME["NewBatch"],
+    "Batch": _BY_NAME["Batch"],
+    "Batch with lines": _BY_NAME["BatchWithLines"],
     "User": _BY_NAME["UserView"],
     "Session": _BY_NAME["SessionView"],
     "New session": _BY_NAME["NewSessionView"],
@@ -219,23 +227,50 @@ def test_every_struct_of_the_ledger_s_wire_is_documented() -> None:
     """Each is a resource, stands in one, or wraps one under `data` or `connections`."""
     documented = {struct for resource in BUILT_RESOURCES.values() for struct in _reached(shape.type_info(resource))}
     for struct in _wire_of("/v2/ledger-") - documented:
-        fields = set(struct.__struct_fields__)
+        fields = {field.name for field in msgspec.structs.fields(struct)}
         assert fields & {"data", "connections"}, struct
         assert fields <= {"data", "connections", "ledgerAntwort", "platform"}, struct
 
 
-def test_the_ledger_error_has_the_documented_fields() -> None:
-    rows = table(SPEC / "errors.md", "Ledger errors")
-    # The others stand in every error, whatever its area.
-    expected = [
-        row for row in rows_of(failures.LedgerError) if row.field not in ("field", "missing_scope", "request_id")
-    ]
+@pytest.mark.parametrize("area", ERRORS)
+def test_the_errors_of_an_area_have_the_documented_fields(area: str) -> None:
+    (parent,) = ERRORS[area].__bases__
+    known = {row.field for row in rows_of(parent)} if parent is not Error else set(Error.__struct_fields__)
+    # The contract's own table of the ledger's errors begins with these.
+    known -= {"error", "message"} if area == "Ledger" else set()
+    rows = table(SPEC / "errors.md", f"{area} errors")
+    expected = [row for row in rows_of(ERRORS[area]) if row.field not in known]
     found = [(row["Field"], re.sub(r" \(\w+\)", "", row["Type"])) for row in rows]
     assert found == [(field.field, field.type) for field in expected]
+    for row, field in zip(rows, expected, strict=True):
+        assert field.field == "code" or [word for word in field.words if word not in row["Note"]] == []
+
+
+def _documented_bodies() -> Iterator[tuple[str, Struct, dict[str, str]]]:
+    """The fields of bodies that stand in the section of their call: name of the call, its struct, row of the table."""
+    for heading, rows in tables(SPEC / "endpoints.md"):
+        body = ENDPOINTS[heading].body if heading in ENDPOINTS else None
+        if body is not None and rows[0].keys() == {"Field", "Type", "Note"}:
+            yield from ((heading, body, row) for row in rows)
+
+
+def test_the_length_of_a_text_is_the_documented_one() -> None:
+    compared = 0
+    for call, body, row in _documented_bodies():
+        (declared,) = (field for field in fields_of(body) if field.encode_name == row["Field"])
+        lengths = {
+            length
+            for option in map(_plain, getattr(_plain(declared.type), "types", [declared.type]))
+            if (length := getattr(option, "max_length", None)) is not None
+        }
+        for text in re.findall(r"up to ([0-9,]+) characters", row["Note"]):
+            assert int(text.replace(",", "")) in lengths, f"{call}: {row['Field']}"
+            compared += 1
+    assert compared >= 5
 
 
 def test_states_are_those_of_the_code() -> None:
-    schema = (ROOT / "src/kontobahn/db/migrations/0001_platform.sql").read_text("utf-8")
+    schema = (ROOT / "src/kontobahn/db/schema/credits.sql").read_text("utf-8")
     movements = schema[schema.index("CREATE TABLE credit_movements") :]
     in_database = re.search(r"kind TEXT NOT NULL CHECK \(([^)]*)\)", movements)
     assert in_database is not None

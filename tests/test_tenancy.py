@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from kontobahn.access import keys
@@ -37,6 +38,13 @@ def _user(service: Service, owner: Organization) -> dict[str, str]:
 def _invitation(service: Service, owner: Organization) -> dict[str, str]:
     made = service.post("/v2/auth/invitations", owner.key, json={"email": "a@b.de"})
     return {"id": made.json()["data"]["id"]}
+
+
+def _adviser(service: Service, owner: Organization) -> dict[str, str]:
+    """Somebody of another organisation who has access to this one."""
+    person = service.user(service.organization("Kanzlei"), f"{owner.id[-12:]}@kanzlei.example", role="member")
+    service.give_access(person, owner, "read_only")
+    return {"user_id": person.id, "organization_id": owner.id}
 
 
 def _session(service: Service, owner: Organization) -> dict[str, str]:
@@ -202,6 +210,16 @@ RECIPES: dict[tuple[str, str], Recipe] = {
     ("DELETE /v2/auth/sessions/{id}", "id"): Recipe(_session, agency_may=False),
     ("GET /v2/ledger-rewe-read/connections", "organization_id"): Recipe(of_organization),
     ("POST /v2/auth/users/{id}/password-link", "id"): Recipe(_user, agency_may=False),
+    ("DELETE /v2/auth/client-access/{user_id}/{organization_id}", "organization_id"): Recipe(
+        _adviser, agency_may=False
+    ),
+    ("DELETE /v2/auth/client-access/{user_id}/{organization_id}", "user_id"): Recipe(_adviser, agency_may=False),
+    ("PUT /v2/auth/client-access/{user_id}/{organization_id}", "organization_id"): Recipe(
+        _adviser, body={"role": "member"}, agency_may=False
+    ),
+    ("PUT /v2/auth/client-access/{user_id}/{organization_id}", "user_id"): Recipe(
+        _adviser, body={"role": "member"}, agency_may=False
+    ),
     ("GET /v2/ledger-duo/connections", "organization_id"): Recipe(of_organization),
     ("GET /v2/ledger-duo/belegbilder/{id}", "connectionId"): Recipe(_image),
     ("GET /v2/ledger-duo/belegbilder/{id}", "id"): Recipe(_image),
@@ -289,13 +307,12 @@ EXEMPT = {
     "from_id": "a place in a list that the caller has been given already",
     "nummer": "counts the entries of a cash book, which is looked for inside the caller's connection only",
     "clientId": "the adviser's and client's number at the provider, which is looked for inside the caller's connection only",
+    "client_id": "the same",
 }
 
 
 def id_taking_calls() -> list[tuple[str, str]]:
     """Every operation and parameter of the document whose name says that it is an id."""
-    import msgspec
-
     document = msgspec.json.decode(build_openapi(all_endpoints(), load({})))
     found = []
     for path, item in document["paths"].items():
@@ -313,9 +330,22 @@ def test_every_call_that_takes_an_id_has_a_recipe() -> None:
 
 def test_a_client_number_is_only_ever_asked_for_beside_a_connection() -> None:
     calls = id_taking_calls()
-    taking_clients = [name for name, parameter in calls if parameter == "clientId"]
-    assert taking_clients
-    assert [name for name in taking_clients if (name, "connectionId") not in calls] == []
+    for client, connection in (("clientId", "connectionId"), ("client_id", "connection_id")):
+        taking_clients = [name for name, parameter in calls if parameter == client]
+        assert taking_clients
+        assert [name for name in taking_clients if (name, connection) not in calls] == []
+
+
+def test_every_list_can_be_narrowed_to_one_organisation() -> None:
+    """Choice 33; but where an id says already whose list it is, where only the caller's own people are, or nobody's things."""
+    for endpoint in all_endpoints():
+        names = endpoint.query_decoder.names
+        required = {item.encode_name for item in msgspec.structs.fields(endpoint.query) if item.required}
+        of_an_id = (required | {*endpoint.one_of}) & {"connectionId", "connection_id", "account_id"}
+        if endpoint.method != "GET" or endpoint.path_parameters or of_an_id:
+            continue
+        if not endpoint.path.startswith("/v2/auth/") and endpoint.path != "/v2/banking/providers":
+            assert "organization_id" in names, endpoint.name
 
 
 def ask(service: Service, call: tuple[str, str], key: str, parameters: dict[str, str]) -> httpx.Response:

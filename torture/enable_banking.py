@@ -14,7 +14,7 @@ from typing import Any
 
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.provider import ConnectionFinished
-from kontobahn.banking.reports import take
+from kontobahn.banking.reports.apply import apply_unstored
 from kontobahn.db import Tx
 from kontobahn.errors import Unavailable
 from simulators.enable_banking import EnableBanking
@@ -83,7 +83,11 @@ def run(service: Service, bank: EnableBanking, count: int, rounds: int) -> dict[
         for _ in range(2):
             service.clock.advance(seconds=30)
             try:
-                service.run(take(service.application.context, "enable_banking", [ConnectionFinished(row.provider_ref)]))
+                service.run(
+                    apply_unstored(
+                        service.application.context, "enable_banking", [ConnectionFinished(row.provider_ref)]
+                    )
+                )
             except Unavailable:
                 # Nothing of it was stored; the next time succeeds.
                 continue

@@ -79,12 +79,7 @@ def section(trial: Trial, result: Result | None) -> str:
     told = [f"### {trial.name[0].upper()}{trial.name[1:]}", "", trial.done, "", f"*Must hold:* {trial.holds}", ""]
     if result is None:
         return "\n".join([*told, f"Not run yet: `{trial.command()}`"])
-    told += [
-        f"`{result.command}`: {result.verdict}, {result.date}, {_minutes(result)} min, on {result.machine}, load {result.load:.1f}"
-        " at the start.",
-        "", "```text", result.output.rstrip(), "```",
-    ]  # fmt: skip
-    return "\n".join(told)
+    return "\n".join([*told, f"`{result.command}`: {result.verdict}, {result.date}, on {result.machine}."])
 
 
 if __name__ == "__main__":

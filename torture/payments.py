@@ -30,7 +30,7 @@ from typing import Any
 import httpx
 from standardwebhooks import Webhook
 
-from kontobahn.sandbox_bank.deliveries import PATH, sign
+from kontobahn.bank_providers.sandbox.webhooks import PATH, sign
 from kontobahn.settings import load
 from kontobahn.vault import open_vault
 

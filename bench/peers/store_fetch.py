@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from datetime import date, timedelta
 
-from kontobahn.banking.connections import flows, store
-from kontobahn.banking.gathered import Gathered
+from kontobahn.banking.connections import store
 from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, Snapshot, TransactionFacts
+from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports.gathered import Gathered
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.settings import load
@@ -34,7 +35,7 @@ def main() -> None:
         for number in range(chosen.count)
     )  # fmt: skip
     db.write_now(store.create, chosen.organization, provider=PROVIDER, api="partner", owner_user_id=None, facts=bank)
-    db.write_now(flows.apply_finished, PROVIDER, Snapshot(bank, [account], found), None)
+    db.write_now(reports.apply_finished, PROVIDER, Snapshot(bank, [account], found), None)
     db.close()
 
 

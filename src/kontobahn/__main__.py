@@ -15,7 +15,7 @@ _CUT_SHORT = 128 + signal.SIGTERM
 def main() -> None:
     # Before anything is imported: a stop during the start must be as clean as one later.
     signal.signal(signal.SIGTERM, _stop)
-    # What modules make as they are imported stays: looking through it again and again would be a sixth of the start. The command
+    # Objects that modules make on import stay: looking through it again and again would be a sixth of the start. The command
     # line ends this when it has imported what it needs.
     gc.disable()
     from kontobahn.cli import main as command_line

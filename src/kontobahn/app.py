@@ -8,42 +8,50 @@ import signal
 from collections.abc import MutableMapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from kontobahn import __version__, banks, limits, log
+from kontobahn import __version__, limits, log
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
 from kontobahn.access.signin import SignIns
-from kontobahn.api.answered import AnsweredCalls
+from kontobahn.api.answers import Error
 from kontobahn.api.bodies import Receive
-from kontobahn.api.call import Context
+from kontobahn.api.call import Context, DeferredWrites
 from kontobahn.api.declare import Endpoint, collect
-from kontobahn.api.exchange import ClientAddress, Scope, send_busy
-from kontobahn.api.first_use import MadeAtFirstUse
-from kontobahn.api.later import Later
+from kontobahn.api.exchange import ClientAddress, Routes, RunningRequests, Scope, send_busy
 from kontobahn.api.openapi import build_openapi
-from kontobahn.api.pages import Asgi, bounded_pages
-from kontobahn.api.request_log import RequestLog
-from kontobahn.api.routing import Routes
-from kontobahn.api.running import RunningRequests
+from kontobahn.api.pages import Asgi, LazyApp, bounded_pages
+from kontobahn.api.request_log import AnsweredCalls, RequestLog, Usage
 from kontobahn.api.server import Api, ApiDependencies
 from kontobahn.api.tasks import Tasks
-from kontobahn.api.usage import Usage
+from kontobahn.api.wire import Answer
+from kontobahn.auth import client_access as auth_client_access
 from kontobahn.auth import invitations as auth_invitations
 from kontobahn.auth import passwords as auth_passwords
 from kontobahn.auth import sessions as auth_sessions
 from kontobahn.auth import users as auth_users
-from kontobahn.banking import accounts, inbound
-from kontobahn.banking.connections import banks as connect_banks
-from kontobahn.banking.connections import flows
+from kontobahn.bank_providers.files.adapter import FilesProvider
+from kontobahn.bank_providers.salt_edge import setup as salt_edge
+from kontobahn.bank_providers.sandbox import adapter as sandbox
+from kontobahn.bank_providers.sandbox.adapter import SandboxProvider
+from kontobahn.bank_providers.sandbox.adapter import controls as sandbox_controls
+from kontobahn.banking import wire as banking_wire
+from kontobahn.banking.connect import banks as connect_banks
+from kontobahn.banking.connect import routes as connect_routes
+from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import routes as connection_routes
 from kontobahn.banking.imports import routes as import_routes
-from kontobahn.banking.payments import order_file_routes
+from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.banking.payments import store as payments
-from kontobahn.banking.provider import Banking
-from kontobahn.banking.transactions import feed, listing
+from kontobahn.banking.provider import Banking, BankProvider
+from kontobahn.banking.reports import refresh
+from kontobahn.banking.reports import webhooks as provider_webhooks
+from kontobahn.banking.transactions import routes as transaction_routes
+from kontobahn.books.adapter import BooksProvider
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -51,61 +59,69 @@ from kontobahn.errors import SetupError, Unavailable
 from kontobahn.events import Events, event_log, resend_failed, webhook_endpoints, webhook_url
 from kontobahn.events.watch import Watch
 from kontobahn.jobs import JobRunner, Overdue, overdue
-from kontobahn.ledger import connections as ledger_connections
-from kontobahn.ledger import duo, permissions, rewe, rewe_export, rewe_write
-from kontobahn.ledger.books.adapter import BooksProvider
-from kontobahn.ledger.books.upgrade import FOLLOW_UPS
+from kontobahn.ledger.errors import LedgerError
 from kontobahn.ledger.provider import Ledger
+from kontobahn.ledger.routes import duo, rewe, rewe_read
 from kontobahn.metrics import Metrics
 from kontobahn.mobility import customers as mobility_customers
 from kontobahn.mobility import seller as mobility_seller
-from kontobahn.mobility.invoices import documents
+from kontobahn.mobility import tickets as mobility_tickets
+from kontobahn.mobility.invoices import documents, letterhead
 from kontobahn.mobility.invoices import routes as invoice_routes
-from kontobahn.mobility.logos import routes as logo_routes
+from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
-from kontobahn.mobility.providers.own import OwnTickets
-from kontobahn.mobility.tickets import routes as ticket_routes
 from kontobahn.outbound import OutboundClient, Rule
-from kontobahn.reconciliation import calls as reconciliation
-from kontobahn.sandbox_bank import adapter as sandbox
-from kontobahn.sandbox_bank.adapter import SandboxProvider
-from kontobahn.sandbox_bank.controls import controls as sandbox_controls
+from kontobahn.reconciliation import accounts as reconciled_accounts
+from kontobahn.reconciliation import batches, knowledge, matches, proposals, report, runs
+from kontobahn.reconciliation import transactions as reconciled_transactions
+from kontobahn.reconciliation import wire as reconciliation_wire
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings, load
 from kontobahn.sockets import Bounds, ConnectionWatch, allow_files
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault, open_vault
-from kontobahn.webhooks.deliver import Deliverer
+from kontobahn.webhooks.deliverer import Deliverer
 
 UPKEEP_SECONDS = 5
 # For what would hold up the event loop: large bodies, large answers, compression.
-CALCULATING_THREADS, CALCULATIONS_WAITING = 2, 256
-EVENTS = reconciliation.ALL_EVENTS
-# What programs ask to watch the service, often before a person has opened a page.
+CALCULATING_THREADS, CALCULATIONS_WAITING = 4, 256
+EVENTS: dict[str, type[Answer]] = banking_wire.EVENTS | reconciliation_wire.EVENTS
+# By area: errors that have further fields.
+ERRORS: dict[str, type[Error]] = {
+    "Ledger": LedgerError,
+    "Banking": banking_wire.BankingError,
+    "Mobility": mobility_seller.MobilityError,
+    "Reconciliation": reconciliation_wire.ReconciliationError,
+}
+# The paths that programs ask to watch the service, often before a person has opened a page.
 SYSTEM_PATHS = frozenset(("/healthz", "/readyz", "/metrics", "/openapi.json"))
+FINTS, ENABLE_BANKING = "fints", "enable_banking"
+# The setting that sets a provider up.
+_NEEDS = {FINTS: "fints_product_id", salt_edge.NAME: "salt_edge_app_id", ENABLE_BANKING: "enable_banking_app_id"}
 
 
 def all_endpoints() -> list[Endpoint]:
     return collect(
-        *(auth_sessions, auth_invitations, auth_users, auth_passwords),
-        *(ledger_connections, duo, rewe, rewe_write, rewe_export, permissions),
-        *(connect_banks, connection_routes, accounts, listing, feed, import_routes),
-        *(payment_routes, order_file_routes, inbound, webhook_url, webhook_endpoints, event_log, resend_failed),
-        *(mobility_customers, ticket_routes, invoice_routes, mobility_seller, logo_routes),
-        *reconciliation.MODULES,
+        *(auth_sessions, auth_invitations, auth_users, auth_passwords, auth_client_access),
+        *(duo, rewe_read, rewe),
+        *(connect_banks, connection_routes, connect_routes, refresh, accounts, transaction_routes, import_routes),
+        *(payment_routes, order_files, provider_webhooks, webhook_url, webhook_endpoints, event_log, resend_failed),
+        *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
+        *(reconciled_accounts, runs, reconciled_transactions, proposals, matches, knowledge, report, batches),
     )
 
 
 def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Context:
-    """What calls and jobs work with: every area's providers behind their ports."""
+    """Everything that calls and jobs work with: every area's providers behind their ports."""
     parts = (
         SignIns(db, vault),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
+        runs.Matching("matching", threads=2, waiting=32),
         Tasks(db, settings),
-        Later(db),
-        rewe_export.Exports(),
+        DeferredWrites(db),
+        rewe.Exports(),
         Ledger({"books": BooksProvider(db)}),
-        banks.set_up(settings, db, vault, clock),
+        set_up_banks(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
         sandbox_controls(),
         Events(open_outbound_client(settings), Watch(db)),
@@ -160,14 +176,15 @@ class Application:
         self.deliverer = Deliverer(self.db, self.vault, self.outbound, settings, self.clock, self.metrics)
         self.sandbox = sandbox_bank(context)
         self._flusher: asyncio.Task[None] | None = None
-        self._openapi = cache(lambda: build_openapi(self.endpoints, settings, EVENTS))
-        # What programs ask needs much less than what people look at.
-        self._system, self._pages = MadeAtFirstUse(self._make_system), MadeAtFirstUse(self._make_pages)
+        self._openapi = cache(lambda: build_openapi(self.endpoints, settings, EVENTS, ERRORS))
+        # The pages for programs need much less than those for people.
+        self._system, self._pages = LazyApp(self._make_system), LazyApp(self._make_pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Any) -> None:
         if scope["type"] == "http":
             client = scope.get("client")
-            peer = (client[0], client[1]) if client else None
+            # The server writes the port as a text.
+            peer = (client[0], int(client[1])) if client else None
             ip = self.addresses.of_scope(scope)
             if not self.running.enter(peer, ip):
                 await send_busy(send)
@@ -187,11 +204,12 @@ class Application:
     def watch_connections(self, connections: int, port: int | None = None) -> ConnectionWatch:
         settings = self.settings
         bounds = Bounds(connections, settings.connections_per_address, settings.idle_seconds)
-        return ConnectionWatch(bounds, self.running, self.addresses.is_trusted, port)
+        loop = asyncio.get_running_loop()
+        return ConnectionWatch(bounds, self.running, self.addresses.is_trusted, port, loop=loop)
 
     async def startup(self) -> None:
         try:
-            await asyncio.to_thread(migrate, self.db, FOLLOW_UPS)
+            await asyncio.to_thread(migrate, self.db)
         except Unavailable as error:
             # Serve nevertheless: calls answer 503 until the database is back.
             log.warning("database_unavailable_at_start", detail=error.operator)
@@ -231,7 +249,7 @@ class Application:
         while True:
             await asyncio.sleep(2)
             try:
-                await asyncio.to_thread(migrate, self.db, FOLLOW_UPS)
+                await asyncio.to_thread(migrate, self.db)
                 return
             except SetupError as error:
                 log.error("start_refused", error=str(error))
@@ -290,7 +308,7 @@ class Application:
         from kontobahn.api.system import system_routes
 
         routes = system_routes(
-            self.db, self.answered.metrics, self._openapi, lambda: self.jobs_overdue, documents.laid_aside
+            self.db, self.answered.metrics, self._openapi, lambda: self.jobs_overdue, documents.given_up
         )
         assert {route.path for route in routes} == SYSTEM_PATHS
         return bounded_pages(Starlette(routes=routes), self.settings)
@@ -300,16 +318,16 @@ class Application:
         from starlette.applications import Starlette
 
         from kontobahn.api.docs import docs_routes
+        from kontobahn.bank_providers.sandbox.pages import SandboxPages
+        from kontobahn.banking.connect.pages import ConnectPages
         from kontobahn.banking.hosted import pages as hosted_pages
-        from kontobahn.banking.hosted.connect_pages import ConnectPages
         from kontobahn.banking.payments.pages import OrderPages
         from kontobahn.dashboard.declare import ROOT as DASHBOARD
         from kontobahn.dashboard.dispatch import Dashboard
         from kontobahn.guide.routes import guide_routes
-        from kontobahn.sandbox_bank.pages import SandboxPages
 
         routes = [
-            *docs_routes(self.endpoints, self.settings),
+            *docs_routes(self._openapi),
             *guide_routes(),
             *hosted_pages.routes(),
             *OrderPages(self.context).routes(),
@@ -320,6 +338,8 @@ class Application:
         return bounded_pages(Starlette(routes=routes), self.settings, but_not=DASHBOARD)
 
     def _dashboard_dependencies(self) -> Any:
+        from kontobahn.dashboard.menu import Menu
+        from kontobahn.dashboard.pages import every_page
         from kontobahn.dashboard.security import Cookies
         from kontobahn.dashboard.visit import Dependencies
 
@@ -331,6 +351,8 @@ class Application:
             addresses=self.addresses,
             uploads=self.api.uploads,
             cookies=Cookies(self.settings, self.vault),
+            pages=every_page(),
+            menu=Menu(every_page()),
         )
 
     async def _connection_id(self, pending_token: str) -> str | None:
@@ -364,3 +386,67 @@ def create() -> Application:
     log.configure(settings.log_level, form=settings.log_format)
     log.info("worker_started", version=__version__)
     return Application(settings)
+
+
+# --- The banking providers of an installation: which there are, how they reach the network, and which of them connect banks
+
+
+def set_up_banks(settings: Settings, db: Database, vault: Vault, clock: Clock) -> Banking:
+    providers: dict[str, BankProvider] = {
+        FilesProvider.name: FilesProvider(settings.order_file_days),
+        sandbox.NAME: SandboxProvider(db, vault, settings, clock, LoopbackClient()),
+    }
+    if settings.fints_product_id:
+        providers[FINTS] = _fints(settings, db, vault, clock, providers[FilesProvider.name])
+    if settings.salt_edge_app_id:
+        providers[salt_edge.NAME] = salt_edge.set_up(settings, vault, clock, _bank_network(settings))
+    if settings.enable_banking_app_id:
+        providers[ENABLE_BANKING] = _enable_banking(settings, db, clock)
+    return Banking(providers, connect_providers(settings, providers), set())
+
+
+def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders: BankProvider) -> BankProvider:
+    if find_spec("fints") is None:
+        raise SetupError("The setting fints_product_id needs the package fints: install kontobahn[fints].")
+    from kontobahn.bank_providers.fints.adapter import FintsProvider
+    from kontobahn.bank_providers.fints.setup import read_list
+
+    banks = read_list(Path(settings.fints_banks)) if settings.fints_banks else {}
+    return FintsProvider(db, vault, clock, _bank_network(settings), settings.fints_product_id, banks, orders)
+
+
+def _bank_network(settings: Settings) -> OutboundClient:
+    return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+
+
+def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvider:
+    from kontobahn.bank_providers.enable_banking.setup import set_up
+
+    network = _bank_network(settings)
+    return set_up(settings, db, clock, network, network.rule)
+
+
+def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:
+    """Reads the setting that names them. Raises SetupError if a name is of no provider here."""
+    names = tuple(filter(None, (name.strip() for name in settings.connect_provider.split(","))))
+    for name in names:
+        if name in _NEEDS and name not in providers:
+            raise SetupError(f"The provider {name} needs the setting {_NEEDS[name]}.")
+        if name not in providers:
+            known = ", ".join(providers)
+            raise SetupError(f"The setting connect_provider names “{name}”; there are {known}.")
+    # Accounts that are kept by files are not connected.
+    return tuple(dict.fromkeys(name for name in names if name != FilesProvider.name))
+
+
+class LoopbackClient:
+    """The sandbox bank's way to our webhook endpoint: at an address of the operator's choice, so any is allowed."""
+
+    def __init__(self) -> None:
+        self._outbound = OutboundClient(Rule(anywhere=True), user_agent="Kontobahn sandbox bank")
+
+    async def post(self, url: str, headers: dict[str, str], body: bytes) -> int:
+        return (await self._outbound.send("POST", url, headers=headers, body=body)).status
+
+    async def close(self) -> None:
+        await self._outbound.close()

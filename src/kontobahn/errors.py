@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from kontobahn.sentences import said
+
 
 class KontobahnError(Exception):
     """The root; ``extra`` holds the further fields of the error body."""
@@ -84,7 +86,7 @@ class MethodNotAllowed(Refusal):
     status = 405
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
-        super().__init__(f"This path takes {', '.join(allowed)}.")
+        super().__init__(said("This path takes {methods}.", methods=", ".join(allowed)))
         self.allowed = allowed
 
 

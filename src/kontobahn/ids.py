@@ -1,4 +1,4 @@
-"""Identifiers and tokens: time-ordered UUIDs for rows, base62 secrets with a checksum for API keys and sessions."""
+"""Identifiers and tokens: time-ordered UUIDs for rows, base62 secrets with a checksum for API keys and sessions; networks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import threading
 import time
 import uuid
 import zlib
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 API_KEY_PREFIX = "kb_live_"
@@ -17,6 +19,8 @@ PASSWORD_RESET_PREFIX = "kb_reset_"
 CHALLENGE_PREFIX = "kb_chl_"
 _SECRET_LENGTH = 30
 _CHECKSUM_LENGTH = 6  # 62**6 exceeds 2**32, so every CRC-32 fits
+# The block that one household or server gets: whoever has one IPv6 address has all of its block.
+_IPV6_BLOCK_BITS = 64
 
 
 class _Randomness:
@@ -90,3 +94,21 @@ def _checksum(text: str) -> str:
         number, digit = divmod(number, 62)
         digits = BASE62[digit] + digits
     return digits
+
+
+# --- Networks, as callers without a key are counted by them
+
+
+@lru_cache(maxsize=4096)
+def block_of(address: str) -> str:
+    """Returns whom an address stands for: an IPv4 address itself, an IPv6 address its /64."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    host_bits = 128 - _IPV6_BLOCK_BITS
+    return f"{IPv6Address(int(parsed) >> host_bits << host_bits)}/{_IPV6_BLOCK_BITS}"

@@ -13,17 +13,18 @@ from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.clock import SECOND
-from kontobahn.db import Database, Tx
+from kontobahn.db import Database, Tx, leases
 from kontobahn.errors import Unavailable
 
 LEASE_SECONDS = 12
 RENEW_SECONDS = 4
 STOP_SECONDS = 10
-# How far the clocks of two machines may differ before one of them counts as set back.
+# The time by which the clocks of two machines may differ before one of them counts as set back.
 CLOCK_SLACK_SECONDS = 60
-# A job is overdue when it was due so many intervals ago, but never within the first seconds after that.
+# A job is overdue when it was due this many intervals ago, but never within the first seconds after that.
 OVERDUE_INTERVALS = 3
 OVERDUE_SECONDS = 30
+_LEASE = leases.Lease("job_leases", key=("name", "owner"), seconds=LEASE_SECONDS)
 
 
 class Job(NamedTuple):
@@ -74,7 +75,7 @@ class JobRunner:
         try:
             if not await self._db.write(_claim, job.name, self._owner, job.every_seconds):
                 return False
-            renewing = asyncio.create_task(self._renew(job.name))
+            renewing = leases.renewing(self._db, RENEW_SECONDS, _LEASE.renew, job.name, self._owner)
             try:
                 error = await _outcome(job)
             finally:
@@ -84,12 +85,6 @@ class JobRunner:
             log.warning("job_postponed", job=job.name, detail=unavailable.operator or str(unavailable))
             return False
         return error is None
-
-    async def _renew(self, name: str) -> None:
-        while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            with suppress(Unavailable):
-                await self._db.write(_extend, name, self._owner)
 
 
 async def _outcome(job: Job) -> str | None:
@@ -104,7 +99,7 @@ async def _outcome(job: Job) -> str | None:
 
 
 def _claim(tx: Tx, name: str, owner: str, every_seconds: float) -> bool:
-    until = tx.now + LEASE_SECONDS * SECOND
+    until = _LEASE.ends_at(tx.now)
     tx.run(
         "INSERT INTO job_leases (name, owner, lease_until, next_at) VALUES (?, '', 0, 0) ON CONFLICT DO NOTHING", name
     )
@@ -120,18 +115,10 @@ def _claim(tx: Tx, name: str, owner: str, every_seconds: float) -> bool:
     )  # fmt: skip
 
 
-def _extend(tx: Tx, name: str, owner: str) -> None:
-    until = tx.now + LEASE_SECONDS * SECOND
-    tx.run("UPDATE job_leases SET lease_until = ? WHERE name = ? AND owner = ?", until, name, owner)
-
-
 def _release(tx: Tx, name: str, owner: str, every_seconds: float, error: str | None) -> None:
     # Due again a little before the full interval, so that a process waking on schedule is not too early.
     next_at = tx.now + round(every_seconds * 0.8 * SECOND)
-    tx.run(
-        "UPDATE job_leases SET lease_until = 0, next_at = ?, finished_at = ?, last_error = ? WHERE name = ? AND owner = ?",
-        next_at, tx.now, error, name, owner,
-    )  # fmt: skip
+    _LEASE.give_up(tx, name, owner, next_at=next_at, finished_at=tx.now, last_error=error)
 
 
 def lags(tx: Tx) -> dict[str, float]:

@@ -17,6 +17,7 @@ API = "api"
 WEBHOOKS = "webhooks"
 AUTH = "auth"
 DROPDOWN = "dropdown"
+PAGES = "pages"
 SWEEP_SECONDS = 60
 REDIS_TIMEOUT_SECONDS = 1.0
 REDIS_PAUSE_SECONDS = 5.0
@@ -54,6 +55,7 @@ def groups(settings: Settings) -> dict[str, Group]:
             Group(WEBHOOKS, settings.limit_webhook_requests, settings.limit_webhook_window_seconds),
             Group(AUTH, settings.limit_auth_requests, settings.limit_auth_window_seconds),
             Group(DROPDOWN, settings.dropdown_free_calls_per_hour, 3600),
+            Group(PAGES, settings.limit_page_requests, settings.limit_page_window_seconds),
         )
     }
 
@@ -169,7 +171,7 @@ class RedisWindows:
                         waiting.hit.set_exception(error)
                 raise
             for waiting, hit in zip(some, hits, strict=True):
-                # Who waited may have gone.
+                # Whoever waited may have gone.
                 if not waiting.hit.done():
                     waiting.hit.set_result(hit)
 

@@ -26,12 +26,12 @@ _SECRET_VALUES = re.compile(
 MAX_TEXT = 8_000
 # A pipe that says it can be written takes this much at once.
 _PIPE_BYTES = 4096
-# How long a reader that is behind may keep us waiting, once; while it stays behind, lines are lost without waiting.
+# The time that a reader who is behind may keep us waiting, once; while it stays behind, lines are lost without waiting.
 _PATIENCE_MILLISECONDS = 50
 Form = Literal["auto", "text", "json"]
 _COLOURS = {"debug": "2", "info": "36", "warning": "33", "error": "31"}
 _OF_STATUS = {2: "32", 3: "36", 4: "33", 5: "31"}
-# What a line about a call shows in columns of its own, or leaves out because it stands in another field.
+# Fields that a line about a call shows in columns of its own, or leaves out because it stands in another field.
 _OF_CALL = ("at", "level", "event", "status", "milliseconds", "method", "path", "endpoint")
 
 
@@ -53,7 +53,7 @@ def configure(level: str, stream: TextIO | None = None, *, form: Form = "auto") 
 
 
 def is_for_people() -> bool:
-    """Whether lines are for a person: at a terminal, unless a setting says otherwise."""
+    """Returns whether lines are for a person: at a terminal, unless a setting says otherwise."""
     if _State.form != "auto":
         return _State.form == "text"
     stream = _State.stream or sys.stderr
@@ -63,7 +63,7 @@ def is_for_people() -> bool:
 
 
 def wants_call(setting: str, status: int) -> bool:
-    """Whether a call gets a line. A person at a terminal wants to see each one."""
+    """Returns whether a call gets a line. A person at a terminal wants to see each one."""
     if setting == "auto":
         setting = "all" if is_for_people() else "failed"
     return setting == "all" or (setting == "failed" and status >= 500)

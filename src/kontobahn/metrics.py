@@ -27,12 +27,12 @@ class Backlog(NamedTuple):
 
     # Not a number where it is not known.
     events: float
-    # How long the first of them has been due; 0 if none is.
+    # The seconds that the first of them has been due; 0 if none is.
     overdue_seconds: float
 
 
 class _Times:
-    """How often something took how long, by label."""
+    """Counts how often something took how long, by label."""
 
     def __init__(self, *limits: float) -> None:
         self._limits = limits
@@ -62,11 +62,11 @@ class Metrics:
         self._attempt_seconds = _Times(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30)
         self._credits = 0
         self._overdue: dict[str, int] = {}
-        # What the database says; see `note_installation`.
+        # Figures of the database; see `note_installation`.
         self._database_up = 0
         self._job_lags: Mapping[str, float] = {}
         self._backlog = Backlog(0, 0)
-        self._laid_aside: float = 0
+        self._given_up: float = 0
 
     def note(self, endpoint: str, status: int, seconds: float, credits: int) -> None:
         key = endpoint, status
@@ -81,19 +81,19 @@ class Metrics:
     def note_overdue(self, seconds_by_job: dict[str, int]) -> None:
         self._overdue |= seconds_by_job
 
-    def note_installation(self, job_lags: Mapping[str, float], backlog: Backlog, documents_laid_aside: int) -> None:
-        """What the database says at the moment; the same in every process."""
+    def note_installation(self, job_lags: Mapping[str, float], backlog: Backlog, documents_given_up: int) -> None:
+        """Figures of the database at the moment; the same in every process."""
         self._database_up = 1
         self._job_lags = {**self._job_lags, **job_lags}
         self._backlog = backlog
-        self._laid_aside = documents_laid_aside
+        self._given_up = documents_given_up
 
     def note_database_away(self) -> None:
         """Nothing is said of what is not known: an old figure would look like a good one."""
         self._database_up = 0
         self._job_lags = {}
         self._backlog = Backlog(_UNKNOWN, _UNKNOWN)
-        self._laid_aside = _UNKNOWN
+        self._given_up = _UNKNOWN
 
     @property
     def content_type(self) -> str:
@@ -160,7 +160,7 @@ class Metrics:
         yield _gauge(
             "kontobahn_documents_laid_aside",
             "Invoices whose documents could not be made in three attempts.",
-            self._laid_aside,
+            self._given_up,
         )
 
 

@@ -7,6 +7,8 @@ from typing import cast
 
 import msgspec
 
+from kontobahn.sentences import said
+
 CENT = Decimal("0.01")
 MAX_AMOUNT = Decimal("999999999999.99")
 
@@ -18,7 +20,7 @@ def euro(value: Decimal) -> Decimal:
         raise ValueError("must be a finite number")
     # Not `abs`, which calculates and fails on 1e99999999.
     if value.copy_abs() > MAX_AMOUNT:
-        raise ValueError(f"must lie between -{MAX_AMOUNT} and {MAX_AMOUNT}")
+        raise ValueError(said("must lie between {low} and {high}", low=-MAX_AMOUNT, high=MAX_AMOUNT))
     cents = value.quantize(CENT)
     if cents != value:
         raise ValueError("must have at most two decimals")

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kontobahn.errors import SetupError
+from kontobahn.sentences import said
 
 if TYPE_CHECKING:
     import aiohttp
@@ -47,7 +48,7 @@ class Unreached(Exception):
         self.kind = kind
 
 
-# --- Which addresses are public
+# --- Public addresses
 
 # An explicit list, because the standard library's is_global is true for several of these (NAT64, 6to4, multicast) and
 # differs between versions of Python.
@@ -78,13 +79,17 @@ def is_public(address: Address) -> bool:
     return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
 
 
-# --- Which URLs are allowed
+# --- Allowed URLs
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([/?][^#]*)?")
 _TAIL = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::([0-9]{1,5}))?")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa", "onion")
+# Names that no public registry gives out, among them those that hosts files and routers give to a machine of their own.
+_PRIVATE_SUFFIXES = (
+    "localhost", "localdomain", "localdomain4", "localdomain6", "local", "internal", "intranet", "private", "corp", "home", "lan",
+    "home.arpa", "onion",
+)  # fmt: skip
 
 
 class Target(NamedTuple):
@@ -99,7 +104,7 @@ class Target(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What may be connected to: public addresses over TLS, and what the operator has named."""
+    """The addresses that may be connected to: public addresses over TLS, and what the operator has named."""
 
     named: frozenset[tuple[str, int]] = frozenset()
     # For commands that people run against services they chose themselves.
@@ -123,7 +128,7 @@ class Rule(NamedTuple):
         return _parse(self, url)
 
     def permits(self, host: str, port: int) -> bool:
-        """Whether any address is allowed."""
+        """Returns whether any address is allowed."""
         return self.anywhere or (host, port) in self.named
 
     def check_addresses(self, host: str, port: int, addresses: list[str]) -> None:
@@ -138,7 +143,7 @@ class Rule(NamedTuple):
 @lru_cache(maxsize=1024)
 def _parse(rule: Rule, url: str) -> Target:
     if len(url) > MAX_URL_LENGTH:
-        raise Refused(f"The URL is longer than {MAX_URL_LENGTH} characters.")
+        raise Refused(said("The URL is longer than {most} characters.", most=MAX_URL_LENGTH))
     if not url.isascii():
         raise Refused("The URL has characters that are not ASCII; write an international name in its xn-- form.")
     match = _URL.fullmatch(url)
@@ -152,7 +157,7 @@ def _parse(rule: Rule, url: str) -> Target:
     if scheme != "https" and not (scheme == "http" and is_named):
         raise Refused("The URL must begin with https://.")
     if not is_named and port not in PORTS:
-        raise Refused(f"The port must be {' or '.join(map(str, PORTS))}.")
+        raise Refused(said("The port must be {ports}.", ports=" or ".join(map(str, PORTS))))
     address = _literal(host)
     if address is None:
         host = host if is_named else _checked_name(host)
@@ -203,7 +208,7 @@ def _is_private_name(host: str) -> bool:
 
 
 def is_private_host(host: str) -> bool:
-    """Whether a URL's host is, by what it looks like, inside a private network."""
+    """Returns whether a URL's host is, by what it looks like, inside a private network."""
     try:
         return not is_public(ipaddress.ip_address(host))
     except ValueError:
@@ -300,12 +305,14 @@ class OutboundClient:
             ) as response:
                 content = await _read(response, max_bytes)
                 if whole and len(content) >= max_bytes:
-                    raise Unreached("size", f"The answer has more than {max_bytes:,} bytes.")
+                    raise Unreached("size", said("The answer has more than {bytes} bytes.", bytes=f"{max_bytes:,}"))
                 return Reply(response.status, response.headers, content)
         except aiohttp.ClientError as error:
             raise _translate_error(error) from error
         except TimeoutError as error:
-            raise Unreached("timeout", f"No complete answer within {seconds:g} seconds.") from error
+            raise Unreached(
+                "timeout", said("No complete answer within {seconds} seconds.", seconds=f"{seconds:g}")
+            ) from error
 
     async def close(self) -> None:
         if self._session is not None:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, cast
 import httptools
 
 from kontobahn.outbound import CONNECT_SECONDS, OutboundClient, Reply, Target, Unreached
+from kontobahn.sentences import said
 
 if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
 
-# How long an unused connection is kept, at least; the receiver may close it sooner.
+# The seconds that an unused connection is kept, at least; the receiver may close it sooner.
 KEEP_SECONDS = 15.0
 # A status line with all headers; what informational answers (1xx) come before it counts too.
 MAX_HEAD_BYTES = 32 * 1024
@@ -36,7 +37,7 @@ class _Broken(Exception):
 
 
 class _Connection(asyncio.Protocol):
-    """One post at a time. Use `Posts`."""
+    """One post at a time. Use `WebhookClient`."""
 
     _transport: asyncio.Transport
     _waiting: asyncio.Future[tuple[int, dict[str, str]]] | None = None
@@ -115,7 +116,7 @@ class _Connection(asyncio.Protocol):
         assert self._waiting is not None
         self._waiting.set_exception(_Broken(is_silent=not self._received))
 
-    # --- What the parser found
+    # --- Findings of the parser
 
     def on_message_begin(self) -> None:
         if self._is_complete:  # a second answer to one request
@@ -142,8 +143,8 @@ class _Connection(asyncio.Protocol):
             self.is_usable = self._parser.should_keep_alive()  # it can say so only now
 
 
-class Posts:
-    """What an OutboundClient may connect to, by posts; kept open for as long as its owner runs."""
+class WebhookClient:
+    """Posts to whatever an OutboundClient may connect to, over connections that are kept open for as long as its owner runs."""
 
     def __init__(self, client: OutboundClient) -> None:
         self._client = client
@@ -159,7 +160,9 @@ class Posts:
             async with asyncio.timeout(seconds):
                 status, found = await self._answer(target, request, min(seconds, CONNECT_SECONDS), max_bytes)
         except TimeoutError as error:
-            raise Unreached("timeout", f"No complete answer within {seconds:g} seconds.") from error
+            raise Unreached(
+                "timeout", said("No complete answer within {seconds} seconds.", seconds=f"{seconds:g}")
+            ) from error
         except _Broken as error:
             raise Unreached("protocol", "The connection ended before a complete answer.") from error
         return Reply(status, found, b"")

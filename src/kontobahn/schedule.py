@@ -6,13 +6,17 @@ from kontobahn import credits
 from kontobahn.access import factors, passwords, sessions, signin
 from kontobahn.api import idempotency, request_log, tasks
 from kontobahn.api.call import Context
-from kontobahn.banking.jobs import banking_jobs
-from kontobahn.banking.providers.enable_banking import store as enable_banking_store
-from kontobahn.banking.providers.fints import store as fints_store
+from kontobahn.bank_providers.enable_banking import store as enable_banking_store
+from kontobahn.bank_providers.fints import store as fints_store
+from kontobahn.bank_providers.sandbox import adapter as sandbox
+from kontobahn.banking.connect import steps
+from kontobahn.banking.connections import flows
+from kontobahn.banking.connections.routes import end_accesses
+from kontobahn.banking.payments.bank import poll_due_payments
+from kontobahn.banking.reports import refresh, webhooks
+from kontobahn.books.adapter import books_jobs
 from kontobahn.jobs import Job
-from kontobahn.ledger.books.adapter import books_jobs
 from kontobahn.mobility.invoices import documents
-from kontobahn.sandbox_bank import adapter as sandbox
 from kontobahn.webhooks import outbox
 
 # Each in a transaction of its own.
@@ -49,6 +53,13 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def fail_abandoned_tasks() -> None:
         await db.write(tasks.fail_abandoned)
 
+    async def tidy_bank_connections() -> None:
+        await db.write(flows.remove_unfinished)
+        await refresh.expire_consents(context)
+        await refresh.announce_ends(context)
+        await db.write(webhooks.purge)
+        await db.write(steps.purge)
+
     async def make_due_documents() -> None:
         await documents.make_due(db)
 
@@ -58,6 +69,10 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("purge what has expired", 300, purge),
         Job("fail abandoned tasks", 30, fail_abandoned_tasks),
         *books_jobs(db),
-        *banking_jobs(context),
+        Job("apply bank deliveries", 2, lambda: webhooks.apply_waiting(context)),
+        Job("ask after payments", 10, lambda: poll_due_payments(context)),
+        Job("refresh bank connections", 60, lambda: refresh.refresh_automatically(context)),
+        Job("end bank accesses", 30, lambda: end_accesses(context)),
+        Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import signal
 import socket
@@ -36,14 +37,20 @@ def reserve_port(host: str, port: int) -> tuple[socket.socket, int]:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise SetupError(
-                f"Cannot listen on {host}:{port}: {error.strerror}. Choose another one with --port."
-            ) from None
+            raise SetupError(_cannot_listen(host, port, error)) from None
     holder = socket.socket(family, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     holder.bind((host, port))
     return holder, holder.getsockname()[1]
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"Cannot listen on {host}: there is no such name or address. Choose another one with --host."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"Cannot listen on {host}: it is no address of this machine. Choose another one with --host."
+    return f"Cannot listen on {host}:{port}: {error.strerror}. Choose another one with --port."
 
 
 def check_workers(settings: Settings, workers: int) -> None:

@@ -62,6 +62,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         60
     )
     limit_webhook_window_seconds: Annotated[Count, _about("length of that window")] = 60
+    limit_page_requests: Annotated[Count, _about("pages in a window for a person (or an address) in the dashboard")] = (
+        600
+    )
+    limit_page_window_seconds: Annotated[Count, _about("length of that window")] = 60
     limit_auth_requests: Annotated[Count, _about("requests in a window for an address on /v2/auth/")] = 30
     limit_auth_window_seconds: Annotated[Count, _about("length of that window")] = 900
     dropdown_free_calls_per_hour: Annotated[int, Meta(ge=0), _about("free dropdown calls for a key")] = 60

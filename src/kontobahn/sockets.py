@@ -7,6 +7,7 @@ sees that the caller has gone.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
@@ -20,19 +21,19 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from kontobahn import log
-from kontobahn.addresses import block_of
+from kontobahn.ids import block_of
 
 Peer = tuple[str, int]
 
 SWEEP_SECONDS = 0.2
-# Whether a connection is in use is looked at less often than how many there are.
+# The use of connections is looked at less often than their number.
 ACTIVITY_SECONDS = 5.0
 # From this part of all places on, those without a request are ended, oldest first, until only the second part is taken.
 CROWDED, ROOMY = 0.9, 0.75
 # Files and connections of ours beside those of callers.
 OWN_FILES = 256
 _FILES = "/dev/fd"
-# Where Linux's tcp_info has the bytes that were acknowledged and received.
+# The place in Linux's tcp_info of the bytes that were acknowledged and received.
 _PROGRESS = struct.Struct("=QQ")
 _PROGRESS_OFFSET = 120
 
@@ -65,16 +66,23 @@ class ConnectionWatch:
         is_proxy: Callable[[str], bool],
         port: int | None = None,
         now: Callable[[], float] = time.monotonic,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        """`running` are the connections with a request. Without a port, those of every listening socket are watched."""
+        """`running` are the connections with a request, as the calls on the event loop tell. Without a port, those of every
+        listening socket are watched."""
         self._bounds = bounds
         self._running = running
         self._is_proxy = is_proxy
         self._port = port
         self._now = now
+        self._loop = loop
+        self._loop_answers = threading.Event()
+        self._loop_answers.set()
         self._seen: dict[int, _Seen] = {}
         # Other files and sockets, by what they are: looked at once.
         self._others: set[int] = set()
+        # Those that broke a bound when the event loop was last asked for a turn.
+        self._suspected: set[int] = set()
         self._next_look = 0.0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -101,23 +109,46 @@ class ConnectionWatch:
                 log.exception("connection_watch_failed", error)
 
     def sweep(self) -> None:
-        """Finds new connections, and ends those that break a bound."""
+        """Finds new connections, and ends those that broke a bound in the sweep before too, with a turn of the event loop
+        between: a request that had arrived by then would be running."""
         now = self._now()
         self._find(now)
         if now >= self._next_look:
             self._next_look = now + ACTIVITY_SECONDS
             self._note_activity(now)
+        if not self._loop_answers.is_set():
+            # Requests that have arrived wait to be shown to the application: nobody can tell which connections have one.
+            return
+        breaking = self._breaking_a_bound(now)
+        ended = breaking & self._suspected
+        for inode in ended:
+            self._end(inode)
+        if ended:
+            log.info("connections_ended", ended=len(ended), left=len(self._seen))
+        self._suspected = breaking - ended
+        self._ask_for_a_turn()
+
+    def _breaking_a_bound(self, now: float) -> set[int]:
+        for seen in self._seen.values():
+            if seen.peer in self._running:
+                seen.idle_since = now
         idle = [
             (inode, seen)
             for inode, seen in sorted(self._seen.items(), key=lambda item: item[1].idle_since)
             if seen.peer not in self._running
         ]
-        ended = self._too_many_of_a_network(idle) | self._too_many_in_all(idle)
-        ended |= {inode for inode, seen in idle if now - seen.idle_since > self._bounds.idle_seconds}
-        for inode in ended:
-            self._end(inode)
-        if ended:
-            log.info("connections_ended", ended=len(ended), left=len(self._seen))
+        too_many = self._too_many_of_a_network(idle) | self._too_many_in_all(idle)
+        return too_many | {
+            inode
+            for inode, seen in idle
+            if now - seen.idle_since > self._bounds.idle_seconds and not self._has_moved(inode, seen, now)
+        }
+
+    def _ask_for_a_turn(self) -> None:
+        """What has arrived by now is in `running` when the event loop has answered."""
+        if self._loop is not None:
+            self._loop_answers.clear()
+            self._loop.call_soon_threadsafe(self._loop_answers.set)
 
     def _find(self, now: float) -> None:
         """Brings the list of connections up to date."""
@@ -160,17 +191,24 @@ class ConnectionWatch:
             except OSError:  # it listens, or its caller has gone already
                 return None
             is_tcp = isinstance(here, tuple) and isinstance(there, tuple)
-            return (there[0], there[1]) if is_tcp and here[1] in ports else None
+            # The server leaves out the interface of a link-local address.
+            return (there[0].partition("%")[0], there[1]) if is_tcp and here[1] in ports else None
 
     def _note_activity(self, now: float) -> None:
         for inode, seen in self._seen.items():
-            own = _own_copy(inode, seen.descriptor)
-            if own is None:
-                continue
-            with closing(own):
-                progress = _progress_of(own)
-            if progress is None or progress != seen.progress or seen.peer in self._running:
-                seen.progress, seen.idle_since = progress or b"", now
+            self._has_moved(inode, seen, now)
+
+    def _has_moved(self, inode: int, seen: _Seen, now: float) -> bool:
+        """Notes a look, and returns whether bytes have gone either way since the one before."""
+        own = _own_copy(inode, seen.descriptor)
+        if own is None:
+            return False
+        with closing(own):
+            progress = _progress_of(own)
+        if progress is not None and progress == seen.progress:
+            return False
+        seen.progress, seen.idle_since = progress or b"", now
+        return True
 
     def _too_many_of_a_network(self, idle: list[tuple[int, _Seen]]) -> set[int]:
         if len(self._seen) <= self._bounds.per_network:

@@ -1,18 +1,42 @@
-"""Work that would hold up the event loop, done in a few threads. What finds no place in the queue is refused at once."""
+"""Work that would hold up the event loop, done in a few threads. What finds no place in the queue is refused at once.
+
+Threads are shared fairly: an organisation holds at most half of a pool's threads and half of its places, and whose turn it is goes round
+among those that wait. So the work of one, however long, is never all that is done.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from contextvars import ContextVar, copy_context
+from functools import partial
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from kontobahn.errors import Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 RETRY_AFTER_SECONDS = 2
+# The organisation that this task works for; empty for the service itself.
+_share: ContextVar[str] = ContextVar("share", default="")
+
+
+def work_for(organization_id: str) -> None:
+    """From here on the work of this task counts as the organisation's."""
+    _share.set(organization_id)
+
+
+def worked_for() -> str:
+    return _share.get()
+
+
+class _Work(NamedTuple):
+    share: str
+    fn: Callable[[], Any]
+    future: Future[Any]
 
 
 class Pool:
@@ -21,37 +45,104 @@ class Pool:
     def __init__(self, name: str, *, threads: int, waiting: int) -> None:
         self.name = name
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._places = threads + waiting
-        self._taken = 0
+        self._threads, self._threads_each = threads, max(1, threads // 2)
+        self._places, self._places_each = threads + waiting, max(1, (threads + waiting) // 2)
+        self._taken: Counter[str] = Counter()
+        self._running: Counter[str] = Counter()
+        # In the order of their turns: those whose work waits.
+        self._waiting: dict[str, deque[_Work]] = {}
         self._lock = threading.Lock()
-
-    @property
-    def is_full(self) -> bool:
-        return self._taken >= self._places
 
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Returns what the function returns. Raises Unavailable if too much is waiting already."""
         with self._lock:
-            if self._taken >= self._places:
+            share = worked_for()
+            if self._taken.total() >= self._places or self._taken[share] >= self._places_each:
                 raise Unavailable(
                     "The service is too busy at the moment. Nothing was written.",
                     retry_after_seconds=RETRY_AFTER_SECONDS,
-                    operator=f"all {self._places} places of the threads “{self.name}” are taken",
+                    operator=f"all {self._places} places of the threads “{self.name}” are taken, or half of them by one",
                 )
-            self._taken += 1
-        future = self._executor.submit(fn, *args, **kwargs)
-        # When the work is over, not when its caller stops waiting: a caller that gave up has not given back the thread.
-        future.add_done_callback(self._leave)
+            future = self._enter(share, partial(copy_context().run, fn, *args, **kwargs))
+        return await self._result(future)
+
+    async def run_anyway(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for work that cannot be refused any more, and of which there is no more than there are calls."""
+        with self._lock:
+            future = self._enter(worked_for(), partial(copy_context().run, fn, *args, **kwargs))
+        return await self._result(future)
+
+    def close(self) -> None:
+        """Lets what is running end; what is waiting is cancelled."""
+        with self._lock:
+            left = [work for queue in self._waiting.values() for work in queue]
+            self._waiting.clear()
+        for work in left:
+            work.future.cancel()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _result(self, future: Future[T]) -> T:
         try:
             return await asyncio.wrap_future(future)
         finally:
             # A failure refers to this frame, and this frame to the failure: together they would keep a large body alive.
             del future
 
-    def close(self) -> None:
-        """Lets what is running end; what is waiting is cancelled."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+    def _enter(self, share: str, fn: Callable[[], T]) -> Future[T]:
+        work = _Work(share, fn, Future())
+        self._taken[share] += 1
+        self._waiting.setdefault(share, deque()).append(work)
+        # When the work is over, not when its caller stops waiting: one that gave up has not given back the thread.
+        work.future.add_done_callback(partial(self._leave, share))
+        self._start_waiting()
+        return work.future
 
-    def _leave(self, future: Future[Any]) -> None:
+    def _leave(self, share: str, future: Future[Any]) -> None:
         with self._lock:
-            self._taken -= 1
+            _subtract(self._taken, share)
+            left = (
+                [work for work in self._waiting.get(share, ()) if work.future is not future]
+                if future.cancelled()
+                else None
+            )
+            if left:
+                self._waiting[share] = deque(left)
+            elif left is not None:
+                self._waiting.pop(share, None)
+
+    def _start_waiting(self) -> None:
+        """Gives free threads to those whose turn it is. The lock is held."""
+        while self._running.total() < self._threads:
+            share = next((name for name in self._waiting if self._running[name] < self._threads_each), None)
+            if share is None:
+                return
+            queue = self._waiting.pop(share)
+            work = queue.popleft()
+            if queue:
+                # Behind all others.
+                self._waiting[share] = queue
+            self._running[share] += 1
+            self._executor.submit(self._do, work)
+
+    def _do(self, work: _Work) -> None:
+        try:
+            if work.future.set_running_or_notify_cancel():
+                try:
+                    result = work.fn()
+                except BaseException as error:
+                    work.future.set_exception(error)
+                    # As above: the failure refers to this frame.
+                    del error
+                else:
+                    work.future.set_result(result)
+        finally:
+            with self._lock:
+                _subtract(self._running, work.share)
+                self._start_waiting()
+            del work
+
+
+def _subtract(counted: Counter[str], share: str) -> None:
+    counted[share] -= 1
+    if not counted[share]:
+        del counted[share]

@@ -27,7 +27,7 @@ class Vault:
         self._derive_key = hmac.digest(master_key, b"kontobahn derived keys", "sha256")
 
     def token_hash(self, token: str) -> str:
-        """What is stored of a token. A copy of the database alone is not enough to check a guess."""
+        """Returns the form in which a token is stored. A copy of the database alone is not enough to check a guess."""
         return hmac.digest(self._hash_key, token.encode(), hashlib.sha256).hex()
 
     def derive(self, purpose: str) -> bytes:

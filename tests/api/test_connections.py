@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from kontobahn.sockets import Bounds, ConnectionWatch
 from tests.harness import Service, ServiceFactory
 from tests.spec_pages import on_sqlite
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = on_sqlite
 HEAD = "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
@@ -43,6 +44,16 @@ def open_ones(connections: list[socket.socket]) -> list[socket.socket]:
         except ConnectionResetError:
             pass
     return still
+
+
+def accepted(watch: ConnectionWatch, number: int) -> None:
+    """Waits until the server has taken so many connections, whatever the watch makes of them."""
+
+    def are_there() -> bool:
+        watch._find(watch._now())
+        return watch.open_connections >= number
+
+    eventually(are_there, "the server takes no connection")
 
 
 def wait_until_open(connections: list[socket.socket], at_most: int) -> list[socket.socket]:
@@ -137,6 +148,58 @@ def test_a_connection_on_which_nothing_moves_is_ended(start_service: ServiceFact
         watch.sweep()
         now += 2
         watch.sweep()
+        watch.sweep()
         answer_of(stalled)
         used.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         assert answer_of(used).startswith(b"HTTP/1.1 200")
+
+
+RUNNING = HEAD.format(path="/v2/auth/sessions") + "content-type: application/json\r\nconnection: close\r\n\r\n"
+
+
+def test_a_connection_with_a_running_call_is_never_idle(start_service: ServiceFactory) -> None:
+    service = start_service(body_seconds=PATIENCE_SECONDS)
+    now = 1000.0
+    watch = ConnectionWatch(
+        Bounds(1000, 1, 60), service.application.running, lambda _: False, service.port, lambda: now
+    )
+    with ExitStack() as stack:
+        running = [connect(stack, service, RUNNING) for _ in range(3)]
+        eventually(lambda: len(service.application.running._peers) == 3)
+        idle = connect(stack, service)
+        accepted(watch, 4)
+        for _ in range(4):
+            watch.sweep()
+            now += 1000
+        assert answer_of(idle) == b""
+        for raw in running:
+            raw.sendall(b"{" * 100)
+            assert answer_of(raw).startswith(b"HTTP/1.1 400"), "its answer came"
+
+
+def test_a_request_that_waits_for_a_busy_event_loop_is_running(start_service: ServiceFactory) -> None:
+    service = start_service()
+    now, goes_on = 1000.0, threading.Event()
+    assert service._loop is not None
+    watch = ConnectionWatch(
+        Bounds(1000, 1, 60), service.application.running, lambda _: False, service.port, lambda: now, service._loop
+    )
+    with ExitStack() as stack:
+        service._loop.call_soon_threadsafe(goes_on.wait)
+        try:
+            asked = connect(stack, service, "GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            idle = connect(stack, service)
+            accepted(watch, 2)
+            for _ in range(4):
+                watch.sweep()
+                now += 1000
+        finally:
+            goes_on.set()
+        assert answer_of(asked).startswith(b"HTTP/1.1 200")
+
+        def has_ended() -> bool:
+            watch.sweep()
+            return not open_ones([idle])
+
+        now += 1000
+        eventually(has_ended)

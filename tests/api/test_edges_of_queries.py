@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.bank_builder import Bank, facts
+from kontobahn.api.declare import Endpoint
+from tests.api.ledger.files import ROWS, file, send_file
+from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
-from tests.ledger_builder import Books
+from tests.ledger_builder import KASSENBUCH, Books, entry, line
 from tests.openapi_samples import REAL
+from tests.statement_builder import Booking, Sheet, camt
 
 DAYS = ("0001-01-01", "9999-12-31")
 
@@ -44,6 +49,66 @@ def test_no_day_of_the_calendar_breaks_a_call(service: Service, mine: Organizati
                 assert answer.status_code < 500, (path, query, answer.text)
                 asked += answer.status_code == 200
     assert asked > 10
+
+
+MOMENTS = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00")
+
+
+def test_no_day_or_moment_of_a_body_breaks_a_call(service: Service, mine: Organization) -> None:
+    books, account = Books(service, mine), account_id(service, mine)
+    of_account = {"account_id": account}
+    settings = {"connection_id": books.connection_id, "konto": "1200", "booked_by": "kontobahn"}
+    kept = f"PUT /v2/reconciliation/accounts/{account}"
+    sent: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+        kept: (settings, ("start_date",)),
+        f"POST {KASSENBUCH}": (entry(line(1)), ("transaktionsdatum",)),
+        "POST /v2/ledger-rewe/personenkonto": (body_example("save_personenkonto"), ("geschaeftsjahrStartDatum",)),
+        "POST /v2/banking/payments": (order(account), ("date",)),
+        "POST /v2/banking/events/resend-failed": ({}, ("since",)),
+        "POST /v2/reconciliation/runs": (of_account, ("from_date", "to_date")),
+        "POST /v2/reconciliation/batches": (of_account, ("from_date", "to_date")),
+    }
+    for call, (body, names) in sent.items():
+        method, _, path = call.partition(" ")
+        query = books.query() if path.startswith("/v2/ledger") else {}
+        for name in names:
+            for day in MOMENTS if name in ("transaktionsdatum", "since") else DAYS:
+                answer = service.request(method, path, mine.key, params=query, json={**body, name: day})
+                assert answer.status_code < 500, (call, name, day, answer.text)
+                assert answer.status_code < 300 or "rror" in answer.text
+    named = {f"{one.method} {one.path}".replace("{account_id}", account) for one in REAL if days_of_body(one)}
+    assert named - sent.keys() == {"POST /v2/banking/webhook-endpoints/{id}/deliveries/resend-failed"}
+
+
+def days_of_body(endpoint: Endpoint) -> list[str]:
+    fields = msgspec.structs.fields(endpoint.body) if endpoint.body else ()
+    return [field.name for field in fields if "datetime.date" in str(field.type)]
+
+
+def body_example(handler: str) -> dict[str, Any]:
+    return dict(next(endpoint.body_example for endpoint in REAL if endpoint.handler.__name__ == handler))
+
+
+def test_no_day_of_a_file_breaks_its_import_or_what_is_read_of_it(service: Service, mine: Organization) -> None:
+    first, last = (date.fromisoformat(day) for day in DAYS)
+    for number, day in enumerate((last, first, last)):
+        booking = Booking(100 + number, booked=day, valued=day)
+        sheet = Sheet([booking], id=f"S-{number}", number=None, day=day, balances="")
+        answer = service.post("/v2/banking/statements", mine.key, content=camt(sheet))
+        assert answer.status_code < 500, answer.text
+    books = Books(service, mine)
+    header = {13: "99990101", 15: "99990101", 16: "99991231"}
+    answer = send_file(books, file(*ROWS, header=header))
+    assert answer.status_code < 500, answer.text
+    for path, parameters in reads(service):
+        if (
+            path.startswith("/v2/ledger-rewe-read")
+            and "faelligkeiten opos susa buchungen".find(path.split("/")[-1]) >= 0
+        ):
+            known = {item["name"] for item in parameters}
+            wanted = {"geschaeftsjahrStartDatum": "9999-01-01", "stichtag": DAYS[1]}
+            query = books.query(**{name: value for name, value in wanted.items() if name in known})
+            assert service.get(path, mine.key, params=query).status_code < 500, path
 
 
 def test_the_last_day_includes_everything(service: Service, mine: Organization) -> None:

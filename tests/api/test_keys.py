@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import httpx
 import pytest
 
 from kontobahn.access import keys
 from kontobahn.access.authenticator import CACHE_SECONDS
+from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
-from kontobahn.db import Tx
+from kontobahn.db import Question, Tx
+from kontobahn.db.database import one_by_one, run_rounds
 from kontobahn.ids import API_KEY_PREFIX, new_token
 from tests.harness import ACTOR, Organization, Service, ServiceFactory
 from tests.waiting import eventually
@@ -156,3 +160,25 @@ def test_a_role_below_the_needed_one_is_403(service: Service) -> None:
     answer = service.post("/v2/auth/invitations", mine.key, json={"email": "a@b.de"})
     assert answer.status_code == 403
     assert "role admin" in answer.json()["error"]
+
+
+def test_an_agency_key_is_looked_up_with_one_statement_like_any_other(service: Service) -> None:
+    """A second one would cost it the way over the event loop, and cost the others theirs if they shared it."""
+    clients = [service.organization(name) for name in ("Muster GmbH", "Beispiel AG")]
+    agency = service.agency(*clients)
+
+    def look_up(tx: Tx, secret: str) -> tuple[Principal, int]:
+        asked: list[Question] = []
+
+        def answer(questions: Sequence[Question]) -> Sequence[Any]:
+            asked.extend(questions)
+            return one_by_one(tx)(questions)
+
+        rounds = keys.authenticate.rounds(service.vault.token_hash(secret), tx.now)
+        return run_rounds(rounds, answer), len(asked)
+
+    principal, asked = service.db.read_now(look_up, agency.key)
+    assert (principal.is_agency, asked) == (True, 1)
+    assert principal.scope == (agency.id, *sorted(client.id for client in clients))
+    principal, asked = service.db.read_now(look_up, clients[0].key)
+    assert (principal.is_agency, principal.scope, asked) == (False, (clients[0].id,), 1)

@@ -10,9 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from kontobahn import __version__, jobs, metrics
-from kontobahn.api.answered import AT_ONCE, AnsweredCalls
-from kontobahn.api.request_log import Noted, RequestLog
-from kontobahn.api.usage import Usage
+from kontobahn.api.request_log import AT_ONCE, AnsweredCalls, Noted, RequestLog, Usage
 from tests.harness import Service
 
 # Counters of a process go on counting.

@@ -10,17 +10,17 @@ import pytest
 from kontobahn.access import factors, invitations, keys, organizations, passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Limits, Principal
-from kontobahn.banking.payments import key_limits
+from kontobahn.bank_providers.sandbox import bank as sandbox
+from kontobahn.bank_providers.sandbox import store
+from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
+from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE
+from kontobahn.banking.payments import routes as payment_routes
 from kontobahn.cli import removal
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.dashboard import first_run
 from kontobahn.db import Tx, open_database
 from kontobahn.db.migrate import _apply_missing, known_migrations
 from kontobahn.errors import Conflict, Forbidden, NotFound, Unauthorized
-from kontobahn.sandbox_bank import bank as sandbox
-from kontobahn.sandbox_bank import deliveries, store
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE
 from kontobahn.settings import load
 from tests.api.banking.test_key_limits import Payer
 from tests.harness import Organization, Service
@@ -48,7 +48,7 @@ def test_an_organisation_that_is_being_deleted_is_not_renamed(service: Service) 
     empty = service.db.write_now(organizations.create, "Leer GmbH", ACTOR)
     outcome = overlap(
         service.db,
-        lambda tx: removal.delete(tx, "postgres", empty),
+        lambda tx: removal.delete(tx, empty),
         lambda tx: organizations.rename(tx, empty.id, "Neu GmbH", ACTOR),
     )
     assert outcome.lock == "organization"
@@ -57,7 +57,7 @@ def test_an_organisation_that_is_being_deleted_is_not_renamed(service: Service) 
 
 def test_an_organisation_is_deleted_once(service: Service) -> None:
     empty = service.db.write_now(organizations.create, "Leer GmbH", ACTOR)
-    outcome = overlap(service.db, *(lambda tx: removal.delete(tx, "postgres", empty),) * 2)
+    outcome = overlap(service.db, *(lambda tx: removal.delete(tx, empty),) * 2)
     assert outcome.lock == "organization"
     assert not isinstance(outcome.first, Exception)
 
@@ -163,11 +163,11 @@ def test_two_payments_at_once_do_not_exceed_the_limit_of_a_day_together(service:
     payer = Payer(service, None, 100_00)
     assert payer.pay("60.00").status_code == 201
     [payment] = service.get("/v2/banking/payments", payer.owner.key).json()["data"]
-    principal = service.db.read_now(keys.authenticate, service.vault.token_hash(payer.key.secret))
+    principal = service.db.read_now(keys.authenticate, service.vault.token_hash(payer.key.secret), service.clock.now())
     assert principal.limits == Limits(None, 100_00)
 
     def pay(tx: Tx) -> None:
-        key_limits.check(tx, principal, 40_00, "EUR")
+        payment_routes.check_key_limits(tx, principal, 40_00, "EUR")
         tx.run("UPDATE banking_payments SET amount_minor = amount_minor + 4000 WHERE id = ?", int(payment["id"]))
 
     outcome = overlap(service.db, pay, pay)
@@ -191,8 +191,8 @@ def test_what_happens_at_the_sandbox_bank_happens_one_after_the_other(service: S
 
 
 def test_a_report_of_the_sandbox_bank_is_sent_by_one_process(service: Service) -> None:
-    service.db.write_now(deliveries.queue, "con_1", {"stage": "finish"})
-    outcome = overlap(service.db, deliveries._claim, deliveries._claim)
+    service.db.write_now(sandbox_webhooks.queue, "con_1", {"stage": "finish"})
+    outcome = overlap(service.db, sandbox_webhooks._claim, sandbox_webhooks._claim)
     assert outcome.lock == "sandbox_deliveries"
     assert (len(outcome.first), outcome.second) == (1, [])
 
@@ -206,10 +206,10 @@ def empty_url(postgres: PostgresServer) -> Iterator[str]:
     postgres.drop_database("migrated_at_once")
 
 
-def test_a_step_of_the_schema_is_applied_by_one_process(engine: str, empty_url: str, tmp_path: Path) -> None:
+def test_the_schema_is_made_by_one_process(engine: str, empty_url: str, tmp_path: Path) -> None:
     db = open_database(load({}, data=str(tmp_path), database_url=empty_url), SystemClock())
     known = known_migrations("postgres")
     outcome = overlap(db, *(lambda tx: _apply_missing(tx, "postgres", known),) * 2)
     db.close()
     assert outcome.lock == "schema_migrations"
-    assert (outcome.first, outcome.second) == ([step.name for step in known], [])
+    assert (outcome.first, outcome.second) == (["base_line", *(step.name for step in known)], [])

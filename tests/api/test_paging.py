@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import msgspec
+import pytest
 
+from kontobahn.api.declare import Endpoint
 from tests.bank_builder import Bank, account_id, facts, order
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
-from tests.openapi_samples import REAL
-from tests.reconciliation_desk import Clerk, paid, posten
+from tests.openapi_samples import REAL, operation
+from tests.reconciliation_desk import Clerk, item, paid
 from tests.spec_pages import on_sqlite
 
 PAGED = [endpoint for endpoint in REAL if endpoint.pages_by]
@@ -75,21 +78,49 @@ def test_every_list_is_walked_by_its_links(service: Service) -> None:
 def test_the_lists_of_matching_are_walked_by_their_links(service: Service) -> None:
     ibans = ("DE27100777770209299700", "DE75512108001245126199", "DE12500105170648489890")
     movements = [paid(100 * number, f"Teil {number}", f"Payer {number}", ibans[number - 1]) for number in (1, 2, 3)]
-    desk = Clerk(service, *movements, bucht="kontobahn")
+    desk = Clerk(service, *movements, booked_by="kontobahn")
     desk.store_run()
     for number in (1, 2, 3):
-        assert desk.by_hand(number, posten("RE-2026-00124", number)).status_code == 201
+        assert desk.by_hand(number, item("RE-2026-00124", number)).status_code == 201
         batch = desk.call("POST", "batches", json={"account_id": desk.account})
         assert batch.status_code == 201, batch.text
     for endpoint in OF_MATCHING:
         has_account = "account_id" in endpoint.query.__struct_fields__
-        query = {"account_id": desk.account} if has_account else {"connectionId": desk.books.connection_id}
+        query = {"account_id": desk.account} if has_account else {"connection_id": desk.books.connection_id}
         check_walk(service, desk.owner, endpoint.path, query)
 
 
 @on_sqlite
 def test_the_list_of_banks_is_walked_by_its_links(service: Service) -> None:
     check_walk(service, service.organization(), "/v2/banking/providers", {})
+
+
+WARNED = [endpoint for endpoint in PAGED if endpoint.walk_warning]
+
+
+def test_every_list_with_several_orders_warns_of_a_walk_in_the_wrong_one() -> None:
+    ordered = {item.name for item in PAGED if item.pages_by == "from_id" and "sort" in item.query.__struct_fields__}
+    # A report of days, whose pages follow each other in either order.
+    ordered.discard("GET /v2/ledger-duo/kassenbuch")
+    assert {endpoint.name for endpoint in WARNED} == ordered
+    for endpoint in PAGED:
+        headers = operation(endpoint)["responses"]["200"]["headers"]
+        assert ("Warning" in headers) == (endpoint in WARNED)
+
+
+@pytest.mark.parametrize("endpoint", WARNED, ids=lambda endpoint: endpoint.path)
+def test_a_walk_by_id_in_another_order_is_warned(service: Service, endpoint: Endpoint) -> None:
+    owner = service.organization()
+    Bank(service).connected(owner, facts(1, "neu", "2026-03-01"))
+    account = {"account_id": account_id(service, owner)}
+    (default,) = (item.default for item in msgspec.structs.fields(endpoint.query) if item.name == "sort")
+    for spelling in ("from_id", "FromId"):
+        for query in ({spelling: "0"}, {spelling: "1", "sort": default}):
+            answer = service.get(endpoint.path, owner.key, params={**account, **query})
+            assert answer.status_code == 200
+            assert answer.headers["warning"] == f'299 - "{endpoint.walk_warning}"'
+    for query in ({}, {"from_id": ""}, {"sort": default}, {"sort": "id", "from_id": "0"}):
+        assert "warning" not in service.get(endpoint.path, owner.key, params={**account, **query}).headers
 
 
 def check_walk(service: Service, owner: Organization, path: str, query: dict[str, str]) -> None:

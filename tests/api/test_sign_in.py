@@ -11,9 +11,9 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from kontobahn.access import audit, password_work, signin, users
+from kontobahn.access import audit, passwords, signin, users
 from kontobahn.access.audit import Actor
-from kontobahn.access.password_work import PasswordWork
+from kontobahn.access.passwords import PasswordWork
 from kontobahn.access.signin import SignIns
 from kontobahn.db import Tx
 from kontobahn.errors import Unauthorized, Unavailable
@@ -163,9 +163,9 @@ def test_too_many_at_once_are_refused_and_other_calls_answered(
     service: Service, mine: Organization, stuck: threading.Event
 ) -> None:
     work = service.application.context.part(SignIns)._work
-    with ThreadPoolExecutor(password_work.ROOM_FOR_ADDRESS) as callers:
+    with ThreadPoolExecutor(passwords.ROOM_FOR_ADDRESS) as callers:
         waiting = [callers.submit(sign_in, service, HOME, "x", f"{n}@muster.example") for n in range(4)]
-        while work._under_way.total() < password_work.ROOM_FOR_ADDRESS:
+        while work._under_way.total() < passwords.ROOM_FOR_ADDRESS:
             assert service.get("/v2/auth/users", mine.key).status_code == 200
         refused = sign_in(service, HOME)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
@@ -191,10 +191,10 @@ def test_there_is_more_room_for_those_who_were_here_before() -> None:
             for number in range(count):
                 inside.enter_context(work.room_for(f"{is_familiar}{number}", is_familiar=is_familiar))
 
-        fill(password_work.ROOM_FOR_STRANGERS, is_familiar=False)
+        fill(passwords.ROOM_FOR_STRANGERS, is_familiar=False)
         with pytest.raises(Unavailable):
             fill(1, is_familiar=False)
-        fill(password_work.ROOM - password_work.ROOM_FOR_STRANGERS, is_familiar=True)
+        fill(passwords.ROOM - passwords.ROOM_FOR_STRANGERS, is_familiar=True)
         with pytest.raises(Unavailable):
             fill(1, is_familiar=True)
 

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from kontobahn.db import Database, postgres_watch
+from kontobahn.db import Database, postgres
 from kontobahn.db.postgres import PostgresEngine
+from kontobahn.db.postgres_session import PostgresSession
 from kontobahn.errors import DatabaseUnavailable
 from tests.harness import Service, running_service
 from tests.interleaving import on_postgres
@@ -107,7 +109,7 @@ def _as_url(options: dict[str, object]) -> str:
 @pytest.fixture
 def line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     for name, seconds in {"CHECK_SECONDS": 0.05, "ASK_AFTER_SECONDS": 0.2, "ANSWER_SECONDS": 0.5}.items():
-        monkeypatch.setattr(postgres_watch, name, seconds)
+        monkeypatch.setattr(postgres, name, seconds)
     assert make_conninfo(database_url)
     made = Line(database_url)
     yield made
@@ -173,7 +175,30 @@ def test_a_slow_statement_is_not_a_silent_database(service: Service) -> None:
 def test_one_connection_that_stays_silent_is_cut_off_in_the_end(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_watch, "LONGEST_STATEMENT_SECONDS", 0.4)
+    monkeypatch.setattr(postgres, "LONGEST_STATEMENT_SECONDS", 0.4)
     with pytest.raises(DatabaseUnavailable):
         service.db.read_now(lambda tx: tx.one("SELECT pg_sleep(?)", 100))
     assert service.get("/readyz").status_code == 200
+
+
+@pytest.mark.parametrize("step", ["set_up", "begin"])
+def test_a_connection_that_fails_before_its_first_statement_is_closed(
+    service: Service, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    owner = service.organization()
+    opened: list[PostgresSession] = []
+
+    def fail(session: PostgresSession, *_arguments: str) -> None:
+        opened.append(session)
+        raise psycopg.OperationalError("lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresSession, step, fail)
+        for session in list(engine_of(service.db)._sessions.values()):
+            session.cut()
+        answers = [service.post(CUSTOMERS, owner.key, json=CUSTOMER) for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {503}
+    assert opened
+    assert [session for session in opened if not session.is_closed] == []
+    wait_until_ready(service)
+    assert service.post(CUSTOMERS, owner.key, json=CUSTOMER).status_code == 201

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kontobahn import credits
-from kontobahn.api import idempotency, later
+from kontobahn.api import call, idempotency
 from kontobahn.db.database import Unit
 from kontobahn.errors import DatabaseUnavailable
 from tests.api.test_idempotency import PRICE, invite
@@ -44,7 +44,7 @@ def away(service: Service) -> Iterator[None]:
 def test_what_a_call_held_is_free_once_the_database_is_back(
     start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(later, "PAUSE_SECONDS", PAUSE_SECONDS)
+    monkeypatch.setattr(call, "PAUSE_SECONDS", PAUSE_SECONDS)
     service = start_service(**PRICE)
     mine = service.organization()
     with away(service):
@@ -63,8 +63,8 @@ def test_what_a_call_held_is_free_once_the_database_is_back(
 def test_what_waits_is_bounded(
     start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(later, "PAUSE_SECONDS", PAUSE_SECONDS)
-    monkeypatch.setattr(later, "MAX_WAITING", 1)
+    monkeypatch.setattr(call, "PAUSE_SECONDS", PAUSE_SECONDS)
+    monkeypatch.setattr(call, "MAX_WAITING", 1)
     service = start_service(**PRICE)
     mine = service.organization()
     with away(service):

@@ -13,17 +13,15 @@ from kontobahn.access.principal import Principal
 from kontobahn.api import idempotency, tasks
 from kontobahn.api.idempotency import Claim
 from kontobahn.api.tasks import TaskRow
-from kontobahn.banking import numbers
+from kontobahn.banking import ids
 from kontobahn.cli import mobility as commands
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, TooManyRequests
-from kontobahn.mobility import customers, seller
+from kontobahn.mobility import customers, seller, tickets
 from kontobahn.mobility.customers import NewCustomer
-from kontobahn.mobility.invoices.issue import issue
-from kontobahn.mobility.provider import TicketReport
-from kontobahn.mobility.tickets import merge, routes
-from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.mobility.invoices.store import issue
+from kontobahn.mobility.tickets import NewTicket, TicketReport
 from tests.harness import START, Organization, Service
 from tests.interleaving import Overlap, on_postgres, overlap
 from tests.mobility_builder import CUSTOMER, Shop, ticket
@@ -158,9 +156,9 @@ def test_no_more_tasks_run_at_once_than_may(service: Service, mine: Organization
 
 def test_new_organisations_get_different_numbers(service: Service, mine: Organization) -> None:
     other = service.organization("Zweite GmbH")
-    outcome = overlap(service.db, *(lambda tx, id=item.id: numbers.take(tx, id, "account") for item in (mine, other)))
+    outcome = overlap(service.db, *(lambda tx, id=item.id: ids.take(tx, id, "account") for item in (mine, other)))
     assert outcome.lock == "banking_counters"
-    assert outcome.second - outcome.first == numbers.SPAN
+    assert outcome.second - outcome.first == ids.SPAN
 
 
 # --- Mobility
@@ -209,16 +207,16 @@ def test_tickets_are_added_cancelled_and_invoiced_one_after_the_other(service: S
         return issue(tx, customer, [])
 
     def add(tx: Tx) -> Any:
-        return merge.merge(tx, shop.owner.id, customer_id, [report(holder="PN-2")], repeats=True)
+        return tickets.merge(tx, shop.owner.id, customer_id, [report(holder="PN-2")], repeats=True)
 
     assert refused("mobility_tickets", overlap(service.db, bill, bill)), "nothing is invoiced twice"
-    cancelled = overlap(service.db, lambda tx: routes._cancel(tx, principal(shop.owner), first["id"]), bill)
+    cancelled = overlap(service.db, lambda tx: tickets._cancel(tx, principal(shop.owner), first["id"]), bill)
     assert cancelled.lock == "mobility_tickets"
     assert cancelled.second.invoice.amount_in_cents == -6300, "what was cancelled meanwhile is credited"
     added = overlap(service.db, add, add)
     assert added.lock == "mobility_tickets"
     assert (len(added.first.added), added.second.added, added.second.unchanged) == (1, [], 1)
     [second] = [one for one in shop.tickets(customer_id) if one["status"] == "open"]
-    after = overlap(service.db, bill, lambda tx: routes._cancel(tx, principal(shop.owner), second["id"]))
+    after = overlap(service.db, bill, lambda tx: tickets._cancel(tx, principal(shop.owner), second["id"]))
     assert after.lock == "mobility_tickets"
     assert (after.second.status, after.second.invoice_id) == ("cancelled", after.first.invoice.id)

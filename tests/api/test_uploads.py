@@ -154,6 +154,7 @@ def test_the_one_file_of_a_form_arrives_byte_for_byte(small_service: Service, co
         ({"content": b"--b--\r\n", "headers": FORM}, "no file"),
         ({"content": b"nonsense", "headers": FORM}, "cannot be read"),
         ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, "boundary"),
+        ({"content": b"x", "headers": {"content-type": f"multipart/form-data; boundary={'b' * 300}"}}, "oundary"),
         ({"content": b""}, "empty"),
     ],
 )  # fmt: skip
@@ -164,6 +165,27 @@ def test_a_form_that_is_not_one_file_is_refused(small_service: Service, parts: d
     assert answer.status_code == 400
     assert words in answer.json()["error"]
     assert taken(small_service, mine) == []
+
+
+# Character sets that Python knows, and that no header is written in.
+SETS = ("idna", "punycode", "undefined", "utf-7", "unicode_escape", "hex", "rot13", "nonsense", "x" * 500)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.either_engine
+def test_no_character_set_of_a_header_breaks_a_call(small_service: Service, name: str) -> None:
+    mine = small_service.organization()
+    for value in ("%C3%BC", "a%FF", "+AGE-", "%5Cx", "xn--%80"):
+        disposition = f"form-data; name*={name}''{value}; filename*={name}''{value}"
+        part = f"--b\r\nContent-Disposition: {disposition}\r\n\r\n1\r\n--b--\r\n".encode()
+        for sent in (
+            {"content": b"1", "headers": {"content-disposition": disposition}},
+            {"content": part, "headers": FORM},
+            {"content": part, "headers": {"content-type": f"multipart/form-data; boundary*={name}''{value}"}},
+            {"content": b"1", "headers": {"content-type": f"text/csv; charset*={name}''{value}"}},
+        ):
+            answer = small_service.post(PATH, mine.key, **sent)
+            assert answer.status_code in (201, 400), (sent, answer.text)
 
 
 @pytest.mark.either_engine

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from kontobahn.dashboard import static_files
-from kontobahn.dashboard.declare import every_page
 from kontobahn.dashboard.menu import MENU
+from kontobahn.dashboard.pages import every_page
 from tests.browser.visitor import COOKIE, EVERY_WAY, NARROW_AND_DARK, TWO_WAYS, session_token, visiting
 from tests.dashboard.full_demo import fill
 from tests.dashboard.walking import SHOWN, walk

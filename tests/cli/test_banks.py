@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kontobahn.banking.providers.fints.bank_list import read_list
+from kontobahn.bank_providers.fints.setup import read_list
 from kontobahn.errors import SetupError
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_wire import key_pair, private_pem, public_pem

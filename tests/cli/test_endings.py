@@ -29,8 +29,14 @@ OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
         (("migrate", "--data", "/sys/kontobahn"), 1, "may not use /sys/kontobahn"),
         (("doctor", "--data", "/etc/passwd"), 1, "/etc/passwd is a file"),
         (("backup", "/nowhere/at/all.tar.gz"), 1, "There is no directory /nowhere/at"),
-        (("backup", "/sys/backup.tar.gz"), 1, "/sys"),
+        (("backup", "/sys/backup.tar.gz"), 1, "No file can be made in /sys ("),
+        (("backup", "/proc/backup.tar.gz"), 1, "No file can be made in /proc ("),
         (("organizations", "list", "--output", "/nowhere/list.txt"), 1, "There is no directory /nowhere"),
+        (("organizations", "list", "--output", "/sys/list.txt"), 1, "No file can be made in /sys ("),
+        (("organizations", "list", "--output", "/proc/list.txt"), 1, "No file can be made in /proc ("),
+        (("organizations", "list", "--output", "/etc/passwd/list.txt"), 1, "/etc/passwd is a file, not a directory."),
+        (("serve", "--host", "999.1.1.1"), 1, "there is no such name or address. Choose another one with --host."),
+        (("serve", "--host", "192.0.2.1"), 1, "it is no address of this machine. Choose another one with --host."),
         (("restore", "/etc"), 1, "/etc"),
         (("import", "statements", "/nowhere"), 2, "/nowhere"),
         (("keys", "create", "--name", "x", "--expires", f"{10**30}d"), 2, "too long"),
@@ -46,7 +52,13 @@ OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
         (("books", "year", "x", "--start", "9999-12-31"), 2, "9999-12-31"),
         (("export", "extf", "--connection", "x", "--year-start", "9999-12-31", "--to", "/etc/passwd"), 2, "/etc/passwd"),
         (("listen", "--forward-to", "nonsense", "--key", "x"), 1, "https://host"),
-        (("keys", "list", "--nonsense"), 2, "kontobahn keys list --help"),
+        (("keys", "list", "--nonsense"), 2, "There is no option --nonsense. See `kontobahn keys list --help`."),
+        (("keys", "list", "--jsn"), 2, "There is no option --jsn. Did you mean --json? See `kontobahn keys list --help`."),
+        (("keyz",), 2, "There is no command “keyz”. Did you mean keys? See `kontobahn --help`."),
+        (("serv",), 2, "There is no command “serv”. Did you mean serve or users? See `kontobahn --help`."),
+        (("keys", "creat"), 2, "There is no command “creat”. Did you mean create? See `kontobahn keys --help`."),
+        (("nonsense",), 2, "There is no command “nonsense”. See `kontobahn --help`."),
+        (("users", "create", "--email", "a@b.example", "--name", "A"), 2, "with --password-stdin."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence(cli: CommandLine, arguments: tuple[str, ...], code: int, words: str) -> None:
@@ -121,18 +133,23 @@ def test_a_full_disk_and_a_reader_that_went_away(cli: CommandLine) -> None:
 
 
 def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
+    ours, terminal = os.openpty()
+    # In a session of its own: a terminal of whoever runs the tests must not be asked.
     process = subprocess.Popen(
         [sys.executable, "-m", "kontobahn", "users", "create", "--email", "e@muster.example", "--name", "Erika"],
-        env=environment({"data": cli.data}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment({"data": cli.data}), stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stderr is not None
-    asked = ""
-    while "Password" not in asked:
-        asked += os.read(process.stdout.fileno(), 100).decode() or pytest.fail(process.stderr.read())
+    asked = b""
+    while b"Password" not in asked:
+        asked += os.read(process.stdout.fileno(), 100) or pytest.fail(process.stderr.read().decode())
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, told.splitlines()[-1].strip()) == (130, "kontobahn: Interrupted.")
+    os.close(ours)
+    os.close(terminal)
+    assert (process.returncode, told.splitlines()[-1].strip()) == (130, b"kontobahn: Interrupted.")
 
 
 def test_every_exit_code_is_explained() -> None:

@@ -124,8 +124,8 @@ def _world(service: Service, owner: Organization) -> dict[str, str]:
     return books.query()
 
 
-def _rows(tx: Tx, engine: str, organization_id: str) -> dict[str, int]:
-    tables = removal.tables_of_organizations(tx, engine)
+def _rows(tx: Tx, organization_id: str) -> dict[str, int]:
+    tables = removal.tables_of_organizations(tx)
     return {table: count for table, sql in tables.items() if (count := removal._count(tx, table, sql, organization_id))}
 
 
@@ -139,10 +139,10 @@ def _numbers(tx: Tx, organization_id: str) -> dict[str, int]:
     return {"mandant": mandant[0], "edition": mandant[0], "account_id": account[0]}
 
 
-def _rows_of_numbers(tx: Tx, engine: str, numbers: dict[str, int]) -> dict[str, int]:
+def _rows_of_numbers(tx: Tx, numbers: dict[str, int]) -> dict[str, int]:
     """How much there is under these numbers, whatever has become of the rows that gave them."""
     found = {}
-    for table, column in tx.all(removal._COLUMNS[engine]):
+    for table, column in tx.all(tx.schema.columns):
         if column in numbers and not table.startswith("sandbox_"):
             row = tx.one(f"SELECT COUNT(*) FROM {table} WHERE {column} = ?", numbers[column])
             if row and row[0]:
@@ -152,23 +152,23 @@ def _rows_of_numbers(tx: Tx, engine: str, numbers: dict[str, int]) -> dict[str, 
 
 def _delete(service: Service, owner: Organization) -> dict[str, int]:
     found = service.db.read_now(organizations.get, owner.id)
-    return service.db.write_now(removal.delete, service.db.engine.name, found)
+    return service.db.write_now(removal.delete, found)
 
 
-def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service: Service, engine: str) -> None:
+def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service: Service) -> None:
     gone, stays = service.organization(), service.organization("Andere GmbH")
     agency = service.agency(gone, stays)
     for owner in (gone, stays):
         _world(service, owner)
     service.run(service.application.upkeep())
-    before = service.db.read_now(_rows, engine, stays.id)
+    before = service.db.read_now(_rows, stays.id)
     numbers = service.db.read_now(_numbers, gone.id)
-    assert {"books_years", "banking_transactions"} <= service.db.read_now(_rows_of_numbers, engine, numbers).keys()
+    assert {"books_years", "banking_transactions"} <= service.db.read_now(_rows_of_numbers, numbers).keys()
     removed = _delete(service, gone)
-    assert service.db.read_now(_rows_of_numbers, engine, numbers) == {}
+    assert service.db.read_now(_rows_of_numbers, numbers) == {}
     assert (removed["users"], removed["bank connections"], removed["tickets"]) == (1, 1, 1)
-    assert service.db.read_now(_rows, engine, gone.id).keys() == set(removal.KEPT)
-    assert service.db.read_now(_rows, engine, stays.id) == before
+    assert service.db.read_now(_rows, gone.id).keys() == set(removal.KEPT)
+    assert service.db.read_now(_rows, stays.id) == before
     service.forget_callers()
     assert service.get("/v2/banking/accounts", gone.key).status_code == 401
     assert service.get("/v2/banking/accounts", agency.key, params={"organization_id": stays.id}).status_code == 200
@@ -204,12 +204,10 @@ OF_THE_INSTALLATION = {
 }  # fmt: skip
 
 
-def test_every_table_is_an_organisations_or_the_installations(service: Service, engine: str) -> None:
+def test_every_table_is_an_organisations_or_the_installations(service: Service) -> None:
     def look(tx: Tx) -> tuple[set[Any], dict[str, str]]:
-        names = {
-            table for table, _ in tx.all(removal._COLUMNS[engine]) if not table.startswith(("sqlite_", "sandbox_"))
-        }
-        return names, removal.tables_of_organizations(tx, engine)
+        names = {table for table, _ in tx.all(tx.schema.columns) if not table.startswith(("sqlite_", "sandbox_"))}
+        return names, removal.tables_of_organizations(tx)
 
     tables, owned = service.db.read_now(look)
     assert tables - owned.keys() == OF_THE_INSTALLATION - owned.keys()

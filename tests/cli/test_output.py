@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from kontobahn import __version__
+from kontobahn.access.principal import ROLES, SCOPES
 from kontobahn.cli import organizations
+from kontobahn.cli.entry import LISTED, NAME, command_line
 from kontobahn.cli.tables import render_table
 from tests.command_line import CommandLine
 
@@ -111,7 +114,38 @@ def test_version_and_help_have_short_forms(cli: CommandLine) -> None:
     assert cli.ok("--version").out == cli.ok("-V").out == f"kontobahn {__version__}\n"
     for command in ((), ("keys",), ("keys", "create")):
         assert "Usage: kontobahn" in cli.ok(*command, "-h").out
-    assert cli.run().code == 2
+    for command in ((), ("keys",)):
+        shown = cli.run(*command)
+        assert shown.code == 2
+        assert shown.err == cli.ok(*command, "-h").out
+
+
+def test_what_lists_the_commands_says_the_same_as_the_commands_themselves() -> None:
+    """The list is made without importing them."""
+    whole, listed = (CliRunner().invoke(command_line(only), ["--help"], prog_name=NAME) for only in (None, LISTED))
+    assert whole.output == listed.output
+    assert "..." not in listed.output.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], ["version"], ["nonsense"], []])
+def test_help_and_version_import_next_to_nothing(arguments: list[str]) -> None:
+    """A second of CPU went by before: these are what a person waits for, at every step of a shell's completion too."""
+    heavy = ("asyncio", "sqlite3", "ssl", "http.client", "rich", "starlette", "jinja2", "httpx")
+    script = f"import sys; from kontobahn.cli.entry import run; run({arguments}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stderr.splitlines()[-1].split()
+    assert not set(heavy) & set(loaded)
+    ours = [name.split(".") for name in loaded if name.startswith("kontobahn.")]
+    assert {name for _, room, *inner in ours for name in inner if room == "cli"} == {"entry", "failures", "output"}
+    assert {room for _, room, *_ in ours} <= {"cli", "errors", "json_text", "log", "sentences"}
+
+
+def test_a_grant_names_the_organisation_that_was_taken(cli: CommandLine) -> None:
+    made = cli.facts("organizations", "create", "--name", "Muster GmbH")["organization_id"]
+    assert cli.ok("credits", "grant", "1").out == f"“Muster GmbH” ({made}) now has 1 credit.\n"
+    assert cli.facts("credits", "grant", "4") == {
+        "organization_id": made, "organization": "Muster GmbH", "granted": 4, "available": 5,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -140,3 +174,29 @@ def test_the_installed_command_completes(shell: str, asked: dict[str, str]) -> N
     )  # fmt: skip
     assert re.search(r"\brename\b", done.stdout), done
     assert "create" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("keys create --role ", ROLES),
+        ("users create --role a", ("admin",)),
+        ("keys create --scope ", SCOPES),
+        ("keys create --scope banking:", ("banking:read", "banking:write")),
+        ("webhooks create --event refresh", ("refresh_complete",)),
+        ("books right x sus", ("susa",)),
+        ("credi", ("credits",)),
+    ],
+)
+def test_values_are_completed(line: str, offered: tuple[str, ...]) -> None:
+    words = ["kontobahn", *line.split(" ")]
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_KONTOBAHN_COMPLETE": "complete_bash"}
+    installed = Path(sys.executable).with_name("kontobahn")
+    done = subprocess.run([installed], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert tuple(done.stdout.split()) == offered, done
+
+
+def test_a_scope_is_one_word_for_bash(cli: CommandLine) -> None:
+    script = cli.ok("completion", "bash").out + 'echo "$COMP_WORDBREAKS"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert ":" not in done.stdout

@@ -54,7 +54,7 @@ def booked(event: Event) -> list[Buchungssatz]:
     rows = []
     skonto = {line.beleg: abs(line.amount_minor) for line in event.truth if line.kind == "skonto"}
     for line in event.truth:
-        if line.kind in ("posten", "akonto"):
+        if line.kind in ("item", "on_account"):
             less = skonto.get(line.beleg, 0) * (1 if line.amount_minor > 0 else -1)
             rows.append(
                 satz(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -13,9 +13,10 @@ import msgspec
 import pytest
 
 from kontobahn.api.declare import Endpoint
-from kontobahn.webhooks import signing
-from kontobahn_client import AsyncKontobahn, Kontobahn, NotFound, OutOfCredits, models, sending, webhooks
+from kontobahn.webhooks import signatures
+from kontobahn_client import ApiWarning, AsyncKontobahn, Kontobahn, NotFound, OutOfCredits, models, webhooks
 from kontobahn_client.models.common import File
+from kontobahn_client.transport import exchange
 from tests import test_generated_client as recipes
 from tests import test_tenancy as tenancy
 from tests.bank_builder import Bank, account_id, facts, order
@@ -66,7 +67,7 @@ def call(service: Service, endpoint: Endpoint, *, awaited: bool) -> list[str]:
     if endpoint.name in recipes.IN_BODY:
         made |= recipes.IN_BODY[endpoint.name](service, owner)
     token = tenancy._sessions.get(owner.key, owner.key)
-    if token == owner.key and endpoint.caller != "anybody" and re.search(r"/(sessions|password)$", endpoint.path):
+    if token == owner.key and endpoint.caller != "anybody" and recipes.OF_A_PERSON.search(endpoint.path):
         token = service.session(service.user(owner, f"{owner.id}@muster.example", password=PASSWORD).email)
     who = {"session": token} if token.startswith("kb_sess_") else {"key": token}
     given, seen = arguments(endpoint, made, recipe.content if recipe else None), list[httpx.Response]()
@@ -79,7 +80,7 @@ def call(service: Service, endpoint: Endpoint, *, awaited: bool) -> list[str]:
     [response] = seen
     if isinstance(answer, File):
         return [] if answer.content == response.content and "." in answer.name else [f"{name}: not the file"]
-    kept = exact.decode(sending._ENCODER.encode(answer))
+    kept = exact.decode(exchange._ENCODER.encode(answer))
     sent = exact.decode(response.content)
     return [] if without_null(kept) == without_null(sent) else [f"{name}: {kept} is not {sent}"]
 
@@ -147,10 +148,64 @@ class Losing(httpx.HTTPTransport):
 
 
 @on_sqlite
+def test_a_client_knows_what_its_calls_cost(service: Service, owner: Organization) -> None:
+    account = account_id(service, owner)
+
+    async def awaited() -> AsyncKontobahn:
+        async with awaited_http() as http:
+            kb = AsyncKontobahn(service.base_url, owner.key, http=http)
+            assert [row async for row in kb.list_transactions.iterate(account_id=account, limit=2)]
+            await kb.list_bank_accounts()
+        return kb
+
+    def plain() -> Kontobahn:
+        with plain_http() as http:
+            kb = Kontobahn(service.base_url, owner.key, http=http)
+            assert kb.credits_spent == 0
+            assert len(list(kb.list_transactions.iterate(account_id=account, limit=2))) == 5
+            assert kb.receipt is not None
+            assert kb.receipt.credits == 1
+            with pytest.raises(NotFound):
+                kb.get_transaction(id="777", account_id=account)
+            kb.list_bank_accounts()
+        return kb
+
+    for walk in (plain, lambda: asyncio.run(awaited())):
+        before = service.balance(owner).available
+        kb = walk()
+        assert kb.credits_spent == before - service.balance(owner).available == 3, "each page is a call"
+        assert kb.receipt is not None
+        assert kb.receipt.credits == 0, "the list of accounts is free"
+        assert kb.receipt.calls_left is not None
+        assert kb.receipt.request_id is not None
+
+
+@on_sqlite
+def test_what_the_service_warns_of_is_warned_at_the_line_that_called(service: Service, owner: Organization) -> None:
+    account = account_id(service, owner)
+
+    async def awaited() -> None:
+        async with awaited_http() as http:
+            await AsyncKontobahn(service.base_url, owner.key, http=http).list_transactions(
+                account_id=account, from_id="0"
+            )
+
+    with plain_http() as http:
+        kb = Kontobahn(service.base_url, owner.key, http=http)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert len(list(kb.list_transactions.iterate(account_id=account, from_id="0"))) == 5
+        for call in (lambda: kb.list_transactions(account_id=account, from_id="0"), lambda: asyncio.run(awaited())):
+            with pytest.warns(ApiWarning, match="sort=id") as told:
+                call()
+            assert [warned.filename for warned in told] == [__file__]
+
+
+@on_sqlite
 def test_a_payment_whose_answer_was_lost_is_made_once(
     service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(exchange, "FIRST_PAUSE_SECONDS", 0.0)
     transport = Losing(losses=2)
     with httpx.Client(transport=transport) as http:
         kb = Kontobahn(service.base_url, owner.key, http=http)
@@ -193,9 +248,9 @@ def test_a_file_is_sent_by_its_path_with_its_name(service: Service, owner: Organ
 def test_what_the_service_signs_is_verified() -> None:
     data = b'{"payment_id":"17","status":"initiated_info_required"}'
     body = b'{"event":"payment_progress","data":%s,"received_at":"2026-03-31T09:30:00Z"}' % data
-    old, new = signing.new_secret(), signing.new_secret()
-    headers = signing.signed_headers("evt_1", 1_000_000, body, [signing.key_of(new), signing.key_of(old)])
-    for secrets in ((old,), (new,), (signing.new_secret(), old)):
+    old, new = signatures.new_secret(), signatures.new_secret()
+    headers = signatures.signed_headers("evt_1", 1_000_000, body, [signatures.key_of(new), signatures.key_of(old)])
+    for secrets in ((old,), (new,), (signatures.new_secret(), old)):
         event = webhooks.verify(body, headers, *secrets, now=lambda: 1_000_100.0)
         assert (event.id, event.event) == ("evt_1", "payment_progress")
         assert isinstance(event.data, models.PaymentProgress)

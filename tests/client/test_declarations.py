@@ -13,7 +13,7 @@ from msgspec import inspect as shape
 
 from kontobahn.api.declare import Endpoint
 from kontobahn_client import AsyncKontobahn, Kontobahn, webhooks
-from kontobahn_client.declare import Declared, Pages
+from kontobahn_client.calls.declarations import Declared, Pages
 from kontobahn_client.models.common import File
 from tests.openapi_samples import REAL, build, named, operation
 

@@ -7,11 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.webhooks import signing
+from kontobahn.webhooks import signatures
 from kontobahn_client import KontobahnError, NoAnswer, RateLimited, UnexpectedAnswer, WebhookError, webhooks
 from kontobahn_client.client import AsyncKontobahn, Kontobahn
-from kontobahn_client.declare import Request
-from kontobahn_client.sending import MAX_PAUSE_SECONDS, Caller, Outcome, Pause, Send, next_page, talk
+from kontobahn_client.transport.exchange import (
+    MAX_PAUSE_SECONDS,
+    Caller,
+    Outcome,
+    Pause,
+    Request,
+    Send,
+    next_page,
+    talk,
+)
 
 CALLER = Caller(httpx.URL("https://kb.example/under"), {"x-api-key": "kb_live_secret"}, "test", 3)
 LOST = httpx.ReadError("lost")
@@ -133,9 +141,9 @@ def test_an_id_never_leads_to_another_path(part: str) -> None:
 
 # --- Deliveries
 
-SECRET = signing.new_secret()
+SECRET = signatures.new_secret()
 BODY = b'{"event":"something_new","data":{"a":1},"received_at":"2026-03-31T09:30:00Z"}'
-HEADERS = signing.signed_headers("evt_1", 1_000_000, BODY, [signing.key_of(SECRET)])
+HEADERS = signatures.signed_headers("evt_1", 1_000_000, BODY, [signatures.key_of(SECRET)])
 
 
 def verified(body: bytes = BODY, *secrets: str, now: float = 1_000_000.0, **headers: str) -> webhooks.WebhookEvent:
@@ -171,4 +179,4 @@ def test_a_secret_that_is_none_is_the_callers_mistake() -> None:
     with pytest.raises(ValueError, match="at least one"):
         webhooks.verify(BODY, HEADERS)
     with pytest.raises(WebhookError):
-        verified(BODY, signing.new_secret())
+        verified(BODY, signatures.new_secret())

@@ -48,14 +48,14 @@ def reconcile(demo: ServerProcess) -> None:
     accounts = demo.get("/v2/banking/accounts").json()["data"]
     [account_id] = [account["id"] for account in accounts if account["extra"]["iban"] == MATCHED_IBAN]
     base = "/v2/reconciliation"
-    settings = {"connectionId": books, "sachkonto": "1200", "bucht": "kontobahn"}
+    settings = {"connection_id": books, "konto": "1200", "booked_by": "kontobahn"}
     demo.http.put(f"{base}/accounts/{account_id}", headers=headers, json=settings).raise_for_status()
-    run = {"account_id": account_id, "probelauf": False, "from_date": "2026-01-01", "to_date": "2026-12-31"}
+    run = {"account_id": account_id, "trial": False, "from_date": "2026-01-01", "to_date": "2026-12-31"}
     demo.http.post(f"{base}/runs", headers=headers, json=run).raise_for_status()
-    first = demo.get(f"{base}/transactions?status=proposed&account_id={account_id}").json()["data"][0]["vorschlag"]
+    first = demo.get(f"{base}/transactions?status=proposed&account_id={account_id}").json()["data"][0]["best_proposal"]
     demo.http.post(f"{base}/proposals/{first['id']}/confirm", headers=headers).raise_for_status()
-    rule = {"name": "Miete", "sachkonto": "4210", "text": "Miete"}
-    demo.http.put(f"{base}/rules?connectionId={books}", headers=headers, json={"regeln": [rule]}).raise_for_status()
+    rule = {"name": "Miete", "konto": "4210", "text": "Miete"}
+    demo.http.put(f"{base}/rules?connection_id={books}", headers=headers, json={"rules": [rule]}).raise_for_status()
     batch = {"account_id": account_id, "to_date": "2026-12-31"}
     demo.http.post(f"{base}/batches", headers=headers, json=batch).raise_for_status()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kontobahn.access import keys
+from kontobahn.access import client_access, keys
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank
 from tests.harness import ACTOR, Service
@@ -16,8 +16,9 @@ def test_people_of_an_agency_see_their_clients_only(service: Service) -> None:
     client, stranger = service.organization("Klient GmbH"), service.organization("Fremde GmbH")
     theirs = service.ledger_connection(client, "Bücher des Klienten")
     foreign = service.ledger_connection(stranger, "Fremde Bücher")
-    agency = service.agency(client)
-    service.user(agency, "kanzlei@beispiel.example")
+    agency = service.agency(client, stranger)
+    person = service.user(agency, "kanzlei@beispiel.example")
+    service.give_access(person, client, "read_only")
     browser = Browser(service)
     browser.sign_in("kanzlei@beispiel.example")
     shown = browser.get("/dashboard").text
@@ -35,7 +36,14 @@ def test_people_of_an_agency_see_their_clients_only(service: Service) -> None:
     browser.cookies.set("kontobahn_organization", stranger.id)
     assert "Fremde Bücher" not in browser.get(CONNECTIONS).text
 
+    browser = Browser(service)
+    browser.sign_in("kanzlei@beispiel.example")
+    browser.post("/dashboard/look", {"organization": client.id})
     service.db.write_now(keys.revoke, agency.id, agency.key_id, ACTOR)
+    assert browser.get(f"{CONNECTIONS}/{theirs}").status_code == 200
+    access = service.db.read_now(client_access.of_email, person.email, client.id)
+    assert access is not None
+    service.db.write_now(client_access.withdraw_by_operator, access, ACTOR)
     assert browser.get(f"{CONNECTIONS}/{theirs}").status_code == 404
     assert "Klient GmbH" not in browser.get("/dashboard").text
 
@@ -47,7 +55,7 @@ def test_every_page_of_money_shows_whose_data_was_chosen(service: Service) -> No
     bank.pay(creditor_name="Gläubiger des Klienten")
     shop.customer(name="Kunde des Klienten")
     agency = service.agency(client)
-    service.user(agency, "kanzlei@beispiel.example")
+    service.give_access(service.user(agency, "kanzlei@beispiel.example"), client)
     browser = Browser(service)
     browser.sign_in("kanzlei@beispiel.example")
     shown = {

@@ -9,7 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from kontobahn.banking.payments import order_files
-from kontobahn.dashboard.views import banking, payments
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.transactions import search
 from kontobahn.db import Tx
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank, account, import_file
@@ -37,7 +38,7 @@ def rows_of(browser: Browser, address: str) -> tuple[list[str], int]:
 
 
 def test_a_search_that_stops_goes_on_where_it_was(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(banking, "LOOKED_THROUGH", 15)
+    monkeypatch.setattr(search, "LOOKED_THROUGH", 15)
     monkeypatch.setattr(payments, "LOOKED_THROUGH", 2)
     monkeypatch.setattr(payments, "_CHUNK", 1)
     bank = FileBank(service)
@@ -79,7 +80,7 @@ def test_every_order_file_is_reached(service: Service) -> None:
     ((number,),) = service.db.read_now(lambda tx: tx.all("SELECT id FROM banking_order_files"))
 
     def copy(tx: Tx) -> None:
-        found = order_files.get(tx, bank.owner.id, number)
+        found = order_files.look_up(tx, bank.owner.id, number)
         assert found is not None
         for step in range(1, 121):
             # Made in the order of their numbers, whatever the clock said.

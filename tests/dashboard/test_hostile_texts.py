@@ -21,7 +21,9 @@ TEXTS = re.compile(
     r"name|bezeichnung|text|description|note|message|reason|holder|detail|purpose|subject_name|device|bemerkung|"
     r"zweck|firma|payer|street|strasse|ort|city|title|source|actor|quelle|info|reference|dateiname|display_name|provider_name"
 )
-EXEMPT = re.compile(r"user_?name_of|provider_name_code|source_id|creditor_reference_type|error_class|importe")
+EXEMPT = re.compile(
+    r"user_?name_of|provider_name_code|source_id|creditor_reference_type|error_class|importe|import_ids"
+)
 
 
 def poison(path: Path) -> int:

@@ -12,7 +12,7 @@ from facturx import get_xml_from_pdf
 from pypdf import PdfReader
 
 from kontobahn.errors import BadRequest
-from kontobahn.mobility.logos import logo
+from kontobahn.mobility import seller
 from tests.dashboard.browsing import Browser
 from tests.harness import Service
 from tests.mobility_builder import Shop, png, ticket
@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "head alone": (b"\x89PNG\r\n\x1a\n", "damaged"),
     "too wide": (png(4001, 1), "4,000 pixels"),
     "too many": (png(2001, 2000, b""), "4 million"),
-    "too large": (png() + bytes(logo.MAX_BYTES), "KiB"),
+    "too large": (png() + bytes(seller.MAX_LOGO_BYTES), "KiB"),
     "printer's colours": (jpeg(4), "CMYK"),
     "no frame": (b"\xff\xd8\xff\xd9\0\2", "damaged"),
 }  # fmt: skip
@@ -46,12 +46,12 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 def test_only_pictures_are_taken(name: str) -> None:
     content, why = REFUSED[name]
     with pytest.raises(BadRequest, match=why):
-        logo.check(content)
+        seller.check_logo(content)
 
 
 def test_what_it_is_is_found_in_the_file() -> None:
-    assert logo.check(png(30, 20))[1:4] == ("image/png", 30, 20)
-    assert logo.check(jpeg(1, 7, 9))[1:4] == ("image/jpeg", 7, 9)
+    assert seller.check_logo(png(30, 20))[1:4] == ("image/png", 30, 20)
+    assert seller.check_logo(jpeg(1, 7, 9))[1:4] == ("image/jpeg", 7, 9)
 
 
 def test_it_stands_on_invoices_from_then_on(service: Service) -> None:

@@ -40,7 +40,7 @@ class Person(Browser):
 
     def set_up(self, **changes: str) -> str:
         books = f"{self.desk.books.connection_id} {self.desk.books.client.client_id}"
-        fields = {"account_id": self.desk.account, "books": books, "sachkonto": "1200", "bucht": "kontobahn", **changes}
+        fields = {"account_id": self.desk.account, "books": books, "konto": "1200", "booked_by": "kontobahn", **changes}
         return self.do("/dashboard/reconciliation-accounts", **fields)
 
     def look(self) -> str:
@@ -75,10 +75,10 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     assert (refused.status_code, "This proposal is confirmed already" in refused.text) == (422, True)
     second = person.of(100_00)
     assert "This is not proposed again." in person.do(f"{second}/reject", proposal=proposals(after)[0])
-    by_hand = {"art": "posten", "kontonummer": "10010", "beleg": "RE-2026-00124", "betrag": "99,00", "betrag2": ""}
+    by_hand = {"kind": "item", "konto": "10010", "beleg": "RE-2026-00124", "amount": "99,00", "amount2": ""}
     answer = person.post(f"{second}/by-hand", by_hand)
     assert (answer.status_code, "The lines sum to" in answer.text) == (422, True)
-    rest = {"art2": "akonto", "kontonummer2": "10010", "betrag2": "1,00"}
+    rest = {"kind2": "on_account", "konto2": "10010", "amount2": "1,00"}
     assert "The payment is matched." in person.do(f"{second}/by-hand", **{**by_hand, **rest})
     assert "The transaction is left out." in person.do(f"{person.of(-7_00)}/leave-out", status="ignored")
     assert "Unmatched money" in person.get("/dashboard").text
@@ -89,7 +89,7 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     assert person.get(f"{batch}/file").content.startswith(b'"EXTF"')
     assert "RE-2026-00124" in person.get(f"{batch}/list.csv").text
     [match] = re.findall(r'name="match" value="([^"]+)"', person.get(first).text)
-    assert "The match is undone." in person.do(f"{first}/undo", match=match, grund="anderer Kunde")
+    assert "The match is undone." in person.do(f"{first}/undo", match=match, reason="anderer Kunde")
 
 
 @one_engine
@@ -107,7 +107,7 @@ def test_books_that_work_are_offered_first(service: Service) -> None:
 @one_engine
 def test_all_that_is_clear_is_shown_first_and_then_confirmed_at_once(service: Service) -> None:
     person = Person(service)
-    person.set_up(bucht="kanzlei")
+    person.set_up(booked_by="adviser")
     person.look()
     page = f"{PAGE}/all-clear/{person.desk.account}"
     shown = person.get(page).text
@@ -134,11 +134,11 @@ def test_rules_are_tried_made_changed_and_deleted_and_what_was_learned_is_forgot
     assert f'value="{OTHER}"' in person.get(address.replace("&amp;", "&")).text, "a rule from this transaction"
     rule = {
         "name": "Gebühren",
-        "sachkonto": "4970",
+        "konto": "4970",
         "text": "entgelt",
-        "richtung": "ausgang",
-        "von": "",
-        "bis": "10,00",
+        "direction": "out",
+        "min_amount": "",
+        "max_amount": "10,00",
     }
     tried = person.post(rules, {**rule, "do": "try"})
     assert "One transaction of the last 90 days." in tried.text
@@ -148,7 +148,7 @@ def test_rules_are_tried_made_changed_and_deleted_and_what_was_learned_is_forgot
     assert "The rule is saved." in page
     [known] = set(re.findall(r"rule=([0-9a-f-]{36})", page))
     assert "Gebühren" in person.do(rules, **{**rule, "name": "Miete", "text": "Miete"})
-    changed = person.do(rules, **{**rule, "rule": known, "bis": "6,00"})
+    changed = person.do(rules, **{**rule, "rule": known, "max_amount": "6,00"})
     assert "0 transactions of the last 90 days." in changed
     assert person.desk.books.rows("SELECT name, most_minor FROM recon_rules ORDER BY place") == [
         ("Gebühren", 600), ("Miete", 1000),
@@ -171,7 +171,14 @@ def test_a_proposal_says_what_it_rests_on(service: Service) -> None:
     person = Person(service, paid(-5_00, "Umbuchung", "Muster", SECOND), paid(50_00, "danke", "Fremde", OTHER))
     person.desk.bank.take(camt(Sheet([paid(5_00, "Umbuchung", "Muster", person.desk.bank.sheet.iban)], iban=SECOND)))
     person.set_up()
-    rule = {"name": "Gebühren", "sachkonto": "4970", "text": "entgelt", "richtung": "ausgang", "von": "", "bis": ""}
+    rule = {
+        "name": "Gebühren",
+        "konto": "4970",
+        "text": "entgelt",
+        "direction": "out",
+        "min_amount": "",
+        "max_amount": "",
+    }
     person.do("/dashboard/reconciliation-rules", **rule)
     listed = person.look()
     said = {
@@ -189,7 +196,7 @@ def test_a_proposal_says_what_it_rests_on(service: Service) -> None:
 @one_engine
 def test_acting_alone_is_switched_on_beside_what_it_would_have_done(service: Service) -> None:
     person = Person(service)
-    person.set_up(gebuehrenkonto="4970")
+    person.set_up(fee_konto="4970")
     page = f"/dashboard/reconciliation-accounts/{person.desk.account}"
     before = person.desk.books.rows("SELECT COUNT(*) FROM recon_transactions")
     key = re.findall(r'name="once" value="([^"]+)"', person.get(page).text)[0]
@@ -201,7 +208,7 @@ def test_acting_alone_is_switched_on_beside_what_it_would_have_done(service: Ser
     assert person.desk.books.rows("SELECT COUNT(*) FROM recon_transactions") == before, "nothing is stored"
     assert 'value="4970"' in tried.text
     assert "checked" not in tried.text
-    assert "The account is set up." in person.set_up(gebuehrenkonto="4970", automatisch="A2", known="1")
+    assert "The account is set up." in person.set_up(fee_konto="4970", automatic_classes="A2", known="1")
     assert 'value="A2" checked' in person.get(page).text
     assert 'value="A3" checked' not in person.get(page).text
     person.look()
@@ -220,8 +227,8 @@ def test_a_line_has_its_due_date_and_what_is_open_and_the_others_stand_beside_it
     [beside] = re.findall(r'<nav class="card".*?</nav>', page, re.DOTALL)
     assert person.of(119_00) in beside
     assert f'href="{person.of(100_00)}" aria-current="page"' in beside
-    on_account = person.get(f"{person.of(100_00)}?hand=akonto").text
-    assert '<option value="akonto" selected>' in on_account
+    on_account = person.get(f"{person.of(100_00)}?hand=on_account").text
+    assert '<option value="on_account" selected>' in on_account
     assert 'value="100100000"' in on_account
     # Books that cannot be asked do not keep anybody from the page.
     person.desk.books.set_status("revoked")

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from kontobahn.bank_providers.sandbox import store
 from kontobahn.clock import DAY, SECOND
-from kontobahn.sandbox_bank import store
 from tests.dashboard.browsing import Browser
 from tests.harness import Organization, Service, ServiceFactory
 from tests.sandbox_visitor import Visitor

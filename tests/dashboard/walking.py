@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from kontobahn.dashboard.declare import Page, every_page
+from kontobahn.dashboard.declare import Page
+from kontobahn.dashboard.pages import every_page
 
 SHOWN = [page for page in every_page() if page.method == "GET"]
 # A page that is told by its query what to show is visited so often with the same parameters: a list links hundreds that differ in

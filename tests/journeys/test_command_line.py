@@ -43,7 +43,9 @@ def test_from_nothing_to_a_working_key(tmp_path: Path, settings: dict[str, Any])
     key = answer("keys", "create", "--name", "n8n", "--expires", "90d", data=tmp_path, **settings)
     assert re.fullmatch(r"kb_live_[0-9A-Za-z]{36}", key["api_key"])
     granted = answer("credits", "grant", "50", "--expires", "2099-12-31", data=tmp_path, **settings)
-    assert granted == {"organization_id": organization["organization_id"], "granted": 50, "available": 50}
+    assert granted == {
+        "organization_id": organization["organization_id"], "organization": "Muster GmbH", "granted": 50, "available": 50,
+    }  # fmt: skip
     listed = answer("keys", "list", data=tmp_path, **settings)
     assert [(item["name"], item["state"], item["kind"]) for item in listed] == [("n8n", "active", "organisation")]
     with serving(tmp_path, **settings) as server:

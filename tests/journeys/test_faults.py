@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,31 @@ def test_two_workers_share_limits_and_hear_of_a_revoked_key(tmp_path: Path, redi
             # Killed, it takes its workers along.
             server.process.kill()
             eventually(lambda: not _accepts(server.facts["base_url"]))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_running_call_outlasts_every_idle_connection(
+    tmp_path: Path, workers: int, request: pytest.FixtureRequest
+) -> None:
+    settings: dict[str, Any] = {"idle_seconds": 1, "body_seconds": PATIENCE_SECONDS}
+    if workers > 1:
+        postgres, redis = request.getfixturevalue("postgres"), request.getfixturevalue("redis")
+        settings |= {"database_url": postgres.create_database("idle"), "redis_url": redis.url}
+    with serving(tmp_path, "--workers", str(workers), **settings) as server, ExitStack() as stack:
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE_SECONDS))
+
+        # Enough for each worker to have some of both.
+        running, idle = [connect() for _ in range(6)], [connect() for _ in range(6)]
+        for raw in running:
+            raw.sendall(
+                b"POST /v2/auth/sessions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{"
+            )
+        assert [raw.recv(1) for raw in idle] == [b""] * len(idle)
+        for raw in running:
+            raw.sendall(b"}")
+            assert raw.recv(12) == b"HTTP/1.1 415"
 
 
 def test_workers_start_without_the_database_and_answer_once_it_is_there(tmp_path: Path, redis: RedisServer) -> None:

@@ -2,27 +2,43 @@
 
 The blocks of a page run in order, in one folder, against one demo that a real process serves. What a person does in between at
 the bank, or waits for, stands in the page as a comment. What a block must answer is below, by page and the block's first words.
+
+The bank reports late: some bookings of days long past have come, and one was pending first, before a page begins; and another one
+comes in the middle of every walk. No recipe of any page may miss one.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
-from tests.journeys.process import ServerProcess, environment, serving
+from tests.journeys.process import ServerProcess, environment, kontobahn, serving
 from tests.tidy_rules import ROOT
 from tests.waiting import eventually
 
 # What no test can run: it starts this very project, or the tests themselves. scripts/try_image.py and `make release` install it.
 NOT_HERE = {"make run", "make test"}
+LIST, CHANGES = "/v2/banking/transactions", "/v2/banking/transactions/changes"
+# Keeps every answer that passes; and what is to happen in the middle of a walk happens after its first call.
+CURL = """#!/bin/sh
+answer=$(mktemp -p "{folder}/passed")
+"{curl}" "$@" > "$answer"
+code=$?
+cat "$answer"
+if [ -e "{folder}/meanwhile" ]; then sh "{folder}/meanwhile" >&2; rm -f "{folder}/meanwhile"; fi
+exit $code
+"""
 STEP = re.compile(r"^```sh\n(.*?)^```|^<!-- (person|wait): (.*?) -->", re.DOTALL | re.MULTILINE)
 
 
@@ -35,7 +51,7 @@ class Shell(NamedTuple):
     at_first: dict[str, float]
 
     def run(self, block: str) -> str:
-        script = f"set -e\n[ -e .state ] && . ./.state\n{block}\ndeclare -px > .state\n"
+        script = f'set -e\n[ -e .state ] && . ./.state\nPATH="$PWD/bin:$PATH"\n{block}\ndeclare -px > .state\n'
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.folder, env=environment({}), capture_output=True, text=True, timeout=120, check=False
         )  # fmt: skip
@@ -49,8 +65,62 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     (folder / ".venv").symlink_to(sys.prefix)
     # Waiting means asking often.
     with serving(folder / "data", limit_api_requests=100_000) as server:
-        yield Shell(folder, server, balances(server))
+        (folder / "bin").mkdir()
+        (folder / "passed").mkdir()
+        (folder / "bin" / "curl").write_text(CURL.format(folder=folder, curl=shutil.which("curl")), "utf-8")
+        (folder / "bin" / "curl").chmod(0o755)
+        shell = Shell(folder, server, balances(server))
+        report_late(shell, "Vorgemerkt", 1, "--pending")
+        for days in (20, 50, 80):
+            report_late(shell, f"Nachgereicht {days}", days)
+        kontobahn("sandbox", "post-pending", server.facts["banking"]["connection_id"], data=server.data)
+        eventually(lambda: all(row["status"] == "posted" for row in listed(shell)))
+        yield shell
         server.stop()
+
+
+def report_late(shell: Shell, text: str, days: int, *more: str) -> None:
+    """Has the bank report a booking of so many days ago, and waits until it is here."""
+    kontobahn(*_late_booking(shell, text, days), *more, data=shell.server.data)
+    eventually(lambda: any(text in row["description"] for row in listed(shell)))
+
+
+def _late_booking(shell: Shell, text: str, days: int) -> list[str]:
+    account = shell.server.get(f"/v2/banking/accounts/{last_account(shell)}").json()["data"]
+    day = date.today() - timedelta(days=days)
+    wanted = ["--account", account["extra"]["iban"], "--amount", "1.11", "--text", text, "--date", day.isoformat()]
+    return ["sandbox", "book", *wanted]
+
+
+def report_meanwhile(shell: Shell) -> None:
+    """Has the bank report one more booking of long ago right after the next call with curl."""
+    text = f"Mittendrin {len(listed(shell))}"
+    book = [sys.executable, "-m", "kontobahn", *_late_booking(shell, text, 70), "--data", str(shell.server.data)]
+    wait = f"""
+import json, urllib.request
+from tests.waiting import eventually
+request = urllib.request.Request({shell.server.facts["base_url"] + LIST + f"?account_id={last_account(shell)}"!r})
+request.add_header("x-api-key", {shell.server.key!r})
+eventually(lambda: {text!r} in urllib.request.urlopen(request).read().decode())
+"""
+    (shell.folder / "wait.py").write_text(wait, "utf-8")
+    lines = [book, ["env", f"PYTHONPATH={ROOT}", sys.executable, str(shell.folder / "wait.py")]]
+    (shell.folder / "meanwhile").write_text("set -e\n" + "\n".join(map(shlex.join, lines)) + "\n", "utf-8")
+
+
+def listed(shell: Shell) -> list[dict[str, Any]]:
+    answer = shell.server.get(LIST, params={"account_id": last_account(shell)})
+    return list(answer.json()["data"])
+
+
+def passed(shell: Shell) -> list[str]:
+    """The ids of the transactions in all answers that curl has got since the last time."""
+    found = []
+    for file in sorted((shell.folder / "passed").iterdir(), key=lambda file: file.stat().st_mtime_ns):
+        rows = re.findall(r'\{"change":"(?:added|modified)","id":"(\d+)"', text := file.read_text("utf-8", "replace"))
+        found += rows or re.findall(r'"id":"(\d+)","account_id":', text)
+        file.unlink()
+    return found
 
 
 def steps(page: str) -> list[tuple[str, str]]:
@@ -95,6 +165,10 @@ def says(*words: str) -> Check:
     return check
 
 
+def of_class(*names: str) -> Check:
+    return says(*(f'"evidence_class":"{name}"' for name in names))
+
+
 def answers(*codes: int) -> Check:
     def check(printed: str, shell: Shell) -> None:
         assert status(printed) == list(codes), printed
@@ -124,7 +198,7 @@ def first_owed(shell: Shell) -> Any:
 
 def matched(printed: str, shell: Shell) -> None:
     document, found = first_owed(shell), answer(printed)["data"]
-    assert [(line["beleg"], line["betrag"]) for line in found["zeilen"]] == [(document["beleg"], document["saldo"])]
+    assert [(line["beleg"], line["amount"]) for line in found["lines"]] == [(document["beleg"], document["saldo"])]
 
 
 def created_payment(printed: str, shell: Shell) -> None:
@@ -184,10 +258,17 @@ def replayed_once(printed: str, shell: Shell) -> None:
 
 
 def every_page(printed: str, shell: Shell) -> None:
-    assert printed.splitlines()[-1].startswith("up to ")
-    last = printed.rsplit(maxsplit=1)[-1]
-    rows = shell.server.get("/v2/banking/transactions", params={"account_id": last_account(shell), "from_id": last})
-    assert rows.json()["data"] == []
+    assert len(printed.splitlines()) > 2
+    assert sorted(passed(shell)) == sorted(row["id"] for row in listed(shell)), "each once"
+
+
+def every_change(printed: str, shell: Shell) -> None:
+    first = passed(shell)
+    assert sum(int(line.split()[0]) for line in printed.splitlines()) == len(first) > 0
+    # What came meanwhile came too late for this answer, or is in it; the next run has the rest.
+    ((_, block),) = [step for step in steps("docs/curl.md") if step[1].startswith("touch cursor")]
+    shell.run(block)
+    assert sorted(first + passed(shell)) == sorted(row["id"] for row in listed(shell)), "each once"
 
 
 def last_account(shell: Shell) -> str:
@@ -212,8 +293,8 @@ CHECKS: dict[str, dict[str, Check]] = {
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/banking/transactions': booking_of_the_payment,
         'curl -H "x-api-key: $KB_KEY" "$KB_URL/v2/ledger-rewe-read/opos': says("euros are open"),
         "export IBAN": says("Booked ", "Geschäftskonto"),
-        "curl -X PUT": says('"sachkonto":"1200'),
-        "curl -H \"x-api-key: $KB_KEY\" -H 'content-type: application/json' \"$KB_URL/v2/reconciliation/runs": says('"klasse":"A2"'),
+        "curl -X PUT": says('"konto":"1200'),
+        "curl -H \"x-api-key: $KB_KEY\" -H 'content-type: application/json' \"$KB_URL/v2/reconciliation/runs": of_class("A2"),
         "export PROPOSAL": matched,
     },
     "docs/tour.md": {
@@ -232,8 +313,8 @@ CHECKS: dict[str, dict[str, Check]] = {
         "# what was booked": oldest_first,
         "# one more bank": says("connect_url"),
         "# the three latest": newest_first,
-        "# which books": says('"sachkonto":"1200'),
-        "# a trial run": says(*(f'"klasse":"{name}"' for name in ("A1", "A2", "A3", "A4", "B1", "B2", "C"))),
+        "# which books": says('"konto":"1200'),
+        "# a trial run": of_class("A1", "A2", "A3", "A4", "B1", "B2", "C"),
         "# one more ticket": one_open_ticket,
         "# the customer": tickets_of_both_kinds,
         "# one invoice": invoice_with_a_pdf,
@@ -246,6 +327,7 @@ CHECKS: dict[str, dict[str, Check]] = {
         "curl --fail-with-body": says("exit code 22", "error"),
         "curl --retry": says("erika.curl@muster.example"),
         "from=0": every_page,
+        "touch cursor": every_change,
         "printf 'not a statement'": answers(400),
     },
 }  # fmt: skip
@@ -257,7 +339,11 @@ def test_the_lines_of_a_page_work_as_printed(shell: Shell, page: str) -> None:
     for kind, text in steps(page):
         if kind == "sh" and text not in NOT_HERE:
             (words,) = (words for words in checks if text.startswith(words))
-            checks.pop(words)(shell.run(text), shell)
+            check = checks.pop(words)
+            if check in (every_page, every_change):
+                report_meanwhile(shell)
+                passed(shell)
+            check(shell.run(text), shell)
         elif kind != "sh":
             PERSONS[kind, text](shell)
     assert checks == {}, "blocks that are not on the page"
@@ -305,10 +391,49 @@ def test_the_script_of_the_python_page_reads_everything_once(shell: Shell) -> No
     ((_, block),) = steps("docs/python.md")
     first = shell.run(block).splitlines()
     # How many days of the demo have movements depends on today's date.
-    account = shell.server.get("/v2/banking/accounts").json()["data"][0]["id"]
-    listed = shell.server.get("/v2/banking/transactions", params={"account_id": account}).json()["data"]
-    assert len(first) == len(listed) > 100
+    assert len(first) == len(listed(shell)) > 100
     assert shell.run(block) == ""
+    report_late(shell, "Nach dem Skript", 65)
+    (late,) = shell.run(block).splitlines()
+    assert late.startswith(f"{date.today() - timedelta(days=65)}")
+
+
+def test_the_steps_for_make_read_everything_once(shell: Shell) -> None:
+    text = (ROOT / "docs" / "make.md").read_text("utf-8")
+    (path,) = re.findall(r"URL `https://konto\.example(/\S+)`, method GET", text)
+    (limit,) = re.findall(
+        r"Query string: `account_id`, `limit` = `(\d+)`, `cursor` = the `cursor` of the data store", text
+    )
+    data_store, had = {"cursor": ""}, list[str]()
+
+    def scenario() -> bool:
+        query = {"account_id": last_account(shell), "limit": limit, **data_store}
+        page = shell.server.get(path, params=query).json()
+        had.extend(change["id"] for change in page["data"] if change["change"] != "removed")
+        data_store["cursor"] = page["cursor"]
+        return bool(page["has_more"])
+
+    assert scenario()
+    report_late(shell, "Zwischen zwei Läufen", 61)
+    while scenario():
+        pass
+    assert sorted(had) == sorted(row["id"] for row in listed(shell))
+
+
+def test_the_workflow_for_n8n_passes_on_everything_once(shell: Shell) -> None:
+    def run() -> list[str]:
+        arguments = [ROOT / "docs/n8n/new-transactions.json", shell.server.facts["base_url"], shell.server.key]
+        done = subprocess.run(
+            ["node", ROOT / "tests/journeys/n8n_run.mjs", *arguments, shell.folder / "memory.json"],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return [row["id"] for row in json.loads(done.stdout) if row["account_id"] == last_account(shell)]
+
+    assert sorted(run()) == sorted(row["id"] for row in listed(shell))
+    assert run() == []
+    report_late(shell, "Nach dem Workflow", 55)
+    (late,) = run()
+    assert late == max(listed(shell), key=lambda row: int(row["id"]))["id"]
 
 
 def test_the_first_organisation_and_a_tried_restore_work_as_printed(tmp_path: Path, shell: Shell) -> None:

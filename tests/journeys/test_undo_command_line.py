@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from kontobahn.books.undo import SLICED_FROM_ROWS
 from kontobahn.formats import extf
-from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
 from tests.journeys.process import answer, kontobahn
 from tests.journeys.test_books_command_line import HEADER, bookings, connection, satz, settings
 from tests.spec_pages import on_sqlite

@@ -153,7 +153,7 @@ class Happenings:
         if taken := self._take():
             payer, items = taken
             more = self._r.choice((100, 1_000, 500, 4_711))
-            lines = (*_paid(items), Line("akonto", payer.person.konto, "", more))
+            lines = (*_paid(items), Line("on_account", payer.person.konto, "", more))
             yield Event("over", self._booking(payer, items, _sum(lines)), lines)
 
     def _double(self) -> Iterator[Event]:
@@ -164,7 +164,7 @@ class Happenings:
             yield Event("full", booking, _paid(items))
             day = booking.booked + timedelta(self._r.randint(1, 9))
             again = booking._replace(booked=day, valued=day, reference=self._next())
-            yield Event("double", again, (Line("akonto", payer.person.konto, "", amount),))
+            yield Event("double", again, (Line("on_account", payer.person.konto, "", amount),))
 
     def _two_customers(self) -> Iterator[Event]:
         one, other = self._take(), self._take()
@@ -193,8 +193,8 @@ class Happenings:
             back = booking._replace(
                 amount=-amount - fee, text=text, booked=day, valued=day, reference=self._next(), reversal=True
             )
-            lines = [Line("ruecklast", items[0].konto, items[0].beleg, -amount)]
-            lines += [Line("gebuehr", FEE_KONTO, "", -fee)] if fee else []
+            lines = [Line("return", items[0].konto, items[0].beleg, -amount)]
+            lines += [Line("fee", FEE_KONTO, "", -fee)] if fee else []
             yield Event("returned", back, tuple(lines))
 
     def _refund(self) -> Iterator[Event]:
@@ -202,7 +202,7 @@ class Happenings:
         if taken := self._take():
             payer, items = taken
             amount = -(items[0].open_minor // 3)
-            truth = (Line("akonto", payer.person.konto, "", amount),)
+            truth = (Line("on_account", payer.person.konto, "", amount),)
             yield Event("refund", self._booking(payer, items, amount), truth)
 
     def _supplier(self) -> Iterator[Event]:
@@ -223,7 +223,7 @@ class Happenings:
         text, name, amount = self._r.choice(_NOISE)
         day = date(2026, 1, 10) + timedelta(self._r.randint(0, 280))
         said = text.format(month=f"{day:%m/%Y}", six=self._r.randint(100_000, 999_999))
-        truth = (Line("sachkonto", "42100000", "", amount),) if "Miete" in text else ()
+        truth = (Line("ledger_account", "42100000", "", amount),) if "Miete" in text else ()
         yield Event("noise", self._plain(amount, said, name, iban(self._r), day), truth)
 
     def _transfer(self) -> Iterator[Event]:
@@ -239,14 +239,14 @@ class Happenings:
 def _paid(items: list[OpenItem], *, discounted: bool = False) -> tuple[Line, ...]:
     lines: list[Line] = []
     for item in items:
-        lines.append(Line("posten", item.konto, item.beleg, item.open_minor))
+        lines.append(Line("item", item.konto, item.beleg, item.open_minor))
         if discounted:
             lines.append(Line("skonto", item.konto, item.beleg, -item.discounts[0].amount_minor))
     return tuple(lines)
 
 
 def _part(item: OpenItem, amount: int) -> tuple[Line, ...]:
-    return (Line("posten", item.konto, item.beleg, amount),)
+    return (Line("item", item.konto, item.beleg, amount),)
 
 
 def _sum(lines: tuple[Line, ...]) -> int:

@@ -65,7 +65,7 @@ class Trapper:
         booking = Booking(
             amount, text, name, account, None, reference, booked=DAY, valued=DAY, reference=self.reference
         )
-        truth = tuple(Line("posten", item.konto, item.beleg, item.open_minor) for item in paid)
+        truth = tuple(Line("item", item.konto, item.beleg, item.open_minor) for item in paid)
         knowledge = Knowledge(persons=tuple(self.persons), payments=self.payments, fee_konto="49700000")
         return Trap(Event(kind, booking, truth), Matcher(self.items, knowledge))
 

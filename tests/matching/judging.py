@@ -15,8 +15,8 @@ import msgspec
 
 from kontobahn import settings
 from kontobahn.access import audit, organizations
+from kontobahn.banking.imports.files import ReadFile
 from kontobahn.banking.imports.importer import StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx, open_database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import islice
@@ -16,26 +16,23 @@ from kontobahn import money
 from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, NotFound
-from kontobahn.ledger.accounting import (
+from kontobahn.ledger.buchungen import (
+    AccountBooking,
     Buchung,
     Buchungszeile,
-    Geschaeftsjahr,
-    Kontozeile,
+    DocumentBookings,
+    GebuchteBuchungen,
     Kostenstellen,
-    Periodenwert,
-    Saldo,
-    SusaZeile,
-    Zahlungsbedingung,
+    NeueBuchung,
 )
-from kontobahn.ledger.auswertung import Bwa, BwaZeile, Umsatzsteuer, UmsatzsteuerZeile
-from kontobahn.ledger.buchung import BuchungenErgebnis, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area, ProviderError
-from kontobahn.ledger.faelligkeit import Faelligkeiten, classes
+from kontobahn.ledger.faelligkeiten import Faelligkeiten, age_classes
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kassenbuch import (
     Belegtyp,
     Belegzeile,
     CashEntry,
+    CashReport,
     Kassenbuch,
     Kassenbucheintrag,
     KassenbuchSelection,
@@ -45,15 +42,30 @@ from kontobahn.ledger.kassenbuch import (
     Rechnungsordner,
     Storno,
 )
+from kontobahn.ledger.kontoblatt import AccountSheet, SheetLine, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposKonto, OposSelection, Posten
 from kontobahn.ledger.personenkonto import (
     Geschaeftspartner,
+    Partner,
     Personenkonto,
     PersonenkontoAntwort,
     PersonenkontoDaten,
     PersonenkontoErgebnis,
 )
-from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, OpenAmounts
+from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
+from kontobahn.ledger.wire import (
+    Bwa,
+    BwaZeile,
+    Geschaeftsjahr,
+    Kontozeile,
+    LedgerErgebnis,
+    Periodenwert,
+    Saldo,
+    SusaZeile,
+    Umsatzsteuer,
+    UmsatzsteuerZeile,
+    Zahlungsbedingung,
+)
 from tests.waiting import take_time_async
 
 CLIENT_ID = "29098-55003"
@@ -64,6 +76,16 @@ YEARS = [
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SERVICE = "Alles"
 T = TypeVar("T")
+
+
+def _account_bookings(konto: str) -> list[AccountBooking]:
+    """The bookings of the one account that has some."""
+    if konto != "100100000":
+        return []
+    return [
+        AccountBooking("1", date(2026, 1, 15), "RE-1", "Rechnung anderswo", konto, "84000000", "", 119_00),
+        AccountBooking("2", date(2026, 2, 1), "RE-1", "Zahlung anderswo", "12000000", konto, "", -19_00),
+    ]
 
 
 class Script:
@@ -96,6 +118,13 @@ class ScriptedProvider:
 
     def __init__(self) -> None:
         self.script = Script()
+
+    async def clients(self, connections: Sequence[ConnectionRef]) -> list[LedgerClient]:
+        await self.script.call("clients")
+        return [
+            LedgerClient(connection.id, CLIENT_ID, "Anderswo GmbH", "SKR03", 4, None, is_default=True)
+            for connection in connections
+        ]
 
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         await self.script.call("open")
@@ -173,7 +202,7 @@ class ScriptedBooks:
         last = len(self._script.booked)
         ids = [str(number) for number in range(last - len(buchungen) + 1, last + 1)]
         return lambda tx: GebuchteBuchungen(
-            ids=ids, importe=[], ledgerAntwort=BuchungenErgebnis(status="SUCCESS", meldungen=[])
+            ids=ids, importe=[], ledgerAntwort=LedgerErgebnis(status="SUCCESS", information=[])
         )
 
     async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
@@ -233,7 +262,9 @@ class ScriptedBooks:
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten:
         await self._script.call("faelligkeiten")
-        return Faelligkeiten(stichtag=selection.stichtag, konten=[], debitoren=classes([]), kreditoren=classes([]))
+        return Faelligkeiten(
+            stichtag=selection.stichtag, konten=[], debitoren=age_classes([]), kreditoren=age_classes([])
+        )
 
     async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
         await self._script.call("offene_betraege")
@@ -242,6 +273,41 @@ class ScriptedBooks:
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
         await self._script.call("geschaeftspartner")
         return [Geschaeftspartner("100100000", "10010", "Beispiel", ("DE89370400440532013000",))]
+
+    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
+        await self._script.call("partners")
+        found = [Partner("100100000", "Beispiel Anderswo", ""), Partner("700010000", "Lieferant Anderswo", "")]
+        words = search.lower().split()
+        return [
+            one
+            for one in found
+            if one.konto > after and all(word in f"{one.konto} {one.name}".lower() for word in words)
+        ][:limit]
+
+    async def partner(self, konto: str) -> Partner | None:
+        return next((one for one in await self.partners("", "", 10) if one.konto == konto), None)
+
+    async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
+        await self._of_year("account_sheet", selection.jahr)
+        lines, saldo = [], 0
+        for one in _account_bookings(selection.konto):
+            saldo += one.betrag
+            lines.append(SheetLine(
+                one.id, one.id, one.day.month, one.day, one.belegfeld1, one.buchungstext, one.other(selection.konto), "",
+                max(one.betrag, 0), max(-one.betrag, 0), saldo,
+            ))  # fmt: skip
+        before = [line for line in lines if int(line.place) <= int(selection.after or 0)]
+        rest = [line for line in lines[len(before) :] if selection.periode in (None, line.periode)]
+        shown = rest[: selection.limit]
+        next_place = shown[-1].place if len(rest) > len(shown) else None
+        return AccountSheet(before[-1].saldo if before else 0, shown, next_place)
+
+    async def bookings_of_document(self, konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
+        await self._script.call("bookings_of_document")
+        found = [one for one in _account_bookings(konto) if one.belegfeld1 == beleg]
+        page = [one for one in found if f"{one.day} {one.id}" > after][:limit]
+        amounts = [one.betrag for one in found]
+        return DocumentBookings(sum(max(one, 0) for one in amounts), -sum(min(one, 0) for one in amounts), page)
 
     async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
         await self._script.call("belegbewegungen")
@@ -289,9 +355,10 @@ class ScriptedBooks:
 
         return effect
 
-    async def kassenbuchzeilen(self, selection: KassenbuchSelection) -> list[Kassenbuchzeile]:
+    async def kassenbuchzeilen(self, selection: KassenbuchSelection) -> CashReport:
         await self._script.call("kassenbuchzeilen")
-        return [_zeile(1, entry) for entry in self._script.entries[:1]]
+        zeilen = [_zeile(1, entry) for entry in self._script.entries[:1]]
+        return CashReport(zeilen, Decimal(0), sum((zeile.betrag for zeile in zeilen), Decimal(0)))
 
     async def reverse_kassenbucheintrag(self, nummer: int, storno: Storno, author: Author) -> Effect[Kassenbuchzeile]:
         await self._script.call("reverse_kassenbucheintrag")
@@ -359,7 +426,7 @@ def _susa(konto: str, euros: int) -> SusaZeile:
 def _zeile(nummer: int, entry: CashEntry) -> Kassenbuchzeile:
     betrag = money.to_wire(entry.betrag)
     return Kassenbuchzeile(
-        nummer=nummer, datum=NOW.date(), betrag=betrag, saldo=betrag, belegtext=entry.lines[0].belegtext,
+        id=str(nummer), art="EINTRAG", nummer=nummer, datum=NOW.date(), betrag=betrag, saldo=betrag, belegtext=entry.lines[0].belegtext,
         gegenkonto=entry.lines[0].gegenkonto, belegnummer=None, buSchluessel=None, kostenstellen=[], belegbilder=[],
         gebuchtAm=NOW, stornoVon=None, storniertDurch=None,
     )  # fmt: skip

@@ -16,11 +16,12 @@ from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import kassenbuch
-from kontobahn.ledger.buchung import NeueBuchung
+from kontobahn.ledger.buchungen import NeueBuchung
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.errors import AREAS, ProviderError
 from kontobahn.ledger.imports import SentFile
 from kontobahn.ledger.kassenbuch import NeueBelegzeile, NeuerKassenbucheintrag
+from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.provider import Author, ClientBooks
@@ -246,7 +247,8 @@ def test_bookings_have_an_id_each_in_their_order(adapter: Adapter) -> None:
 
 def test_a_file_is_imported_found_and_undone_once(adapter: Adapter) -> None:
     books, import_id = adapter.books(), new_id()
-    sent = SentFile(io.BytesIO(FILE), "stapel.csv", partial=False, another=False)
+    # One of its rows looks like one that is there, but for its text.
+    sent = SentFile(io.BytesIO(FILE), "stapel.csv", partial=False, another=True)
     work = adapter.ask(books.import_file(sent, WHO))
     made = adapter.service.db.write_now(work.commit, import_id)
     assert (made.id, made.status, made.quelle) == (import_id, "done", "stapel.csv")
@@ -264,6 +266,64 @@ def test_an_import_that_is_not_there_is_none(adapter: Adapter) -> None:
     unknown = "0193b2a0-0000-7000-8000-00000000abcd"
     assert adapter.ask(adapter.books().find_import(unknown)) is None
     assert adapter.service.db.write_now(adapter.ask(adapter.books().undo_import(unknown, WHO)).commit, new_id()) is None
+
+
+@pytest.mark.either_engine
+def test_clients_are_told_with_the_default_one_first(adapter: Adapter) -> None:
+    connection = adapter.service.db.read_now(find_for_operator, adapter.connection_id)
+    provider = adapter.service.ledger_providers[adapter.provider_name]
+    [client, *others] = adapter.ask(provider.clients([connection]))
+    assert (client.connection_id, client.client_id) == (adapter.connection_id, adapter.books().client_id)
+    assert client.is_default
+    assert not any(other.is_default for other in others)
+    assert adapter.ask(provider.clients([])) == []
+
+
+@pytest.mark.either_engine
+def test_partners_are_found_by_number_and_name_and_walked_in_pages(adapter: Adapter) -> None:
+    books = adapter.books()
+    effect = adapter.ask(books.save_personenkonto(msgspec.convert(PERSON, Personenkonto), WHO))
+    adapter.service.db.write_now(effect)
+    found = adapter.ask(books.partners("", "", 100))
+    assert [one.konto for one in found] == sorted({one.konto for one in found})
+    assert adapter.ask(books.partners("", found[0].konto, 100)) == found[1:]
+    assert len(adapter.ask(books.partners("", "", 1))) == 1
+    assert "100100000" in [one.konto for one in adapter.ask(books.partners("beispiel 10010", "", 100))]
+    assert adapter.ask(books.partners("beispiel nobody", "", 100)) == []
+    partner = adapter.ask(books.partner("100100000"))
+    assert partner in found
+    assert adapter.ask(books.partner("199990000")) is None
+
+
+@pytest.mark.either_engine
+def test_the_sheet_of_an_account_has_its_legs_page_by_page(adapter: Adapter) -> None:
+    books = adapter.books()
+    asked = SheetSelection(YEAR, "100100000")
+    whole = adapter.ask(books.account_sheet(asked))
+    assert (whole.saldo_davor, whole.next) == (0, None)
+    assert [(one.soll, one.haben, one.saldo, one.gegenkonto) for one in whole.lines] == [
+        (119_00, 0, 119_00, "84000000"),
+        (0, 19_00, 100_00, "12000000"),
+    ]
+    first = adapter.ask(books.account_sheet(asked._replace(limit=1)))
+    assert first.next is not None
+    second = adapter.ask(books.account_sheet(asked._replace(limit=1, after=first.next)))
+    assert (second.saldo_davor, second.next) == (119_00, None)
+    assert [*first.lines, *second.lines] == whole.lines
+    assert adapter.ask(books.account_sheet(asked._replace(periode=2))).lines == second.lines
+    assert adapter.ask(books.account_sheet(asked._replace(konto="199990000"))).lines == []
+
+
+@pytest.mark.either_engine
+def test_the_bookings_of_a_document_are_told(adapter: Adapter) -> None:
+    books = adapter.books()
+    soll, haben, found = adapter.ask(books.bookings_of_document("100100000", "RE-1", "", 100))
+    assert (soll, haben, [one.betrag for one in found]) == (119_00, 19_00, [119_00, -19_00])
+    assert [one.other("100100000") for one in found] == ["84000000", "12000000"]
+    assert adapter.ask(books.bookings_of_document("100100000", "RE-1", "", 1)) == (119_00, 19_00, found[:1])
+    after = f"{found[0].day} {found[0].id}"
+    assert adapter.ask(books.bookings_of_document("100100000", "RE-1", after, 1)).bookings == found[1:]
+    assert adapter.ask(books.bookings_of_document("100100000", "RE-2", "", 100)) == (0, 0, [])
 
 
 # --- Over HTTP

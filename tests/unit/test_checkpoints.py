@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from kontobahn.clock import ManualClock
-from kontobahn.db import Database, Tx, checkpoints
+from kontobahn.db import Database, Tx
 from kontobahn.db import sqlite as sqlite_engine
-from kontobahn.db.checkpoints import Checkpoints
-from kontobahn.db.sqlite import PAGE_BYTES, SqliteEngine
+from kontobahn.db.sqlite import PAGE_BYTES, Checkpoints, SqliteEngine
 from tests.harness import START
 from tests.waiting import eventually
 
@@ -93,7 +92,7 @@ def test_what_a_reader_holds_back_is_copied_when_it_has_ended(
     db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log has to stay as the reader found it: it is tried some times, and again after the next commit."""
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(sqlite_engine, "PAUSE_SECONDS", 0)
     reader = sqlite3.connect(file, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT COUNT(*) FROM pages").fetchone() == (0,)
@@ -108,7 +107,7 @@ def test_what_a_reader_holds_back_is_copied_when_it_has_ended(
 def test_a_failure_of_copying_is_no_failure_of_writing(
     db: Database, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(sqlite_engine, "PAUSE_SECONDS", 0)
     failures: list[None] = []
 
     def fails(_: Checkpoints) -> None:
@@ -137,5 +136,5 @@ def test_what_is_written_meanwhile_is_copied_at_once_but_not_without_end(
     reader.execute("SELECT COUNT(*) FROM pages").fetchone()
     db.write_now(write_pages, 5)
     copying._copy()
-    assert len(asked) == 1 + checkpoints.MOST_PASSES
+    assert len(asked) == 1 + sqlite_engine.MAX_PASSES
     reader.close()

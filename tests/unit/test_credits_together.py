@@ -42,7 +42,7 @@ def organization(db: Database, granted: int) -> str:
 
 
 def reserving(db: Database, organization_id: str, amount: int) -> Awaitable[Hold]:
-    return db.write_together(credits.reserve, organization_id, amount, hold_seconds=60, cause=CAUSE)
+    return db.write_together(organization_id, credits.reserve, organization_id, amount, hold_seconds=60, cause=CAUSE)
 
 
 def reserved(db: Database, organization_id: str, *amounts: int) -> list[Hold]:
@@ -58,9 +58,9 @@ def test_the_statement_reads_as_if_each_had_come_alone(db: Database) -> None:
         db,
         lambda: [
             reserving(db, one, 20),
-            db.write_together(credits.confirm, one, first[0].id),
+            db.write_together(one, credits.confirm, one, first[0].id),
             reserving(db, other, 3),
-            db.write_together(credits.expire, one, first[1].id),
+            db.write_together(one, credits.expire, one, first[1].id),
             reserving(db, one, 1),
         ],
     )
@@ -95,7 +95,7 @@ def test_of_too_many_reservations_as_many_succeed_as_there_are_credits_and_what_
     outcomes = waiting_together(
         db,
         lambda: [
-            *(reserving(db, one, 2) for _ in range(5)), db.write_together(credits.confirm, one, first.id),
+            *(reserving(db, one, 2) for _ in range(5)), db.write_together(one, credits.confirm, one, first.id),
         ],
     )  # fmt: skip
     assert [type(outcome) for outcome in outcomes] == [Hold, Hold, Hold, OutOfCredits, OutOfCredits, int]
@@ -106,7 +106,7 @@ def test_of_too_many_reservations_as_many_succeed_as_there_are_credits_and_what_
 def test_a_hold_is_settled_once_however_often_it_is_asked_at_the_same_moment(db: Database) -> None:
     one = organization(db, 10)
     (hold,) = reserved(db, one, 4)
-    outcomes = waiting_together(db, lambda: [db.write_together(credits.confirm, one, hold.id) for _ in range(3)])
+    outcomes = waiting_together(db, lambda: [db.write_together(one, credits.confirm, one, hold.id) for _ in range(3)])
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["HoldLapsed", "HoldLapsed", "int"]
     assert tuple(db.read_now(credits.balance, one)) == (6, 0, 4, 0, 10)
 
@@ -127,7 +127,7 @@ def at_once(
     return waiting_together(
         db,
         lambda: [
-            *(db.write_together(settle, id, hold.id) for id, hold, settle in settled),
+            *(db.write_together(id, settle, id, hold.id) for id, hold, settle in settled),
             *(reserving(db, id, amount) for id, amount in wanted),
         ],
     )

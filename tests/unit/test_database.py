@@ -10,19 +10,21 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from kontobahn.clock import ManualClock
-from kontobahn.db import Database, Tx, open_database
-from kontobahn.db.checkpoints import Checkpoints
-from kontobahn.db.sqlite import PAGE_BYTES, SqliteEngine
+from kontobahn.db import Database, Question, Rounds, ShortRead, Tx, ask, ask_one, open_database, short_read
+from kontobahn.db.sqlite import PAGE_BYTES, Checkpoints, SqliteEngine
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from tests.harness import START
 from tests.services import PostgresServer
-from tests.waiting import take_time
+from tests.waiting import PAUSE_SECONDS, take_time, take_time_async
+
+SHORT_TIMEOUT = "250ms"
 
 
 @pytest.fixture
@@ -46,6 +48,27 @@ def add(tx: Tx, amount: int) -> int:
     row = tx.one("UPDATE counter SET value = value + ? WHERE name = 'a' RETURNING value", amount)
     assert row is not None
     return int(row[0])
+
+
+@short_read
+def look() -> Rounds[int]:
+    row = yield from ask_one("SELECT value FROM counter WHERE name = 'a'")
+    assert row is not None
+    return int(row[0])
+
+
+async def once_shared(db: Database, read: ShortRead[[], Any]) -> Any:
+    """Asks it on the event loop; PostgreSQL first needs a connection there."""
+    while db.engine.name == "postgres" and (await db.read_inline(timeout)) != SHORT_TIMEOUT:
+        await take_time_async(PAUSE_SECONDS)
+    return await db.read_inline(read)
+
+
+@short_read
+def timeout() -> Rounds[str]:
+    row = yield from ask_one("SELECT current_setting('statement_timeout')")
+    assert row is not None
+    return str(row[0])
 
 
 def add_and_fail(tx: Tx, amount: int) -> None:
@@ -127,27 +150,40 @@ def test_a_read_sees_one_snapshot(db: Database) -> None:
         assert reading.result(5) == (0, 0)
 
 
-def test_a_short_read_sees_one_snapshot_however_often_it_asks(db: Database) -> None:
-    def look_twice(tx: Tx) -> tuple[int, int]:
-        first = tx.all("SELECT value FROM counter")[0][0]
-        db.write_now(add, 1)
-        try:
-            return first, tx.all("SELECT value FROM counter")[0][0]
-        except Exception:
-            return first, -1
+def test_a_short_read_leaves_no_snapshot_behind(db: Database) -> None:
+    async def main() -> None:
+        for number in range(3):
+            assert await db.read_inline(look) == number, "no snapshot is left behind"
+            await db.write(add, 1)
 
-    def look_once(tx: Tx) -> int:
-        row = tx.one("SELECT value FROM counter WHERE name = 'a'")
-        assert row is not None
-        return int(row[0])
+    asyncio.run(main())
+
+
+def test_a_short_read_asks_once_or_not_at_all_and_is_a_part_of_any_transaction(db: Database) -> None:
+    @short_read
+    def nothing(*questions: Question) -> Rounds[str]:
+        if questions:
+            yield questions
+        return "nothing"
+
+    @short_read
+    def look_twice() -> Rounds[int]:
+        return (yield from look.rounds()) + (yield from look.rounds())
+
+    @short_read
+    def look_at_both() -> Rounds[object]:
+        return (yield [ask("SELECT 1"), ask("SELECT 2")])
+
+    def add_and_look(tx: Tx) -> int:
+        add(tx, 5)
+        return look_twice(tx)
 
     async def main() -> None:
-        for _ in range(3):
-            first, second = await db.read_inline(look_twice)
-            assert first == second
-            assert await db.read_inline(look_once) == first + 1, "no snapshot is left behind"
-        found = await db.read_inline(lambda tx: tx.each("SELECT name FROM counter WHERE name = ?", [("a",), ("b",)]))
-        assert found == [[("a",)], []]
+        assert await db.read_inline(nothing) == "nothing"
+        for many in (look_twice, look_at_both):
+            with pytest.raises((AssertionError, ValueError)):
+                await once_shared(db, many)
+        assert await db.write(add_and_look) == 10
 
     asyncio.run(main())
 
@@ -288,3 +324,12 @@ def bytes_of_sqlite() -> int:
     used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
     used.restype = ctypes.c_int64
     return int(used())
+
+
+def test_a_file_that_is_no_database_is_not_held_open(tmp_path: Path) -> None:
+    file = tmp_path / "kontobahn.sqlite3"
+    file.write_bytes(b"no database" * 1000)
+    with pytest.raises(DatabaseUnavailable) as held:
+        open_database(load({}, data=str(tmp_path)), ManualClock(START))
+    descriptors = [Path(entry).resolve() for entry in Path("/proc/self/fd").iterdir()]
+    assert file.resolve() not in descriptors, held

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.api.first_use import MadeAtFirstUse
+from kontobahn.api.pages import LazyApp
 
 
 async def nothing() -> dict[str, Any]:
@@ -34,7 +34,7 @@ def test_those_who_ask_at_the_same_moment_wait_for_the_same_one() -> None:
         return application
 
     async def main() -> None:
-        application = MadeAtFirstUse(make)
+        application = LazyApp(make)
         asking = [asyncio.ensure_future(application({"path": number}, nothing, heard)) for number in range(50)]
         await asyncio.sleep(0)
         # The one who asked first leaves.
@@ -64,7 +64,7 @@ def test_what_could_not_be_made_is_tried_again() -> None:
         return application
 
     async def main() -> None:
-        application = MadeAtFirstUse(make)
+        application = LazyApp(make)
         with pytest.raises(MemoryError):
             await application({"path": "first"}, nothing, heard)
         await application({"path": "second"}, nothing, heard)

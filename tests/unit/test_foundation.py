@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from kontobahn import ids, log, money
 from kontobahn.access import audit, organizations
-from kontobahn.addresses import block_of
 from kontobahn.cli.common import installation
 from kontobahn.clock import SystemClock, berlin_date, from_datetime, to_datetime
 from kontobahn.db import open_database
 from kontobahn.errors import NotFound, SetupError
+from kontobahn.ids import block_of
 from kontobahn.settings import load
 from kontobahn.vault import Vault, key_file, open_vault
 from tests.harness import place_migrated_sqlite

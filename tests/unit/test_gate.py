@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.access import scopes
+from kontobahn.access import principal
 from kontobahn.access.authenticator import CACHE_SECONDS, MAX_CACHED, Authenticator
 from kontobahn.access.principal import Principal, Role, in_scope
 from kontobahn.clock import ManualClock
@@ -123,12 +123,12 @@ def test_a_caller_acts_for_those_in_its_scope_and_is_told_nothing_of_others() ->
 
 
 def test_scopes_are_known_by_name_and_kept_in_their_order() -> None:
-    assert scopes.parse([" payments ", "ledger:read", "payments"]) == ("ledger:read", "payments")
+    assert principal.parse_scopes([" payments ", "ledger:read", "payments"]) == ("ledger:read", "payments")
     for given, word in ((["payment"], "Did you mean `payments`"), (["x" * 100], "The scopes are"), ([], "empty list")):
         with pytest.raises(BadRequest, match=word) as refused:
-            scopes.parse(given, field="scope")
+            principal.parse_scopes(given, field="scope")
         assert refused.value.extra["field"] == "scope"
         assert "x" * 41 not in str(refused.value)
-    assert scopes.from_text(scopes.to_text(("ledger:read", "admin"))) == ("ledger:read", "admin")
-    assert scopes.from_text("admin gone ledger:read") == ("ledger:read", "admin")
-    assert scopes.from_text(scopes.to_text(None)) is None
+    assert principal.scopes_from_text(principal.scopes_to_text(("ledger:read", "admin"))) == ("ledger:read", "admin")
+    assert principal.scopes_from_text("admin gone ledger:read") == ("ledger:read", "admin")
+    assert principal.scopes_from_text(principal.scopes_to_text(None)) is None

@@ -71,7 +71,7 @@ def waiting_together(db: Database, units: Callable[[], list[Awaitable[object]]])
         go_on.wait()
 
     async def main() -> list[object]:
-        first = asyncio.ensure_future(db.write_together(occupy))
+        first = asyncio.ensure_future(db.write_together("", occupy))
         await asyncio.to_thread(occupied.wait)
         others = [asyncio.ensure_future(unit) for unit in units()]
         await asyncio.sleep(0)
@@ -88,11 +88,11 @@ def test_units_that_wait_share_one_commit_and_one_that_fails_does_not_disturb_th
     outcomes = waiting_together(
         db,
         lambda: [
-            db.write_together(add, "a"),
-            db.write_together(fail, "a"),
-            db.write_together(add, "a", 1000),
-            db.write_together(add, "a", 2),
-            db.write_together(add, "b", 3),
+            db.write_together("a", add, "a"),
+            db.write_together("a", fail, "a"),
+            db.write_together("a", add, "a", 1000),
+            db.write_together("a", add, "a", 2),
+            db.write_together("b", add, "b", 3),
         ],
     )
     assert isinstance(outcomes[1], LookupError)
@@ -106,13 +106,13 @@ def test_what_fails_late_is_told_to_its_own_caller_and_the_units_after_it_are_do
     outcomes = waiting_together(
         db,
         lambda: [
-            db.write_together(add, "a"),
-            db.write_together(insert, "a"),
-            db.write_together(insert, "a1"),
-            db.write_together(fail, "a2"),
-            db.write_together(add, "b"),
-            db.write_together(insert, "b"),
-            db.write_together(insert, "c"),
+            db.write_together("a", add, "a"),
+            db.write_together("a", insert, "a"),
+            db.write_together("a1", insert, "a1"),
+            db.write_together("a2", fail, "a2"),
+            db.write_together("b", add, "b"),
+            db.write_together("b", insert, "b"),
+            db.write_together("c", insert, "c"),
         ],
     )
     kinds = [type(outcome) for outcome in outcomes]
@@ -123,7 +123,7 @@ def test_what_fails_late_is_told_to_its_own_caller_and_the_units_after_it_are_do
 
 def test_more_units_than_a_group_holds_are_all_done_once(db: Database) -> None:
     outcomes = waiting_together(
-        db, lambda: [db.write_together(fail if number % 5 == 0 else add, "a") for number in range(120)]
+        db, lambda: [db.write_together("a", fail if number % 5 == 0 else add, "a") for number in range(120)]
     )
     assert sum(isinstance(outcome, LookupError) for outcome in outcomes) == 24
     assert values(db)["a"] == 96
@@ -135,9 +135,13 @@ def test_a_unit_that_has_to_wait_for_a_lock_holds_nobody_up(db: Database, databa
         blocked: list[asyncio.Future[str]] = []
 
         def units() -> list[Awaitable[object]]:
-            blocked.append(asyncio.ensure_future(db.write_together(add, "b")))
-            blocked.append(asyncio.ensure_future(db.write_together(add, "b", 2)))
-            done = [db.write_together(add, "a"), db.write_together(add, "c"), db.write_together(add, "a")]
+            blocked.append(asyncio.ensure_future(db.write_together("b", add, "b")))
+            blocked.append(asyncio.ensure_future(db.write_together("b", add, "b", 2)))
+            done = [
+                db.write_together("a", add, "a"),
+                db.write_together("c", add, "c"),
+                db.write_together("a", add, "a"),
+            ]
 
             async def then_unblock() -> list[str]:
                 found = await asyncio.gather(*done)
@@ -157,26 +161,26 @@ def test_a_connection_lost_in_a_group_is_503_for_all_of_it_and_nothing_is_writte
     outcomes = waiting_together(
         db,
         lambda: [
-            db.write_together(add, "a"),
-            db.write_together(fail, "a"),
-            db.write_together(lose_connection, "a"),
-            db.write_together(add, "b"),
+            db.write_together("a", add, "a"),
+            db.write_together("a", fail, "a"),
+            db.write_together("a", lose_connection, "a"),
+            db.write_together("b", add, "b"),
         ],
     )
     assert [type(outcome) for outcome in outcomes] == [
         DatabaseUnavailable, LookupError, DatabaseUnavailable, DatabaseUnavailable,
     ]  # fmt: skip
     assert values(db) == {"a": 0, "b": 0}
-    assert isinstance(asyncio.run(db.write_together(add, "a")), str)
+    assert isinstance(asyncio.run(db.write_together("a", add, "a")), str)
     assert values(db)["a"] == 1
 
 
 def test_what_is_queued_is_done_before_the_database_closes(db: Database, database_url: str) -> None:
     async def main() -> list[object]:
-        units = [asyncio.ensure_future(db.write_together(add, "a")) for _ in range(20)]
+        units = [asyncio.ensure_future(db.write_together("a", add, "a")) for _ in range(20)]
         await asyncio.sleep(0)
         await asyncio.to_thread(db.close)
-        return await asyncio.gather(*units, db.write_together(add, "b"), return_exceptions=True)
+        return await asyncio.gather(*units, db.write_together("b", add, "b"), return_exceptions=True)
 
     outcomes = asyncio.run(main())
     assert isinstance(outcomes.pop(), DatabaseUnavailable)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
+from psycopg.pq.abc import PGresult
 
 from kontobahn.db import LEFT_OUT, Database, Rounds, Tx, ask, done_by
-from kontobahn.db.postgres_pipeline import Pipeline
+from kontobahn.db.postgres_session import Pipeline
 from tests.unit.test_group_commit import add, db, engine, fail, insert, values, waiting_together
 
 __all__ = ["db", "engine"]
@@ -22,7 +23,7 @@ class CountUp(NamedTuple):
     note: str
 
 
-def count_together(tx: Tx, wanted: Sequence[CountUp]) -> Rounds:
+def count_together(tx: Tx, wanted: Sequence[CountUp]) -> Rounds[list[object]]:
     """Returns the transaction in which each was done. A note is a row of its own, which nobody waits for."""
     yield []
     rows = yield [
@@ -54,7 +55,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     answers = Pipeline.answers
 
-    def noted(self: Pipeline) -> list[tuple[object, ...] | None]:
+    def noted(self: Pipeline) -> list[PGresult]:
         found.append(len(got := answers(self)))
         return got
 
@@ -63,7 +64,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_set_shares_one_wait_and_one_transaction(db: Database, waits: list[int]) -> None:
-    outcomes = waiting_together(db, lambda: [db.write_together(count_up, name) for name in "abab" * 5])
+    outcomes = waiting_together(db, lambda: [db.write_together(name, count_up, name) for name in "abab" * 5])
     assert len(set(outcomes)) == 1
     assert waits == [20]
     assert values(db) == {"a": 10, "b": 10}
@@ -73,11 +74,11 @@ def test_a_unit_that_is_left_out_is_run_on_its_own_and_the_others_are_done_once(
     outcomes = waiting_together(
         db,
         lambda: [
-            db.write_together(count_up, "a"),
-            db.write_together(count_up, "new", 7),
-            db.write_together(count_up, ""),
-            db.write_together(add, "b"),
-            db.write_together(count_up, "b", 2),
+            db.write_together("a", count_up, "a"),
+            db.write_together("new", count_up, "new", 7),
+            db.write_together("", count_up, ""),
+            db.write_together("b", add, "b"),
+            db.write_together("b", count_up, "b", 2),
         ],
     )
     assert outcomes[1] == "otherwise"
@@ -87,7 +88,9 @@ def test_a_unit_that_is_left_out_is_run_on_its_own_and_the_others_are_done_once(
 
 
 def test_what_cannot_be_done_in_a_set_fails_alone(db: Database) -> None:
-    outcomes = waiting_together(db, lambda: [db.write_together(count_up, "a", amount) for amount in (1, 2, 1000, 4)])
+    outcomes = waiting_together(
+        db, lambda: [db.write_together("a", count_up, "a", amount) for amount in (1, 2, 1000, 4)]
+    )
     assert [type(outcome) for outcome in outcomes] == [str, str, psycopg.errors.CheckViolation, str]
     assert values(db) == {"a": 7, "b": 0}
 
@@ -96,12 +99,12 @@ def test_what_fails_late_in_a_set_is_told_to_its_own_caller_and_everything_else_
     outcomes = waiting_together(
         db,
         lambda: [
-            db.write_together(count_up, "a", 1, "n1"),
-            db.write_together(count_up, "a", 2, "a"),
-            db.write_together(fail, "b"),
-            db.write_together(count_up, "b", 4, "n2"),
-            db.write_together(insert, "b"),
-            db.write_together(insert, "c"),
+            db.write_together("a", count_up, "a", 1, "n1"),
+            db.write_together("a", count_up, "a", 2, "a"),
+            db.write_together("b", fail, "b"),
+            db.write_together("b", count_up, "b", 4, "n2"),
+            db.write_together("b", insert, "b"),
+            db.write_together("c", insert, "c"),
         ],
     )
     twice = psycopg.errors.UniqueViolation
@@ -117,8 +120,10 @@ def test_a_set_is_done_once_though_others_of_the_group_have_to_wait_for_a_lock(
         other.execute("UPDATE counter SET value = 50 WHERE name = %s", (locked,))
 
         async def units() -> list[object]:
-            waiting = [asyncio.ensure_future(db.write_together(unit, locked)) for unit in blocked]
-            done = await asyncio.gather(db.write_together(count_up, free), db.write_together(count_up, free, 2))
+            waiting = [asyncio.ensure_future(db.write_together(locked, unit, locked)) for unit in blocked]
+            done = await asyncio.gather(
+                db.write_together(free, count_up, free), db.write_together(free, count_up, free, 2)
+            )
             assert not any(future.done() for future in waiting)
             other.commit()
             return [*done, *await asyncio.gather(*waiting)]

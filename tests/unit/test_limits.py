@@ -208,5 +208,5 @@ def test_the_most_specific_group_counts() -> None:
 def test_the_windows_are_as_long_as_the_contract_says() -> None:
     known = limits.groups(load({}))
     assert [(group.requests, group.window_seconds) for group in known.values()] == [
-        (200, 900), (60, 60), (30, 900), (known["dropdown"].requests, 3600),
+        (200, 900), (60, 60), (30, 900), (known["dropdown"].requests, 3600), (600, 60),
     ]  # fmt: skip

@@ -70,7 +70,7 @@ def left_behind(tx: Tx) -> tuple[int, str, str]:
 
 def test_units_alone_and_together_hold_their_bounds_and_leave_nothing(db: Database) -> None:
     async def main() -> list[tuple[str, str, str]]:
-        together = [db.write_together(add, 1) for _ in range(60)]
+        together = [db.write_together("", add, 1) for _ in range(60)]
         return await asyncio.gather(*together, *(db.write(add, 1) for _ in range(20)))
 
     held = asyncio.run(main())
@@ -92,7 +92,7 @@ def test_a_commit_whose_server_is_lost_is_unknown_not_refused(db: Database, pool
     with pytest.raises(OutcomeUnknown):
         db.write_now(add, 1)
     with pytest.raises(OutcomeUnknown):
-        asyncio.run(db.write_together(add, 1))
+        asyncio.run(db.write_together("", add, 1))
     pooler.loses_commits = False
     assert db.read_now(total) == (1, 2)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kontobahn.clock import ManualClock
 from kontobahn.db import Tx, open_database
-from kontobahn.db.postgres_pipeline import Pipeline
+from kontobahn.db.postgres_session import Pipeline
 from kontobahn.settings import load
 from tests.harness import START
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
 
 from kontobahn.clock import ManualClock
-from kontobahn.db import Database, Tx, open_database
+from kontobahn.db import Database, Rounds, Tx, ask_one, open_database, short_read
 from kontobahn.db.postgres_short_reads import MAX_WAITING
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from tests.harness import START
 from tests.pooler import Pooler
-from tests.waiting import PAUSE_SECONDS, take_time_async
+from tests.waiting import PAUSE_SECONDS, eventually, take_time_async
 
 SHARED_TIMEOUT = "250ms"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -49,21 +51,26 @@ class Where(NamedTuple):
         return self.timeout == SHARED_TIMEOUT
 
 
-def where(tx: Tx) -> Where:
+@short_read
+def where() -> Rounds[Where]:
     """The connection that the unit is run on."""
-    row = tx.one("SELECT pg_backend_pid(), current_setting('statement_timeout')")
+    row = yield from ask_one("SELECT pg_backend_pid(), current_setting('statement_timeout')")
     assert row is not None
     return Where(*row)
 
 
-def wait_a_while(tx: Tx, seconds: float) -> Where:
-    row = tx.one("SELECT pg_backend_pid(), current_setting('statement_timeout'), pg_sleep(?)::text", seconds)
+@short_read
+def wait_a_while(seconds: float) -> Rounds[Where]:
+    row = yield from ask_one(
+        "SELECT pg_backend_pid(), current_setting('statement_timeout'), pg_sleep(?)::text", seconds
+    )
     assert row is not None
     return Where(*row[:2])
 
 
-def value(tx: Tx, name: str) -> int:
-    row = tx.one("SELECT value FROM counter WHERE name = ?", name)
+@short_read
+def value(name: str) -> Rounds[int]:
+    row = yield from ask_one("SELECT value FROM counter WHERE name = ?", name)
     if row is None:
         raise LookupError(name)
     return int(row[0])
@@ -116,14 +123,17 @@ def test_more_than_can_wait_there_are_read_by_threads(db: Database) -> None:
 
 
 def test_a_unit_gets_its_own_error_and_its_neighbours_their_answers(db: Database) -> None:
-    def fail_first(tx: Tx) -> None:
+    @short_read
+    def fail_first() -> Rounds[object]:
         raise LookupError("before it asked")
 
-    def wrong(tx: Tx) -> object:
-        return tx.one("SELECT nothing FROM nowhere")
+    @short_read
+    def wrong() -> Rounds[object]:
+        return ask_one("SELECT nothing FROM nowhere")
 
-    def divide(tx: Tx, by: int) -> object:
-        return tx.one("SELECT 1 / ?::int", by)
+    @short_read
+    def divide(by: int) -> Rounds[object]:
+        return ask_one("SELECT 1 / ?::int", by)
 
     async def main(connection: Where) -> None:
         for _ in range(3):
@@ -142,8 +152,9 @@ def test_a_unit_gets_its_own_error_and_its_neighbours_their_answers(db: Database
 
 
 def test_a_statement_that_was_refused_once_is_asked_there_again_when_it_can_be(db: Database) -> None:
-    def look(tx: Tx) -> object:
-        return tx.one("SELECT current_setting('statement_timeout') FROM later")
+    @short_read
+    def look() -> Rounds[object]:
+        return ask_one("SELECT current_setting('statement_timeout') FROM later")
 
     async def main(_: Where) -> None:
         with pytest.raises(psycopg.errors.UndefinedTable):
@@ -154,24 +165,54 @@ def test_a_statement_that_was_refused_once_is_asked_there_again_when_it_can_be(d
     on_loop(db, main)
 
 
-def test_a_unit_that_asks_again_has_one_snapshot(db: Database) -> None:
-    def look_twice(tx: Tx) -> tuple[str, str, str]:
-        rows = [tx.one("SELECT now()::text, current_setting('statement_timeout')") for _ in range(2)]
-        assert rows[0] is not None
-        assert rows[1] is not None
-        return rows[0][0], rows[1][0], rows[0][1]
+# Answered once nobody else holds the lock.
+WHEN_UNLOCKED = "pg_advisory_xact_lock_shared(1)::text"
 
-    async def main(_: Where) -> None:
-        for first, second, timeout in (await db.read_inline(look_twice), await db.read_inline(look_twice)):
-            assert first == second
-            assert timeout != SHARED_TIMEOUT
+
+def waiting(connection: psycopg.Connection[Any]) -> set[int]:
+    """Returns the backends that wait for the lock."""
+    return {
+        pid for (pid,) in connection.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    }
+
+
+def test_no_unit_is_begun_twice_whatever_becomes_of_its_question(db: Database, database_url: str) -> None:
+    begun: list[str] = []
+
+    @short_read
+    def note(sql: str) -> Rounds[Where]:
+        begun.append(sql)
+        row = yield from ask_one(f"SELECT pg_backend_pid(), current_setting('statement_timeout'), {sql}")
+        assert row is not None
+        return Where(*row[:2])
+
+    async def main(connection: Where) -> None:
+        assert await db.read_inline(note, "1") == connection
+        with psycopg.connect(database_url, autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(1)")
+            long = asyncio.ensure_future(db.read_inline(note, WHEN_UNLOCKED))
+            await asyncio.to_thread(
+                eventually, lambda: waiting(other) - {connection.backend}, "it was never asked again"
+            )
+            other.execute("SELECT pg_advisory_unlock(1)")
+            assert not (await long).is_shared, "it was not short"
+            other.execute("SELECT pg_advisory_lock(1)")
+            lost = asyncio.gather(*(db.read_inline(note, f"{WHEN_UNLOCKED} || '{number}'") for number in range(3)))
+            await asyncio.to_thread(eventually, lambda: waiting(other), "nothing was asked")
+            other.execute("SELECT pg_terminate_backend(%s)", [connection.backend])
+            other.execute("SELECT pg_advisory_unlock(1)")
+            assert connection not in await lost
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await db.read_inline(note, "1 / 0")
+        assert len(begun) == len(set(begun)) == 6
 
     on_loop(db, main)
 
 
 def test_a_short_read_cannot_write(db: Database) -> None:
-    def write(tx: Tx) -> object:
-        return tx.one("UPDATE counter SET value = 7 WHERE name = 'a' RETURNING value")
+    @short_read
+    def write() -> Rounds[object]:
+        return ask_one("UPDATE counter SET value = 7 WHERE name = 'a' RETURNING value")
 
     async def main(_: Where) -> None:
         with pytest.raises(DatabaseUnavailable):
@@ -254,3 +295,59 @@ def test_behind_a_pooler_every_read_is_a_transaction(db: Database, database_url:
 
         asyncio.run(main())
         pooled.close()
+
+
+# --- Every short read of the program
+
+
+def short_reads() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for file in sorted((ROOT / "src/kontobahn").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(one, ast.Name) and one.id == "short_read" for one in node.decorator_list
+            ):
+                yield f"{file.relative_to(ROOT)}: {node.name}", node
+
+
+def questions(body: Sequence[ast.stmt]) -> tuple[int, bool]:
+    """Returns how often the statements ask at most, and whether they end what follows them."""
+    asked = 0
+    for statement in body:
+        match statement:
+            case ast.If():
+                branches = [questions(statement.body), questions(statement.orelse)]
+                asked += yields(statement.test)
+                going_on = [count for count, ends in branches if not ends]
+                if not going_on:
+                    return asked + max(count for count, _ in branches), True
+                rest, ends = questions(body[body.index(statement) + 1 :])
+                return asked + max(max(going_on) + rest, *(count for count, _ in branches)), ends
+            case ast.For() | ast.While():
+                head = statement.iter if isinstance(statement, ast.For) else statement.test
+                # Whatever is asked in a loop may be asked again and again.
+                asked += yields(head) + 2 * questions(statement.body)[0]
+            case ast.Try():
+                asked += questions([*statement.body, *(s for one in statement.handlers for s in one.body)])[0]
+            case ast.Return() | ast.Raise():
+                return asked + yields(statement), True
+            case _:
+                asked += yields(statement)
+    return asked, False
+
+
+def yields(node: ast.AST) -> int:
+    return sum(isinstance(one, ast.Yield | ast.YieldFrom) for one in ast.walk(node))
+
+
+def test_every_short_read_asks_at_most_once() -> None:
+    found = {name: questions(node.body)[0] for name, node in short_reads()}
+    assert len(found) > 15
+    assert not [name for name, count in found.items() if count > 1]
+
+
+def test_what_asks_again_would_be_noticed() -> None:
+    twice = "def f():\n  a = yield from one()\n  if a:\n    return (yield from one())\n  return a\n"
+    either = "def f():\n  if x:\n    return (yield from one())\n  return (yield from one())\n"
+    loop = "def f():\n  for x in y:\n    yield from one()\n"
+    counts = [questions(ast.parse(text).body[0].body)[0] for text in (twice, either, loop)]  # type: ignore[attr-defined]
+    assert counts == [2, 1, 2]

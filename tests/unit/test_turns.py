@@ -145,3 +145,23 @@ def test_a_folder_that_cannot_be_locked_does_not_stop_anybody(opened: Opener, mo
     db = opened()
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert db.write_now(lambda _: "written") == "written"
+
+
+def test_a_new_file_gets_its_log_in_a_turn(opened: Opener, folder: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses at once where two connections would do so at the same time."""
+    connect, in_turn = sqlite_engine.SqliteEngine._connect, []
+
+    def noted(engine: sqlite_engine.SqliteEngine, *, read_only: bool = False) -> sqlite3.Connection:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            in_turn.append(True)
+        else:
+            in_turn.append(False)
+            fcntl.flock(folder, fcntl.LOCK_UN)
+        return connect(engine, read_only=read_only)
+
+    monkeypatch.setattr(sqlite_engine.SqliteEngine, "_connect", noted)
+    opened()
+    assert in_turn[0]
+    assert not any(in_turn[1:])

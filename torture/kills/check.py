@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from kontobahn.ledger.books.batches import FILE
-from kontobahn.ledger.books.preparing import TABLES
+from kontobahn.books.batches import FILE
+from kontobahn.books.read_models import TABLES
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
 from torture.kills.calls import Call, Journal
 from torture.kills.readers import Feed, Reader
@@ -295,11 +295,11 @@ def _prices(call: Call, paid: dict[str, int]) -> tuple[int, ...]:
 
 
 def _identity(row: Any) -> tuple[Any, ...]:
-    """What never changes about a row."""
+    """The part of a row that never changes. The balance of a cash book follows the day: a late entry moves those after it."""
     if "event" in row:
         return (row["id"], row["event"], str(row["data"]))
     if "nummer" in row:
-        return (row["nummer"], row["belegtext"], row["betrag"], row["saldo"])
+        return (row["nummer"], row["belegtext"], row["betrag"])
     if "buchungszeilen" in row:
         return (row["id"], str(row["buchungszeilen"]))
     return (row["id"], row.get("account_id"))

@@ -12,8 +12,8 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from kontobahn.books.undo import SLICED_FROM_ROWS
 from kontobahn.formats import extf
-from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
 from kontobahn.ledger.konto import technical
 from tests.bank_builder import CREDITOR_IBAN
 from tests.ledger_builder import KASSENBUCH, entry, line

@@ -97,7 +97,7 @@ class Reader:
 def feeds(service: Service) -> list[Feed]:
     books = {"connectionId": service.facts["ledger"]["connection_id"]}
     year = {**books, "geschaeftsjahrStartDatum": "2026-01-01"}
-    cash = {**books, "kassenname": service.facts["ledger"]["kassenname"]}
+    cash = {**books, "kassenname": service.facts["ledger"]["kassenname"], "sort": "nummer"}
     return [
         Feed("events", "/v2/banking/events", {}, "cursor"),
         Feed("payments", "/v2/banking/payments", {"sort": "id"}, "from_id", lambda row: row["id"]),

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from kontobahn.ledger.books.sliced_undo import SLICED_FROM_ROWS
+from kontobahn.books.undo import SLICED_FROM_ROWS
 from tests.journeys.process import kontobahn
 from tests.services import PostgresServer, RedisServer
 from torture.kills import readers

@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 
 from kontobahn.api import tasks
+from kontobahn.books.claims import LEASE_SECONDS
 from kontobahn.clock import SECOND
-from kontobahn.ledger.books import preparing
 from torture.others import Target
 
 PATIENCE_SECONDS = 180
@@ -28,7 +28,7 @@ TASK_BYTES = 12_000
 PAUSE = (0.1, 1.0)
 # What a process claims, and for how long.
 CLAIMS = {
-    "books_preparing WHERE lease_until > 0": preparing.LEASE_SECONDS,
+    "books_preparing WHERE lease_until > 0": LEASE_SECONDS,
     "api_tasks WHERE status = 'running'": tasks.LEASE_SECONDS,
 }
 # What a kill leaves in the books that was amid something that takes several transactions.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, NamedTuple
 
 import msgspec
 
+from kontobahn.clock import end_of_day, start_of_day
 from kontobahn.db import Table, Tx
 from kontobahn.ids import new_id
 
 
 class Actor(NamedTuple):
-    """Who made a change, and in which call."""
+    """The author of a change, and in which call."""
 
     name: str
     request_id: str | None = None
@@ -54,3 +56,48 @@ def record(tx: Tx, organization_id: str, actor: Actor, action: str, subject: str
 
 def entries(tx: Tx, organization_id: str) -> list[AuditEntry]:
     return AUDIT_LOG.all(tx, "organization_id = ? ORDER BY at, id", organization_id)
+
+
+def latest(
+    tx: Tx,
+    organization_id: str,
+    limit: int,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+    action: str = "",
+    actor: str = "",
+    subject: str = "",
+    after: str = "",
+) -> list[AuditEntry]:
+    """The newest entries first; `after` is the id of the last one of the page before."""
+    bounds: list[tuple[str, str | int | None]] = [
+        ("organization_id = ?", organization_id),
+        ("id < ?", after or None),
+        ("at >= ?", start_of_day(since) if since else None),
+        ("at < ?", end_of_day(until) if until else None),
+        ("action = ?", action or None),
+        ("actor = ?", actor or None),
+        ("subject = ?", subject or None),
+    ]
+    given = [(condition, value) for condition, value in bounds if value is not None]
+    where = " AND ".join(condition for condition, _ in given)
+    return AUDIT_LOG.all(tx, f"{where} ORDER BY id DESC LIMIT ?", *(value for _, value in given), limit)
+
+
+def actions(tx: Tx, organization_id: str) -> list[str]:
+    """Returns the actions that have been done at least once, for a choice."""
+    rows = tx.all("SELECT DISTINCT action FROM audit_log WHERE organization_id = ? ORDER BY action", organization_id)
+    return [action for (action,) in rows]
+
+
+def name_of(tx: Tx, organization_id: str, actor: str) -> str:
+    """The name of a person or a key behind `user:…` or `key:…`; otherwise the actor as it is."""
+    kind, _, number = actor.partition(":")
+    row = None
+    if kind == "user":
+        # Also somebody of another organisation who has access to this one.
+        row = tx.one("SELECT name FROM users WHERE id = ?", number)
+    elif kind == "key":
+        row = tx.one("SELECT name FROM api_keys WHERE organization_id = ? AND id = ?", organization_id, number)
+    return str(row[0]) if row else actor

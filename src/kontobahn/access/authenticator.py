@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from kontobahn.access import keys, sessions
 from kontobahn.access.principal import Principal
 from kontobahn.clock import Clock
-from kontobahn.db import Database, Tx
+from kontobahn.db import Database, Rounds, ShortRead, short_read
 from kontobahn.errors import Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, SESSION_PREFIX, is_well_formed
 from kontobahn.vault import Vault
@@ -17,7 +16,7 @@ from kontobahn.vault import Vault
 CACHE_SECONDS = 0.7
 MAX_CACHED = 20_000
 
-Authenticate = Callable[[Tx, str], Principal]
+Authenticate = ShortRead[[str, int], Principal]
 
 
 class Authenticator:
@@ -34,12 +33,14 @@ class Authenticator:
         return await self._authenticate(token, SESSION_PREFIX, "a session token", sessions.authenticate)
 
     async def _authenticate(self, token: str, prefix: str, kind: str, authenticate: Authenticate) -> Principal:
-        # What is known of a session says nothing about a key: no token is both.
+        # A cached session says nothing about a key: no token is both.
         known = self._cached.get(token) if token.startswith(prefix) else None
         if known is None or known[0] < time.monotonic():
             if not is_well_formed(token, prefix):
                 raise Unauthorized(f"This is not {kind}: it is mistyped or cut off (its checksum does not match).")
-            outcome = await self._db.read_inline(_look_up, authenticate, self._vault.token_hash(token))
+            outcome = await self._db.read_inline(
+                _look_up, authenticate, self._vault.token_hash(token), self._clock.now()
+            )
             known = time.monotonic() + CACHE_SECONDS, outcome
             if len(self._cached) >= MAX_CACHED:
                 self._cached.clear()
@@ -55,8 +56,9 @@ class Authenticator:
         return outcome
 
 
-def _look_up(tx: Tx, authenticate: Authenticate, digest: str) -> Principal | Unauthorized:
+@short_read
+def _look_up(authenticate: Authenticate, digest: str, now: int) -> Rounds[Principal | Unauthorized]:
     try:
-        return authenticate(tx, digest)
+        return (yield from authenticate.rounds(digest, now))
     except Unauthorized as refusal:
         return refusal

@@ -20,6 +20,7 @@ from kontobahn.clock import MINUTE, SECOND
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Unauthorized
 from kontobahn.ids import CHALLENGE_PREFIX, new_id, new_token
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
 Kind = Literal["totp", "passkey"]
@@ -133,7 +134,7 @@ def _new(principal: Principal, kind: Kind, name: str, now: int, *, counter: int)
 def _add(tx: Tx, factor: Factor, actor: Actor) -> Factor:
     tx.lock("user_factors", factor.organization_id, factor.user_id)
     if len(of_user(tx, factor.organization_id, factor.user_id)) >= MAX_FACTORS:
-        raise Conflict(f"There are {MAX_FACTORS} second factors. Remove one first.")
+        raise Conflict(said("There are {count} second factors. Remove one first.", count=MAX_FACTORS))
     _FACTORS.insert(tx, factor)
     audit.record(
         tx, factor.organization_id, actor, "factor.add", factor.id, kind=factor.kind, user_id=factor.user_id
@@ -223,7 +224,7 @@ def is_required(tx: Tx, organization_id: str) -> bool:
 
 
 def require(tx: Tx, principal: Principal, required: bool, actor: Actor) -> None:
-    """Whether everybody of the organisation needs one. Who has none is asked to add one before anything else."""
+    """Returns whether everybody of the organisation needs one. Whoever has none is asked to add one before anything else."""
     if required and not of_user(tx, principal.organization_id, principal.user_id or ""):
         raise Conflict("Add a second factor of your own first: otherwise you would lock yourself out.")
     tx.run("UPDATE organizations SET second_factor_required = ? WHERE id = ?", int(required), principal.organization_id)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import audit, users
+from kontobahn.access import audit, client_access, users
 from kontobahn.access.audit import Actor
+from kontobahn.access.client_access import ClientAccess
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.users import User
 from kontobahn.clock import DAY
@@ -25,6 +26,7 @@ class Invitation(NamedTuple):
     created_at: int
     expires_at: int
     settled_at: int | None
+    key_id: str | None
 
     def state(self, now: int) -> str:
         return "expired" if self.status == "pending" and self.expires_at <= now else self.status
@@ -41,6 +43,8 @@ class NewInvitation(NamedTuple):
 def create(
     tx: Tx, vault: Vault, principal: Principal, *, email: str, role: Role, days: int, actor: Actor
 ) -> NewInvitation:
+    least: Role = "owner" if role == "owner" else "admin"
+    expires_at = users.check_maker(tx, principal, least, tx.now + days * DAY)
     tx.lock("invitations", principal.organization_id)
     email = users.normal_email(email)
     if role == "owner" and not principal.may("owner"):
@@ -58,8 +62,9 @@ def create(
         status="pending",
         invited_by=principal.user_id,
         created_at=tx.now,
-        expires_at=tx.now + days * DAY,
+        expires_at=expires_at,
         settled_at=None,
+        key_id=principal.key_id,
     )
     _INVITATIONS.insert(tx, invitation, token_hash=vault.token_hash(secret))
     audit.record(tx, principal.organization_id, actor, "invitation.create", invitation.id, email=email, role=role)
@@ -83,6 +88,13 @@ def revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> In
     return _INVITATIONS.update(tx, invitation, status="revoked", settled_at=tx.now)
 
 
+_ENDED = {
+    "accepted": "This invitation is accepted.",
+    "revoked": "This invitation is revoked.",
+    "expired": "This invitation is expired.",
+}
+
+
 def find_pending(tx: Tx, vault: Vault, token: str) -> Invitation:
     """Returns the invitation of a token. Raises NotFound or Conflict if it cannot be accepted."""
     found = _INVITATIONS.one(tx, "token_hash = ?", vault.token_hash(token))
@@ -90,7 +102,7 @@ def find_pending(tx: Tx, vault: Vault, token: str) -> Invitation:
         raise NotFound("This invitation is not known.")
     state = found.state(tx.now)
     if state != "pending":
-        raise Conflict(f"This invitation is {state}.")
+        raise Conflict(_ENDED[state])
     return found
 
 
@@ -112,3 +124,19 @@ def accept(tx: Tx, vault: Vault, token: str, *, name: str, password_hash: str, a
     _INVITATIONS.update(tx, invitation, status="accepted", settled_at=tx.now)
     audit.record(tx, organization_id, actor, "invitation.accept", invitation.id, user_id=user.id)
     return user
+
+
+def join(tx: Tx, vault: Vault, principal: Principal, token: str, actor: Actor) -> ClientAccess:
+    """Gives an invited person who is a user of another organisation access to this one."""
+    organization_id = find_pending(tx, vault, token).organization_id
+    tx.lock("invitations", organization_id)
+    invitation = find_pending(tx, vault, token)
+    user = users.get(tx, principal, principal.user_id or "")
+    if invitation.email != user.email:
+        raise Forbidden("This invitation is for another e-mail address than the one you signed in with.")
+    if invitation.role == "owner":
+        raise Conflict("Only somebody of the organisation can be its owner. Ask for an invitation with another role.")
+    made = client_access.give_by_operator(tx, user, organization_id, invitation.role, actor)
+    _INVITATIONS.update(tx, invitation, status="accepted", settled_at=tx.now)
+    audit.record(tx, organization_id, actor, "invitation.accept", invitation.id, user_id=user.id)
+    return made

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kontobahn.access import audit, scopes
+from kontobahn.access import audit
 from kontobahn.access.audit import Actor
-from kontobahn.access.principal import NO_LIMITS, Limits, Principal, Role
-from kontobahn.access.scopes import Scope
+from kontobahn.access.principal import (
+    NO_LIMITS,
+    SCOPES,
+    Limits,
+    Principal,
+    Role,
+    Scope,
+    scopes_from_text,
+    scopes_to_text,
+)
 from kontobahn.clock import SECOND
-from kontobahn.db import Table, Tx
+from kontobahn.db import Rounds, Table, Tx, ask_all, short_read
 from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
 from kontobahn.ids import API_KEY_PREFIX, new_id, new_token
 from kontobahn.money import amount_text
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
 
 class Rights(NamedTuple):
-    """What a key may do."""
+    """The rights of a key."""
 
     role: Role = "member"
     # None: all that the role allows.
@@ -49,7 +58,7 @@ class ApiKey(NamedTuple):
     def rights(self) -> Rights:
         """Without the clients of an agency key, which are rows of their own."""
         return Rights(
-            self.role, scopes.from_text(self.scopes), Limits(self.payment_limit_minor, self.daily_limit_minor)
+            self.role, scopes_from_text(self.scopes), Limits(self.payment_limit_minor, self.daily_limit_minor)
         )
 
     def state(self, now: int) -> str:
@@ -120,7 +129,7 @@ def _create(
         revoked_at=None,
         last_used_at=None,
         replaced_by=None,
-        scopes=scopes.to_text(rights.scopes),
+        scopes=scopes_to_text(rights.scopes),
         payment_limit_minor=rights.limits.payment_minor,
         daily_limit_minor=rights.limits.daily_minor,
         first_key_id=first_key_id,
@@ -140,28 +149,40 @@ def _check(tx: Tx, organization_id: str, rights: Rights, by: Principal | None) -
     limits = rights.limits
     for field, limit in (("payment_limit", limits.payment_minor), ("daily_limit", limits.daily_minor)):
         if limit is not None and limit <= 0:
-            raise BadRequest(f"The field `{field}` must be above 0.", field=field)
+            raise BadRequest(said("The field `{field}` must be above 0.", field=field), field=field)
     if None not in limits and (limits.payment_minor or 0) > (limits.daily_minor or 0):
         raise BadRequest("The field `payment_limit` is above `daily_limit`.", field="payment_limit")
     for client in rights.clients:
         if by is None and tx.one("SELECT 1 FROM organizations WHERE id = ?", client) is None:
-            raise NotFound(f"There is no organisation {client}.")
+            raise NotFound(said("There is no organisation {id}.", id=client))
     if by is None:
         return
     if organization_id != by.organization_id or any(client not in by.scope for client in rights.clients):
         raise by.missing("Organisation")
     if not by.may(rights.role):
-        raise Forbidden(f"Only a caller with the role {rights.role} may give it to a key; this one is {by.role}.")
+        raise Forbidden(
+            said(
+                "Only a caller with the role {role} may give it to a key; this one is {own}.",
+                role=rights.role,
+                own=by.role,
+            )
+        )
     if by.scopes is not None:
-        lacking = [scope for scope in rights.scopes or scopes.SCOPES if scope not in by.scopes]
+        lacking = [scope for scope in rights.scopes or SCOPES if scope not in by.scopes]
         if lacking:
             raise Forbidden(
-                f"A key cannot grant more than it has: it lacks the scope {lacking[0]}.", missing_scope=lacking[0]
+                said("A key cannot grant more than it has: it lacks the scope {scope}.", scope=lacking[0]),
+                missing_scope=lacking[0],
             )
     for field, given, own in zip(("payment_limit", "daily_limit"), limits, by.limits, strict=True):
         if own is not None and (given is None or given > own):
             raise Forbidden(
-                f"A key cannot grant more than it has: its `{field}` is {amount_text(own)} EUR.", field=field
+                said(
+                    "A key cannot grant more than it has: its `{field}` is {amount} EUR.",
+                    field=field,
+                    amount=amount_text(own),
+                ),
+                field=field,
             )
 
 
@@ -182,7 +203,7 @@ def listing(tx: Tx, organization_id: str) -> list[ApiKey]:
 def get(tx: Tx, organization_id: str, key_id: str) -> ApiKey:
     key = _API_KEYS.one(tx, "organization_id = ? AND id = ?", organization_id, key_id)
     if key is None:
-        raise NotFound(f"There is no API key {key_id}.")
+        raise NotFound(said("There is no API key {id}.", id=key_id))
     return key
 
 
@@ -200,9 +221,13 @@ def rotate(
     tx.lock("api_key", key_id)
     old = get(tx, organization_id, key_id)
     if old.state(tx.now) != "active":
-        raise Conflict(f"The API key {key_id} is {old.state(tx.now)} and cannot be rotated.")
+        raise Conflict(said("The API key {id} is {state} and cannot be rotated.", id=key_id, state=old.state(tx.now)))
     if old.replaced_by is not None:
-        raise Conflict(f"The API key {key_id} has already been rotated; its successor is {old.replaced_by}.")
+        raise Conflict(
+            said(
+                "The API key {id} has already been rotated; its successor is {other}.", id=key_id, other=old.replaced_by
+            )
+        )
     new = _create(
         tx, vault, organization_id, old.name, actor, old.rights._replace(clients=clients_of(tx, old)),
         expires_at=old.expires_at, created_by=old.created_by, by=by, first_key_id=old.first_key_id or old.id,
@@ -211,6 +236,7 @@ def rotate(
     if old.expires_at is not None:
         ends_at = min(ends_at, old.expires_at)
     _API_KEYS.update(tx, old, expires_at=ends_at, replaced_by=new.key.id)
+    _end_with_key(tx, old, ends_at)
     audit.record(
         tx, organization_id, actor, "api_key.rotate", key_id, successor=new.key.id, overlap_seconds=overlap_seconds
     )
@@ -224,20 +250,51 @@ def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor) -> ApiKey:
     if key.revoked_at is not None:
         return key
     audit.record(tx, organization_id, actor, "api_key.revoke", key_id)
+    for (invitation_id,) in _end_with_key(tx, key, tx.now):
+        audit.record(tx, organization_id, actor, "invitation.revoke", invitation_id, with_key=key_id)
     return _API_KEYS.update(tx, key, revoked_at=tx.now)
 
 
-def authenticate(tx: Tx, token_hash: str) -> Principal:
+def _end_with_key(tx: Tx, key: ApiKey, ends_at: int) -> list[tuple[Any, ...]]:
+    """Lets the invitations and the links for passwords that were made with a key end with it. Returns the invitations revoked now."""
+    mine = (key.organization_id, key.id)
+    tx.run(
+        "UPDATE password_resets SET expires_at = ? WHERE organization_id = ? AND key_id = ? AND expires_at > ?",
+        ends_at, *mine, ends_at,
+    )  # fmt: skip
+    if ends_at > tx.now:
+        tx.run(
+            "UPDATE invitations SET expires_at = ? WHERE organization_id = ? AND key_id = ? AND status = 'pending'"
+            " AND expires_at > ?",
+            ends_at, *mine, ends_at,
+        )  # fmt: skip
+        return []
+    return tx.all(
+        "UPDATE invitations SET status = 'revoked', settled_at = ? WHERE organization_id = ? AND key_id = ?"
+        " AND status = 'pending' RETURNING id",
+        tx.now, *mine,
+    )  # fmt: skip
+
+
+@short_read
+def authenticate(token_hash: str, now: int) -> Rounds[Principal]:
     """Returns the principal of a key. Raises Unauthorized, with the reason, if it is not valid."""
-    key = _API_KEYS.one(tx, "token_hash = ?", token_hash)
-    if key is None:
+    # With the clients of an agency key: a row for each.
+    rows = yield from ask_all(
+        f"SELECT c.client_organization_id, {_API_KEYS.columns_of('k')} FROM api_keys k LEFT JOIN agency_clients c"
+        " ON k.is_agency = 1 AND c.organization_id = k.organization_id AND c.key_id = k.id WHERE k.token_hash = ?"
+        " ORDER BY c.client_organization_id",
+        token_hash,
+    )
+    if not rows:
         raise Unauthorized("This API key is not known.")
-    state = key.state(tx.now)
+    key = ApiKey._make(rows[0][1:])
+    state = key.state(now)
     if state == "revoked":
         raise Unauthorized("This API key was revoked.")
     if state == "expired":
         raise Unauthorized("This API key has expired.")
-    clients, rights = clients_of(tx, key), key.rights
+    clients, rights = [client for client, *_ in rows if client is not None], key.rights
     return Principal(
         organization_id=key.organization_id,
         role=key.role,
@@ -256,7 +313,7 @@ def find(tx: Tx, key_id: str) -> ApiKey:
     """A key of any organisation by its id, for the operator's command line."""
     key = _API_KEYS.one(tx, "id = ?", key_id)
     if key is None:
-        raise NotFound(f"There is no API key {key_id}.")
+        raise NotFound(said("There is no API key {id}.", id=key_id))
     return key
 
 
@@ -294,3 +351,41 @@ def agency_clients(tx: Tx, organization_id: str) -> list[tuple[str, str]]:
         )
         if client != organization_id
     ]  # fmt: skip
+
+
+class AgencyClient(NamedTuple):
+    """An organisation that keys of this one act for."""
+
+    organization_id: str
+    name: str
+    keys: list[str]
+
+
+def clients_by_key(tx: Tx, organization_id: str) -> list[AgencyClient]:
+    found: dict[str, AgencyClient] = {}
+    for client_id, name, key in tx.all(
+        "SELECT o.id, o.name, k.name FROM agency_clients a"
+        " JOIN api_keys k ON k.organization_id = a.organization_id AND k.id = a.key_id AND k.revoked_at IS NULL"
+        " JOIN organizations o ON o.id = a.client_organization_id WHERE a.organization_id = ?"
+        " ORDER BY o.name, o.id, k.name",
+        organization_id,
+    ):
+        found.setdefault(client_id, AgencyClient(client_id, name, [])).keys.append(key)
+    return list(found.values())
+
+
+class Used(NamedTuple):
+    """Returns whether an organisation has keys, and whether one of them was ever used."""
+
+    made: bool
+    used: bool
+
+
+def is_used(tx: Tx, organization_id: str) -> Used:
+    row = tx.one(
+        "SELECT EXISTS (SELECT 1 FROM api_keys WHERE organization_id = ?),"
+        " EXISTS (SELECT 1 FROM api_keys WHERE organization_id = ? AND last_used_at IS NOT NULL)",
+        organization_id, organization_id,
+    )  # fmt: skip
+    assert row is not None
+    return Used(*map(bool, row))

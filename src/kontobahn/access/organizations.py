@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kontobahn import credits
-from kontobahn.access import audit
+from kontobahn.access import audit, client_access
 from kontobahn.access.audit import Actor
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ids import new_id
+from kontobahn.sentences import said
 
 
 class Organization(NamedTuple):
@@ -37,8 +38,19 @@ def rename(tx: Tx, organization_id: str, name: str, actor: Actor) -> Organizatio
 def get(tx: Tx, organization_id: str) -> Organization:
     row = tx.one("SELECT id, name, created_at FROM organizations WHERE id = ?", organization_id)
     if row is None:
-        raise NotFound(f"There is no organisation {organization_id}.")
+        raise NotFound(said("There is no organisation {id}.", id=organization_id))
     return Organization(*row)
+
+
+def exists(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is not None
+
+
+def remove(tx: Tx, organization_id: str) -> None:
+    """Removes the row, and what lets agencies and their people act for it; everything else of it has been removed before."""
+    tx.run("DELETE FROM agency_clients WHERE client_organization_id = ?", organization_id)
+    client_access.remove_client(tx, organization_id)
+    tx.run("DELETE FROM organizations WHERE id = ?", organization_id)
 
 
 def all_organizations(tx: Tx) -> list[Organization]:

@@ -5,7 +5,15 @@ Hashing is slow on purpose and happens before these units of work, never inside 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import asyncio
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from kontobahn.access import audit, users
 from kontobahn.access.audit import Actor
@@ -13,8 +21,9 @@ from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
 from kontobahn.clock import HOUR
 from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, Forbidden, NotFound
+from kontobahn.errors import Conflict, Forbidden, NotFound, Unavailable
 from kontobahn.ids import PASSWORD_RESET_PREFIX, is_well_formed, new_id, new_token
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
 MIN_LENGTH = 12
@@ -29,6 +38,9 @@ class PasswordReset(NamedTuple):
     user_id: str
     created_at: int
     expires_at: int
+    # The person or the key that made it; neither for the operator.
+    made_by: str | None
+    key_id: str | None
 
 
 _RESETS = Table("password_resets", PasswordReset)
@@ -68,11 +80,20 @@ def create_reset(
     """
     if by is not None and not by.may(user.role):
         raise Forbidden(
-            f"Only a caller with the role {user.role} may make a link for this person; this one is {by.role}."
+            said(
+                "Only a caller with the role {role} may make a link for this person; this one is {own}.",
+                role=user.role,
+                own=by.role,
+            )
         )
+    ends_at = tx.now + hours * HOUR
+    if by is not None:
+        ends_at = users.check_maker(tx, by, "owner" if user.role == "owner" else "admin", ends_at)
     _discard_resets(tx, user.organization_id, user.id)
     secret = new_token(PASSWORD_RESET_PREFIX)
-    reset = PasswordReset(user.organization_id, new_id(), user.id, tx.now, tx.now + hours * HOUR)
+    reset = PasswordReset(
+        user.organization_id, new_id(), user.id, tx.now, ends_at, by.user_id if by else None, by.key_id if by else None
+    )
     _RESETS.insert(tx, reset, token_hash=vault.token_hash(secret))
     audit.record(tx, user.organization_id, actor, "password_reset.create", user.id, email=user.email, hours=hours)
     return NewPasswordReset(reset, user, secret)
@@ -127,3 +148,55 @@ def _end_access(tx: Tx, organization_id: str, user_id: str, but: str | None = No
 
 def _discard_resets(tx: Tx, organization_id: str, user_id: str) -> None:
     tx.run("DELETE FROM password_resets WHERE organization_id = ? AND user_id = ?", organization_id, user_id)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# One check takes about 60 ms and 64 MiB.
+THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
+# Running and waiting; whoever comes last waits about two seconds on one thread.
+ROOM = 32
+# Of these for addresses nobody has signed in from since the start, and for one address.
+ROOM_FOR_STRANGERS = 24
+ROOM_FOR_ADDRESS = 4
+RETRY_AFTER_SECONDS = 2
+_NICENESS = 10
+
+
+class PasswordWork:
+    def __init__(self) -> None:
+        self._under_way: Counter[str] = Counter()
+
+    @contextmanager
+    def room_for(self, address: str, *, is_familiar: bool) -> Iterator[None]:
+        """Holds a place among those under way. Raises Unavailable if there is none left."""
+        room = ROOM if is_familiar else ROOM_FOR_STRANGERS
+        if self._under_way.total() >= room or self._under_way[address] >= ROOM_FOR_ADDRESS:
+            raise Unavailable(
+                "Too many people are signing in right now. Try again in a few seconds.",
+                retry_after_seconds=RETRY_AFTER_SECONDS,
+            )
+        self._under_way[address] += 1
+        try:
+            yield
+        finally:
+            self._under_way[address] -= 1
+            if not self._under_way[address]:
+                del self._under_way[address]
+
+    async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs the function on one of the threads, for somebody who has room."""
+        return await asyncio.wrap_future(_threads().submit(fn, *args, **kwargs))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """One set for the process, whatever asks for it."""
+    return ThreadPoolExecutor(THREADS, "passwords", initializer=_step_back)
+
+
+def _step_back() -> None:
+    """Lets the threads that answer calls go first when processors are scarce."""
+    with suppress(OSError, AttributeError):  # threads have no priority of their own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -1,21 +1,83 @@
-"""Who is calling, and on whose behalf. Made from a key or a session; every scoped query starts from it."""
+"""The caller, the organisations it acts for, and the scopes that its key may be restricted to.
+
+Made from a key or a session; every scoped query starts from it. A key without a list of scopes may do all that its role allows.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeVar
+import difflib
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from kontobahn.access.scopes import Scope
-from kontobahn.db import Table, Tx
-from kontobahn.errors import Forbidden, NotFound, Refusal
+from kontobahn.db import Rounds, Table, Tx, run_in
+from kontobahn.errors import BadRequest, Forbidden, NotFound, Refusal
+from kontobahn.sentences import said
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
-Role = Literal["owner", "admin", "member"]
-ROLES: tuple[Role, ...] = ("member", "admin", "owner")
+# Choice 48: the roles of people and keys. Each may do what the one before it may.
+Role = Literal["read_only", "bookkeeping", "member", "admin", "owner"]
+ROLES: tuple[Role, ...] = get_args(Role)
+# The roles that a person may have in an organisation that is not their own.
+ClientRole = Literal["read_only", "bookkeeping", "member", "admin"]
+CLIENT_ROLES: tuple[ClientRole, ...] = get_args(ClientRole)
+# Choice 38: the scopes of keys; an endpoint's declaration says which it needs.
+Scope = Literal[
+    "ledger:read",
+    "ledger:write",
+    "banking:read",
+    "banking:write",
+    "payments",
+    "mobility:read",
+    "mobility:write",
+    "webhooks",
+    "admin",
+]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+MEANINGS: dict[Scope, str] = {
+    "ledger:read": "read the books: accounts, bookings, open items, cash books",
+    "ledger:write": "book, import, undo",
+    "banking:read": "read bank connections, accounts, transactions, payments and events",
+    "banking:write": "connect and remove banks, refresh, import statements",
+    "payments": "make and cancel payments, fetch and make order files, read payments",
+    "mobility:read": "read customers, tickets, invoices, the seller and the logo",
+    "mobility:write": "change customers, tickets, the seller and the logo, issue invoices",
+    "webhooks": "say where events are sent, read and resend them",
+    "admin": "users, invitations, sessions and passwords, as far as the role allows",
+}
+# Longer than any scope; what is longer is not compared with them.
+_LONGEST = 40
+
+
+def parse_scopes(given: Iterable[str], *, field: str = "scopes") -> tuple[Scope, ...]:
+    """Returns the scopes named, each once, in their usual order. Raises BadRequest for a name that is none."""
+    wanted = {text.strip() for text in given}
+    for text in sorted(wanted):
+        if text not in SCOPES:
+            near = difflib.get_close_matches(text[:_LONGEST], SCOPES, 1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" The scopes are {', '.join(SCOPES)}."
+            raise BadRequest(said("“{text}” is not a scope.{hint}", text=text[:_LONGEST], hint=hint), field=field)
+    if not wanted:
+        raise BadRequest(
+            "A key with an empty list of scopes could do nothing. Name one, or leave the list out.", field=field
+        )
+    return tuple(scope for scope in SCOPES if scope in wanted)
+
+
+def scopes_to_text(scopes: Iterable[Scope] | None) -> str | None:
+    """As they are stored: separated by blanks, or nothing for a key without a list."""
+    return None if scopes is None else " ".join(scopes)
+
+
+def scopes_from_text(text: str | None) -> tuple[Scope, ...] | None:
+    if text is None:
+        return None
+    stored = text.split()
+    return tuple(scope for scope in SCOPES if scope in stored)
 
 
 class Limits(NamedTuple):
-    """What a key may pay, in cents: by one payment, and on one day by all of them."""
+    """The most that a key may pay, in cents: by one payment, and on one day by all of them."""
 
     payment_minor: int | None = None
     daily_minor: int | None = None
@@ -34,11 +96,14 @@ class Principal(NamedTuple):
     user_id: str | None = None
     session_id: str | None = None
     valid_until: int | None = None
-    # What the key is restricted to; None for a key without a list, and for a person.
+    # The scopes that the key is restricted to; None for a key without a list, and for a person.
     scopes: tuple[Scope, ...] | None = None
     limits: Limits = NO_LIMITS
     # The first key of its row of rotations: they share one daily limit.
     first_key_id: str | None = None
+    # Of a session: when the person last showed who they are, and whether they lack the second factor that is required.
+    confirmed_at: int = 0
+    must_add_factor: bool = False
 
     @property
     def actor(self) -> str:
@@ -49,14 +114,14 @@ class Principal(NamedTuple):
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def has_scope(self, wanted: tuple[Scope, ...]) -> bool:
-        """Whether one of these scopes is its own. An endpoint that names none is closed to keys with a list."""
+        """Returns whether one of these scopes is its own. An endpoint that names none is closed to keys with a list."""
         return self.scopes is None or any(scope in self.scopes for scope in wanted)
 
     def missing(self, what: str) -> Refusal:
         """Returns the error for an id that does not exist or is out of scope; the two cannot be told apart."""
         # Choice 33: an agency gets 403, with the same message whether the id exists or not.
         if self.is_agency:
-            return Forbidden(f"This agency key may not act on that {what.lower()}.")
+            return Forbidden(said("This agency key may not act on that {what}.", what=what.lower()))
         return NotFound(f"{what} not found.")
 
     def organizations(self, organization_id: str | None) -> tuple[str, ...]:
@@ -82,7 +147,12 @@ def in_scope(count: int) -> str:
 
 def find_in_scope(tx: Tx, table: Table[R], principal: Principal, what: str, row_id: Any) -> R:
     """Returns the row with this id. Raises the principal's “not found” if there is none in its scope."""
-    row = table.one(tx, f"{in_scope(len(principal.scope))} AND id = ?", *principal.scope, row_id)
+    return run_in(tx, ask_in_scope(table, principal, what, row_id))
+
+
+def ask_in_scope(table: Table[R], principal: Principal, what: str, row_id: Any) -> Rounds[R]:
+    """`find_in_scope` for a short read."""
+    row = yield from table.ask_one(f"{in_scope(len(principal.scope))} AND id = ?", *principal.scope, row_id)
     if row is None:
         raise principal.missing(what)
     return row

@@ -9,7 +9,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
 from kontobahn.clock import HOUR, MINUTE
-from kontobahn.db import Table, Tx
+from kontobahn.db import Rounds, Table, Tx, ask_one, short_read
 from kontobahn.errors import Unauthorized
 from kontobahn.ids import SESSION_PREFIX, new_id, new_token
 from kontobahn.vault import Vault
@@ -22,7 +22,7 @@ class Session(NamedTuple):
     created_at: int
     expires_at: int
     ip: str
-    # What the browser calls itself; empty for a session of the API.
+    # The name that the browser gives itself; empty for a session of the API.
     device: str = ""
     # A browser's session ends when it has not been used until then; None for one of the API.
     idle_until: int | None = None
@@ -34,7 +34,7 @@ class Session(NamedTuple):
         return self.expires_at if self.idle_until is None else min(self.expires_at, self.idle_until)
 
 
-# How long a browser may do nothing, and for how long a confirmation counts.
+# The time that a browser may do nothing, and for which a confirmation counts.
 IDLE = 30 * MINUTE
 CONFIRMED = 10 * MINUTE
 MAX_DEVICE_LENGTH = 300
@@ -66,19 +66,27 @@ def create(
     return NewSession(session, secret)
 
 
-def authenticate(tx: Tx, token_hash: str) -> Principal:
-    return find(tx, token_hash)[1]
+@short_read
+def authenticate(token_hash: str, now: int) -> Rounds[Principal]:
+    """Returns the principal of a token of the API. Raises Unauthorized if it has ended, or is the cookie of a browser."""
+    session, principal = yield from find.rounds(token_hash, now)
+    if session.idle_until is not None:
+        raise Unauthorized("This is the session of a browser, not one of the API. Sign in by POST /v2/auth/sessions.")
+    return principal
 
 
-def find(tx: Tx, token_hash: str) -> tuple[Session, Principal]:
+@short_read
+def find(token_hash: str, now: int) -> Rounds[tuple[Session, Principal]]:
     """Returns the session of a token, with its principal. Raises Unauthorized if it has ended."""
-    row = tx.one(
-        f"SELECT u.role, {_SESSIONS.columns_of('s')} FROM sessions s"
-        " JOIN users u ON u.organization_id = s.organization_id AND u.id = s.user_id WHERE s.token_hash = ?",
+    row = yield from ask_one(
+        f"SELECT u.role, o.second_factor_required = 1 AND NOT EXISTS (SELECT 1 FROM user_factors f"
+        f" WHERE f.organization_id = s.organization_id AND f.user_id = s.user_id), {_SESSIONS.columns_of('s')} FROM sessions s"
+        " JOIN users u ON u.organization_id = s.organization_id AND u.id = s.user_id"
+        " JOIN organizations o ON o.id = s.organization_id WHERE s.token_hash = ?",
         token_hash,
     )
-    session = None if row is None else Session._make(row[1:])
-    if row is None or session is None or session.ends_at <= tx.now:
+    session = None if row is None else Session._make(row[2:])
+    if row is None or session is None or session.ends_at <= now:
         raise Unauthorized("This session has ended. Sign in again.")
     principal = Principal(
         organization_id=session.organization_id,
@@ -87,6 +95,8 @@ def find(tx: Tx, token_hash: str) -> tuple[Session, Principal]:
         user_id=session.user_id,
         session_id=session.id,
         valid_until=session.ends_at,
+        confirmed_at=session.confirmed_at,
+        must_add_factor=bool(row[1]),
     )
     return session, principal
 
@@ -110,6 +120,14 @@ def confirm(tx: Tx, vault: Vault, session: Session, actor: Actor) -> str:
         raise Unauthorized("This session has ended. Sign in again.")
     audit.record(tx, session.organization_id, actor, "session.confirm", session.id)
     return secret
+
+
+def get(tx: Tx, principal: Principal) -> Session:
+    """Returns the session that a principal was made from. Raises Unauthorized if it has ended since."""
+    found = _SESSIONS.one(tx, "organization_id = ? AND id = ?", principal.organization_id, principal.session_id)
+    if found is None:
+        raise Unauthorized("This session has ended. Sign in again.")
+    return found
 
 
 def of_user(tx: Tx, organization_id: str, user_id: str) -> list[Session]:

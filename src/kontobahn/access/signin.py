@@ -12,16 +12,17 @@ from typing import NamedTuple
 from kontobahn import log
 from kontobahn.access import audit, sessions, users
 from kontobahn.access.audit import Actor
-from kontobahn.access.password_work import PasswordWork
+from kontobahn.access.passwords import PasswordWork
 from kontobahn.access.sessions import NewSession
 from kontobahn.access.users import User
-from kontobahn.addresses import block_of
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import TooManyRequests, Unauthorized
+from kontobahn.ids import block_of
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
-# How many attempts are free, and how long the wait after further ones may become (1, 2, 4, … seconds).
+# The number of attempts that are free, and how long the wait after further ones may become (1, 2, 4, … seconds).
 FREE_FROM_ADDRESS = 5
 FREE_FROM_STRANGERS = 20
 LONGEST_WAIT_SECONDS = 60
@@ -34,7 +35,7 @@ MAX_FAMILIAR = 10_000
 
 
 class Attempt(NamedTuple):
-    """Whom somebody wants to be, and from where; as keyed hashes, because most of it may be mistyped or nobody's."""
+    """The user that somebody claims to be, and the address; as keyed hashes, because most of it may be mistyped or nobody's."""
 
     account: str
     account_from_here: str
@@ -45,7 +46,7 @@ class Verified(NamedTuple):
     """Somebody who has shown who they are."""
 
     user: User
-    # What the password was right for; None if it was shown otherwise.
+    # The hash that the password was right for; None if a factor has shown who it is.
     password_hash: str | None
     attempt: Attempt
 
@@ -88,7 +89,7 @@ class SignIns:
         self._familiar.add(address)
         return Verified(user, stored, attempt)
 
-    def shown_otherwise(self, user: User, actor: Actor) -> Verified:
+    def verified_by_factor(self, user: User, actor: Actor) -> Verified:
         """For somebody known by a second step, a passkey, or a link of their own."""
         return Verified(user, None, self._attempt(user.email, block_of(actor.ip or "")))
 
@@ -203,6 +204,9 @@ def _remember_place(tx: Tx, user: User, place: str) -> None:
 def _too_many(microseconds: int) -> TooManyRequests:
     seconds = -(-microseconds // SECOND)
     return TooManyRequests(
-        f"Too many attempts to sign in. Try again in {seconds} seconds, or from where you usually sign in.",
+        said(
+            "Too many attempts to sign in. Try again in {seconds} seconds, or from where you usually sign in.",
+            seconds=seconds,
+        ),
         retry_after_seconds=seconds,
     )

@@ -10,7 +10,7 @@ from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import ROLES, Principal, Role
 from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, Forbidden, NotFound
+from kontobahn.errors import Conflict, Forbidden, NotFound, Unauthorized
 from kontobahn.ids import new_id
 
 # Called in the transaction that deletes a user: (tx, organization_id, user_id, actor). The composition root registers the areas
@@ -82,6 +82,15 @@ def listing(tx: Tx, organization_id: str) -> list[User]:
     return _USERS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
+def any_exists(tx: Tx) -> bool:
+    """Returns whether the installation has a user at all."""
+    return tx.one("SELECT 1 FROM users LIMIT 1") is not None
+
+
+def exists(tx: Tx, user_id: str) -> bool:
+    return tx.one("SELECT 1 FROM users WHERE id = ?", user_id) is not None
+
+
 def get(tx: Tx, principal: Principal, user_id: str) -> User:
     user = _USERS.one(tx, "organization_id = ? AND id = ?", principal.organization_id, user_id)
     if user is None:
@@ -115,11 +124,13 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if "owner" in (user.role, role) and not principal.may("owner"):
         raise Forbidden("Only an owner may grant or withdraw the role of owner.")
     _keep_an_owner(tx, user)
-    if ROLES.index(role) > ROLES.index(user.role):
-        # Who may do more signs in again: a token from before must not rise with its user.
-        tx.run("DELETE FROM sessions WHERE organization_id = ? AND user_id = ?", user.organization_id, user.id)
+    # Whoever may do more or less signs in again: what is open from before must neither rise with its user nor outlive a right. A
+    # link for the password was made by somebody who might give the old role, perhaps not the new one.
+    for table in ("sessions", "password_resets"):
+        tx.run(f"DELETE FROM {table} WHERE organization_id = ? AND user_id = ?", user.organization_id, user.id)
     audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
     _end_invitations(tx, user, role, actor)
+    _end_links(tx, user, role)
     return _USERS.update(tx, user, role=role)
 
 
@@ -131,6 +142,7 @@ def delete(tx: Tx, principal: Principal, user_id: str, actor: Actor, removals: t
         raise Forbidden("Only an owner may delete an owner.")
     _keep_an_owner(tx, user)
     _end_invitations(tx, user, None, actor)
+    _end_links(tx, user, None)
     for removal in removals:
         removal(tx, principal.organization_id, user_id, actor)
     tx.run("DELETE FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, user_id)
@@ -152,6 +164,44 @@ def _end_invitations(tx: Tx, user: User, role: Role | None, actor: Actor) -> Non
     )  # fmt: skip
     for (invitation_id,) in ended:
         audit.record(tx, user.organization_id, actor, "invitation.revoke", invitation_id, with_user=user.id)
+
+
+def _end_links(tx: Tx, user: User, role: Role | None) -> None:
+    """Discards the links for passwords that this user could not make any more: as one of this role, or as nobody."""
+    if role == "owner":
+        return
+    whose = (
+        " AND user_id IN (SELECT id FROM users WHERE organization_id = ? AND role = 'owner')" if role == "admin" else ""
+    )
+    tx.run(
+        f"DELETE FROM password_resets WHERE organization_id = ? AND made_by = ?{whose}",
+        user.organization_id, user.id, *([user.organization_id] if whose else []),
+    )  # fmt: skip
+
+
+def check_maker(tx: Tx, principal: Principal, role: Role, ends_at: int) -> int:
+    """Returns when something ends that the caller makes, which may be with its key.
+
+    Raises Unauthorized if the caller has lost the role, or its key, since it was authenticated; holds the lock of whoever takes it away.
+    """
+    if principal.key_id is not None:
+        tx.lock("api_key", principal.key_id)
+        row = tx.one(
+            "SELECT expires_at FROM api_keys WHERE organization_id = ? AND id = ? AND revoked_at IS NULL",
+            principal.organization_id, principal.key_id,
+        )  # fmt: skip
+        ends_at = min(ends_at, row[0]) if row and row[0] is not None else ends_at
+    elif principal.session_id is not None:
+        lock(tx, principal.organization_id)
+        row = tx.one(
+            "SELECT role FROM users WHERE organization_id = ? AND id = ?", principal.organization_id, principal.user_id
+        )
+        row = row if row and ROLES.index(row[0]) >= ROLES.index(role) else None
+    else:
+        return ends_at
+    if row is None or ends_at <= tx.now:
+        raise Unauthorized("Your rights were changed a moment ago. Sign in again.")
+    return ends_at
 
 
 def _keep_an_owner(tx: Tx, user: User) -> None:

@@ -1,18 +1,46 @@
-"""Answers as JSON. A long list is encoded in slices beside the event loop, so that other calls run in between."""
+"""Answers: the envelopes they come in, errors, and structs made from rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kontobahn.json_text import encode
-from kontobahn.threads import Pool
+from kontobahn.api.wire import Answer
+from kontobahn.clock import to_datetime
 
-# So many items are encoded in less time than it takes to hand the work to another thread.
-INLINE_ITEMS = 500
-SLICE = 500
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+
+
+# --- Envelopes
+
+
+class Platform(Struct, frozen=True):
+    """The credit balance after the call."""
+
+    neuesGuthaben: int
+
+
+# The balance in the answer to a write, until the charge is confirmed in the transaction of the effect.
+NOT_YET_KNOWN = Platform(neuesGuthaben=0)
+
+
+class Data(Answer, Generic[T]):
+    """An answer that is only its data. In the OpenAPI document `Data[X]` is XAnswer, and `Data[list[X]]` is XList."""
+
+    data: T
+
+
+class Charged(Answer, Generic[T]):
+    """An answer with the balance beside its data: ChargedXAnswer and ChargedXList."""
+
+    data: T
+    platform: Platform = NOT_YET_KNOWN
 
 
 class Ready:
@@ -24,35 +52,46 @@ class Ready:
         self.parts = parts
 
 
-async def encode_answer(answer: Any, pool: Pool) -> bytes:
-    # The effect is written and the price paid: an answer is never refused for want of a thread.
-    if not _is_long(answer) or pool.is_full:
-        return encode(answer)
-    return await pool.run(_encode_in_slices, answer)
+class Error(Answer, kw_only=True):
+    """An error, for a person and for a program. An area with further fields adds them in a type of its own."""
+
+    # Bodies for the documentation, by status, in place of those of every area.
+    samples: ClassVar[Mapping[int, dict[str, Any]]] = MappingProxyType({})
+
+    error: Annotated[str, Meta(description="One sentence for a person.")]
+    message: Annotated[str, Meta(description="What to do about it.")] | UnsetType = UNSET
+    field: Annotated[str, Meta(description="The parameter, header or body field that is wrong.")] | UnsetType = UNSET
+    missing_scope: Annotated[str, Meta(description="403: the scope that the API key lacks.")] | UnsetType = UNSET
+    request_id: Annotated[str, Meta(description="Identifies this call to the operator.")]
 
 
-def _is_long(answer: Any) -> bool:
-    if isinstance(answer, list):
-        return len(answer) > INLINE_ITEMS
-    for name in getattr(answer, "__struct_fields__", ()):
-        value = getattr(answer, name)
-        if isinstance(value, list) and len(value) > INLINE_ITEMS:
-            return True
-    return False
+# --- From rows
 
 
-def _encode_in_slices(answer: Any) -> bytes:
-    if isinstance(answer, list):
-        return _encode_list(answer)
-    # The encoder keeps Python's lock until it is done: only between slices can another thread have it.
-    sliced = {
-        name: msgspec.Raw(_encode_list(value))
-        for name in answer.__struct_fields__
-        if isinstance(value := getattr(answer, name), list) and len(value) > INLINE_ITEMS
-    }
-    return encode(msgspec.structs.replace(answer, **sliced))
+def from_row(kind: type[S], row: object, /, **further: Any) -> S:
+    """Returns a struct whose fields are those of the row with the same names, and the further ones.
+
+    Instants, days and truth values, which rows hold as numbers and text, become what the struct says they are.
+    """
+    for name, convert in _fields(kind).items():
+        if name not in further and hasattr(row, name):
+            value = getattr(row, name)
+            further[name] = convert(value) if convert and value is not None else value
+    return kind(**further)
 
 
-def _encode_list(items: list[Any]) -> bytes:
-    slices = [encode(items[start : start + SLICE])[1:-1] for start in range(0, len(items), SLICE)]
-    return b"[" + b",".join(slices) + b"]"
+_FROM_STORED: dict[Any, Callable[[Any], Any]] = {datetime: to_datetime, date: date.fromisoformat, bool: bool}
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, Callable[[Any], Any] | None]:
+    """Returns the fields of the struct, each with what makes it of what is stored, if anything."""
+    hints = get_type_hints(kind)
+    return {name: _FROM_STORED.get(_without_none(hints[name])) for name in kind.__struct_fields__}
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 else hint

@@ -12,6 +12,7 @@ from typing import Any
 
 from kontobahn.api.declare import Endpoint
 from kontobahn.errors import BadRequest, TooLarge, TooManyRequests, Unavailable
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -63,7 +64,7 @@ class BodyMemory:
 
 
 class HeldBytes:
-    """What one request holds, until it is over."""
+    """The bytes that one request holds, until it is over."""
 
     __slots__ = ("_memory", "_sender", "size")
 
@@ -86,7 +87,7 @@ class HeldBytes:
 
 
 class Pace:
-    """How long a body may take: some seconds, and more for every byte that has come."""
+    """The time that a body may take: some seconds, and more for every byte that has come."""
 
     def __init__(self, settings: Settings) -> None:
         self._seconds = settings.body_seconds
@@ -97,8 +98,11 @@ class Pace:
 
     def refusal(self) -> BadRequest:
         return BadRequest(
-            f"The request body did not arrive in time: {self._seconds} seconds, and one more for every"
-            f" {self._bytes_per_second} bytes."
+            said(
+                "The request body did not arrive in time: {seconds} seconds, and one more for every {bytes} bytes.",
+                seconds=self._seconds,
+                bytes=self._bytes_per_second,
+            )
         )
 
 
@@ -140,7 +144,7 @@ def max_body_of(endpoint: Endpoint, settings: Settings) -> int:
 
 
 def too_large(limit: int) -> TooLarge:
-    return TooLarge(f"The request body is larger than {limit} bytes.")
+    return TooLarge(said("The request body is larger than {limit} bytes.", limit=limit))
 
 
 async def read_body(

@@ -6,48 +6,48 @@ writes an effect of ours, its charge and its stored answer in one transaction. O
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode
 
-from msgspec import Struct
-
-from kontobahn import credits
+from kontobahn import credits, log
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
+from kontobahn.access.sessions import CONFIRMED
 from kontobahn.access.users import UserRemoval
 from kontobahn.api import idempotency
+from kontobahn.api.answers import Platform
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.idempotency import Claim, StoredAnswer
-from kontobahn.api.later import Later
+from kontobahn.api.wire import Query
 from kontobahn.clock import Clock
 from kontobahn.credits import Cause
-from kontobahn.db import Database, Tx
+from kontobahn.db import Database, ShortRead, Tx
+from kontobahn.errors import Forbidden, KontobahnError, Unavailable
 from kontobahn.json_text import encode
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 from kontobahn.threads import Pool
 from kontobahn.vault import Vault
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Platform(Struct, frozen=True):
-    """The credit balance after the call."""
-
-    neuesGuthaben: int
+Row = TypeVar("Row")
 
 
 class Context(NamedTuple):
-    """What calls and jobs work with."""
+    """Everything that calls and jobs work with."""
 
     db: Database
     vault: Vault
     settings: Settings
     clock: Clock
-    # What each area adds to the application (its providers behind their ports), by its type; see `part`.
+    # The parts that each area adds to the application (its providers behind their ports), by its type; see `part`.
     parts: Mapping[type, object]
-    # What areas do in the transaction that deletes a user.
+    # Work of the areas in the transaction that deletes a user.
     user_removals: tuple[UserRemoval, ...] = ()
 
     def part(self, kind: type[T]) -> T:
@@ -55,6 +55,45 @@ class Context(NamedTuple):
         found = self.parts[kind]
         assert isinstance(found, kind)
         return found
+
+
+def check_allowed(endpoint: Endpoint, principal: Principal) -> None:
+    """Raises Forbidden if the scopes of the caller's key or the caller's role do not suffice."""
+    if not principal.has_scope(endpoint.scopes):
+        # Choice 38: the refusal names the scope that is missing.
+        if not endpoint.scopes:
+            raise Forbidden("This call is not open to keys with a list of scopes.")
+        needed, own = " or ".join(endpoint.scopes), ", ".join(principal.scopes or ())
+        raise Forbidden(f"This call needs the scope {needed}; this key has {own}.", missing_scope=endpoint.scopes[0])
+    if endpoint.also_scope and not principal.has_scope((endpoint.also_scope,)):
+        raise Forbidden(f"This call needs the scope {endpoint.also_scope} as well.", missing_scope=endpoint.also_scope)
+    by_scope = endpoint.scope_replaces_role and principal.scopes is not None and principal.may("bookkeeping")
+    if principal.may(endpoint.role) or by_scope:
+        return
+    instead = f", or a key made with the scope {endpoint.scopes[0]}" if endpoint.scope_replaces_role else ""
+    raise Forbidden(
+        said(
+            "This call needs the role {role}{instead}; this one is {own}.",
+            role=endpoint.role,
+            instead=instead,
+            own=principal.role,
+        )
+    )
+
+
+def check_session(endpoint: Endpoint, principal: Principal, now: int) -> None:
+    """Raises Forbidden if a signed-in person has to add a second factor, or to confirm who they are, before this call."""
+    if principal.session_id is None:
+        return
+    if principal.must_add_factor and not endpoint.without_factor:
+        raise Forbidden(
+            "Your organisation requires a second factor, and you have none yet. Add one in the dashboard, under your profile."
+        ).retryable()
+    if endpoint.confirm and now - principal.confirmed_at > CONFIRMED:
+        raise Forbidden(
+            "This call needs a confirmation of the last ten minutes that it is you.",
+            message="Send your password to POST /v2/auth/sessions/confirm, then call again with the token it answers with.",
+        ).retryable()
 
 
 class Call:
@@ -88,7 +127,7 @@ class Call:
         self.charged = 0
         # Headers of this answer, beside those that every answer has. A repeat under an idempotency key does not have them.
         self.headers: dict[bytes, bytes] = {}
-        # Where the next page of a list begins, if there is one; see `paging.page`.
+        # The position after which the next page of a list begins, if there is one; see `page`.
         self.continues_after: str | None = None
         self.claim: Claim | None = None
         self.stored_answer: bytes | None = None
@@ -107,15 +146,15 @@ class Call:
 
     @property
     def cause(self) -> Cause:
-        """What the statement of credits says about this call; for every reservation, also one that outlives the call."""
+        """The words of the credit statement about this call; for every reservation, also one that outlives the call."""
         return Cause(self.request_id, self.endpoint.name, self.principal.key_id, self.quelle)
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
 
-    def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    def read_inline(self, read: ShortRead[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         """Reads a few rows by their key; see `Database.read_inline`."""
-        return self.context.db.read_inline(fn, *args, **kwargs)
+        return self.context.db.read_inline(read, *args, **kwargs)
 
     async def off_loop(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Does work that may take more than a few milliseconds beside the event loop."""
@@ -160,15 +199,20 @@ class Call:
     async def settle_claim(self, fn: Callable[..., object], *args: Any) -> None:
         """Says what becomes of the idempotency key of a call that failed; later, if the database is away."""
         seconds, event = self.context.settings.call_hold_seconds, "idempotency_key_left_to_expire"
-        await self.context.part(Later).write(fn, *args, seconds=seconds, event=event, request_id=self.request_id)
+        organization_id = self._principal.organization_id if self._principal else ""
+        await self.context.part(DeferredWrites).write(
+            organization_id, fn, *args, seconds=seconds, event=event, request_id=self.request_id
+        )
 
     async def _reserve(self) -> credits.Hold | None:
         if not self.price:
             return None
         # Choice 33: an agency pays for what it does for its clients.
+        organization_id = self.principal.organization_id
         return await self.context.db.write_together(
+            organization_id,
             credits.reserve,
-            self.principal.organization_id,
+            organization_id,
             self.price,
             hold_seconds=self.context.settings.call_hold_seconds,
             cause=self.cause,
@@ -176,8 +220,9 @@ class Call:
 
     async def _release(self, hold: credits.Hold) -> None:
         # If it cannot, a job releases it when it expires.
-        await self.context.part(Later).write(
-            credits.expire, self.principal.organization_id, hold.id, seconds=self.context.settings.call_hold_seconds,
+        organization_id = self.principal.organization_id
+        await self.context.part(DeferredWrites).write(
+            organization_id, credits.expire, organization_id, hold.id, seconds=self.context.settings.call_hold_seconds,
             event="reservation_left_to_expire", request_id=self.request_id, hold_id=hold.id,
         )  # fmt: skip
 
@@ -225,6 +270,108 @@ class Charge:
         elif error is not None:
             await call._release(hold)
         else:
+            organization_id = call.principal.organization_id
             self.confirmed(
-                await call.context.db.write_together(credits.confirm, call.principal.organization_id, hold.id)
+                await call.context.db.write_together(organization_id, credits.confirm, organization_id, hold.id)
             )
+
+
+# --- Tidying up
+
+
+PAUSE_SECONDS = 1.0
+# Of a process. More calls than these can hardly have been running when the database went away.
+MAX_WAITING = 2000
+
+
+class DeferredWrites:
+    """Writes by which a call that failed is tidied up: made at once, or as soon as the database is back.
+
+    A key or a reservation that nobody frees is free again when its lease ends, minutes later; until then repeats are refused.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._waiting: set[asyncio.Task[None]] = set()
+
+    async def write(
+        self, organization_id: str, fn: Callable[..., object], *args: Any, seconds: float, event: str, **fields: Any
+    ) -> None:
+        """Runs the unit now, otherwise within so many seconds, after which it is pointless. The event is logged if it gives up."""
+        try:
+            await self._db.write_together(organization_id, fn, *args)
+        except Unavailable as error:
+            if len(self._waiting) >= MAX_WAITING:
+                log.warning(event, detail=error.operator or str(error), **fields)
+                return
+            task = asyncio.create_task(
+                self._repeat(organization_id, fn, args, time.monotonic() + seconds, event, fields)
+            )
+            self._waiting.add(task)
+            task.add_done_callback(self._waiting.discard)
+        except KontobahnError as error:
+            log.warning(event, detail=str(error), **fields)
+
+    async def _repeat(
+        self,
+        organization_id: str,
+        fn: Callable[..., object],
+        args: tuple[Any, ...],
+        ends_at: float,
+        event: str,
+        fields: dict[str, Any],
+    ) -> None:
+        failure: KontobahnError | None = None
+        while time.monotonic() < ends_at:
+            await asyncio.sleep(PAUSE_SECONDS)
+            try:
+                await self._db.write_together(organization_id, fn, *args)
+                return
+            except Unavailable as error:
+                failure = error
+            except KontobahnError as error:
+                failure = error
+                break
+        log.warning(event, detail=str(failure), **fields)
+
+    async def close(self) -> None:
+        """Leaves whatever still waits to expire."""
+        for task in tuple(self._waiting):
+            task.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+
+
+# --- Pages of a list: a call reads one row more than fits, and `Link` says where the next page is if there was one
+
+
+def one_more(limit: int | None) -> int | None:
+    """Returns how many rows to read for a page of so many; all of them without a limit."""
+    return None if limit is None else limit + 1
+
+
+def page(call: Call, rows: list[Row], limit: int | None, position: Callable[[Row], object]) -> list[Row]:
+    """Cuts the rows to the page. If some are left over, the next page begins after the position of the last one shown."""
+    if limit is None or len(rows) <= limit:
+        return rows
+    shown = rows[:limit]
+    call.continues_after = str(position(shown[-1]))
+    return shown
+
+
+def warning(endpoint: Endpoint, query: Query) -> dict[bytes, bytes]:
+    """The header of an answer to a walk that will miss rows: in another order than that of the ids, late ones have no place."""
+    if not endpoint.walk_warning or getattr(query, "from_id", None) is None or getattr(query, "sort", "id") == "id":
+        return {}
+    return {b"warning": f'299 - "{endpoint.walk_warning}"'.encode("ascii")}
+
+
+def next_page(base_url: str, path: str, query: bytes, parameter: str, after: str) -> bytes:
+    """The header's value: the same call, continued after the position."""
+    # As everywhere, case and underscores of a parameter's name do not count.
+    kept = [
+        (name, value)
+        for name, value in parse_qsl(query.decode("latin-1"))
+        if name.replace("_", "").lower() != parameter.replace("_", "")
+    ]
+    address = f"{base_url}{quote(path)}?{urlencode([*kept, (parameter, after)])}"
+    return f'<{address}>; rel="next"'.encode("ascii")

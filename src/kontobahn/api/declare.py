@@ -1,4 +1,4 @@
-"""How an endpoint is declared: `@get(path, cost=…)` on an async function with typed query, body and answer.
+"""Declarations of endpoints: `@get(path, cost=…)` on an async function with typed query, body and answer.
 
 Routing, OpenAPI, the price list and the conformance test all read the declaration; nothing is declared twice.
 """
@@ -11,20 +11,18 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
-from kontobahn.access.principal import Principal, Role
-from kontobahn.access.scopes import Scope
-from kontobahn.api.wire import Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
-from kontobahn.errors import Forbidden
+from kontobahn.access.principal import Role, Scope
+from kontobahn.api.wire import MAX_PLAIN_BYTES, Body, BodyDecoder, Query, QueryDecoder, RawBody, Upload
 from kontobahn.limits import AUTH, group_of
 
 Handler = Callable[..., Awaitable[Any]]
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-# Who may call: any API key (the default), a key or a signed-in person, or anybody.
+# The callers: any API key (the default), a key or a signed-in person, or anybody.
 Caller = Literal["key", "key or session", "anybody"]
 _PARAMETER = re.compile(r"\{(\w+)\}")
 # Choice 37: how large a body may be. Unless it says otherwise, a call below /v2/auth/ takes SMALL_BODY and any other JSON_BODY; an
-# upload takes what the setting says.
-SMALL_BODY, JSON_BODY, BODY_WITH_RECEIPTS = 16 * 1024, 1024 * 1024, 28 * 1024 * 1024
+# upload takes what the setting says. BODY_WITH_ROWS has room for as many rows as the calls with thousands of them take.
+SMALL_BODY, JSON_BODY, BODY_WITH_ROWS, BODY_WITH_RECEIPTS = 16 * 1024, 1024 * 1024, MAX_PLAIN_BYTES, 28 * 1024 * 1024
 
 
 class Endpoint(NamedTuple):
@@ -50,13 +48,18 @@ class Endpoint(NamedTuple):
     cost: int = 0
     free_as_dropdown: bool = False
     caller: Caller = "key"
-    role: Role = "member"
-    # What a key with a list of scopes needs: one of these.
+    # The least role that may make it: unless the declaration says otherwise, by what it does (`_least_role`).
+    role: Role = "read_only"
+    # The scopes that a key with a list needs: one of these.
     scopes: tuple[Scope, ...] = ()
     # And this one beside it.
     also_scope: Scope | None = None
-    # A key that has the scope by its list need not have the role as well.
+    # A key that has the scope by its list need not have the role as well, if it may write at all.
     scope_replaces_role: bool = False
+    # A signed-in person must have confirmed who they are within the last ten minutes.
+    confirm: bool = False
+    # Open to a person who lacks the second factor that is required.
+    without_factor: bool = False
     # None of an upload: as large as the setting allows.
     max_body_bytes: int | None = JSON_BODY
     # The statuses that it may refuse with, beyond those of every call.
@@ -65,6 +68,8 @@ class Endpoint(NamedTuple):
     media_types: tuple[str, ...] = ()
     # A list that comes in pages: the query parameter that the next page begins with. The header Link has its address.
     pages_by: Literal["from_id", "from_code", "cursor"] | None = None
+    # The warning to a walk by `from_id` that does not say `sort=id`, in ASCII. Empty for a list that has one order only.
+    walk_warning: str = ""
     # Query parameters or body fields of which one is required; the handler refuses a call without any.
     one_of: tuple[str, ...] = ()
     # Payments and invoices: an idempotency key is kept for weeks instead of hours.
@@ -73,24 +78,9 @@ class Endpoint(NamedTuple):
     example: Any = None
     body_example: Any = None
 
-    def check_allowed(self, principal: Principal) -> None:
-        """Raises Forbidden if the scopes of the caller's key or the caller's role do not suffice."""
-        if not principal.has_scope(self.scopes):
-            # Choice 38: the refusal names the scope that is missing.
-            if not self.scopes:
-                raise Forbidden("This call is not open to keys with a list of scopes.")
-            needed, own = " or ".join(self.scopes), ", ".join(principal.scopes or ())
-            raise Forbidden(f"This call needs the scope {needed}; this key has {own}.", missing_scope=self.scopes[0])
-        if self.also_scope and not principal.has_scope((self.also_scope,)):
-            raise Forbidden(f"This call needs the scope {self.also_scope} as well.", missing_scope=self.also_scope)
-        if principal.may(self.role) or (self.scope_replaces_role and principal.scopes is not None):
-            return
-        instead = f", or a key made with the scope {self.scopes[0]}" if self.scope_replaces_role else ""
-        raise Forbidden(f"This call needs the role {self.role}{instead}; this one is {principal.role}.")
-
 
 class Options(TypedDict, total=False):
-    """What a declaration may say beside its path; Endpoint has the defaults."""
+    """Everything that a declaration may say beside its path; Endpoint has the defaults."""
 
     cost: int
     free_as_dropdown: bool
@@ -99,10 +89,13 @@ class Options(TypedDict, total=False):
     scope: Scope | tuple[Scope, ...]
     also_scope: Scope
     scope_replaces_role: bool
+    confirm: bool
+    without_factor: bool
     max_body_bytes: int
     errors: tuple[int, ...]
     media_types: tuple[str, ...]
     pages_by: Literal["from_id", "from_code", "cursor"]
+    walk_warning: str
     one_of: tuple[str, ...]
     moves_money: bool
     example: Any
@@ -148,6 +141,7 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
     scopes: Any = further.pop("scope", ())
     if isinstance(scopes, str):
         scopes = (scopes,)
+    further.setdefault("role", _least_role(method, scopes))
     return Endpoint(
         name=f"{method} {path}",
         method=method,
@@ -168,3 +162,10 @@ def _declare(method: Method, path: str, statuses: tuple[int, ...], handler: Hand
         scopes=scopes,
         **further,
     )
+
+
+def _least_role(method: Method, scopes: tuple[Scope, ...]) -> Role:
+    """Returns the role for a call that names none: payments are made and fetched by those who may pay, everything is read by all."""
+    if scopes == ("payments",):
+        return "member"
+    return "read_only" if method == "GET" else "bookkeeping"

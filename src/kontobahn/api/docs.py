@@ -5,6 +5,7 @@ Rendered at the first request and cached. Jinja2 and markdown-it are imported on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kontobahn import __version__
-from kontobahn.api.declare import Endpoint
 from kontobahn.api.documents import (
     ASK_AGAIN,
     FOR_A_YEAR,
@@ -26,9 +26,7 @@ from kontobahn.api.documents import (
     make_document,
     respond,
 )
-from kontobahn.api.openapi import build_openapi
 from kontobahn.ids import SESSION_PREFIX
-from kontobahn.settings import Settings
 
 _HERE = Path(__file__).parent
 _FILES = {
@@ -39,14 +37,14 @@ _FILES = {
 _POLICY = content_security_policy(script="'self'", connect="'self'")
 
 
-def docs_routes(endpoints: list[Endpoint], settings: Settings) -> list[Route]:
+def docs_routes(openapi: Callable[[], bytes]) -> list[Route]:
+    """The page of the document that `openapi` makes, and its files."""
+
     # Plain functions: Starlette runs them in a thread, so rendering does not block other calls.
     @cache
     def rendered() -> Document:
         # Amounts keep their decimals: 119.00 must not be shown as 119.0.
-        decoder = msgspec.json.Decoder(float_hook=Decimal)
-        document = decoder.decode(build_openapi(endpoints, settings))
-        return html(_render(document))
+        return html(_render(msgspec.json.Decoder(float_hook=Decimal).decode(openapi())))
 
     def docs(request: Request) -> Response:
         return respond(request, rendered(), _POLICY)
@@ -109,6 +107,7 @@ def _render(document: dict[str, Any]) -> str:
         introduction=introduction,
         guide=guide,
         areas=docs_view.areas(document),
+        events=docs_view.events(document),
         session_prefix=SESSION_PREFIX,
         service_version=__version__,
         files={name: file_url(name) for name in _FILES},

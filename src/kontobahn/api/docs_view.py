@@ -1,4 +1,4 @@
-"""The OpenAPI document as the documentation page shows it: areas, calls, rows of fields; and text as HTML.
+"""The OpenAPI document as the documentation page shows it: areas, calls, events, rows of fields; and text as HTML.
 
 Everything here that returns Markup has escaped its input.
 """
@@ -71,6 +71,16 @@ class Area(NamedTuple):
     operations: list[Operation]
 
 
+class Event(NamedTuple):
+    id: str
+    name: str
+    summary: str
+    description: str
+    headers: list[Field]
+    body: list[Field]
+    example: Any
+
+
 class Section(NamedTuple):
     id: str
     title: str
@@ -84,6 +94,26 @@ def areas(document: dict[str, Any]) -> list[Area]:
             shown = _operation(document, method.upper(), path, operation)
             by_tag.setdefault(operation["tags"][0], []).append(shown)
     return [Area(tag["name"], tag["description"], by_tag[tag["name"]]) for tag in document["tags"]]
+
+
+def events(document: dict[str, Any]) -> list[Event]:
+    components = document["components"]["schemas"]
+    shown = []
+    for name, methods in document["webhooks"].items():
+        call = methods["post"]
+        content = call["requestBody"]["content"]["application/json"]
+        shown.append(
+            Event(
+                id=f"event-{name}",
+                name=name,
+                summary=call["summary"],
+                description=call["description"],
+                headers=[_parameter(item, components) for item in call["parameters"]],
+                body=list(_fields(content["schema"], components)),
+                example=content["example"],
+            )
+        )
+    return shown
 
 
 def guide(text: str) -> tuple[str, list[Section]]:

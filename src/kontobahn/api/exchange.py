@@ -13,6 +13,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from kontobahn.access.principal import Principal
 from kontobahn.api.bodies import HeldBytes
 from kontobahn.api.call import Call
@@ -31,7 +33,7 @@ from kontobahn.errors import (
     Unavailable,
     WrongMediaType,
 )
-from kontobahn.ids import new_request_id
+from kontobahn.ids import block_of, new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Hit
 from kontobahn.threads import Pool
@@ -47,7 +49,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 COMPRESS_FROM_BYTES = 1400
-# How much of a file is sent at once, and how long a caller may take for a part of a file or a long list.
+# The bytes of a file that are sent at once, and the seconds a caller may take for a part of a file or a long list.
 FILE_BLOCK_BYTES = 256 * 1024
 PART_SECONDS = 60
 COMPRESS_IN_THREAD_FROM_BYTES = 64 * 1024
@@ -56,6 +58,10 @@ _GZIP = 16 + 15
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
+
+# This many items are encoded in less time than it takes to hand the work to another thread.
+INLINE_ITEMS = 500
+SLICE = 500
 
 
 # --- In
@@ -135,7 +141,7 @@ class Exchange:
         self.hit: Hit | None = None
         self.policy = b""
         self.call: Call | None = None
-        # What an idempotency key is bound to: the body, or the checksum of an upload.
+        # An idempotency key is bound to this: the body, or the checksum of an upload.
         self.body = b""
         self.upload: Upload | None = None
         self.held: HeldBytes | None = None
@@ -209,8 +215,8 @@ async def send_json(
     if size >= COMPRESS_FROM_BYTES:
         headers.append((b"vary", b"accept-encoding"))
         is_long = size >= COMPRESS_IN_THREAD_FROM_BYTES
-        if accept_encoding is not None and takes_gzip(accept_encoding) and not (is_long and pool.is_full):
-            parts = (await pool.run(_compress, parts) if is_long else _compress(parts),)
+        if accept_encoding is not None and takes_gzip(accept_encoding):
+            parts = (await pool.run_anyway(_compress, parts) if is_long else _compress(parts),)
             size = len(parts[0])
             headers.append((b"content-encoding", b"gzip"))
     headers.append((b"content-length", b"%d" % size))
@@ -288,3 +294,122 @@ def takes_gzip(accept_encoding: bytes) -> bool:
         if coding.strip() in (b"gzip", b"*"):
             return quality.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
     return False
+
+
+class Routes:
+    """Finds the endpoints of a path: a dictionary for plain paths, one walk over the segments for those with parameters."""
+
+    def __init__(self, endpoints: list[Endpoint]) -> None:
+        self.endpoints = endpoints
+        self._plain: dict[str, dict[str, Endpoint]] = {}
+        self._with_parameters: dict[int, list[tuple[tuple[str, ...], dict[str, Endpoint]]]] = {}
+        for endpoint in endpoints:
+            methods = self._plain_methods(endpoint) if "{" not in endpoint.path else self._parameter_methods(endpoint)
+            if endpoint.method in methods:
+                raise ValueError(f"{endpoint.name} is declared twice")
+            methods[endpoint.method] = endpoint
+
+    def find(self, path: str) -> tuple[dict[str, Endpoint], dict[str, str]] | None:
+        """Returns the endpoints by method, and the values of the path's parameters."""
+        methods = self._plain.get(path)
+        if methods is not None:
+            return methods, {}
+        segments = path.split("/")
+        for pattern, methods in self._with_parameters.get(len(segments), ()):
+            values = _match(pattern, segments)
+            if values is not None:
+                return methods, values
+        return None
+
+    def _plain_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        return self._plain.setdefault(endpoint.path, {})
+
+    def _parameter_methods(self, endpoint: Endpoint) -> dict[str, Endpoint]:
+        pattern = tuple(endpoint.path.split("/"))
+        candidates = self._with_parameters.setdefault(len(pattern), [])
+        for known, methods in candidates:
+            if known == pattern:
+                return methods
+        candidates.append((pattern, {}))
+        return candidates[-1][1]
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    values = {}
+    for expected, given in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            if not given:
+                return None
+            values[expected[1:-1]] = given
+        elif expected != given:
+            return None
+    return values
+
+
+Peer = tuple[str, int]
+
+
+class RunningRequests:
+    def __init__(self, per_network: int) -> None:
+        self._per_network = per_network
+        self._networks: dict[str, int] = {}
+        self._peers: set[Peer] = set()
+
+    def __contains__(self, peer: object) -> bool:
+        return peer in self._peers
+
+    def enter(self, peer: Peer | None, ip: str) -> bool:
+        """Counts a request; False, without counting it, if its network has too many running."""
+        network = block_of(ip)
+        running = self._networks.get(network, 0)
+        if running >= self._per_network:
+            return False
+        self._networks[network] = running + 1
+        if peer is not None:
+            self._peers.add(peer)
+        return True
+
+    def leave(self, peer: Peer | None, ip: str) -> None:
+        network = block_of(ip)
+        running = self._networks[network] - 1
+        if running:
+            self._networks[network] = running
+        else:
+            del self._networks[network]
+        if peer is not None:
+            self._peers.discard(peer)
+
+
+# --- Answers as bytes: a long list is encoded in slices beside the event loop, so that other calls run in between
+
+
+async def encode_answer(answer: Any, pool: Pool) -> bytes:
+    # The effect is written and the price paid: an answer is never refused for want of a place to wait for a thread.
+    return await pool.run_anyway(_encode_in_slices, answer) if _is_long(answer) else encode(answer)
+
+
+def _is_long(answer: Any) -> bool:
+    if isinstance(answer, list):
+        return len(answer) > INLINE_ITEMS
+    for name in getattr(answer, "__struct_fields__", ()):
+        value = getattr(answer, name)
+        if isinstance(value, list) and len(value) > INLINE_ITEMS:
+            return True
+    return False
+
+
+def _encode_in_slices(answer: Any) -> bytes:
+    if isinstance(answer, list):
+        return _encode_list(answer)
+    # The encoder keeps Python's lock until it is done: only between slices can another thread have it.
+    sliced = {
+        name: msgspec.Raw(_encode_list(value))
+        for name in answer.__struct_fields__
+        if isinstance(value := getattr(answer, name), list) and len(value) > INLINE_ITEMS
+    }
+    return encode(msgspec.structs.replace(answer, **sliced))
+
+
+def _encode_list(items: list[Any]) -> bytes:
+    slices = [encode(items[start : start + SLICE])[1:-1] for start in range(0, len(items), SLICE)]
+    return b"[" + b",".join(slices) + b"]"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kontobahn.api.wire import FileDownload
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Tx
+from kontobahn.db.leases import Lease
 from kontobahn.errors import BadRequest, Conflict, KeyReused, StillRunning
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
@@ -73,9 +74,14 @@ def _unquoted(raw: str) -> str:
     return key
 
 
+def _lease(claim: Claim) -> Lease:
+    seconds = claim.lease_microseconds / SECOND
+    return Lease("idempotency_keys", ("scope", "idempotency_key", "owner"), seconds, while_open="state = 'running'")
+
+
 def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
     """Claims the key. Returns the stored answer if the call was made before."""
-    lease_until = tx.now + claim.lease_microseconds
+    lease_until = _lease(claim).ends_at(tx.now)
     inserted = tx.run(
         "INSERT INTO idempotency_keys"
         " (scope, idempotency_key, fingerprint, organizations, state, owner, lease_until, expires_at)"
@@ -114,12 +120,10 @@ def begin(tx: Tx, vault: Vault, claim: Claim) -> StoredAnswer | None:
 
 def complete(tx: Tx, vault: Vault, claim: Claim, answer: StoredAnswer) -> None:
     """Stores the answer. Raises Conflict, which undoes the effect, if another call has taken over the key meanwhile."""
-    kept = tx.run(
-        "UPDATE idempotency_keys SET state = 'done', status = ?, answer = ?, lease_until = 0"
-        " WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
-        answer.status, vault.seal(answer.body, _context(claim)), claim.scope, claim.key, claim.owner,
-    )  # fmt: skip
-    if not kept:
+    sealed = vault.seal(answer.body, _context(claim))
+    if not _lease(claim).give_up(
+        tx, claim.scope, claim.key, claim.owner, state="done", status=answer.status, answer=sealed
+    ):
         raise Conflict("The call took too long, and its idempotency key was taken over. Nothing was written.")
 
 
@@ -133,10 +137,7 @@ def abandon(tx: Tx, claim: Claim) -> None:
 
 def release(tx: Tx, claim: Claim) -> None:
     """Lets a repeat of the same call take over at once. Another request is refused the key as before."""
-    tx.run(
-        "UPDATE idempotency_keys SET lease_until = 0 WHERE scope = ? AND idempotency_key = ? AND owner = ? AND state = 'running'",
-        claim.scope, claim.key, claim.owner,
-    )  # fmt: skip
+    _lease(claim).give_up(tx, claim.scope, claim.key, claim.owner)
 
 
 def purge_expired(tx: Tx) -> int:
@@ -145,3 +146,8 @@ def purge_expired(tx: Tx) -> int:
 
 def _context(claim: Claim) -> str:
     return f"idempotency_keys/{claim.scope}/{claim.key}"
+
+
+def forget(tx: Tx, scope: str) -> None:
+    """Removes all keys of an organisation."""
+    tx.run("DELETE FROM idempotency_keys WHERE scope = ?", scope)

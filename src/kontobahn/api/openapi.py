@@ -12,18 +12,18 @@ from functools import cache
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from kontobahn import limits
+from kontobahn.api.answers import Error
 from kontobahn.api.bodies import max_body_of
-from kontobahn.api.declare import BODY_WITH_RECEIPTS, JSON_BODY, Endpoint
-from kontobahn.api.examples import example
+from kontobahn.api.declare import BODY_WITH_RECEIPTS, BODY_WITH_ROWS, JSON_BODY, Endpoint
 from kontobahn.api.exchange import ANY_BYTES
-from kontobahn.api.failures import FAILURES, Error, LedgerError, OutOfCredits
 from kontobahn.api.idempotency import MAX_KEY_LENGTH
-from kontobahn.api.schemas import Schemas, without_null
+from kontobahn.api.schemas import Schemas, example, without_null
 from kontobahn.api.wire import Answer
 from kontobahn.json_text import encode
 from kontobahn.settings import Settings
@@ -41,16 +41,19 @@ _AREAS = (
 )
 _SUCCESSES = {200: "Done.", 201: "Created.", 202: "Accepted: the work goes on after the answer."}
 _EVERYWHERE = ("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy")
-_WITH_STATUS = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
+_WITH_STATUS = {401: ("WWW-Authenticate",), 405: ("Allow",), 429: ("Retry-After",), 503: ("Retry-After",)}
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _STILL_RUNNING = {"Retry-After": {"$ref": "#/components/headers/Retry-After-If-Running"}}
 _REPLAYED_ERRORS = (403, 404, 409)
-_LEDGER_ERRORS = (400, 403, 404, 409, 503)
+# Those that an area may add fields of its own to.
+_ERRORS_OF_AREAS = (400, 403, 404, 409, 422, 503)
 _WEBHOOK_HEADERS = (
     ("webhook-id", "The event's id, the same over all attempts: use it to drop repeats."),
     ("webhook-timestamp", "Seconds since 1970, of this attempt."),
     ("webhook-signature", "`v1,` and the signature over id, timestamp and body (Standard Webhooks); may hold several."),
 )
 _REQUEST_ID = "req_4f1c2a9be07d35a86b21"
+_WARNING = '299 - "A walk by from_id without sort=id misses payments: the list begins with the newest. Send sort=id."'
 _NEXT_PAGE = '<https://kontobahn.example/v2/banking/events?limit=100&cursor=42>; rel="next"'
 
 
@@ -69,21 +72,32 @@ _FILE = {
 
 
 def build_openapi(
-    endpoints: list[Endpoint], settings: Settings, events: Mapping[str, type[Answer]] = MappingProxyType({})
+    endpoints: list[Endpoint],
+    settings: Settings,
+    events: Mapping[str, type[Answer]] = _NOTHING,
+    errors: Mapping[str, type[Error]] = _NOTHING,
 ) -> bytes:
-    """Returns the document of these calls, and of the events by name with the type of their `data`."""
-    return encode(_Document(endpoints, settings, events).build())
+    """Returns the document of these calls, of the events by name with the type of their `data`, and of the areas' own errors."""
+    return encode(_Document(endpoints, settings, events, errors).build())
 
 
 class _Document:
-    def __init__(self, endpoints: list[Endpoint], settings: Settings, events: Mapping[str, type[Answer]]) -> None:
+    def __init__(
+        self,
+        endpoints: list[Endpoint],
+        settings: Settings,
+        events: Mapping[str, type[Answer]],
+        errors: Mapping[str, type[Error]],
+    ) -> None:
         self._endpoints = endpoints
         self._events = events
+        self._errors = errors
         self._settings = settings
         self._groups = limits.groups(settings)
         self._responses: dict[str, Any] = {}
         asked: dict[str, Any] = {}
-        answered: dict[str, Any] = {"Error": Error, "OutOfCredits": OutOfCredits, "LedgerError": LedgerError}
+        answered: dict[str, Any] = {"Error": Error, "OutOfCredits": OutOfCredits}
+        answered |= {f"error in {area}": error for area, error in errors.items()}
         answered |= {f"event {name}": data for name, data in events.items()}
         for endpoint in endpoints:
             asked[f"query of {endpoint.name}"] = endpoint.query
@@ -100,7 +114,7 @@ class _Document:
         paths: dict[str, dict[str, Any]] = {}
         for endpoint in self._endpoints:
             paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = self._operation(endpoint)
-        self._failure(405, priced=False, writes=False, ledger=False)
+        self._failure(405, "", priced=False, writes=False)
         used = {area_of(endpoint.path) for endpoint in self._endpoints}
         return {
             "openapi": "3.1.0",
@@ -167,6 +181,7 @@ class _Document:
             "operationId": f"on_{name}",
             "summary": words.split(".")[0],
             "description": words,
+            "security": [],  # The signature proves it: no key is sent along.
             "parameters": [
                 {"name": header, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
                 for header, text in _WEBHOOK_HEADERS
@@ -218,7 +233,8 @@ class _Document:
 
     def _all_responses(self, endpoint: Endpoint, *, priced: bool) -> dict[str, Any]:
         writes = endpoint.method in ("POST", "PUT")
-        headers = _header_names("Link" if endpoint.pages_by else None, priced=priced, replayed=writes)
+        special = {"Link": endpoint.pages_by, "Warning": endpoint.walk_warning}
+        headers = _header_names(*[name for name in special if special[name]], priced=priced, replayed=writes)
         responses: dict[str, Any] = {
             str(status): {
                 "description": _SUCCESSES[status],
@@ -227,9 +243,8 @@ class _Document:
             }
             for status in endpoint.statuses
         }
-        is_ledger = area_of(endpoint.path) in ("Ledger", "Reconciliation")
         for status in _failures_of(endpoint, priced=priced, writes=writes):
-            responses[str(status)] = self._failure(status, priced=priced, writes=writes, ledger=is_ledger)
+            responses[str(status)] = self._failure(status, area_of(endpoint.path), priced=priced, writes=writes)
         return responses
 
     def _content(self, endpoint: Endpoint) -> dict[str, Any]:
@@ -244,28 +259,28 @@ class _Document:
             sample = example(schema, self._schemas.components, whole=True)
         return {_JSON: {"schema": schema, "example": sample}}
 
-    def _failure(self, status: int, *, priced: bool, writes: bool, ledger: bool) -> dict[str, Any]:
+    def _failure(self, status: int, area: str, *, priced: bool, writes: bool) -> dict[str, Any]:
         """Returns a reference to the shared response; there is one for every set of headers and fields."""
         failure = FAILURES[status]
-        replayed, ledger = writes and status in _REPLAYED_ERRORS, ledger and status in _LEDGER_ERRORS
-        variants = (("Ledger", ledger), ("Priced", priced and status != 402), ("Replayable", replayed))
+        replayed = writes and status in _REPLAYED_ERRORS
+        own = self._errors.get(area) if status in _ERRORS_OF_AREAS else None
+        variants = ((area, own is not None), ("Priced", priced and status != 402), ("Replayable", replayed))
         name = failure.name + "".join(variant for variant, holds in variants if holds)
         if name not in self._responses:
-            schema = "OutOfCredits" if status == 402 else "LedgerError" if ledger else "Error"
+            schema = "OutOfCredits" if status == 402 else "Error" if own is None else f"error in {area}"
+            sample = failure.body if own is None else own.samples.get(status, failure.body)
             self._responses[name] = {
                 "description": failure.description,
-                "headers": _header_names(_WITH_STATUS.get(status), priced=priced, replayed=replayed)
+                "headers": _header_names(*_WITH_STATUS.get(status, ()), priced=priced, replayed=replayed)
                 | (_STILL_RUNNING if replayed and status == 409 else {}),
-                "content": {
-                    _JSON: {"schema": self._schemas[schema], "example": {**failure.body, "request_id": _REQUEST_ID}}
-                },
+                "content": {_JSON: {"schema": self._schemas[schema], "example": {**sample, "request_id": _REQUEST_ID}}},
             }
         return {"$ref": f"#/components/responses/{name}"}
 
 
 @cache
 def _recorded() -> dict[str, Any]:
-    """What the demo answered to each call (`make examples`); amounts keep their decimals."""
+    """Returns the answers of the demo to each call (`make examples`); amounts keep their decimals."""
     return msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode(_RECORDED.read_bytes())
 
 
@@ -305,15 +320,13 @@ def _idempotency_key(endpoint: Endpoint, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _header_names(special: str | None = None, *, priced: bool, replayed: bool) -> dict[str, Any]:
+def _header_names(*special: str, priced: bool, replayed: bool) -> dict[str, Any]:
     names = [*_EVERYWHERE]
     if priced:
         names.append("X-Credits-Charged")
     if replayed:
         names.append("Idempotent-Replayed")
-    if special is not None:
-        names.append(special)
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*names, *special)}
 
 
 def _headers(group: limits.Group) -> dict[str, Any]:
@@ -327,6 +340,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
         ("X-Credits-Charged", "Credits that this call cost.", number, 1),
         ("Idempotent-Replayed", "Present if this is the stored answer to an earlier call.", true, "true"),
         ("Link", 'The address of the next page, as `<…>; rel="next"`; absent on the last.', text, _NEXT_PAGE),
+        ("Warning", "Present on a walk by `from_id` without `sort=id`, which misses what comes late.", text, _WARNING),
         ("Retry-After", "Seconds to wait before sending the call again.", number, 5),
         ("Retry-After-If-Running", "Present if the key's first call or a large file is to be waited for.", number, 1),
         ("Allow", "The methods that the path takes.", text, "GET, POST"),
@@ -335,7 +349,7 @@ def _headers(group: limits.Group) -> dict[str, Any]:
     return {
         name: {
             "description": description,
-            "required": name not in ("Idempotent-Replayed", "Link", "Retry-After-If-Running"),
+            "required": name not in ("Idempotent-Replayed", "Link", "Warning", "Retry-After-If-Running"),
             "schema": schema,
             "example": sample,
         }
@@ -381,6 +395,7 @@ def _guide(settings: Settings) -> str:
         "idempotency_hours": settings.idempotency_hours,
         "idempotency_days": settings.idempotency_money_days,
         "json_limit": _mebibytes(min(JSON_BODY, settings.body_limit_bytes)),
+        "rows_limit": _mebibytes(min(BODY_WITH_ROWS, settings.body_limit_bytes)),
         "receipts_limit": _mebibytes(min(BODY_WITH_RECEIPTS, settings.body_limit_bytes)),
         "upload_limit": _mebibytes(settings.upload_limit_bytes),
     }
@@ -398,3 +413,85 @@ def _duration(seconds: int) -> str:
     if seconds % 60:
         return f"{seconds} seconds"
     return "a minute" if seconds == 60 else f"{seconds // 60} minutes"
+
+
+class OutOfCredits(Error, kw_only=True):
+    """The organisation has too few credits for the call."""
+
+    benoetigt: Annotated[int, Meta(description="Credits that the call needs.")]
+    verfuegbar: Annotated[int, Meta(description="Credits that are available.")]
+
+
+class Failure(NamedTuple):
+    name: str
+    description: str
+    body: dict[str, Any]
+
+
+FAILURES = {
+    400: Failure(
+        "BadRequest",
+        "Malformed or missing input; `error` says what, `field` names it.",
+        {"error": "Unknown query parameter `quele`. Did you mean `quelle`?", "field": "quele"},
+    ),
+    401: Failure(
+        "Unauthorized",
+        "The API key (or the sign-in) is missing or not valid.",
+        {"error": "The API key is missing.", "message": "Send the header line `x-api-key: <your key>`."},
+    ),
+    402: Failure(
+        "OutOfCredits",
+        "Too few credits. Nothing was done.",
+        {"error": "Not enough credits: this call needs 5, 2 are available.", "benoetigt": 5, "verfuegbar": 2},
+    ),
+    403: Failure(
+        "Forbidden",
+        "The caller is known, but may not do this: its role, or the scopes of its key, do not suffice.",
+        {"error": "This call needs the scope ledger:write; this key has ledger:read.", "missing_scope": "ledger:write"},
+    ),
+    404: Failure(
+        "NotFound",
+        "It does not exist, or belongs to another organisation: the two answers are the same.",
+        {"error": "Connection not found."},
+    ),
+    405: Failure(
+        "MethodNotAllowed",
+        "The path does not take this method; `Allow` lists those it takes.",
+        {"error": "This path takes GET, POST."},
+    ),
+    409: Failure(
+        "Conflict",
+        "The call conflicts with the current state.",
+        {"error": "The first call with this idempotency key is still running."},
+    ),
+    413: Failure(
+        "TooLarge",
+        "The request body is larger than the call takes; the message says how large it may be.",
+        {"error": "The request body is larger than 1048576 bytes."},
+    ),
+    415: Failure(
+        "WrongMediaType",
+        "The request body is of a type that the call does not take.",
+        {"error": "Send the request body as `Content-Type: application/json` in UTF-8."},
+    ),
+    422: Failure(
+        "KeyReused",
+        "The idempotency key was used for another request, or amounts do not add up; the message says which.",
+        {"error": "This idempotency key was used for another request: another path, query or body."},
+    ),
+    429: Failure(
+        "TooManyRequests",
+        "The rate limit is reached; `Retry-After` says for how many seconds.",
+        {"error": "Too many requests: 200 in 900 seconds are allowed. Try again in 412 seconds."},
+    ),
+    500: Failure(
+        "InternalError",
+        "Something went wrong on our side.",
+        {"error": "Something went wrong on our side. The operator finds the cause under this request_id."},
+    ),
+    503: Failure(
+        "Unavailable",
+        "Something the service depends on is down; the same call may succeed after `Retry-After` seconds.",
+        {"error": "The database cannot be reached at the moment."},
+    ),
+}

@@ -1,7 +1,8 @@
-"""The bounds of pages for people: a form is small and arrives in time, or the page is never asked."""
+"""Pages for people: their forms are small and arrive in time, and the application behind them is made at the first request."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -53,3 +54,31 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
     ]  # fmt: skip
     await send({"type": "http.response.start", "status": refusal.status if is_too_large else 408, "headers": headers})
     await send({"type": "http.response.body", "body": text})
+
+
+class LazyApp:
+    """An application that is made when it is first asked for, so that its imports wait until then.
+
+    It is made beside the event loop, once: whoever asks meanwhile waits for the same one.
+    """
+
+    def __init__(self, make: Callable[[], Asgi]) -> None:
+        self._make = make
+        self._made: Asgi | None = None
+        self._making: asyncio.Future[Asgi] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._made is None:
+            self._made = await self._wait()
+        await self._made(scope, receive, send)
+
+    async def _wait(self) -> Asgi:
+        if self._making is None:
+            self._making = asyncio.ensure_future(asyncio.to_thread(self._make))
+        making = self._making
+        try:
+            # Whoever asked first may leave; the others still wait for it.
+            return await asyncio.shield(making)
+        finally:
+            if making.done() and self._making is making:
+                self._making = None

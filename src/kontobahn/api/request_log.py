@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -18,14 +18,16 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from kontobahn.access import keys
 from kontobahn.api.declare import Endpoint
-from kontobahn.clock import DAY, HOUR
+from kontobahn.clock import DAY, HOUR, berlin_date
 from kontobahn.db import Database, Row, Table, Tx
 from kontobahn.errors import OutcomeUnknown, Unavailable
+from kontobahn.metrics import Metrics
 
-# What waits to be written: of one organisation, and of all. More calls within a few seconds are counted, but not listed.
+# At most this many calls may wait to be written: of one organisation, and of all. More within a few seconds are counted, but not listed.
 MAX_WAITING_OF_ONE, MAX_WAITING = 2_000, 10_000
-# So many rows at once: others want to write too.
+# Rows written at once: others want to write too.
 BATCH = 500
 HOURS_KEPT = 48
 HIDDEN = "…"
@@ -144,7 +146,7 @@ def _batches(waiting: dict[str, list[Noted]]) -> list[list[tuple[str, list[Noted
 
 
 def _as_rows(batch: list[tuple[str, list[Noted]]]) -> Batch:
-    """What is written of each call but the organisation and the id, in the order of the columns."""
+    """Returns the columns of each call but the organisation and the id, in the order of the columns."""
     targets: dict[tuple[str, str, bytes], str] = {}
     return [(organization_id, [_as_row(item, targets) for item in noted]) for organization_id, noted in batch]
 
@@ -224,7 +226,7 @@ def _purge_rows(tx: Tx, organization_id: str, days: int, rows_kept: int) -> int:
     return tx.run("DELETE FROM request_log WHERE organization_id = ? AND id <= ?", organization_id, over[-1])
 
 
-# --- What is kept of an address
+# --- Addresses without secrets
 
 
 def target_of(endpoint: Endpoint | None, path: str, query: bytes) -> str:
@@ -277,3 +279,207 @@ def _plain_types(declared: Any) -> Iterable[Any]:
             yield from _plain_types(part)
     elif declared is not type(None):
         yield declared
+
+
+# --- Reading
+
+
+class Wanted(NamedTuple):
+    key: str = ""
+    quelle: str = ""
+    endpoint: str = ""
+    # 2 for 200 to 299, and so on; 0 for all.
+    status_class: int = 0
+    request_id: str = ""
+
+
+def logged(tx: Tx, organization_id: str, wanted: Wanted, *, before: int, limit: int) -> list[LoggedRequest]:
+    """Returns the latest first; `before` is the id of the last one of the page before.
+
+    The rows that filters look through are bounded by the number of rows that are kept of an organisation.
+    """
+    lowest = wanted.status_class * 100
+    bounds: list[tuple[str, str | int]] = [
+        ("organization_id = ?", organization_id),
+        ("id < ?", before),
+        ("api_key_id = ?", wanted.key),
+        ("quelle = ?", wanted.quelle),
+        ("endpoint = ?", wanted.endpoint),
+        ("status >= ?", lowest),
+        ("status < ?", lowest and lowest + 100),
+        ("request_id = ?", wanted.request_id),
+    ]
+    given = [(condition, value) for condition, value in bounds if value]
+    where = " AND ".join(condition for condition, _ in given)
+    return REQUEST_LOG.all(tx, f"{where} ORDER BY id DESC LIMIT ?", *(value for _, value in given), limit)
+
+
+def find(tx: Tx, organization_id: str, request_number: int) -> LoggedRequest | None:
+    return REQUEST_LOG.one(tx, "organization_id = ? AND id = ?", organization_id, request_number)
+
+
+class Recent(NamedTuple):
+    calls: int
+    failed: int
+
+
+def recent(tx: Tx, organization_id: str) -> Recent:
+    """Returns the calls of the last 24 hours, counted by full hours: all of them, also those that are no longer listed."""
+    since = (tx.now - DAY) // HOUR * HOUR
+    row = tx.one(
+        "SELECT COALESCE(SUM(calls), 0), COALESCE(SUM(failed), 0) FROM request_hours"
+        " WHERE organization_id = ? AND hour_at > ?",
+        organization_id, since,
+    )  # fmt: skip
+    assert row is not None
+    return Recent(int(row[0]), int(row[1]))
+
+
+# --- Usage: calls counted by day, endpoint, key and source
+
+
+UsageCounts = dict[tuple[str, str, str, str], list[int]]
+
+
+class Usage:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._counts: UsageCounts = {}
+        self._last_use: dict[tuple[str, str], int] = {}
+
+    def note(
+        self,
+        organization_id: str,
+        endpoint: str,
+        key_id: str | None,
+        quelle: str,
+        *,
+        failed: bool,
+        credits: int,
+        at: int,
+    ) -> None:
+        counts = self._counts.setdefault((organization_id, endpoint, key_id or "", quelle), [0, 0, 0])
+        counts[0] += 1
+        counts[1] += failed
+        counts[2] += credits
+        if key_id is not None:
+            self._last_use[organization_id, key_id] = at
+
+    async def flush(self) -> None:
+        """Writes what has been counted. If the database is unavailable, keeps it for the next time."""
+        counts, last_use = self._counts, self._last_use
+        if not counts and not last_use:
+            return
+        self._counts, self._last_use = {}, {}
+        try:
+            await self._db.write(_write_usage, counts, last_use)
+        except Unavailable:
+            for key, values in counts.items():
+                newer = self._counts.setdefault(key, [0, 0, 0])
+                for position, value in enumerate(values):
+                    newer[position] += value
+            self._last_use = {**last_use, **self._last_use}
+
+
+def _write_usage(tx: Tx, counts: UsageCounts, last_use: dict[tuple[str, str], int]) -> None:
+    day = berlin_date(tx.now).isoformat()
+    # Sorted, so that processes writing at the same time lock the rows in one order and cannot deadlock.
+    for (organization_id, endpoint, key_id, quelle), values in sorted(counts.items()):
+        tx.run(
+            "INSERT INTO usage_counts (organization_id, day, endpoint, api_key_id, quelle, calls, failed, credits)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (organization_id, day, endpoint, api_key_id, quelle) DO UPDATE SET"
+            " calls = usage_counts.calls + excluded.calls, failed = usage_counts.failed + excluded.failed,"
+            " credits = usage_counts.credits + excluded.credits",
+            organization_id, day, endpoint, key_id, quelle, *values,
+        )  # fmt: skip
+    for (organization_id, key_id), at in sorted(last_use.items()):
+        keys.note_use(tx, organization_id, key_id, at)
+
+
+Column = Literal["endpoint", "api_key_id", "quelle"]
+
+
+class Use(NamedTuple):
+    name: str
+    calls: int
+    failed: int
+    credits: int
+
+
+def totals_by(tx: Tx, organization_id: str, column: Column, since: date) -> list[Use]:
+    """Returns the use by one of these columns; the largest first."""
+    rows = tx.all(
+        f"SELECT {column}, SUM(calls), SUM(failed), SUM(credits) FROM usage_counts"
+        f" WHERE organization_id = ? AND day >= ? GROUP BY {column} ORDER BY SUM(credits) DESC, SUM(calls) DESC, {column} LIMIT 100",
+        organization_id, since.isoformat(),
+    )  # fmt: skip
+    return [Use(name, int(calls), int(failed), int(spent)) for name, calls, failed, spent in rows]
+
+
+class DayUse(NamedTuple):
+    day: date
+    calls: int
+    failed: int
+    credits: int
+
+
+def by_day(tx: Tx, organization_id: str, today: date, days: int) -> list[DayUse]:
+    """Returns the calls by Berlin calendar day, the earliest first; a day without calls has zeros."""
+    first = today - timedelta(days=days - 1)
+    found = {
+        day: (int(calls), int(failed), int(spent))
+        for day, calls, failed, spent in tx.all(
+            "SELECT day, SUM(calls), SUM(failed), SUM(credits) FROM usage_counts WHERE organization_id = ? AND day >= ?"
+            " GROUP BY day",
+            organization_id, first.isoformat(),
+        )
+    }  # fmt: skip
+    wanted = [first + timedelta(days=number) for number in range(days)]
+    return [DayUse(day, *found.get(day.isoformat(), (0, 0, 0))) for day in wanted]
+
+
+# --- Both, and the metrics, entered some calls at a time
+
+
+# As many as are entered in a fraction of a millisecond.
+AT_ONCE = 64
+
+
+class AnsweredCalls:
+    def __init__(self, metrics: Metrics, usage: Usage, requests: RequestLog) -> None:
+        self._metrics = metrics
+        self._usage = usage
+        self._requests = requests
+        self._waiting: list[tuple[Noted, str | None, bool]] = []
+
+    def note(self, noted: Noted, organization_id: str | None, *, was_run: bool) -> None:
+        """`organization_id` is None if nobody was recognised; `was_run` says whether the call came as far as its handler."""
+        self._waiting.append((noted, organization_id, was_run))
+        if len(self._waiting) >= AT_ONCE:
+            self._enter()
+
+    def metrics(self) -> Metrics:
+        """The metrics, with every call up to now."""
+        self._enter()
+        return self._metrics
+
+    async def flush(self) -> None:
+        """Writes what has been noted for usage and the list of requests."""
+        self._enter()
+        await self._usage.flush()
+        await self._requests.flush()
+
+    def _enter(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for noted, organization_id, was_run in waiting:
+            name = noted.endpoint.name if noted.endpoint else "unknown"
+            self._metrics.note(name, noted.status, noted.microseconds / 1_000_000, noted.credits)
+            if organization_id is None:
+                continue
+            if was_run:
+                self._usage.note(
+                    organization_id, name, noted.key_id, noted.quelle,
+                    failed=noted.status >= 400, credits=noted.credits, at=noted.at,
+                )  # fmt: skip
+            self._requests.note(organization_id, noted)

@@ -1,4 +1,4 @@
-"""How a call is made in curl, Python and JavaScript, with the document's own examples. Python is that of clients/python."""
+"""Samples of calls in curl, Python and JavaScript, with the document's own examples. Python is that of clients/python."""
 
 from __future__ import annotations
 

@@ -15,29 +15,26 @@ import msgspec
 
 from kontobahn import limits, log
 from kontobahn.access.authenticator import Authenticator
-from kontobahn.addresses import block_of
 from kontobahn.api import idempotency
-from kontobahn.api.answered import AnsweredCalls
-from kontobahn.api.answers import Ready, encode_answer
+from kontobahn.api.answers import Ready
 from kontobahn.api.bodies import BodyMemory, Pace, Receive, max_body_of, read_body
-from kontobahn.api.call import Call, Context
+from kontobahn.api.call import Call, Context, DeferredWrites, check_allowed, check_session, next_page, warning
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import (
     DECODE_INLINE_BYTES,
     Exchange,
+    Routes,
     Scope,
     Send,
     decode_body,
+    encode_answer,
     error_body,
     error_headers,
     send_file,
     send_json,
 )
 from kontobahn.api.idempotency import StoredAnswer
-from kontobahn.api.later import Later
-from kontobahn.api.paging import next_page
-from kontobahn.api.request_log import Noted
-from kontobahn.api.routing import Routes
+from kontobahn.api.request_log import AnsweredCalls, Noted
 from kontobahn.api.uploads import Uploads
 from kontobahn.api.wire import Download, FileDownload, Query, plain_words
 from kontobahn.clock import Clock
@@ -51,12 +48,11 @@ from kontobahn.errors import (
     Unauthorized,
     Unavailable,
 )  # fmt: skip
-from kontobahn.ids import new_request_id
+from kontobahn.ids import block_of, new_request_id
 from kontobahn.json_text import encode
 from kontobahn.limits import Group, Windows
-from kontobahn.threads import Pool
+from kontobahn.threads import Pool, work_for
 
-DEFAULT_QUELLE = "API"
 # No path of ours is longer, and looking for one that is costs time.
 MAX_PATH_LENGTH = 1000
 # Choice 6: refusals that are stored as the answer to repeats. The others are transient (no credits, something down) or for
@@ -65,7 +61,7 @@ _STORED_REFUSALS = (403, 404, 409)
 
 
 class ApiDependencies(NamedTuple):
-    """What the server is built from."""
+    """The parts that the server is built from."""
 
     context: Context
     clock: Clock
@@ -123,7 +119,7 @@ class Api:
                 await self._idle.wait()
         except TimeoutError:
             log.warning("shutdown_left_calls_running", calls=self._running)
-        await self._dependencies.context.part(Later).close()
+        await self._dependencies.context.part(DeferredWrites).close()
 
     def close(self) -> None:
         """Ends the threads, once no call is running."""
@@ -163,6 +159,7 @@ class Api:
         found = self._dependencies.routes.find(path) if len(path) <= MAX_PATH_LENGTH else None
         endpoint = exchange.endpoint = found[0].get(scope["method"]) if found else None
         refusal = await self._identify(exchange)
+        work_for(exchange.principal.organization_id if exchange.principal else block_of(exchange.ip))
         await self._count(exchange)
         if found is None:
             raise NotFound("There is no such path. The API is described at /docs.")
@@ -171,7 +168,8 @@ class Api:
         if endpoint.caller != "anybody":
             if exchange.principal is None:
                 raise refusal or _missing_key(endpoint)
-            endpoint.check_allowed(exchange.principal)
+            check_allowed(endpoint, exchange.principal)
+            check_session(endpoint, exchange.principal, self._dependencies.clock.now())
         parameters = _path_parameters(endpoint, found[1])
         query = endpoint.query_decoder.decode(scope.get("query_string", b""))
         arguments: dict[str, Any] = parameters
@@ -191,8 +189,9 @@ class Api:
             exchange.principal,
             exchange.request_id,
             exchange.ip,
-            query.quelle or DEFAULT_QUELLE,
+            query.quelle,
         )
+        call.headers |= warning(endpoint, query)
         call.price = self._prices[endpoint.name]
         if call.price and endpoint.free_as_dropdown:
             call.price = await self._price_as_dropdown(exchange, call.price, query)
@@ -236,7 +235,9 @@ class Api:
             return StoredAnswer(call.status, b"", parts=answer.parts)
         stored = StoredAnswer(call.status, await encode_answer(answer, self._pool))
         if call.claim is not None:
-            await call.context.db.write_together(idempotency.complete, call.context.vault, call.claim, stored)
+            await call.context.db.write_together(
+                call.claim.scope, idempotency.complete, call.context.vault, call.claim, stored
+            )
         return stored
 
     async def _settle_claim_of_failure(self, call: Call, error: BaseException) -> None:
@@ -316,7 +317,7 @@ class Api:
         )
         is_large = len(exchange.body) > DECODE_INLINE_BYTES
         call.claim = await self._pool.run(make_claim) if is_large else make_claim()
-        return await context.db.write_together(idempotency.begin, context.vault, call.claim)
+        return await context.db.write_together(call.claim.scope, idempotency.begin, context.vault, call.claim)
 
     def _headers(self, exchange: Exchange) -> list[tuple[bytes, bytes]]:
         headers = [(b"x-request-id", exchange.request_id.encode())]

@@ -14,7 +14,7 @@ from kontobahn.db import Database, Tx
 from kontobahn.errors import Unavailable
 from kontobahn.jobs import Overdue
 from kontobahn.metrics import Metrics
-from kontobahn.webhooks import backlog
+from kontobahn.webhooks import outbox
 
 # Prometheus asks every few seconds; it must hear of a database that hangs, not hang with it.
 METRICS_SECONDS = 2
@@ -25,7 +25,7 @@ READY_SECONDS = 1.5
 
 def system_routes(
     db: Database, current_metrics: Callable[[], Metrics], openapi: Callable[[], bytes], jobs_overdue: Callable[[], Iterable[Overdue]],
-    laid_aside: Callable[[Tx], Sized],
+    given_up: Callable[[Tx], Sized],
 ) -> list[Route]:  # fmt: skip
     async def healthz(request: Request) -> Response:
         """Answers while the process is alive."""
@@ -50,8 +50,8 @@ def system_routes(
         metrics = current_metrics()
         try:
             async with asyncio.timeout(METRICS_SECONDS):
-                documents = len(await db.read(laid_aside))
-                metrics.note_installation(await db.read(jobs.lags), await db.read(backlog.measure), documents)
+                documents = len(await db.read(given_up))
+                metrics.note_installation(await db.read(jobs.lags), await db.read(outbox.measure_backlog), documents)
         except (Unavailable, TimeoutError):
             metrics.note_database_away()
         return Response(metrics.render(), media_type=metrics.content_type)

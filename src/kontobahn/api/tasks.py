@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kontobahn import log
+from kontobahn.access.principal import in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.wire import Upload
-from kontobahn.clock import DAY, SECOND
-from kontobahn.db import Database, Table, Tx
+from kontobahn.clock import DAY
+from kontobahn.db import Database, Rounds, Table, Tx, leases, short_read
 from kontobahn.errors import Conflict, KontobahnError, TooManyRequests, Unavailable
 from kontobahn.ids import new_id
-from kontobahn.json_text import encode
+from kontobahn.json_text import encode, encode_kept
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Work(NamedTuple, Generic[T]):
 
     # The effect, in one transaction with the end of the task.
     commit: Callable[[Tx, str], T]
-    # What takes long and nobody sees, before the transaction; and what is left of it, after the transaction or without one.
+    # Long work that nobody sees, before the transaction; and its remainder, after the transaction or without one.
     prepare: Callable[[str], Awaitable[None]] | None = None
     tidy: Callable[[str], Awaitable[None]] | None = None
 
@@ -62,6 +63,40 @@ class TaskRow(NamedTuple):
 
 
 TASKS = Table("api_tasks", TaskRow)
+_LEASE = leases.Lease(
+    "api_tasks", key=("organization_id", "id"), seconds=LEASE_SECONDS, while_open="status = 'running'"
+)
+
+
+@short_read
+def find(organizations: tuple[str, ...], kind: str, task_id: str, subject: str | None = None) -> Rounds[TaskRow | None]:
+    about = "" if subject is None else " AND subject = ?"
+    return TASKS.ask_one(
+        f"{in_scope(len(organizations))} AND id = ? AND kind = ?{about}",
+        *organizations, task_id, kind, *(() if subject is None else (subject,)),
+    )  # fmt: skip
+
+
+def unfinished(
+    tx: Tx, organizations: tuple[str, ...], kind: str, *, before: tuple[int, str], limit: int
+) -> list[TaskRow]:
+    """Those that run or have failed, the latest first; `before` is when the last one of the page before began, and its id."""
+    return TASKS.all(
+        tx, f"{in_scope(len(organizations))} AND (created_at, id) < (?, ?) AND kind = ? AND status <> 'done'"
+        " ORDER BY created_at DESC, id DESC LIMIT ?",
+        *organizations, *before, kind, limit,
+    )  # fmt: skip
+
+
+def unfinished_about(
+    tx: Tx, organizations: tuple[str, ...], kind: str, subject: str, before: str | None
+) -> list[TaskRow]:
+    """Those about one subject that run or have failed, with ids below this one."""
+    below = "" if before is None else " AND id < ?"
+    return TASKS.all(
+        tx, f"{in_scope(len(organizations))} AND kind = ? AND subject = ? AND status <> 'done'{below}",
+        *organizations, kind, subject, *(() if before is None else (before,)),
+    )  # fmt: skip
 
 
 class Tasks:
@@ -98,7 +133,7 @@ class Tasks:
             answer="",
             created_at=now,
             finished_at=None,
-            lease_until=now + LEASE_SECONDS * SECOND,
+            lease_until=_LEASE.ends_at(now),
         )
         call.status = 202
         answer = await call.commit(_begin, row, begun)
@@ -125,7 +160,7 @@ class Tasks:
                 log.warning("shutdown_left_tasks_running", tasks=len(unfinished))
 
     async def _work(self, row: TaskRow, upload: Upload, work: Work[Any]) -> None:
-        renewing = asyncio.create_task(self._renew(row))
+        renewing = leases.renewing(self._db, RENEW_SECONDS, _LEASE.renew, row.organization_id, row.id)
         try:
             await self._prepared(work, row.id, lambda: self._db.write(_do, row, work))
         except KontobahnError as error:
@@ -157,15 +192,9 @@ class Tasks:
             # Nobody sees it, and a job takes it away.
             log.exception("tidying_failed", error, task_id=task_id)
 
-    async def _renew(self, row: TaskRow) -> None:
-        while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            with suppress(Unavailable):
-                await self._db.write(_extend, row)
-
     async def _fail(self, row: TaskRow, error: dict[str, Any]) -> None:
         try:
-            await self._db.write(_end, row, "failed", encode(error).decode())
+            await self._db.write(_end, row, "failed", encode_kept(error).decode())
         except Unavailable as unavailable:
             # Its lease will expire.
             log.warning("task_left_to_expire", task_id=row.id, detail=unavailable.operator or str(unavailable))
@@ -178,7 +207,10 @@ def _begin(tx: Tx, row: TaskRow, begun: Callable[[TaskRow], T]) -> T:
     )
     if running is not None and running[0] >= RUNNING_AT_ONCE:
         raise TooManyRequests(
-            f"{RUNNING_AT_ONCE} large files are already being worked on. Send this one when one of them is done.",
+            said(
+                "{count} large files are already being worked on. Send this one when one of them is done.",
+                count=RUNNING_AT_ONCE,
+            ),
             retry_after_seconds=10,
         )
     TASKS.insert(tx, row)
@@ -192,20 +224,7 @@ def _do(tx: Tx, row: TaskRow, work: Work[Any]) -> None:
 
 
 def _end(tx: Tx, row: TaskRow, status: TaskStatus, answer: str) -> bool:
-    return bool(
-        tx.run(
-            "UPDATE api_tasks SET status = ?, answer = ?, finished_at = ?, lease_until = 0"
-            " WHERE organization_id = ? AND id = ? AND status = 'running'",
-            status, answer, tx.now, row.organization_id, row.id,
-        )
-    )  # fmt: skip
-
-
-def _extend(tx: Tx, row: TaskRow) -> None:
-    tx.run(
-        "UPDATE api_tasks SET lease_until = ? WHERE organization_id = ? AND id = ? AND status = 'running'",
-        tx.now + LEASE_SECONDS * SECOND, row.organization_id, row.id,
-    )  # fmt: skip
+    return _LEASE.give_up(tx, row.organization_id, row.id, status=status, answer=answer, finished_at=tx.now)
 
 
 def fail_abandoned(tx: Tx) -> int:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,7 @@ from kontobahn.api.bodies import Pace, Receive, body_chunks
 from kontobahn.api.exchange import Exchange
 from kontobahn.api.wire import Upload
 from kontobahn.errors import BadRequest, TooLarge, TooManyRequests, WrongMediaType
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 from kontobahn.threads import Pool
 
@@ -24,11 +26,14 @@ AT_ONCE = 4
 # Writing to disk may block: beside the event loop, and beside the threads that calculate.
 THREADS, WAITING = 4, 256
 MAX_NAME_LENGTH = 255
+# Of a form: as many as a page has fields, and a file. Empty parts are small, and would cost the parser its time all the same.
+MAX_PARTS = 600
 _BLOCK_BYTES = 1024 * 1024
-# What a form has beside its file: boundaries and headers.
+# The bytes of a form beside its file: boundaries and headers.
 _FORM_BYTES = 16 * 1024
 _HEADER_LENGTH = 2000
 _FORM, _JSON = "multipart/form-data", "application/json"
+_DISPOSITION = "Content-Disposition"
 
 
 class NoFile(BadRequest):
@@ -72,7 +77,7 @@ class Uploads:
         arriving = self._arriving.get(organization_id, 0)
         if arriving >= AT_ONCE:
             raise TooManyRequests(
-                f"{AT_ONCE} files are already arriving. Send them one after the other.",
+                said("{count} files are already arriving. Send them one after the other.", count=AT_ONCE),
                 retry_after_seconds=5,
             )
         self._arriving[organization_id] = arriving + 1
@@ -118,7 +123,7 @@ class _Sink:
     def write(self, content: bytes) -> None:
         self._size += len(content)
         if self._size > self._limit:
-            raise TooLarge(f"The file is larger than {self._limit} bytes.")
+            raise TooLarge(said("The file is larger than {most} bytes.", most=self._limit))
         self._digest.update(content)
         self.file.write(content)
 
@@ -131,24 +136,35 @@ class _Sink:
 
 
 def _reader_of(exchange: Exchange, sink: _Sink, fields: dict[str, list[str]] | None) -> _Plain | _Form:
-    headers = Message()
-    headers["content-type"] = (exchange.header(b"content-type") or "application/octet-stream")[:_HEADER_LENGTH]
-    kind = headers.get_content_type()
+    content_type = exchange.header(b"content-type") or "application/octet-stream"
+    kind = content_type.partition(";")[0].strip().lower()
     if kind == _FORM:
-        boundary = headers.get_param("boundary")
-        if not isinstance(boundary, str) or not boundary:
+        boundary = _parameter("Content-Type", content_type, "boundary")
+        if not boundary or not boundary.isascii():
             raise BadRequest("The header `Content-Type` of a form must name its boundary.", field="Content-Type")
         return _Form(sink, boundary, fields)
     if kind == _JSON:
-        raise WrongMediaType(f"Send the file itself as the request body, or as the one file of a {_FORM}.")
+        raise WrongMediaType(
+            said("Send the file itself as the request body, or as the one file of a {form}.", form=_FORM)
+        )
     return _Plain(sink, _file_name(exchange.header(b"content-disposition") or ""))
+
+
+def _parameter(header: str, value: str, name: str) -> str:
+    """Returns a parameter of a header, empty if it has none. Raises BadRequest if it is in a character set that is none."""
+    message = Message()
+    message[header] = value[:_HEADER_LENGTH]
+    try:
+        return collapse_rfc2231_value(message.get_param(name, "", header))
+    except ValueError:
+        raise BadRequest(
+            said("The header `{header}` has a `{name}` that cannot be read.", header=header, name=name), field=header
+        ) from None
 
 
 def _file_name(disposition: str) -> str:
     """The last part of the file name in a Content-Disposition, without control characters."""
-    header = Message()
-    header["content-disposition"] = disposition[:_HEADER_LENGTH]
-    name = (header.get_filename() or "").replace("\\", "/").rpartition("/")[2]
+    name = _parameter(_DISPOSITION, disposition, "filename").replace("\\", "/").rpartition("/")[2]
     try:
         # Browsers and curl send UTF-8, and a header is read as Latin-1.
         name = name.encode("latin-1").decode("utf-8")
@@ -168,6 +184,15 @@ class _Plain:
         return self._name
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raises BadRequest for what the parser of forms does not take."""
+    try:
+        yield
+    except FormParserError as error:
+        raise BadRequest(said("The form cannot be read: {why}", why=error)) from None
+
+
 class _Form:
     """A body that is a form with one file in it, and nothing else; or with small fields, where those are taken."""
 
@@ -180,24 +205,24 @@ class _Form:
         self._header = ["", ""]
         self._disposition = ""
         self._is_whole = False
-        self._parser = MultipartParser(
-            boundary,
-            {
-                "on_header_field": self._on_header_field,
-                "on_header_value": self._on_header_value,
-                "on_header_end": self._on_header_end,
-                "on_headers_finished": self._on_headers_finished,
-                "on_part_data": self._on_data,
-                "on_part_end": self._on_part_end,
-                "on_end": self._on_end,
-            },
-        )
+        self._parts = 0
+        with _readable():
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_header_field": self._on_header_field,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers_finished,
+                    "on_part_data": self._on_data,
+                    "on_part_end": self._on_part_end,
+                    "on_end": self._on_end,
+                },
+            )
 
     def feed(self, content: bytes) -> None:
-        try:
+        with _readable():
             self._parser.write(content)
-        except FormParserError as error:
-            raise BadRequest(f"The form cannot be read: {error}") from None
 
     def finish(self) -> str:
         if self._name is None:
@@ -224,6 +249,9 @@ class _Form:
         self._header = ["", ""]
 
     def _on_headers_finished(self) -> None:
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise BadRequest(said("The form has more than {most} parts.", most=MAX_PARTS))
         if self._fields is not None and "filename" not in self._disposition.lower():
             self._field = bytearray()
             return
@@ -239,15 +267,13 @@ class _Form:
             return
         self._field_bytes += end - start
         if self._field_bytes > _FORM_BYTES:
-            raise TooLarge(f"The form's fields are larger than {_FORM_BYTES} bytes.")
+            raise TooLarge(said("The form's fields are larger than {most} bytes.", most=_FORM_BYTES))
         self._field += data[start:end]
 
     def _on_part_end(self) -> None:
         if self._field is None or self._fields is None:
             return
-        header = Message()
-        header["content-disposition"] = self._disposition
-        name = str(header.get_param("name", "", "content-disposition"))
+        name = _parameter(_DISPOSITION, self._disposition, "name")
         self._fields.setdefault(name, []).append(self._field.decode("utf-8", "replace"))
         self._field = None
 

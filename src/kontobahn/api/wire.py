@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -20,17 +21,17 @@ from msgspec import Meta, Struct
 from msgspec import inspect as shape
 
 from kontobahn import money
-from kontobahn.api.json_rules import refuse_too_many, refuse_what_nobody_means, without_long_texts
-from kontobahn.api.numbers_only import decoder_of_numbers
-from kontobahn.errors import BadRequest
+from kontobahn.api.numbers import decoder_of_numbers, with_whole_numbers
+from kontobahn.errors import BadRequest, TooLarge
+from kontobahn.sentences import said
 
 T = TypeVar("T")
 
-# What error messages say instead of a regular expression, which would help nobody.
+# The words of error messages instead of a regular expression, which would help nobody.
 _FORMS: dict[str, str] = {}
 
 
-# What has no place on one line of text, for patterns: control characters, line and paragraph separators, and what XML forbids.
+# No place on one line of text, for patterns: control characters, line and paragraph separators, and those that XML forbids.
 CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff"
 # For Python, `$` also matches before a line feed at the very end; in JSON Schema it does not.
 AT_THE_END = r"(?!\n)"
@@ -52,10 +53,11 @@ Uuid = Annotated[
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 # Blanks by their code points: \s is not the same set in Python and in JavaScript, and the pattern is published.
-BLANKS = r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff"
+BLANKS_BUT_NUL = r"\x01-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f\u3000\ufeff"
+BLANKS = rf"\x00{BLANKS_BUT_NUL}"
 Name = Annotated[
     str,
-    form("a name, not only blanks", rf"^[^\x00]*[^{BLANKS}][^\x00]*$", min_length=1, max_length=200),
+    form("a name, not only blanks", rf"^[{BLANKS_BUT_NUL}]*[^{BLANKS}][^\x00]*$", min_length=1, max_length=200),
 ]
 Timestamp = Annotated[datetime, Meta(tz=True)]
 
@@ -63,13 +65,12 @@ Timestamp = Annotated[datetime, Meta(tz=True)]
 SHOWN_LENGTH = 80
 MAX_QUERY_BYTES = 8 * 1024
 # Of a body that may be larger, what is beyond this is files in base64.
-MAX_PLAIN_BYTES = 1024 * 1024
+MAX_PLAIN_BYTES = 5 * 1024 * 1024
 # msgspec's own words and path are short: what stands between them was sent.
 _MESSAGE_LENGTH = 1000
-_AT_PATH = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*?)`)?$", re.DOTALL)
 _FIELD_IN_MESSAGE = re.compile(r"^Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _PATTERN = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)
-_WRONG_TYPE = re.compile(r"^Expected `(.+?)`, got `(.+?)`$")
+_WRONG_TYPE = re.compile(r"^Expected `([^`]+)`, got `([^`]+)`$")
 _WORDS = {
     "Expected `datetime` with a timezone component": "must say its time zone, as in 2026-03-31T18:00:00+02:00",
     "Invalid RFC3339 encoded datetime": "must be a time of the calendar with its zone, as in 2026-03-31T18:00:00+02:00",
@@ -80,10 +81,7 @@ _WORDS = {
 class Query(Struct, kw_only=True, forbid_unknown_fields=True):
     """Every endpoint takes `quelle`, the label of the calling source."""
 
-    quelle: (
-        Annotated[str, Meta(min_length=1, max_length=100, description="Label of the calling source; API when omitted.")]
-        | None
-    ) = None
+    quelle: Annotated[str, Meta(min_length=1, max_length=100, description="Label of the calling source.")] = "API"
 
 
 class ListQuery(Query, kw_only=True):
@@ -185,7 +183,7 @@ class QueryDecoder:
     def __init__(self, struct: type[Query]) -> None:
         self._struct = struct
 
-    # What is found out about the types is found out at the first call: for all calls together it would be a quarter of the start.
+    # The types are looked at only at the first call: for all calls together it would be a quarter of the start.
     @cached_property
     def _attributes(self) -> dict[str, str]:
         return {field.encode_name: field.name for field in msgspec.structs.fields(self._struct)}
@@ -265,12 +263,12 @@ class BodyDecoder:
             plain = body
             if len(body) > MAX_PLAIN_BYTES:
                 plain = without_long_texts(body, MAX_PLAIN_BYTES)
-            refuse_too_many(plain)
+            reject_too_many(plain)
             if plain is not body:
-                # What is wrong with it is found here, where a message cannot contain megabytes.
-                self._decoder.decode(plain)
-            decoded = self._decoder.decode(body)
-            refuse_what_nobody_means(plain)
+                # A fault in it is found here, where a message cannot contain megabytes.
+                self._decode(plain)
+            decoded = self._decode(body)
+            reject_ambiguous_json(plain)
             self._refuse_text_as_number(plain)
         except msgspec.ValidationError as error:
             _refuse(error, self._struct, "field")
@@ -281,6 +279,15 @@ class BodyDecoder:
         except RecursionError:
             raise BadRequest("The request body is nested too deeply.") from None
         return decoded
+
+    def _decode(self, body: bytes) -> Body:
+        try:
+            return self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            wrong_type = _WRONG_TYPE.match(str(error).partition(" - at ")[0])
+            if wrong_type is None or wrong_type[2] != "float" or "int" not in wrong_type[1]:
+                raise
+        return self._decoder.decode(with_whole_numbers(body, self._struct))
 
     def _refuse_text_as_number(self, body: bytes) -> None:
         if self._numbers is None:
@@ -325,9 +332,7 @@ def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> 
     text = str(error)
     if len(text) > 2 * _MESSAGE_LENGTH:
         text = f"{text[:_MESSAGE_LENGTH]}…{text[-_MESSAGE_LENGTH:]}"
-    match = _AT_PATH.match(text)
-    assert match is not None
-    message, path = match[1], (match[2] or "").removeprefix(".")
+    message, path = _with_path(text)
     named = _FIELD_IN_MESSAGE.match(message)
     if named is None:
         inner = re.match(r"^`(\w+)` (.+)$", message, re.DOTALL)
@@ -345,21 +350,32 @@ def _refuse(error: msgspec.ValidationError, struct: type[Struct], kind: str) -> 
     raise refusal from None
 
 
+def _with_path(text: str) -> tuple[str, str]:
+    """Returns msgspec's message, and the path that it ends with: ``… - at `$.lines[0].amount` ``."""
+    if text.endswith("`"):
+        for mark in (" - at `$", " - at `key in $"):
+            message, found, path = text[:-1].rpartition(mark)
+            if found:
+                return message, path.removeprefix(".")
+    return text, ""
+
+
 def plain_words(message: str) -> str:
     if message in _WORDS:
         return _WORDS[message]
     wrong_type = _WRONG_TYPE.match(message)
     if wrong_type:
-        return f"must be {_json_name(wrong_type[1])}, not {_json_name(wrong_type[2])}"
+        return said("must be {what}, not {given}", what=_json_name(wrong_type[1]), given=_json_name(wrong_type[2]))
     pattern = _PATTERN.match(message)
     if pattern:
         written = ast.literal_eval(pattern[1]).removesuffix(AT_THE_END)
-        return f"must be {_FORMS.get(written, 'of the form ' + written)}"
+        return said("must be {what}", what=_FORMS.get(written, "of the form " + written))
     message = re.sub(r"^Expected `(\w+)` (of|matching|[<>])", lambda m: f"must be {_json_name(m[1])} {m[2]}", message)
     enum_value = message.removeprefix("Invalid enum value ")
     if enum_value != message:
-        return f"does not take the value {_shown(enum_value)}"
-    message = re.sub(r"^Invalid (.*)$", r"is not a valid \1", message, flags=re.DOTALL)
+        return said("does not take the value {value}", value=_shown(enum_value))
+    if message.startswith("Invalid "):
+        return said("is not a valid {what}", what=message.removeprefix("Invalid ")[:_MESSAGE_LENGTH].rstrip("."))
     return message[:_MESSAGE_LENGTH].rstrip(".")
 
 
@@ -396,3 +412,141 @@ def _unwrap(here: shape.Type) -> shape.Type:
     if isinstance(here, shape.UnionType):
         return next((option for option in here.types if not isinstance(option, shape.NoneType)), here)
     return here
+
+
+MAX_DEPTH = 100
+# Objects and arrays of a body, many more than any call takes: each costs the garbage collector time that all calls wait for.
+MAX_CONTAINERS = 50_000
+_PATH_LENGTH = 200
+_LONG_TEXT = 1024
+_BACKSLASH = ord("\\")
+_decode = msgspec.json.Decoder().decode
+# Every name is followed by a colon; inside a text the same characters have a backslash before them.
+_COLON = re.compile(rb"[ \t\r\n]*:")
+_END_OF_NAME = re.compile(rb'"[ \t\r\n]*:')
+
+
+def reject_ambiguous_json(body: bytes) -> None:
+    """Raises BadRequest for valid JSON that has no clear meaning, or that cannot be stored."""
+    value = _decode(body)
+    names = _count_names(value)
+    if rb"\u0000" in body:
+        _refuse_nul(value)
+    # Choice 43: with a name given twice, fewer arrive than were sent. Counting colons settles nearly every body.
+    if names == body.count(b":") or names == len(_END_OF_NAME.findall(body)):
+        return
+    repeated = _find_repeated(body)
+    if repeated is not None:
+        raise BadRequest(f"The field `{repeated}` is given twice in one object.", field=repeated)
+
+
+def reject_too_many(body: bytes) -> None:
+    """Raises BadRequest for a body with more objects and arrays than anybody sends."""
+    if body.count(b"[") + body.count(b"{") > MAX_CONTAINERS:
+        raise BadRequest(f"The request body has more than {MAX_CONTAINERS} objects and arrays.")
+
+
+def without_long_texts(body: bytes, limit: int) -> bytes:
+    """Returns the body with its long plain texts (files in base64) cut to a letter. Raises TooLarge if more than the limit is left.
+
+    A text costs little to read however long it is; a megabyte of numbers and braces does not.
+    """
+    parts: list[bytes] = []
+    size = position = 0
+    while (start := body.find(b'"', position)) >= 0:
+        end = _end_of_text(body, start)
+        if end - start >= _LONG_TEXT and _is_plain(body[start:end]) and not _COLON.match(body, end):
+            parts += (body[position:start], b'"A"')
+            size += start - position
+        else:
+            parts.append(body[position:end])
+            size += end - position
+        position = end
+        if size > limit:
+            break
+    if size + len(body) - position > limit:
+        raise TooLarge(f"Without its long texts (files in base64) the request body is larger than {limit} bytes.")
+    return b"".join((*parts, body[position:]))
+
+
+def _end_of_text(body: bytes, start: int) -> int:
+    """Returns where the text that begins with the quotation mark at `start` is over; the body's end if it never is."""
+    end = start
+    while (end := body.find(b'"', end + 1)) >= 0:
+        before = end
+        while body[before - 1] == _BACKSLASH:
+            before -= 1
+        if (end - before) % 2 == 0:
+            return end + 1
+    return len(body)
+
+
+def _is_plain(text: bytes) -> bool:
+    return text.isascii() and rb"\u" not in text
+
+
+def _count_names(value: Any) -> int:
+    """The number of names in all objects together."""
+    names = 0
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if type(item) is dict:
+                names += len(item)
+                below.extend(item.values())
+            elif type(item) is list:
+                below.extend(item)
+        if not below:
+            return names
+        level = below
+    raise BadRequest(f"The request body is nested too deeply: at most {MAX_DEPTH} levels are accepted.")
+
+
+def _refuse_nul(value: Any) -> None:
+    """NUL is a legal escape in JSON, but PostgreSQL cannot store it in a text."""
+    # In parallel lists, because as many small objects would keep the garbage collector busy for seconds.
+    values: list[Any] = [value]
+    names: list[str | int] = [""]
+    above = [-1]
+    for number, here in enumerate(values):
+        if isinstance(here, str):
+            if "\0" in here:
+                path = _path(number, names, above)
+                raise BadRequest(f"The field `{path}` contains a NUL character.", field=path)
+        elif isinstance(here, dict):
+            # A key stands before its value, under a name that says so.
+            values += here.keys()
+            names += ["(a key)"] * len(here)
+            values += here.values()
+            names += here.keys()
+            above += [number] * (2 * len(here))
+        elif isinstance(here, list):
+            values += here
+            names += range(len(here))
+            above += [number] * len(here)
+
+
+def _path(number: int, names: list[str | int], above: list[int]) -> str:
+    steps = []
+    while number > 0:
+        steps.append(names[number])
+        number = above[number]
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:_PATH_LENGTH]}" for step in reversed(steps))
+    return text.removeprefix(".")[:_PATH_LENGTH]
+
+
+def _find_repeated(body: bytes) -> str | None:
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if not found:
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found.append(name[:80])
+                    return
+                seen.add(name)
+
+    json.loads(body, object_pairs_hook=look, parse_int=str, parse_float=str)
+    return found[0] if found else None

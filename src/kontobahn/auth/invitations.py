@@ -11,11 +11,11 @@ from kontobahn.access.audit import Actor
 from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.signin import SignIns
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, Name, Timestamp, Uuid
-from kontobahn.auth.users import Email, UserAnswer, user_view
-from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.auth.users import Email, UserView, user_view
 from kontobahn.db import Tx
 from kontobahn.vault import Vault
 
@@ -33,7 +33,7 @@ InvitationStatus = Literal["pending", "accepted", "revoked", "expired"]
 
 class Invite(Body):
     email: Email
-    role: Role = "member"
+    role: Role = "bookkeeping"
 
 
 class Accept(Body):
@@ -58,20 +58,8 @@ class NewInvitationView(InvitationView):
     token: Annotated[str, Meta(description="Shown once: hand it to the person invited.")]
 
 
-class InvitationAnswer(Answer):
-    data: InvitationView
-
-
-class NewInvitationAnswer(Answer):
-    data: NewInvitationView
-
-
-class InvitationList(Answer):
-    data: list[InvitationView]
-
-
-@post("/v2/auth/invitations", scope="admin", caller="key or session", role="admin", errors=(403, 409))
-async def invite(call: Call, body: Invite) -> NewInvitationAnswer:
+@post("/v2/auth/invitations", scope="admin", caller="key or session", role="admin", confirm=True, errors=(403, 409))
+async def invite(call: Call, body: Invite) -> Data[NewInvitationView]:
     """Invite a person to the organisation.
 
     The answer contains the invitation's token, which is shown only once.
@@ -80,34 +68,36 @@ async def invite(call: Call, body: Invite) -> NewInvitationAnswer:
     return await call.commit(_create, call.context.vault, call.principal, body, days, call.actor)
 
 
-def _create(tx: Tx, vault: Vault, principal: Principal, body: Invite, days: int, actor: Actor) -> NewInvitationAnswer:
+def _create(
+    tx: Tx, vault: Vault, principal: Principal, body: Invite, days: int, actor: Actor
+) -> Data[NewInvitationView]:
     new = invitations.create(tx, vault, principal, email=body.email, role=body.role, days=days, actor=actor)
-    fields = _fields(new.invitation, tx.now)
-    return NewInvitationAnswer(data=NewInvitationView(**fields, token=new.secret))  # type: ignore[arg-type]
+    status = new.invitation.state(tx.now)
+    return Data(from_row(NewInvitationView, new.invitation, status=status, token=new.secret))
 
 
 @get("/v2/auth/invitations", scope="admin", caller="key or session", role="admin", errors=(403,))
-async def list_invitations(call: Call) -> InvitationList:
+async def list_invitations(call: Call) -> Data[list[InvitationView]]:
     """List the organisation's invitations, open and settled."""
     return await call.read(_list, call.principal.organization_id)
 
 
-def _list(tx: Tx, organization_id: str) -> InvitationList:
-    return InvitationList(data=[_view(item, tx.now) for item in invitations.listing(tx, organization_id)])
+def _list(tx: Tx, organization_id: str) -> Data[list[InvitationView]]:
+    return Data([_view(item, tx.now) for item in invitations.listing(tx, organization_id)])
 
 
 @delete("/v2/auth/invitations/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
-async def revoke_invitation(call: Call, id: Uuid) -> InvitationAnswer:
+async def revoke_invitation(call: Call, id: Uuid) -> Data[InvitationView]:
     """Revoke an invitation that was not accepted."""
     return await call.context.db.write(_revoke, call.principal, id, call.actor)
 
 
-def _revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> InvitationAnswer:
-    return InvitationAnswer(data=_view(invitations.revoke(tx, principal, invitation_id, actor), tx.now))
+def _revoke(tx: Tx, principal: Principal, invitation_id: str, actor: Actor) -> Data[InvitationView]:
+    return Data(_view(invitations.revoke(tx, principal, invitation_id, actor), tx.now))
 
 
 @post("/v2/auth/invitations/accept", caller="anybody", errors=(404, 409))
-async def accept_invitation(call: Call, body: Accept) -> UserAnswer:
+async def accept_invitation(call: Call, body: Accept) -> Data[UserView]:
     """Accept an invitation: the person becomes a user with the role offered."""
     # Looked at first: only somebody with an invitation gets a password hashed.
     await call.read(invitations.find_pending, call.context.vault, body.token)
@@ -115,24 +105,10 @@ async def accept_invitation(call: Call, body: Accept) -> UserAnswer:
     return await call.commit(_accept, call.context.vault, body, password_hash, call.actor)
 
 
-def _accept(tx: Tx, vault: Vault, body: Accept, password_hash: str, actor: Actor) -> UserAnswer:
+def _accept(tx: Tx, vault: Vault, body: Accept, password_hash: str, actor: Actor) -> Data[UserView]:
     user = invitations.accept(tx, vault, body.token, name=body.name, password_hash=password_hash, actor=actor)
-    return UserAnswer(data=user_view(user))
+    return Data(user_view(user))
 
 
 def _view(invitation: Invitation, now: int) -> InvitationView:
-    return InvitationView(**_fields(invitation, now))  # type: ignore[arg-type]
-
-
-def _fields(invitation: Invitation, now: int) -> dict[str, object]:
-    return {
-        "id": invitation.id,
-        "organization_id": invitation.organization_id,
-        "email": invitation.email,
-        "role": invitation.role,
-        "status": invitation.state(now),
-        "invited_by": invitation.invited_by,
-        "created_at": to_datetime(invitation.created_at),
-        "expires_at": to_datetime(invitation.expires_at),
-        "settled_at": optional_datetime(invitation.settled_at),
-    }
+    return from_row(InvitationView, invitation, status=invitation.state(now))

@@ -10,11 +10,12 @@ from kontobahn.access import passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.signin import SignIns
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import post
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid
 from kontobahn.auth.invitations import Password, Token
-from kontobahn.auth.users import UserAnswer, user_view
+from kontobahn.auth.users import UserView, user_view
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Forbidden, Unauthorized
@@ -31,10 +32,6 @@ class PasswordChange(Answer):
     sessions_ended: Annotated[int, Meta(description="The person's other sessions.", examples=[1])]
 
 
-class PasswordChangeAnswer(Answer):
-    data: PasswordChange
-
-
 class PasswordLink(Answer):
     user_id: Uuid
     token: Annotated[str, Meta(description="Shown once: hand it to the person.")]
@@ -48,17 +45,13 @@ class PasswordLink(Answer):
     expires_at: Timestamp
 
 
-class PasswordLinkAnswer(Answer):
-    data: PasswordLink
-
-
 class ResetPassword(Body):
     token: Token
     password: Password
 
 
-@post("/v2/auth/password", scope="admin", caller="key or session", statuses=(200,), errors=(403, 409))
-async def change_password(call: Call, body: ChangePassword) -> PasswordChangeAnswer:
+@post("/v2/auth/password", scope="admin", caller="key or session", role="read_only", statuses=(200,), errors=(403, 409))
+async def change_password(call: Call, body: ChangePassword) -> Data[PasswordChange]:
     """Change one's own password.
 
     For a signed-in person. The person's other sessions end.
@@ -77,13 +70,20 @@ async def change_password(call: Call, body: ChangePassword) -> PasswordChangeAns
     return await call.commit(_change, principal, verified.password_hash or "", new_hash, call.actor)
 
 
-def _change(tx: Tx, principal: Principal, old_hash: str, new_hash: str, actor: Actor) -> PasswordChangeAnswer:
+def _change(tx: Tx, principal: Principal, old_hash: str, new_hash: str, actor: Actor) -> Data[PasswordChange]:
     ended = passwords.change(tx, principal, old_hash=old_hash, new_hash=new_hash, actor=actor)
-    return PasswordChangeAnswer(data=PasswordChange(user_id=principal.user_id or "", sessions_ended=ended))
+    return Data(PasswordChange(user_id=principal.user_id or "", sessions_ended=ended))
 
 
-@post("/v2/auth/users/{id}/password-link", scope="admin", caller="key or session", role="admin", errors=(403, 404))
-async def create_password_link(call: Call, id: Uuid) -> PasswordLinkAnswer:
+@post(
+    "/v2/auth/users/{id}/password-link",
+    scope="admin",
+    caller="key or session",
+    role="admin",
+    confirm=True,
+    errors=(403, 404),
+)
+async def create_password_link(call: Call, id: Uuid) -> Data[PasswordLink]:
     """Make a link with which a person sets a new password, once.
 
     Hand it over in a way that you trust: whoever has it becomes that person. A new link makes the one before it invalid. Only an
@@ -103,11 +103,11 @@ async def create_password_link(call: Call, id: Uuid) -> PasswordLinkAnswer:
 
 def _create_link(
     tx: Tx, vault: Vault, principal: Principal, user_id: str, hours: int, base_url: str, actor: Actor
-) -> PasswordLinkAnswer:
+) -> Data[PasswordLink]:
     user = users.get(tx, principal, user_id)
     new = passwords.create_reset(tx, vault, user, hours=hours, actor=actor, by=principal)
-    return PasswordLinkAnswer(
-        data=PasswordLink(
+    return Data(
+        PasswordLink(
             user_id=user.id,
             token=new.secret,
             link=passwords.link(base_url, new.secret),
@@ -117,7 +117,7 @@ def _create_link(
 
 
 @post("/v2/auth/password/reset", caller="anybody", statuses=(200,), errors=(404,))
-async def reset_password(call: Call, body: ResetPassword) -> UserAnswer:
+async def reset_password(call: Call, body: ResetPassword) -> Data[UserView]:
     """Set a new password with the token of a link.
 
     All of the person's sessions end. The answer to a token that is unknown, used or expired is the same.
@@ -128,5 +128,5 @@ async def reset_password(call: Call, body: ResetPassword) -> UserAnswer:
     return await call.commit(_reset, call.context.vault, body.token, password_hash, call.actor)
 
 
-def _reset(tx: Tx, vault: Vault, token: str, password_hash: str, actor: Actor) -> UserAnswer:
-    return UserAnswer(data=user_view(passwords.reset(tx, vault, token, password_hash=password_hash, actor=actor)))
+def _reset(tx: Tx, vault: Vault, token: str, password_hash: str, actor: Actor) -> Data[UserView]:
+    return Data(user_view(passwords.reset(tx, vault, token, password_hash=password_hash, actor=actor)))

@@ -8,10 +8,10 @@ from kontobahn.access import users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.users import User
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, put
 from kontobahn.api.wire import BLANKS, Answer, Body, Timestamp, Uuid, form
-from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 
 _NO_BLANK = rf"[^@{BLANKS}]+"
@@ -40,32 +40,20 @@ class UserView(Answer):
     created_at: Timestamp
 
 
-class UserAnswer(Answer):
-    data: UserView
-
-
-class UserList(Answer):
-    data: list[UserView]
-
-
 class Removal(Answer):
     id: Uuid
     removed: bool
 
 
-class RemovalAnswer(Answer):
-    data: Removal
-
-
 @get("/v2/auth/users", scope="admin", caller="key or session")
-async def list_users(call: Call) -> UserList:
+async def list_users(call: Call) -> Data[list[UserView]]:
     """List the organisation's users."""
     found = await call.read(users.listing, call.principal.organization_id)
-    return UserList(data=[user_view(user) for user in found])
+    return Data([user_view(user) for user in found])
 
 
-@put("/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
-async def change_role(call: Call, id: Uuid, body: ChangeRole) -> UserAnswer:
+@put("/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", confirm=True, errors=(403, 404, 409))
+async def change_role(call: Call, id: Uuid, body: ChangeRole) -> Data[UserView]:
     """Change a user's role.
 
     Only an owner can grant or remove the role `owner`, and the last owner cannot lose it.
@@ -73,26 +61,21 @@ async def change_role(call: Call, id: Uuid, body: ChangeRole) -> UserAnswer:
     return await call.commit(_change_role, call.principal, id, body.role, call.actor)
 
 
-def _change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: Actor) -> UserAnswer:
-    return UserAnswer(data=user_view(users.change_role(tx, principal, user_id, role, actor)))
+def _change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: Actor) -> Data[UserView]:
+    return Data(user_view(users.change_role(tx, principal, user_id, role, actor)))
 
 
-@delete("/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", errors=(403, 404, 409))
-async def delete_user(call: Call, id: Uuid) -> RemovalAnswer:
+@delete(
+    "/v2/auth/users/{id}", scope="admin", caller="key or session", role="admin", confirm=True, errors=(403, 404, 409)
+)
+async def delete_user(call: Call, id: Uuid) -> Data[Removal]:
     """Delete a user.
 
     The person's sessions end at once. API keys belong to the organisation and stay valid: revoke those the person knew.
     """
     await call.context.db.write(users.delete, call.principal, id, call.actor, call.context.user_removals)
-    return RemovalAnswer(data=Removal(id=id, removed=True))
+    return Data(Removal(id=id, removed=True))
 
 
 def user_view(user: User) -> UserView:
-    return UserView(
-        id=user.id,
-        organization_id=user.organization_id,
-        email=user.email,
-        name=user.name,
-        role=user.role,
-        created_at=to_datetime(user.created_at),
-    )
+    return from_row(UserView, user)

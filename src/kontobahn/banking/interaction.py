@@ -1,4 +1,4 @@
-"""What a bank wants from its person on the way, as data: every provider says it in these terms, and the hosted pages show it.
+"""Steps that a bank wants from its person on the way, as data: every provider says it in these terms, and the hosted pages show it.
 
 What the bank says is passed on in its own words. What we say ourselves is there in German and English.
 """
@@ -14,7 +14,9 @@ Language = Literal["de", "en"]
 StepKind = Literal["form", "choice", "image", "flicker", "decoupled", "redirect"]
 FieldKind = Literal["text", "digits", "secret", "check"]
 MAX_FIELD_LENGTH = 200
-# What the person entered: by the name of a field, or of the choice.
+# Pages of banks and providers send a person back to this path; the provider's name follows.
+RETURN_PATH = "/banking/return"
+# Entered by the person: by the name of a field, or of the choice.
 Given = Mapping[str, tuple[str, ...]]
 
 
@@ -38,7 +40,7 @@ class Field(NamedTuple):
     hint: Words | None = None
     is_required: bool = True
     max_length: int = MAX_FIELD_LENGTH
-    # What it contains at first. A secret is never sent back to the browser.
+    # Its content at first. A secret is never sent back to the browser.
     value: str = ""
     # For the browser's own help: `username`, `one-time-code`.
     autocomplete: str = "off"
@@ -58,12 +60,12 @@ class Picture(NamedTuple):
 
 
 class Polling(NamedTuple):
-    """How a confirmation elsewhere is asked for: when first, how often, how many times at most."""
+    """The times at which a confirmation elsewhere is asked for: when first, how often, how many times at most."""
 
     first_seconds: int
     next_seconds: int
     max_polls: int
-    # Whether the page may ask by itself, and whether the person may say “I have confirmed”.
+    # True if the page may ask by itself, and if the person may say “I have confirmed”.
     by_itself: bool = True
     by_hand: bool = True
 

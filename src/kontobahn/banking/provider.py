@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from kontobahn.banking.interaction import Given, Interaction, Language
 from kontobahn.errors import SetupError, Unavailable
+from kontobahn.sentences import said
 
 Api = Literal["partner", "openbanking"]
 Holder = Literal["personal", "business"]
@@ -37,9 +38,9 @@ CANCELLED = "Cancelled"
 PERSON_NEEDED, LOCKED = "InteractionRequired", "LockedAtBank"
 # The class with which a provider refuses a flow that names no bank: the person then chooses one on our page.
 BANK_NEEDED = "BankNeeded"
-# How far back before the last fetch transactions are asked for again: banks book late and back-date.
+# Transactions from this long before the last fetch are asked for again: banks book late and back-date.
 OVERLAP = timedelta(days=14)
-# What a provider that cannot look for a payment says about one whose creation had no answer: then only the statement tells.
+# Said by a provider that cannot look for a payment, about one whose creation had no answer: then only the statement shows it.
 CANNOT_BE_KNOWN: Literal["cannot be known"] = "cannot be known"
 
 
@@ -83,7 +84,7 @@ class ListedBank(NamedTuple):
     bank_codes: tuple[str, ...] = ()
     logo_url: str = ""
     templates: tuple[Template, ...] = ()
-    # How long a consent lasts at most; None if that is not known.
+    # The days that a consent lasts at most; None if that is not known.
     consent_days: int | None = None
 
 
@@ -97,13 +98,13 @@ class ConnectRequest(NamedTuple):
     return_to: str | None
     # For a reconnect: the provider's id of the connection.
     provider_ref: str | None = None
-    # Who connects: whose customer it is at an aggregator, the kind of access, and the person's language, address and browser.
+    # The person who connects: whose customer it is at an aggregator, the kind of access, and the person's language, address and browser.
     organization_id: str = ""
     holder: Holder = "business"
     language: Language | None = None
     ip_address: str = ""
     user_agent: str = ""
-    # Where a page of the bank or the provider sends the person back to, with the pending token as `state`.
+    # The address to which a page of the bank or the provider sends the person back to, with the pending token as `state`.
     callback_url: str = ""
 
 
@@ -115,7 +116,7 @@ class PersonHere(NamedTuple):
 
 
 class ConnectStart(NamedTuple):
-    """Where a flow begins: at a page of the provider, or with a step on our own pages."""
+    """The beginning of a flow: at a page of the provider, or with a step on our own pages."""
 
     connect_url: str | None
     expires_at: int
@@ -135,7 +136,7 @@ class BankConnectionFacts(NamedTuple):
     country_code: str
     logo_url: str
     templates: tuple[Template, ...]
-    # None if the provider does not tell.
+    # None if the provider does not say.
     consent_expires_at: int | None
     next_refresh_possible_at: int
     automatic_refresh: bool
@@ -146,12 +147,12 @@ class AccountFacts(NamedTuple):
     provider_ref: str
     name: str
     nature: Nature
-    # None if the bank does not tell it, or not in whole cents: never a guess.
+    # None if the bank does not report it, or not in whole cents: never a guess.
     balance_minor: int | None
     currency_code: str
     iban: str | None
     holder_name: str | None
-    # What stays the same of the account where `provider_ref` changes from session to session.
+    # Something of the account that stays the same where `provider_ref` changes from session to session.
     identity: str | None = None
 
 
@@ -175,12 +176,12 @@ class TransactionFacts(NamedTuple):
     # The booked statement that contains it, and the account's balance after it there.
     statement: str | None = None
     balance_minor: int | None = None
-    # Whether the provider takes it for a duplicate; None if it does not say.
+    # True if the provider takes it for a duplicate; None if it does not say.
     duplicated: bool | None = None
 
 
 class Snapshot(NamedTuple):
-    """What the bank reports of a connection now: accounts, and the transactions of a recent period."""
+    """A connection as the bank reports it now: accounts, and the transactions of a recent period."""
 
     connection: BankConnectionFacts
     accounts: list[AccountFacts]
@@ -188,9 +189,9 @@ class Snapshot(NamedTuple):
     transactions: Collection[TransactionFacts]
     # Something may be missing, so what is not here is not gone.
     is_partial: bool = False
-    # Where the transactions continue, as `fetch` takes it.
+    # The page on which the transactions continue, as `fetch` takes it.
     next_page: str | None = None
-    # From which day on transactions were asked for; None for as far back as the bank allows. Set above the port.
+    # The day from which transactions were asked for; None for as far back as the bank allows. Set above the port.
     since: date | None = None
 
 
@@ -215,7 +216,7 @@ class PaymentOrder(NamedTuple):
     return_to: str | None
     customer_ip_address: str
     created_at: int
-    # Where a page of the provider sends the payer back to, and what it says there as `state`.
+    # The address to which a page of the provider sends the payer back, and what it says there as `state`.
     callback_url: str = ""
     state: str = ""
 
@@ -247,7 +248,7 @@ class PaymentStart(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """What a provider sent to our webhook address."""
+    """A message that a provider sent to our webhook address."""
 
     # The address as it is configured at the provider, which signs it; behind a proxy the request has another.
     url: str
@@ -262,7 +263,7 @@ class ConnectionFinished(NamedTuple):
 
     provider_ref: str
     pending_token: str | None = None
-    # What there is, if the provider has fetched it already.
+    # The data itself, if the provider has fetched it already.
     snapshot: Snapshot | None = None
 
 
@@ -289,13 +290,13 @@ Report = ConnectionFinished | ConnectionFailed | ConnectionGone | PaymentReporte
 
 class BankProvider(Protocol):
     name: str
-    # Whether a booked debit alone settles a payment, even if the bank has reported nothing else about it.
+    # True if a booked debit alone settles a payment, even if the bank has reported nothing else about it.
     debit_settles: bool
-    # Whether the payer uploads orders at the bank as files, instead of authorising them on a page of the provider.
+    # True if the payer uploads orders at the bank as files, instead of authorising them on a page of the provider.
     orders_are_files: bool
 
     async def close(self) -> None:
-        """Lets go of connections and threads; nothing is asked any more."""
+        """Closes connections and threads; nothing is asked afterwards."""
 
     async def banks(self) -> Sequence[ListedBank]:
         """Returns the banks that can be connected. Called often: what comes from the network is kept for a while."""
@@ -314,7 +315,7 @@ class BankProvider(Protocol):
         """
 
     async def abandon(self, state: bytes) -> None:
-        """The person has given up: ends what is still open at the bank."""
+        """Ends what is still open at the bank, because the person has given up."""
 
     async def fetch(
         self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
@@ -322,7 +323,7 @@ class BankProvider(Protocol):
         """Returns what the bank reports now: transactions from a day on and everything pending, or as far back as it goes.
 
         A page is one that the answer before named as `next_page`. Its accounts are the same again, or none. Without `person` nobody
-        waits for it: then the bank must not be told that somebody does.
+        waits for it: then nothing may say to the bank that somebody does.
         """
 
     async def refresh(
@@ -373,13 +374,13 @@ class Banking(NamedTuple):
     providers: dict[str, BankProvider]
     # The providers of bank connections. A flow without a bank goes to the first one.
     connect_providers: tuple[str, ...]
-    # What goes on after its call was answered.
+    # Tasks that go on after their call was answered.
     running: set[asyncio.Task[Any]]
 
     def provider(self, name: str) -> BankProvider:
         found = self.providers.get(name)
         if found is None:
-            raise SetupError(f"The banking provider “{name}” is not set up in this installation.")
+            raise SetupError(said("The banking provider “{name}” is not set up in this installation.", name=name))
         return found
 
     async def finish(self, seconds: float) -> None:

@@ -20,7 +20,8 @@ import msgspec
 import typer
 
 from kontobahn import __version__
-from kontobahn.cli.common import DataOption, JsonOption, progress_bar, read_settings, say
+from kontobahn.cli.common import DataOption, progress_bar, read_settings
+from kontobahn.cli.output import JsonOption, cannot_make, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import pending
@@ -52,7 +53,7 @@ def backup(
     if file.exists():
         raise SetupError(f"{file} already exists; a backup never overwrites a file.")
     open_vault(settings)
-    with tempfile.TemporaryDirectory(prefix=".kontobahn-backup-", dir=file.absolute().parent) as folder:
+    with _beside(file) as folder:
         staging = Path(folder)
         name = _POSTGRES if settings.on_postgres else _SQLITE
         (_dump_postgres if settings.on_postgres else _copy_sqlite)(settings, staging / name)
@@ -71,6 +72,13 @@ def backup(
         f"{file} is written ({facts['bytes']} bytes). It opens every stored secret: keep it safe.{warning}",
         as_json=as_json,
     )
+
+
+def _beside(file: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix=".kontobahn-backup-", dir=file.absolute().parent)
+    except OSError as error:
+        raise cannot_make(file.absolute(), error) from None
 
 
 def restore(

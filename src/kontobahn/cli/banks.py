@@ -9,20 +9,20 @@ from typing import Annotated
 import typer
 
 from kontobahn import __version__
-from kontobahn.banking.connections.connecting import RETURN_PATH
-from kontobahn.banking.providers.enable_banking import setting_up as enable_banking
-from kontobahn.banking.providers.fints.adapter import MAX_BYTES, SECONDS
-from kontobahn.banking.providers.fints.bank_list import read_list
-from kontobahn.banking.providers.fints.trying import Answered, ask_who
-from kontobahn.banking.providers.salt_edge import setup as salt_edge
-from kontobahn.banks import ENABLE_BANKING
-from kontobahn.cli.common import DataOption, JsonOption, say
+from kontobahn.bank_providers.enable_banking import setup as enable_banking
+from kontobahn.bank_providers.enable_banking.store import NAME as ENABLE_BANKING
+from kontobahn.bank_providers.fints.adapter import MAX_BYTES, SECONDS
+from kontobahn.bank_providers.fints.setup import Answered, probe, read_list
+from kontobahn.bank_providers.salt_edge import setup as salt_edge
+from kontobahn.banking.interaction import RETURN_PATH
+from kontobahn.cli.common import DataOption
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.errors import SetupError
 from kontobahn.outbound import OutboundClient, Refused, Rule, Unreached
 from kontobahn.settings import Settings, load
 
-app = typer.Typer(no_args_is_help=True, help="Providers of bank connections.")
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
@@ -47,7 +47,7 @@ def attempt(
     elif provider == "fints":
         found = asyncio.run(_try_fints(settings, blz, url))
     elif provider in ("salt-edge", "salt_edge"):
-        found = asyncio.run(salt_edge.ask(settings, SystemClock(), _network(settings)))
+        found = asyncio.run(salt_edge.probe(settings, SystemClock(), _network(settings)))
     elif provider.replace("-", "_") == ENABLE_BANKING:
         found = asyncio.run(_try_enable_banking(settings))
     else:
@@ -65,7 +65,7 @@ async def _try_enable_banking(settings: Settings) -> str:
     client = _network(settings)
     return_url = f"{settings.base_url}{RETURN_PATH}/{ENABLE_BANKING}"
     try:
-        return await enable_banking.ask_who(settings, SystemClock(), client, return_url)
+        return await enable_banking.probe(settings, SystemClock(), client, return_url)
     finally:
         await client.close()
 
@@ -88,7 +88,7 @@ async def _try_fints(settings: Settings, blz: str, url: str) -> str:
         return reply.content
 
     try:
-        name = await ask_who(post, blz=blz, url=url, product_id=settings.fints_product_id)
+        name = await probe(post, blz=blz, url=url, product_id=settings.fints_product_id)
     except (Refused, Unreached) as error:
         raise SetupError(f"The bank cannot be reached at {url}: {error}") from None
     except Answered as error:

@@ -1,35 +1,34 @@
-"""`kontobahn books`: connections of the built-in ledger, their clients, services and rights."""
+"""`kontobahn books`: connections of the built-in ledger, their clients, services and rights; batches, listed and undone."""
 
 from __future__ import annotations
 
+from calendar import monthrange
 from datetime import date
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kontobahn import money
 from kontobahn.access import audit
 from kontobahn.api.wire import Name
-from kontobahn.cli.batches import list_batches, undo_batch
-from kontobahn.cli.common import (
-    DataOption,
-    JsonOption,
-    OrganizationOption,
-    checked,
-    installation,
-    moment,
-    say,
-    say_table,
-)  # fmt: skip
-from kontobahn.db import Tx
+from kontobahn.books import batches, cash_report, setup, store, tax_corrections
+from kontobahn.books.batches import BatchRow
+from kontobahn.books.cash_book import reverse_entry
+from kontobahn.books.store import Client
+from kontobahn.books.undo import Undo
+from kontobahn.cli.common import DataOption, OrganizationOption, checked, installation, moment, one_of, say_table
+from kontobahn.cli.output import JsonOption, say
+from kontobahn.days import year_end
+from kontobahn.db import Database, Tx
+from kontobahn.errors import NotFound
+from kontobahn.ids import new_id
 from kontobahn.ledger import connections
-from kontobahn.ledger.books import cash, retaxing, setup, store
-from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.connections import ConnectionStatus, find_for_operator
 from kontobahn.ledger.errors import AREAS
-from kontobahn.ledger.provider import ConnectionRef
+from kontobahn.ledger.kassenbuch import CashReport, KassenbuchSelection
 
-app = typer.Typer(no_args_is_help=True, help="The built-in ledger: connections, clients, services and rights.")
+app = typer.Typer(no_args_is_help=True)
 ConnectionArgument = Annotated[str, typer.Argument(metavar="CONNECTION_ID", help="Id of the connection.")]
 ClientOption = Annotated[
     str | None, typer.Option("--client", metavar="ID", help="Client; the default one when omitted.")
@@ -101,13 +100,10 @@ def show(organization: OrganizationOption = None, data: DataOption = None, as_js
 
 def _rows(tx: Tx, organization_id: str) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    for connection_id, provider, status, since in tx.all(
-        "SELECT id, provider, status, verbunden_seit FROM ledger_connections WHERE organization_id = ? ORDER BY erstellt_am, id",
-        organization_id,
-    ):
-        for client in store.clients(tx, ConnectionRef(organization_id, connection_id, provider, status)):
+    for connection, since in connections.of_organization(tx, organization_id):
+        for client in store.clients(tx, connection):
             rows.append((
-                connection_id, status, client.client_id, client.bezeichnung, client.kontenrahmen, bool(client.is_default),
+                connection.id, connection.status, client.client_id, client.bezeichnung, client.kontenrahmen, bool(client.is_default),
                 [jahr.start for jahr in store.years(tx, client)], store.subscriptions(tx, client), moment(since),
             ))  # fmt: skip
     return rows
@@ -129,7 +125,7 @@ def year(
     Example: kontobahn books year 0193… --start 2024-01-01 --end 2024-06-30
     """
     first, last = parse_day(start), parse_day(end) if end else None
-    if last is not None and not first < last <= store.year_end(first):
+    if last is not None and not first < last <= year_end(first):
         raise typer.BadParameter("A fiscal year ends after it begins, and at most twelve months on.")
     with installation(data) as here:
         made = here.db.write_now(lambda tx: store.ensure_year(tx, _client(tx, connection_id, client), first, last))
@@ -144,15 +140,46 @@ def year(
 def entries(
     connection_id: ConnectionArgument,
     cash_book: Annotated[str, typer.Argument(help="Name of the cash book.")],
+    month: Annotated[
+        str | None, typer.Option("--month", help="This month alone, 2026-02, with its opening and closing balance.")
+    ] = None,
     client: ClientOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the entries of a cash book with their numbers and the balance after each."""
+    """List the entries of a cash book, and other bookings on its account, by day, with the balance after each.
+
+    Example: kontobahn books entries 0193… Kasse --month 2026-02
+    """
+    span = _month(month) if month else (None, None)
+    selection = KassenbuchSelection(cash_book, *span)
     with installation(data) as here:
-        rows = here.db.read_now(lambda tx: cash.entries(tx, _client(tx, connection_id, client), cash_book))
+        read = here.db.read_now(lambda tx: cash_report.report(tx, _client(tx, connection_id, client), selection))
+    # Amounts of an answer are texts that will be encoded.
+    found = msgspec.json.decode(msgspec.json.encode(read), type=CashReport)
+    rows = [
+        (
+            row.nummer, row.datum, row.betrag, row.saldo, row.gegenkonto, row.belegnummer, row.belegtext, row.stornoVon
+        )
+        for row in found.zeilen
+    ]  # fmt: skip
     columns = ("nummer", "datum", "betrag", "saldo", "gegenkonto", "belegnummer", "belegtext", "storno_von")
-    say_table(columns, rows, as_json=as_json, empty="The cash book has no entry yet.")
+    if month is None:
+        say_table(columns, rows, as_json=as_json, empty="The cash book has no entry yet.")
+        return
+    balances = {"anfangsbestand": found.anfangsbestand, "endbestand": found.endbestand}
+    if as_json:
+        say({**balances, "rows": [dict(zip(columns, row, strict=True)) for row in rows]}, "", as_json=True)
+        return
+    print(f"Opening balance: {found.anfangsbestand:.2f}")
+    say_table(columns, rows, as_json=False, empty="There is nothing on the account in this month.")
+    print(f"Closing balance: {found.endbestand:.2f}")
+
+
+def _month(text: str) -> tuple[date, date]:
+    """Returns the first and the last day of a month like 2026-02."""
+    first = parse_day(f"{text}-01")
+    return first, first.replace(day=monthrange(first.year, first.month)[1])
 
 
 def _set_status(connection_id: str, status: ConnectionStatus, data: str | None, as_json: bool) -> None:
@@ -187,7 +214,10 @@ def revoke(connection_id: ConnectionArgument, data: DataOption = None, as_json: 
 @app.command("service")
 def service(
     connection_id: ConnectionArgument,
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(store.SUBSCRIPTIONS)}.")],
+    name: Annotated[
+        str,
+        typer.Argument(help=f"One of: {', '.join(store.SUBSCRIPTIONS)}.", autocompletion=one_of(*store.SUBSCRIPTIONS)),
+    ],
     off: Annotated[bool, typer.Option("--off", help="End it instead of booking it.")] = False,
     client: ClientOption = None,
     data: DataOption = None,
@@ -211,7 +241,7 @@ def service(
 @app.command("right")
 def right(
     connection_id: ConnectionArgument,
-    area: Annotated[str, typer.Argument(help=f"One of: {', '.join(AREAS)}.")],
+    area: Annotated[str, typer.Argument(help=f"One of: {', '.join(AREAS)}.", autocompletion=one_of(*AREAS))],
     off: Annotated[bool, typer.Option("--off", help="Revoke it instead of granting it.")] = False,
     client: ClientOption = None,
     data: DataOption = None,
@@ -253,7 +283,7 @@ def reverse(
 
 def _reverse(tx: Tx, connection_id: str, client_id: str | None, cash_book: str, number: int, reason: str) -> int:
     chosen = _client(tx, connection_id, client_id)
-    made = cash.reverse_entry(tx, chosen, cash_book, number, reason)
+    made = reverse_entry(tx, chosen, cash_book, number, reason)
     _record(tx, chosen, "reverse", cash_book=cash_book, number=number, by=made, reason=reason)
     return made
 
@@ -290,17 +320,15 @@ def retax(
         print("Corrected." if apply else "Nothing was changed. --apply books the difference.")
 
 
-def _retax(tx: Tx, connection_id: str, client_id: str | None, start: date, *, apply: bool) -> list[retaxing.Difference]:
+def _retax(
+    tx: Tx, connection_id: str, client_id: str | None, start: date, *, apply: bool
+) -> list[tax_corrections.Difference]:
     chosen = _client(tx, connection_id, client_id)
     if not apply:
-        return retaxing.differences(tx, chosen, start)
-    found = retaxing.apply(tx, chosen, start)
+        return tax_corrections.differences(tx, chosen, start)
+    found = tax_corrections.apply(tx, chosen, start)
     _record(tx, chosen, "retax", year=start.isoformat(), bookings=sum(item.bookings for item in found))
     return found
-
-
-app.command("batches")(list_batches)
-app.command("undo")(undo_batch)
 
 
 def _record(tx: Tx, client: Client, action: str, **details: object) -> None:
@@ -310,3 +338,90 @@ def _record(tx: Tx, client: Client, action: str, **details: object) -> None:
 
 def _client(tx: Tx, connection_id: str, client_id: str | None) -> Client:
     return store.find_client(tx, find_for_operator(tx, connection_id), client_id)
+
+
+# --- Batches
+
+
+@app.command("batches")
+def list_batches(
+    connection_id: Annotated[str, typer.Argument(metavar="CONNECTION_ID", help="Id of the connection.")],
+    client: Annotated[
+        str | None, typer.Option("--client", metavar="ID", help="Client; the default one when omitted.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="How many, the latest first.")] = 100,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was brought into the books, batch by batch: by whom, when, how much, undone or not.
+
+    Example: kontobahn books batches 0193…
+    """
+
+    def read(tx: Tx) -> list[BatchRow]:
+        return batches.listing(tx, store.find_client(tx, find_for_operator(tx, connection_id), client), None, limit)
+
+    with installation(data) as here:
+        found = here.db.read_now(read)
+    columns = (
+        "batch",
+        "kind",
+        "source",
+        "year",
+        "records",
+        "known",
+        "refused",
+        "warnings",
+        "by",
+        "at",
+        "undone_by",
+        "undoes",
+    )
+    rows = [
+        (
+            row.id, row.kind, row.source, row.jahr, row.records, row.known, row.refused, row.warnings, row.author,
+            moment(row.created_at), row.undone_by or None, row.undoes or None,
+        )
+        for row in found
+    ]  # fmt: skip
+    say_table(columns, rows, as_json=as_json, empty="Nothing was brought in yet.")
+
+
+@app.command("undo")
+def undo_batch(
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="Id of the batch, from `kontobahn books batches`.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Undo an import of bookings by Generalumkehr; nothing is deleted. After that the file may be imported again.
+
+    Example: kontobahn books undo 0193…
+    """
+    with installation(data) as here:
+        made = _undo(here.db, batch)
+    say(
+        {"batch": made.id, "undoes": batch, "records": made.records},
+        f"Batch {made.id} undoes batch {batch}: {made.records} bookings were reversed.",
+        as_json=as_json,
+    )
+
+
+def _undo(db: Database, batch_id: str) -> BatchRow:
+    def find(tx: Tx) -> Client:
+        for mandant in batches.mandanten_of(tx, batch_id):
+            return store.client_of_mandant(tx, mandant)
+        raise NotFound(f"There is no batch {batch_id}. `kontobahn books batches` lists them.")
+
+    def commit(tx: Tx) -> BatchRow:
+        made, client = work.commit(tx, undo_id), find(tx)
+        assert made is not None
+        subject = f"{client.connection_id}/{client.client_id}"
+        audit.record(tx, client.organization_id, audit.COMMAND_LINE, "books.undo", subject, batch=batch_id, by=made.id)
+        return made
+
+    work, undo_id = Undo(db, find, batch_id, audit.COMMAND_LINE.name), new_id()
+    try:
+        work.prepare(undo_id)
+        return db.write_now(commit)
+    finally:
+        work.tidy(undo_id)

@@ -1,4 +1,4 @@
-"""What commands share: the data directory, the open installation, output for people and for scripts."""
+"""The parts that commands share: the data directory, the open installation, output for people and for scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -23,14 +23,14 @@ from kontobahn.db import Database, open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
-from kontobahn.ledger.books.upgrade import FOLLOW_UPS
+from kontobahn.json_text import plain
 from kontobahn.settings import Settings, load
 from kontobahn.vault import Vault, open_vault
 
+R = TypeVar("R", bound=str)
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="DIR", help="Data directory (default: KONTOBAHN_DATA, or ./data).")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Output for scripts.")]
 OrganizationOption = Annotated[
     str | None,
     typer.Option("--organization", "-o", metavar="ID", help="Which organisation; not needed if there is only one."),
@@ -95,7 +95,7 @@ def installation(data: str | None) -> Iterator[Installation]:
         )
     db = open_database(settings, SystemClock())
     try:
-        migrate(db, FOLLOW_UPS)
+        migrate(db)
         yield Installation(settings, db)
     finally:
         db.close()
@@ -144,18 +144,25 @@ def checked(option: str, value: str, kind: Any) -> str:
         raise typer.BadParameter(f"{option} {plain_words(str(error))}.") from None
 
 
+def named(organization: Organization) -> str:
+    """An organisation for output, so that nobody need guess which one was taken."""
+    return f"“{text_of(organization.name)}” ({organization.id})"
+
+
+def one_of(*values: str) -> Callable[[], list[str]]:
+    """The values that a shell may complete an option to."""
+    return lambda: list(values)
+
+
 def counted(count: int, noun: str) -> str:
     """“1 client”, “2 clients”."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def say(facts: Any, text: str, *, as_json: bool) -> None:
-    print(msgspec.json.encode(facts).decode() if as_json else text)
-
-
 def say_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, as_json: bool, empty: str) -> None:
     if as_json:
-        print(msgspec.json.encode([dict(zip(columns, row, strict=True)) for row in rows]).decode())
+        facts = [dict(zip(columns, row, strict=True)) for row in rows]
+        print(msgspec.json.encode(facts, enc_hook=plain).decode())
         return
     if not rows:
         print(empty)
@@ -194,3 +201,16 @@ def parse_expiry(text: str | None, now: int) -> int | None:
     if parsed.tzinfo is None:
         raise typer.BadParameter(f"“{text}” has no time zone.")
     return from_datetime(parsed)
+
+
+def choices(names: Sequence[str]) -> str:
+    """The choices in a sentence: `a, b or c`."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def checked_role(text: str, roles: tuple[R, ...]) -> R:
+    """Returns the role. Raises BadParameter with those there are if it is none."""
+    for role in roles:
+        if role == text:
+            return role
+    raise typer.BadParameter(f"“{text}” is not a role: {choices(roles)}.")

@@ -12,19 +12,20 @@ from kontobahn import credits
 from kontobahn.access import audit
 from kontobahn.cli.common import (
     DataOption,
-    JsonOption,
     OrganizationOption,
+    counted,
     harmless,
     installation,
     moment,
+    named,
     parse_expiry,
-    say,
     say_table,
 )  # fmt: skip
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 
-app = typer.Typer(no_args_is_help=True, help="Credits: grant them, and read every movement.")
+app = typer.Typer(no_args_is_help=True)
 # A thousand such grants still fit into the column that adds them up.
 MAX_GRANT = 10**15
 
@@ -49,8 +50,8 @@ def grant(
         owner = here.organization(organization)
         available = here.db.write_now(_grant, owner.id, amount, expires_at, note)
     say(
-        {"organization_id": owner.id, "granted": amount, "available": available},
-        f"“{owner.name}” now has {available} credits.",
+        {"organization_id": owner.id, "organization": owner.name, "granted": amount, "available": available},
+        f"{named(owner)} now has {counted(available, 'credit')}.",
         as_json=as_json,
     )
 

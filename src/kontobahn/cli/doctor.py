@@ -13,12 +13,13 @@ import typer
 
 from kontobahn import credits, jobs
 from kontobahn.app import make_context
-from kontobahn.cli.common import DataOption, JsonOption, counted, read_settings, say_table
+from kontobahn.books import verification
+from kontobahn.cli.common import DataOption, counted, read_settings, say_table
+from kontobahn.cli.output import JsonOption
 from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
 from kontobahn.errors import KontobahnError, Unavailable
-from kontobahn.ledger.books import verify
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import verify as invoice_verify
 from kontobahn.schedule import scheduled_jobs
@@ -158,10 +159,11 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         waiting = pending(db)
     except KontobahnError as error:
         detail = getattr(error, "operator", None) or str(error)
-        yield Finding("database", "failed", detail, "Check that the database runs and database_url is right.")
+        remedy = "Check that the database runs and database_url is right." if isinstance(error, Unavailable) else ""
+        yield Finding("database", "failed", detail, remedy)
         return
     if waiting:
-        yield Finding("database", "failed", f"{len(waiting)} steps behind this version", "Run: kontobahn migrate")
+        yield Finding("database", "failed", f"this version has more: {', '.join(waiting)}", "Run: kontobahn migrate")
         return
     yield Finding("database", "ok", "PostgreSQL answers, up to date" if settings.on_postgres else "SQLite, up to date")
     if settings.on_postgres:
@@ -177,7 +179,7 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
         yield Finding("credits", "failed", text, "Keep the database as it is and report this.")
     if not wrong:
         yield Finding("credits", "ok", "every account equals its statement")
-    for item in db.read_now(documents.laid_aside):
+    for item in db.read_now(documents.given_up):
         yield Finding(
             "invoices", "failed", f"the documents of invoice {item.invoice_number} cannot be made: {item.error}",
             f"Run: kontobahn invoices retry {item.invoice_id}",
@@ -208,10 +210,10 @@ def _jobs(settings: Settings, db: Database) -> Iterator[Finding]:
 
 
 def _books(db: Database) -> Iterator[Finding]:
-    mandanten = db.read_now(verify.all_mandanten)
+    mandanten = db.read_now(verification.all_mandanten)
     wrong = 0
     for mandant in mandanten:
-        for text in db.read_now(verify.find_differences, mandant):
+        for text in db.read_now(verification.find_differences, mandant):
             wrong += 1
             yield Finding("books", "failed", text, "Keep the database as it is and report this.")
     if not wrong:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined] # imported there, not exported
 
 from kontobahn import __version__
-from kontobahn.cli.common import JsonOption, say
-from kontobahn.cli.failures import ExitCode, ending
-from kontobahn.cli.output import add_output_option
+from kontobahn.cli.failures import ExitCode, ending, is_help
+from kontobahn.cli.output import JsonOption, add_output_option, say
 
 NAME = "kontobahn"
+LISTED = ""
 
 
 class Member(NamedTuple):
@@ -28,6 +31,19 @@ class Member(NamedTuple):
     name: str
     module: str
     attribute: str
+    # Of a family; a command says it itself.
+    help: str = ""
+
+    def load(self) -> Any:
+        return getattr(import_module(f"kontobahn.cli.{self.module}"), self.attribute)
+
+    def described(self) -> str:
+        """Returns its help without importing it: for all of them that would take a second."""
+        if self.help:
+            return self.help
+        module = ast.parse(Path(__file__).with_name(f"{self.module}.py").read_text("utf-8"))
+        functions = {item.name: item for item in module.body if isinstance(item, ast.FunctionDef)}
+        return ast.get_docstring(functions[self.attribute]) or ""
 
 
 COMMANDS = (
@@ -42,55 +58,75 @@ COMMANDS = (
     Member("reconcile", "reconcile", "reconcile"),
 )
 FAMILIES = (
-    Member("organizations", "organizations", "app"),
-    Member("users", "users", "app"),
-    Member("webhooks", "webhooks", "app"),
-    Member("keys", "keys", "app"),
-    Member("credits", "credits", "app"),
-    Member("books", "books", "app"),
-    Member("banks", "banks", "app"),
-    Member("sandbox", "sandbox", "app"),
-    Member("seller", "mobility", "sellers"),
-    Member("customers", "mobility", "buyers"),
-    Member("invoices", "mobility", "invoices"),
-    Member("import", "files", "imports"),
-    Member("export", "files", "exports"),
+    Member("organizations", "organizations", "app", "Organisations: the owners of data and credits."),
+    Member("users", "users", "app", "Users: the first person of an organisation; later ones are invited."),
+    Member("webhooks", "webhooks", "app", "Webhooks: where events are sent, beside the one URL of the API."),
+    Member("keys", "keys", "app", "API keys: create, list, rotate, revoke."),
+    Member("credits", "credits", "app", "Credits: grant them, and read every movement."),
+    Member("books", "books", "app", "The built-in ledger: connections, clients, services and rights."),
+    Member("banks", "banks", "app", "Providers of bank connections."),
+    Member("sandbox", "sandbox", "app", "The sandbox bank: book, expire, fail, destroy, and move its clock."),
+    Member("seller", "mobility", "sellers", "Who an organisation is on its invoices."),
+    Member("customers", "mobility", "buyers", "The customers of transport tickets."),
+    Member("invoices", "mobility", "invoices", "Invoices for transport tickets."),
+    Member("import", "files", "imports", "Import files."),
+    Member("export", "files", "exports", "Export files."),
 )
 
 
 @cache
 def command_line(only: str | None = None) -> typer.Typer:
-    """All commands, or one alone: each imports what it needs, and the whole takes a second."""
+    """All commands, or one of them; the name of none makes a command line that can only be listed.
+
+    Each imports what it needs, and together they take a second.
+    """
     app = typer.Typer(
         name=NAME,
         help="Ledger, banking and mobility invoicing behind one JSON API.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,  # Rich would be two thirds of the time that the help takes
         epilog="The data directory is ./data, or KONTOBAHN_DATA, or --data DIR after any command.",
     )
     app.callback()(root)
     for member in COMMANDS:
         if only in (None, member.name):
-            app.command(member.name)(_found(member))
-    for member in FAMILIES:
-        if only in (None, member.name):
-            app.add_typer(_found(member), name=member.name)
+            app.command(member.name)(member.load())
+        elif only == LISTED:
+            app.command(member.name, help=member.described())(_listed)
     app.command("version")(version)
     app.command("completion")(completion)
+    for member in FAMILIES:
+        if only in (None, member.name):
+            app.add_typer(member.load(), name=member.name, help=member.help)
+        elif only == LISTED:
+            app.command(member.name, help=member.help)(_listed)
     add_output_option(app)
+    _list_in_full(app)
     return app
 
 
-def _found(member: Member) -> Any:
-    return getattr(import_module(f"kontobahn.cli.{member.module}"), member.attribute)
+def _list_in_full(app: typer.Typer) -> None:
+    """Lists of commands show all of their first paragraph, which is cut otherwise."""
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            group.short_help = str(group.help)
+            _list_in_full(group.typer_instance)
+    for command in app.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        command.short_help = " ".join(text.partition("\n\n")[0].split())
 
 
-def _only(arguments: Sequence[str]) -> str | None:
-    """The one command that is wanted, if that is plain."""
-    first = arguments[0] if arguments else ""
-    return first if any(first == member.name for member in (*COMMANDS, *FAMILIES)) else None
+def _listed() -> None:
+    raise AssertionError("a command that is named is loaded")
+
+
+def _wanted(arguments: Sequence[str]) -> str:
+    """The command that is named first, by a person or by a shell that completes a line; else the list of them is enough."""
+    completing = os.environ.get("_TYPER_COMPLETE_ARGS", os.environ.get("COMP_WORDS", "")).split()[1:]
+    first = (completing if f"_{NAME.upper()}_COMPLETE" in os.environ else [*arguments])[:1]
+    return first[0] if any(first == [member.name] for member in (*COMMANDS, *FAMILIES)) else LISTED
 
 
 class Shell(StrEnum):
@@ -124,6 +160,8 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> N
     Example: kontobahn completion bash > ~/.local/share/bash-completion/completions/kontobahn
     """
     print(get_completion_script(prog_name=NAME, complete_var=f"_{NAME.upper()}_COMPLETE", shell=shell.value))
+    if shell is Shell.bash:
+        print("# Scopes have a colon, at which bash would begin a new word.\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//:/}")
 
 
 def main() -> NoReturn:
@@ -137,7 +175,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 shows the code of a letter
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
-        command = command_line(_only(arguments))
+        command = command_line(_wanted(arguments))
         _collect_garbage_again()
         code = command(arguments, prog_name=NAME, standalone_mode=False) or ExitCode.DONE
         sys.stdout.flush()
@@ -145,6 +183,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:
         sentence, code = ending(error)
         _give_up_output()
+        if is_help(error):
+            print(error.format_message(), file=sys.stderr)
     if sentence:
         try:
             print(f"{NAME}: {sentence}", file=sys.stderr, flush=True)

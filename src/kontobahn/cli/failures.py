@@ -5,12 +5,15 @@ The codes are explained in docs/operating.md; a test holds the two together.
 
 from __future__ import annotations
 
+import difflib
 import errno
 import getpass
 import os
+import re
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import typer
 from typer.exceptions import TyperException
@@ -23,6 +26,7 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _WRONG_KIND = (errno.ENOTDIR, errno.EEXIST)
 _PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EBUSY, errno.ENOMEM, errno.ETXTBSY)
 _DATABASES = ("sqlite3", "psycopg")
+_NO_COMMAND = re.compile(r"No such command '(.*?)'\.", re.DOTALL)
 
 
 class ExitCode(IntEnum):
@@ -71,12 +75,27 @@ def ending(error: BaseException) -> Ending:
     return _of_program(error)
 
 
+def is_help(error: BaseException) -> TypeGuard[TyperException]:
+    """Tells whether nothing is wrong but that nothing was asked for: then the help is what there is to say."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
 def _usage(error: TyperException) -> str:
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return ""  # the help has been shown
+    if is_help(error):
+        return ""
     context = getattr(error, "ctx", None)
     hint = f" See `{context.command_path} --help`." if context is not None else ""
-    return " ".join(f"{error.format_message().rstrip('.')}.{hint}".split())
+    said = error.format_message()
+    if type(error).__name__ == "NoSuchOption":
+        said = f"There is no option {error.option_name}.{_meant(error.possibilities or ())}"  # type: ignore[attr-defined]
+    elif context is not None and (unknown := _NO_COMMAND.match(said)):
+        known = context.command.list_commands(context)
+        said = f"There is no command “{unknown[1]}”.{_meant(difflib.get_close_matches(unknown[1], known, 2))}"
+    return " ".join(f"{said if said.endswith('?') else said.rstrip('.') + '.'}{hint}".split())
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def _of_system(error: OSError) -> Ending:

@@ -8,33 +8,24 @@ from typing import Annotated, Any
 import typer
 
 from kontobahn.access import audit
+from kontobahn.books import store
+from kontobahn.books.duplicates import LooksBooked
+from kontobahn.books.export import Export, Folder, Note
+from kontobahn.books.imports import ImportRefused, Job, client_of, run_import
+from kontobahn.books.store import Client, FiscalYear
 from kontobahn.cli.books import parse_day
-from kontobahn.cli.common import (
-    DataOption,
-    Installation,
-    JsonOption,
-    counted,
-    installation,
-    progress_bar,
-    say,
-    say_table,
-)
+from kontobahn.cli.common import DataOption, Installation, counted, installation, progress_bar, say_table
 from kontobahn.cli.mobility import import_tickets
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.cli.statements import import_statements
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import Refusal
 from kontobahn.formats.extf import ExtfError, RowError, RowWarning, open_extf
-from kontobahn.ledger.books import exporting, store
-from kontobahn.ledger.books.booked import LooksBooked
-from kontobahn.ledger.books.export_target import Folder, Note
-from kontobahn.ledger.books.file_imports import run_import
-from kontobahn.ledger.books.importing import ImportRefused, Job, client_of
-from kontobahn.ledger.books.store import Client, FiscalYear
 from kontobahn.ledger.connections import find_for_operator
 
-imports = typer.Typer(no_args_is_help=True, help="Import files.")
-exports = typer.Typer(no_args_is_help=True, help="Export files.")
+imports = typer.Typer(no_args_is_help=True)
+exports = typer.Typer(no_args_is_help=True)
 ConnectionOption = Annotated[str, typer.Option("--connection", metavar="ID", help="The ledger connection.")]
 ClientOption = Annotated[
     str | None,
@@ -135,7 +126,8 @@ def _show(outcome: dict[str, Any]) -> None:
         imported = (
             f"{counted(outcome['imported'], 'record')} of {outcome['kategorie']} imported for {outcome['client_id']}."
         )
-        refused = f" {outcome['refused_count']} rows were refused." if outcome["refused_count"] else ""
+        were = "was" if outcome["refused_count"] == 1 else "were"
+        refused = f" {counted(outcome['refused_count'], 'row')} {were} refused." if outcome["refused_count"] else ""
         warned = f" Warnings: {outcome['warning_count']}." if outcome["warning_count"] else ""
         print(f"{outcome['file']}: {imported}{known}{refused}{warned}")
 
@@ -173,8 +165,8 @@ def export_extf(
 
     with installation(data) as here:
         chosen, jahr = here.db.read_now(find)
-        export = exporting.Export(here.db, chosen, jahr, Folder(folder), SystemClock().now())
-        written, notes = export.run(with_receipts=receipts)
+        work = Export(here.db, chosen, jahr, Folder(folder), SystemClock().now())
+        written, notes = work.run(with_receipts=receipts)
     files = [str(folder / name) for name in written]
     if as_json:
         protocol = [dict(zip(_NOTE, note, strict=True)) for note in notes.first]

@@ -9,28 +9,28 @@ import typer
 
 from kontobahn.access import audit, keys, users
 from kontobahn.access.keys import ApiKey, NewKey
-from kontobahn.access.principal import ROLES, Limits
-from kontobahn.access.scopes import SCOPES
-from kontobahn.access.scopes import parse as parse_scopes
+from kontobahn.access.principal import ROLES, SCOPES, Limits, parse_scopes
 from kontobahn.api.wire import Name
 from kontobahn.cli.common import (
     DataOption,
-    JsonOption,
     OrganizationOption,
     checked,
+    checked_role,
+    choices,
     installation,
     moment,
+    one_of,
     parse_duration,
     parse_expiry,
-    say,
     say_table,
 )  # fmt: skip
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.money import MAX_AMOUNT, amount_text, to_minor
 
-app = typer.Typer(no_args_is_help=True, help="API keys: create, list, rotate, revoke.")
+app = typer.Typer(no_args_is_help=True)
 _EUROS = re.compile(r"^([0-9]{1,12})(?:[.,]([0-9]{1,2}))?$")
 MAX_MINOR = to_minor(MAX_AMOUNT)
 UserOption = Annotated[
@@ -44,7 +44,7 @@ KeyArgument = Annotated[str, typer.Argument(metavar="KEY_ID", help="Id of the ke
 def create(
     name: Annotated[str, typer.Option("--name", "-n", help="What the key is for.")],
     organization: OrganizationOption = None,
-    role: Annotated[str, typer.Option("--role", help="member, admin (may manage users) or owner.")] = "member",
+    role: Annotated[str, typer.Option("--role", help=f"{choices(ROLES)}.", autocompletion=one_of(*ROLES))] = "member",
     expires: Annotated[
         str | None, typer.Option("--expires", help="A date (2027-12-31) or a time from now (90d). Default: never.")
     ] = None,
@@ -54,6 +54,7 @@ def create(
             "--scope",
             metavar="SCOPE",
             help=f"Restrict it: {', '.join(SCOPES)}. May be repeated. Default: all that the role allows.",
+            autocompletion=one_of(*SCOPES),
         ),
     ] = None,
     payment_limit: Annotated[
@@ -75,8 +76,7 @@ def create(
 
     Example: kontobahn keys create --name n8n --expires 365d --scope banking:read --scope payments --daily-limit 500
     """
-    if role not in ROLES:
-        raise typer.BadParameter(f"“{role}” is not a role: member, admin or owner.")
+    role = checked_role(role, ROLES)
     name, expires_at = checked("--name", name, Name), parse_expiry(expires, SystemClock().now())
     scopes = parse_scopes(scope, field="--scope") if scope else None
     limits = Limits(_euros("--payment-limit", payment_limit), _euros("--daily-limit", daily_limit))

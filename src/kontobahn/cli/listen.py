@@ -14,11 +14,12 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 
-from kontobahn.cli.common import DataOption, JsonOption, read_settings
+from kontobahn.cli.common import DataOption, read_settings
+from kontobahn.cli.output import JsonOption
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import SetupError, Unavailable
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
-from kontobahn.webhooks.signing import key_of, new_secret, signed_headers
+from kontobahn.webhooks.signatures import key_of, new_secret, signed_headers
 
 WAIT_SECONDS = 20
 ANSWER_SECONDS = 15

@@ -11,32 +11,22 @@ import typer
 
 from kontobahn.access.audit import COMMAND_LINE
 from kontobahn.api.wire import plain_words
-from kontobahn.cli.common import (
-    DataOption,
-    Installation,
-    JsonOption,
-    OrganizationOption,
-    counted,
-    installation,
-    moment,
-    say,
-    say_table,
-)
+from kontobahn.cli.common import DataOption, Installation, OrganizationOption, counted, installation, moment, say_table
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Refusal
-from kontobahn.mobility import customers, seller
+from kontobahn.mobility import customers, seller, tickets
 from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.invoices import documents
-from kontobahn.mobility.invoices.documents import LaidAside
-from kontobahn.mobility.invoices.typesetting import Failed
-from kontobahn.mobility.providers.csv_file import CsvTickets
+from kontobahn.mobility.invoices.documents import GaveUp
+from kontobahn.mobility.invoices.typesetter import Failed
+from kontobahn.mobility.platforms import CsvTickets
 from kontobahn.mobility.seller import Seller, SellerAnswer
-from kontobahn.mobility.tickets import merge
-from kontobahn.mobility.tickets.merge import ImportRefused, ImportReport
+from kontobahn.mobility.tickets import ImportRefused, ImportReport
 
-sellers = typer.Typer(no_args_is_help=True, help="Who an organisation is on its invoices.")
-buyers = typer.Typer(no_args_is_help=True, help="The customers of transport tickets.")
-invoices = typer.Typer(no_args_is_help=True, help="Invoices for transport tickets.")
+sellers = typer.Typer(no_args_is_help=True)
+buyers = typer.Typer(no_args_is_help=True)
+invoices = typer.Typer(no_args_is_help=True)
 
 
 def import_tickets(
@@ -73,7 +63,7 @@ def _import(here: Installation, file: Path, customer_id: str, *, partial: bool) 
         content = CsvTickets(file).content()
 
         def unit(tx: Tx) -> ImportReport:
-            return merge.import_tickets(
+            return tickets.import_tickets(
                 tx, customer.organization_id, customer.id, content.reports, content.refused, partial=partial
             )
 
@@ -215,13 +205,11 @@ def list_customers(
 
 
 def _overview(tx: Tx, organization_id: str) -> list[tuple[Any, ...]]:
-    rows = tx.all(
-        "SELECT c.id, c.customer_number, c.name, c.city, COUNT(t.id), c.created_at FROM mobility_customers c"
-        " LEFT JOIN mobility_tickets t ON t.organization_id = c.organization_id AND t.customer_id = c.id AND t.status = 'open'"
-        " WHERE c.organization_id = ? GROUP BY c.id, c.customer_number, c.name, c.city, c.created_at ORDER BY c.customer_number",
-        organization_id,
-    )
-    return [(customer_id, f"K{number}", *more, moment(made)) for customer_id, number, *more, made in rows]
+    waiting = tickets.open_by_customer(tx, organization_id)
+    return [
+        (row.id, row.number_text, row.name, row.city, waiting.get(row.id, 0), moment(row.created_at))
+        for row in customers.by_number(tx, organization_id)
+    ]
 
 
 @invoices.command("retry")
@@ -246,7 +234,7 @@ def retry_documents(
         raise typer.Exit(1)
 
 
-async def _make_documents(here: Installation, found: list[LaidAside]) -> list[tuple[str, str, str]]:
+async def _make_documents(here: Installation, found: list[GaveUp]) -> list[tuple[str, str, str]]:
     rows = []
     for item in found:
         try:

@@ -10,10 +10,11 @@ import typer
 from kontobahn.access import audit, organizations
 from kontobahn.api.wire import Name
 from kontobahn.cli import removal
-from kontobahn.cli.common import DataOption, JsonOption, checked, installation, moment, say, say_table
+from kontobahn.cli.common import DataOption, checked, installation, moment, say_table
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.errors import SetupError
 
-app = typer.Typer(no_args_is_help=True, help="Organisations: the owners of data and credits.")
+app = typer.Typer(no_args_is_help=True)
 OrganizationArgument = Annotated[
     str, typer.Argument(metavar="ORGANIZATION", help="Its id, or its exact name if no other has it.")
 ]
@@ -86,15 +87,14 @@ def delete(
     """
     with installation(data) as here:
         found = here.organization(organization)
-        engine = here.db.engine.name
-        contents = here.db.read_now(removal.contents, engine, found)
+        contents = here.db.read_now(removal.contents, found)
         listed = ", ".join(f"{count} {words}" for words, count in contents.items()) or "nothing else"
         typer.echo(f"“{found.name}” ({found.id}) would be deleted with {listed}.", err=True)
         if not yes:
             if not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise SetupError("Nothing was deleted: there is nobody to ask. --yes deletes it without asking.")
             typer.confirm("Delete it for good?", abort=True, err=True)
-        removed = here.db.write_now(removal.delete, engine, found)
+        removed = here.db.write_now(removal.delete, found)
     say(
         {"organization_id": found.id, "name": found.name, "removed": removed},
         f"“{found.name}” is deleted.",

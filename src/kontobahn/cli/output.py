@@ -1,7 +1,8 @@
-"""`--output FILE` for every command that prints a result: the file is written whole, or not touched."""
+"""Results of commands: for people or as JSON, printed or written to a file (`--output FILE`), whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import tempfile
@@ -11,16 +12,27 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
+import msgspec
 import typer
 
+from kontobahn.errors import BadRequest
+from kontobahn.json_text import plain
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Output for scripts.")]
 # It prints for as long as it runs; a shell's redirection is made for that.
 _ENDLESS = ("listen",)
+# A directory that is there and takes no files; some of the system's own say that the new file does not exist.
+_REFUSING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTSUP)
 OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output", "-O", metavar="FILE", help="Write what would be printed to this file, whole or not at all."
     ),
 ]
+
+
+def say(facts: Any, text: str, *, as_json: bool) -> None:
+    print(msgspec.json.encode(facts, enc_hook=plain).decode() if as_json else text)
 
 
 def add_output_option(app: typer.Typer) -> None:
@@ -58,6 +70,13 @@ def _written(callback: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def cannot_make(path: Path, error: OSError) -> Exception:
+    """Returns what to raise if a file could not be made beside `path`, under a name that nobody has heard of."""
+    if error.errno in _REFUSING and path.parent.is_dir():
+        return BadRequest(f"No file can be made in {path.parent} ({(error.strerror or '').lower()}).")
+    return OSError(error.errno, error.strerror, str(path))
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
     """Yields a file that takes the place of `path` if all goes well. What cannot be written is found before any work is done."""
@@ -66,7 +85,10 @@ def whole_file(path: Path) -> Iterator[TextIO]:
             yield stream
         return
     path = path.resolve()
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise cannot_make(path, error) from None
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             yield stream

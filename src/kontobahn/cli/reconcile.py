@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from datetime import date
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from kontobahn.cli.common import DataOption, JsonOption, OrganizationOption, say
-from kontobahn.cli.reconcile_run import TransactionStatus, day, list_transactions, run_matching
+from kontobahn.access.audit import COMMAND_LINE
+from kontobahn.access.principal import Principal
+from kontobahn.app import make_context
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.cli.tables import render_table
-from kontobahn.errors import BadRequest
+from kontobahn.clock import SystemClock
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, NotFound
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.extf import (
     BUCHUNGSSTAPEL,
@@ -23,9 +34,24 @@ from kontobahn.formats.extf import (
     open_extf,
 )
 from kontobahn.formats.statements import Entry
+from kontobahn.json_text import encode
+from kontobahn.ledger.connections import open_books
 from kontobahn.ledger.konto import technical
+from kontobahn.reconciliation import accounts as account_settings
+from kontobahn.reconciliation import runs, transactions
 from kontobahn.reconciliation.backtest import USUAL_BANKS, Found, Report, backtest
 from kontobahn.reconciliation.core.model import ENGINE_VERSION, Person
+from kontobahn.reconciliation.runs import NewRun, Run
+from kontobahn.reconciliation.transactions import ReconciledTransaction, ReconciledTransactionsQuery
+
+
+class TransactionStatus(StrEnum):
+    open = "open"
+    proposed = "proposed"
+    matched = "matched"
+    ignored = "ignored"
+    booked = "booked"
+
 
 FilesArgument = Annotated[
     list[Path] | None,
@@ -61,6 +87,7 @@ BankOption = Annotated[
         "--bank", metavar="NUMBER", help="The bank's account, or how its number begins; 12 and 18 when omitted."
     ),
 ]
+MAX_LISTED = 500
 
 
 def reconcile(
@@ -132,7 +159,7 @@ def _history(files: list[Path]) -> tuple[list[Buchungssatz], list[Person]]:
                 if file.category not in (BUCHUNGSSTAPEL, PERSONENKONTEN):
                     continue
                 for record in file:
-                    # What cannot be read is left out, as an import would.
+                    # Leaves out what cannot be read, as an import would.
                     if isinstance(record, Buchungssatz):
                         records.append(_in_full(record, file.header.sachkontenlaenge))
                     elif isinstance(record, Personenkonto):
@@ -185,3 +212,112 @@ def _text(report: Report) -> str:
     precision = f"{whole.right / whole.would_act:.2%} of {whole.would_act:,}" if whole.would_act else "nothing to judge"
     recall = f"{whole.right / whole.payments:.1%}" if whole.payments else "nothing to judge"
     return f"{judged}{left}\n\n{table}\n\nRight when acting alone: {precision}. Share acted on rightly: {recall}."
+
+
+# --- A run over an account, and the list of what waits: the functions that the calls use
+
+
+def run_matching(
+    data: str | None,
+    organization: str | None,
+    account: str | None,
+    first: date | None,
+    last: date | None,
+    *,
+    is_stored: bool,
+    as_json: bool,
+) -> None:
+    with installation(data) as here:
+        principal = _operator(here, organization)
+        found = here.db.read_now(_account, principal, account)
+        body = NewRun(account_id=str(found.id), from_date=first, to_date=last, trial=not is_stored, limit=0)
+        answer = asyncio.run(_run(here, principal, body))
+    say(_run_facts(answer), _run_text(answer), as_json=as_json)
+
+
+async def _run(here: Installation, principal: Principal, body: NewRun) -> Run:
+    context = make_context(here.settings, here.db, here.vault, SystemClock())
+    plan = await here.db.read(runs.make_plan, principal, body)
+    access = await open_books(context, principal, plan.connection_id, plan.client_id)
+    async with access.to("buchungen") as books:
+        found = await runs.match_undecided(context, books, plan)
+        answer = runs.answer_of(plan, found, body.limit)
+        if plan.is_trial:
+            return answer
+        findings = await runs.findings_of(here.db, books, plan, found)
+        return await here.db.write(runs.write_run, findings, COMMAND_LINE, answer)
+
+
+def list_transactions(
+    data: str | None, organization: str | None, account: str | None, status: str, *, as_json: bool
+) -> None:
+    with installation(data) as here:
+        principal = _operator(here, organization)
+        found = here.db.read_now(_account, principal, account)
+        query = ReconciledTransactionsQuery(account_id=str(found.id), status=status, limit=MAX_LISTED)  # type: ignore[arg-type]
+        rows = here.db.read_now(transactions.listing, principal, query)
+    more = len(rows) > MAX_LISTED
+    rows = rows[:MAX_LISTED]
+    text = render_table(("id", "day", "amount", "name", "class", "for"), [_row(row) for row in rows], None)
+    end = f"\n\nOnly the first {MAX_LISTED} are shown." if more else ""
+    say([msgspec.json.decode(encode(row)) for row in rows], f"{text}{end}" if rows else "None.", as_json=as_json)
+
+
+def _operator(here: Installation, organization: str | None) -> Principal:
+    owner = here.organization(organization)
+    return Principal(owner.id, "owner", (owner.id,))
+
+
+def _account(tx: Tx, principal: Principal, wanted: str | None) -> AccountRow:
+    """The account of this IBAN or id; without one, the only one that is set up."""
+    if wanted is None:
+        known = account_settings.listing(tx, principal.scope)
+        if len(known) != 1:
+            raise BadRequest(f"{len(known)} accounts are set up for reconciliation: say which with --account.")
+        return accounts.find(tx, principal, known[0].account_id)
+    bare = wanted.replace(" ", "").upper()
+    for row in accounts.of_organization(tx, principal.organization_id):
+        if bare in (str(row.id), row.iban):
+            return row
+    raise NotFound("The organisation has no bank account of this IBAN or id.")
+
+
+def day(option: str, text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise BadRequest(f"{option} takes a day like 2026-03-31.") from None
+
+
+def _run_facts(answer: Run) -> Any:
+    facts = msgspec.json.decode(encode(answer))
+    del facts["data"]
+    return facts
+
+
+def _run_text(answer: Run) -> str:
+    table = render_table(
+        ("class", "transactions", "clear", "sum"),
+        [(row.evidence_class, row.count, row.clear, f"{row.amount:,.2f}") for row in answer.classes],
+        None,
+    )
+    head = f"{answer.transactions:,} transactions from {answer.from_date} to {answer.to_date}, {answer.open_items:,} open items."
+    if answer.trial:
+        return f"{head}\n\n{table}\n\nA trial run: nothing was stored. “clear” is what could be matched without asking."
+    return (
+        f"{head}\n\n{table}\n\n{answer.matched:,} matched without asking, {answer.proposed:,} proposed,"
+        f" {answer.outdated:,} outdated meanwhile."
+    )
+
+
+def _row(row: ReconciledTransaction) -> tuple[object, ...]:
+    best = row.best_proposal
+    lines = " + ".join(f"{line.konto} {line.beleg}".strip() for line in best.lines) if best else ""
+    return (
+        row.id,
+        row.made_on or "",
+        f"{row.amount or 0:,.2f}",
+        row.name or "",
+        best.evidence_class if best else "",
+        lines,
+    )

@@ -6,10 +6,12 @@ never deleted: bookings, cash book entries and invoices stand in the way, the au
 
 from __future__ import annotations
 
-from kontobahn.access import audit
+from kontobahn.access import audit, organizations
 from kontobahn.access.organizations import Organization
-from kontobahn.banking.connections import status, store
-from kontobahn.banking.payments.transitions import FINAL
+from kontobahn.api import idempotency
+from kontobahn.banking.connections import accounts, store
+from kontobahn.banking.payments import store as payments
+from kontobahn.books import store as books
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 
@@ -33,35 +35,21 @@ SHOWN = {
     "mobility_tickets": "tickets",
     "webhook_events": "events",
 }
-# Which rows are the organisation's, by the first of these columns that a table has.
+# The columns that say whose a row is; the first that a table has counts.
 _OWNERS = {
     "organization_id": "organization_id = ?",
-    "mandant": "mandant IN (SELECT mandant FROM books_clients WHERE organization_id = ?)",
-    "edition": "edition IN (SELECT edition FROM books_clients WHERE organization_id = ?)",
-    "account_id": "account_id IN (SELECT id FROM banking_accounts WHERE organization_id = ?)",
-}
-_COLUMNS = {
-    "sqlite": "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'",
-    "postgres": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()",
-}
-_REFERENCES = {
-    "sqlite": """SELECT t.name, f."table" FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'""",
-    "postgres": "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'",
-}
-
-
-_GUARDED = {
-    "sqlite": "SELECT DISTINCT tbl_name FROM sqlite_schema WHERE type = 'trigger'",
-    "postgres": "SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal",
+    "mandant": f"mandant IN ({books.MANDANTEN})",
+    "edition": f"edition IN ({books.EDITIONS})",
+    "account_id": f"account_id IN ({accounts.IDS})",
 }
 # Parts of a record that is counted already.
 _PARTS = ("mobility_invoice_lines", "mobility_invoice_sums", "mobility_documents")
 
 
-def tables_of_organizations(tx: Tx, engine: str) -> dict[str, str]:
+def tables_of_organizations(tx: Tx) -> dict[str, str]:
     """Returns every table that holds something of organisations, with the condition for one, referring tables first."""
     columns: dict[str, set[str]] = {}
-    for table, column in tx.all(_COLUMNS[engine]):
+    for table, column in tx.all(tx.schema.columns):
         columns.setdefault(table, set()).add(column)
     conditions = {
         table: next(_OWNERS[owner] for owner in _OWNERS if owner in names)
@@ -69,7 +57,7 @@ def tables_of_organizations(tx: Tx, engine: str) -> dict[str, str]:
         if names & _OWNERS.keys()
     }
     # Its clients and accounts say whose the other rows are, so they go after these.
-    referred = {(table, target) for table, target in tx.all(_REFERENCES[engine]) if table != target}
+    referred = {(table, target) for table, target in tx.all(tx.schema.references) if table != target}
     referred |= {
         (table, "books_clients") for table, sql in conditions.items() if sql in (_OWNERS["mandant"], _OWNERS["edition"])
     }
@@ -86,10 +74,10 @@ def tables_of_organizations(tx: Tx, engine: str) -> dict[str, str]:
     return ordered
 
 
-def contents(tx: Tx, engine: str, organization: Organization) -> dict[str, int]:
+def contents(tx: Tx, organization: Organization) -> dict[str, int]:
     """Returns how much there is to delete. Raises Conflict if something has to be kept, or is under way."""
-    conditions = tables_of_organizations(tx, engine)
-    records = sorted(conditions.keys() & _guarded(tx, engine) - {*KEPT, *_PARTS})
+    conditions = tables_of_organizations(tx)
+    records = sorted(conditions.keys() & _guarded(tx) - {*KEPT, *_PARTS})
     counts = {table: _count(tx, table, conditions[table], organization.id) for table in (*records, *SHOWN)}
     kept = [f"{counts[table]} {RECORDS.get(table, table)}" for table in records if counts[table]]
     if kept:
@@ -97,21 +85,14 @@ def contents(tx: Tx, engine: str, organization: Organization) -> dict[str, int]:
             f"“{organization.name}” has {', '.join(kept)}: records have to be kept and are never deleted."
             " Revoke its keys and delete its users instead."
         )
-    marks = ", ".join("?" * len(FINAL))
-    open_payments = tx.one(
-        "SELECT COUNT(*) FROM banking_payments WHERE (organization_id = ? OR payer_organization_id = ?)"
-        f" AND status NOT IN ({marks})",
-        organization.id, organization.id, *sorted(FINAL),
-    )  # fmt: skip
-    if open_payments and open_payments[0]:
-        raise Conflict(
-            f"{open_payments[0]} payments of “{organization.name}” are under way. Wait until they are final."
-        )
+    under_way = payments.count_under_way(tx, organization.id)
+    if under_way:
+        raise Conflict(f"{under_way} payments of “{organization.name}” are under way. Wait until they are final.")
     return {words: counts[table] for table, words in SHOWN.items() if counts[table]}
 
 
-def _guarded(tx: Tx, engine: str) -> set[str]:
-    return {table for (table,) in tx.all(_GUARDED[engine])}
+def _guarded(tx: Tx) -> set[str]:
+    return {table for (table,) in tx.all(tx.schema.triggers)}
 
 
 def _count(tx: Tx, table: str, condition: str, organization_id: str) -> int:
@@ -119,19 +100,18 @@ def _count(tx: Tx, table: str, condition: str, organization_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-def delete(tx: Tx, engine: str, organization: Organization) -> dict[str, int]:
+def delete(tx: Tx, organization: Organization) -> dict[str, int]:
     """Deletes everything of the organisation in one transaction, and returns how much that was."""
     tx.lock("organization", organization.id)
-    removed = contents(tx, engine, organization)
+    removed = contents(tx, organization)
     for row in store.listing(tx, (organization.id,)):
-        status.remove(tx, row.organization_id, row.id)  # so that the access at the bank is ended too
-    tx.run("DELETE FROM agency_clients WHERE client_organization_id = ?", organization.id)
-    tx.run("DELETE FROM idempotency_keys WHERE scope = ?", organization.id)
-    guarded = _guarded(tx, engine)  # empty now, but for what is kept
-    for table, condition in tables_of_organizations(tx, engine).items():
+        store.remove(tx, row.organization_id, row.id)  # so that the access at the bank is ended too
+    idempotency.forget(tx, organization.id)
+    guarded = _guarded(tx)  # empty now, but for what is kept
+    for table, condition in tables_of_organizations(tx).items():
         if table not in guarded:
             tx.run(f"DELETE FROM {table} WHERE {condition}", organization.id)
-    tx.run("DELETE FROM organizations WHERE id = ?", organization.id)
+    organizations.remove(tx, organization.id)
     audit.record(
         tx, organization.id, audit.COMMAND_LINE, "organization.delete", organization.id,
         name=organization.name, removed=removed,

@@ -14,22 +14,24 @@ from typing import Annotated, Any, get_args
 import typer
 
 from kontobahn.app import make_context, sandbox_bank
+from kontobahn.bank_providers.sandbox import adapter as sandbox
+from kontobahn.bank_providers.sandbox import bank, store
+from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
+from kontobahn.bank_providers.sandbox.adapter import move_clock
+from kontobahn.bank_providers.sandbox.rules import BANKS, CREDITOR_WORD, PEOPLE, PLANS, amount_of
+from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
+from kontobahn.banking.connections.store import by_provider_ref
 from kontobahn.banking.provider import PaymentStatus
-from kontobahn.cli.common import DataOption, JsonOption, installation, moment, parse_duration, say, say_table
+from kontobahn.cli.common import DataOption, installation, moment, parse_duration, say_table
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SECOND, SystemClock
 from kontobahn.dashboard.sandbox import NewBooking
 from kontobahn.db import Tx
 from kontobahn.demo.facts import facts_path, read_facts
 from kontobahn.errors import NotFound, SetupError
 from kontobahn.money import amount_text, to_minor
-from kontobahn.sandbox_bank import bank, controls, deliveries, store
-from kontobahn.sandbox_bank.adapter import move_clock
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE
-from kontobahn.sandbox_bank.plans import CREDITOR_WORD, PLANS, amount_of
-from kontobahn.sandbox_bank.store import SandboxAccount, SandboxConnection
 
-app = typer.Typer(no_args_is_help=True, help="The sandbox bank: book, expire, fail, destroy, and move its clock.")
+app = typer.Typer(no_args_is_help=True)
 
 ConnectionArgument = Annotated[
     str,
@@ -62,8 +64,8 @@ def _listing(tx: Tx) -> list[tuple[Any, ...]]:
 
 def _our_id(tx: Tx, ref: str) -> str | None:
     """Returns the service's id of one of the bank's connections."""
-    row = tx.one("SELECT id FROM banking_connections WHERE provider = 'sandbox' AND provider_ref = ?", ref)
-    return row[0] if row else None
+    row = by_provider_ref(tx, "sandbox", ref)
+    return row.id if row else None
 
 
 @app.command("users")
@@ -123,7 +125,7 @@ def book(
 
 def _book(tx: Tx, wanted: str, booking: NewBooking) -> SandboxAccount:
     account = _account(tx, wanted)
-    controls.book(tx, account, booking)
+    sandbox.book(tx, account, booking)
     return account
 
 
@@ -165,7 +167,7 @@ def fail(
     """
 
     def change(tx: Tx, row: SandboxConnection) -> None:
-        controls.fail(tx, row, error_class, message, at_refresh=at_refresh)
+        sandbox.fail(tx, row, error_class, message, at_refresh=at_refresh)
 
     _at_connection(data, connection, change, f"{'will report' if at_refresh else 'reports'} {error_class}", as_json)
 
@@ -205,7 +207,7 @@ def payment(
     Example: kontobahn sandbox payment 1000000000001 executed
     """
     with installation(data) as here:
-        row = here.db.write_now(controls.set_payment_status, payment_id, status, raw_status)
+        row = here.db.write_now(sandbox.set_payment_status, payment_id, status, raw_status)
     note = "" if status in get_args(PaymentStatus) else " That is an unknown status."
     text = f"The bank reports {status} ({row.raw_status}) for {row.end_to_end_id}.{note}"
     say({"ref": row.ref, "status": row.status}, text, as_json=as_json)
@@ -254,8 +256,8 @@ def deliver(
             raise SetupError("The service's address is unknown: set base_url or sandbox_url.")
 
         def prepare(tx: Tx) -> None:
-            deliveries.redeliver_latest(tx, again)
-            deliveries.make_due(tx)
+            sandbox_webhooks.redeliver_latest(tx, again)
+            sandbox_webhooks.make_due(tx)
 
         here.db.write_now(prepare)
 
@@ -268,11 +270,11 @@ def deliver(
                 await sender.stop()
 
         delivered = asyncio.run(main())
-        left = len(here.db.read_now(deliveries.waiting))
+        left = len(here.db.read_now(sandbox_webhooks.waiting))
     say({"delivered": delivered, "waiting": left}, f"{delivered} delivered, {left} waiting.", as_json=as_json)
 
 
-# --- Which one
+# --- Choosing one
 
 
 def _connection(tx: Tx, wanted: str) -> SandboxConnection:

@@ -14,7 +14,8 @@ import typer
 from kontobahn import __version__, log
 from kontobahn import serve as server
 from kontobahn.app import Application, make_context, sandbox_bank
-from kontobahn.cli.common import DataOption, JsonOption, installation, read_settings, say
+from kontobahn.cli.common import DataOption, installation, read_settings
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
 from kontobahn.dashboard import first_run
 from kontobahn.db import Database, open_database
@@ -24,12 +25,11 @@ from kontobahn.demo.world import ensure_demo
 from kontobahn.errors import Unavailable
 from kontobahn.events import Events
 from kontobahn.jobs import JobRunner
-from kontobahn.ledger.books.upgrade import FOLLOW_UPS
 from kontobahn.metrics import Metrics
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault, open_vault
-from kontobahn.webhooks.deliver import Deliverer
+from kontobahn.webhooks.deliverer import Deliverer
 
 HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
@@ -103,7 +103,7 @@ def migrate(data: DataOption = None, as_json: JsonOption = False) -> None:
     settings = read_settings(data)
     db = open_database(settings, SystemClock())
     try:
-        applied = apply_migrations(db, FOLLOW_UPS)
+        applied = apply_migrations(db)
         open_vault(settings)
     finally:
         db.close()
@@ -134,7 +134,7 @@ def demo(
 def _prepare(settings: Settings, *, with_demo: bool) -> tuple[dict[str, Any] | None, str]:
     db = open_database(settings, SystemClock())
     try:
-        apply_migrations(db, FOLLOW_UPS)
+        apply_migrations(db)
         vault = open_vault(settings)
         facts = ensure_demo(settings, db, vault) if with_demo else None
         return facts, _first_run_code(db, vault)
@@ -154,7 +154,7 @@ def _prepare_if_reached(settings: Settings, *, with_demo: bool) -> tuple[dict[st
 
 
 def _first_run_code(db: Database, vault: Vault) -> str:
-    """What lets the first person in; empty if there is somebody, or if the database cannot be asked now."""
+    """Returns the lines that let the first person in; empty if there is somebody, or if the database cannot be asked now."""
     try:
         return first_run.code(vault) if db.read_now(first_run.is_due) else ""
     except Unavailable:

@@ -9,17 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from kontobahn.access import audit
-from kontobahn.banking.imports import history
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter, account_named
-from kontobahn.banking.imports.reading import ReadFile, own_ibans
-from kontobahn.cli.common import (
-    DataOption,
-    JsonOption,
-    OrganizationOption,
-    installation,
-    progress_bar,
-    say,
-)  # fmt: skip
+from kontobahn.banking.imports import store as imports
+from kontobahn.banking.imports.files import ReadFile, own_ibans
+from kontobahn.banking.imports.importer import StatementImporter, account_named
+from kontobahn.banking.imports.store import ImportResult
+from kontobahn.cli.common import DataOption, OrganizationOption, installation, progress_bar
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Refusal
 from kontobahn.formats.bank_files import read
@@ -81,7 +76,7 @@ def _import_files(
         waiting = refused if len(refused) < len(waiting) else []
     for file, outcome in outcomes.items():
         if outcome["error"]:
-            db.write_now(history.record_refused, _described(organization_id, file), outcome["error"])
+            db.write_now(imports.record_refused, _described(organization_id, file), outcome["error"])
     return outcomes
 
 
@@ -93,7 +88,7 @@ def _import_file(
     def unit(tx: Tx, found: ReadFile) -> ImportResult:
         importer = StatementImporter(tx, organization_id, file.name, allow_gaps=allow_gaps, unbalanced=unbalanced)
         result = importer.import_file(found)
-        history.record_done(tx, _described(organization_id, file), result)
+        imports.record_done(tx, _described(organization_id, file), result)
         return result
 
     try:
@@ -115,10 +110,10 @@ def _read_file(file: Path, ibans: dict[str, str], own: set[str], *, unbalanced: 
         return ReadFile(items, own, lambda: progress(content.tell(), size))
 
 
-def _described(organization_id: str, file: Path) -> history.File:
+def _described(organization_id: str, file: Path) -> imports.File:
     with file.open("rb") as content:
         sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    return history.File(organization_id, new_id(), file.name, sha256, audit.COMMAND_LINE.name)
+    return imports.File(organization_id, new_id(), file.name, sha256, audit.COMMAND_LINE.name)
 
 
 def _outcome(file: Path, result: ImportResult, error: str | None) -> dict[str, Any]:

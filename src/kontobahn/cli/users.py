@@ -7,23 +7,27 @@ from typing import Annotated
 
 import typer
 
-from kontobahn.access import audit, passwords, users
-from kontobahn.access.principal import ROLES
+from kontobahn.access import audit, client_access, passwords, users
+from kontobahn.access.principal import CLIENT_ROLES, ROLES, ClientRole
 from kontobahn.api.wire import Name
 from kontobahn.auth.users import Email
 from kontobahn.cli.common import (
     DataOption,
-    JsonOption,
     OrganizationOption,
     checked,
+    checked_role,
+    choices,
     installation,
     moment,
-    say,
+    named,
+    one_of,
     say_table,
 )  # fmt: skip
+from kontobahn.cli.output import JsonOption, say
+from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 
-app = typer.Typer(no_args_is_help=True, help="Users: the first person of an organisation; later ones are invited.")
+app = typer.Typer(no_args_is_help=True)
 PasswordOption = Annotated[
     str | None, typer.Option("--password", help="Asked for when left out; here it is visible to others on the machine.")
 ]
@@ -38,7 +42,7 @@ def create(
     name: Annotated[str, typer.Option("--name", help="Name of the person.")],
     password: PasswordOption = None,
     password_stdin: PasswordStdinOption = False,
-    role: Annotated[str, typer.Option("--role", help="owner, admin or member.")] = "owner",
+    role: Annotated[str, typer.Option("--role", help=f"{choices(ROLES)}.", autocompletion=one_of(*ROLES))] = "owner",
     organization: OrganizationOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
@@ -47,8 +51,7 @@ def create(
 
     Example: kontobahn users create --email erika@muster.example --name "Erika Muster"
     """
-    if role not in ROLES:
-        raise typer.BadParameter(f"“{role}” is not a role: owner, admin or member.")
+    role = checked_role(role, ROLES)
     email, name = checked("--email", email, Email), checked("--name", name, Name)
     password_hash = users.hash_password(read_password(password, from_stdin=password_stdin))
     with installation(data) as here:
@@ -63,7 +66,7 @@ def create(
             actor=audit.COMMAND_LINE,
         )
     say(
-        {"user_id": user.id, "organization_id": owner.id}, f"{user.email} is {role} of “{owner.name}”.", as_json=as_json
+        {"user_id": user.id, "organization_id": owner.id}, f"{user.email} is {role} of {named(owner)}.", as_json=as_json
     )
 
 
@@ -73,6 +76,10 @@ def read_password(given: str | None, *, from_stdin: bool) -> str:
         raise typer.BadParameter("Send either --password or --password-stdin.")
     if from_stdin:
         given = sys.stdin.readline(2 * passwords.MAX_LENGTH).removesuffix("\n").removesuffix("\r")
+    elif given is None and not sys.stdin.isatty():
+        raise typer.BadParameter(
+            "There is no terminal to ask for the password at: send it as the first line of standard input, with --password-stdin."
+        )
     elif given is None:
         given = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
     if not passwords.MIN_LENGTH <= len(given) <= passwords.MAX_LENGTH:
@@ -119,3 +126,73 @@ def show(organization: OrganizationOption = None, data: DataOption = None, as_js
         found = here.db.read_now(users.listing, owner.id)
     rows = [(user.id, user.email, user.name, user.role, moment(user.created_at)) for user in found]
     say_table(("user_id", "email", "name", "role", "created_at"), rows, as_json=as_json, empty="There is no user yet.")
+
+
+# --- Access to clients
+
+
+EmailArgument = Annotated[str, typer.Argument(metavar="EMAIL", help="E-mail address that the person signs in with.")]
+ClientOption = Annotated[str, typer.Option("--client", metavar="ID", help="The organisation, by id or exact name.")]
+
+
+@app.command("give-access")
+def give_access(
+    email: EmailArgument,
+    client: ClientOption,
+    role: Annotated[
+        str,
+        typer.Option("--role", help=f"The role there: {choices(CLIENT_ROLES)}.", autocompletion=one_of(*CLIENT_ROLES)),
+    ] = "bookkeeping",
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a person work in an organisation that is not their own: an adviser in a client's.
+
+    Example: kontobahn users give-access kanzlei@beispiel.example --client "Klient GmbH" --role bookkeeping
+    """
+    role = checked_role(role, CLIENT_ROLES)
+    with installation(data) as here:
+        found = here.organization(client)
+        given = here.db.write_now(_give, email, found.id, role)
+    facts = {"user_id": given.user_id, "organization_id": found.id, "role": given.role}
+    say(facts, f"{email} has the role {given.role} in “{found.name}”.", as_json=as_json)
+
+
+def _give(tx: Tx, email: str, client_id: str, role: ClientRole) -> client_access.ClientAccess:
+    known = users.by_email(tx, email)
+    if known is None:
+        raise NotFound(f"There is no user with the e-mail address “{email}”.")
+    return client_access.give_by_operator(tx, known[0], client_id, role, audit.COMMAND_LINE)
+
+
+@app.command("withdraw-access")
+def withdraw_access(
+    email: EmailArgument, client: ClientOption, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """End a person's access to an organisation that is not their own.
+
+    Example: kontobahn users withdraw-access kanzlei@beispiel.example --client "Klient GmbH"
+    """
+    with installation(data) as here:
+        found = here.organization(client)
+        known = here.db.read_now(client_access.of_email, email, found.id)
+        if known is None:
+            raise NotFound(f"{email} has no access to “{found.name}”.")
+        here.db.write_now(client_access.withdraw_by_operator, known, audit.COMMAND_LINE)
+    facts = {"user_id": known.user_id, "organization_id": found.id, "removed": True}
+    say(facts, f"{email} no longer has access to “{found.name}”.", as_json=as_json)
+
+
+@app.command("access")
+def show_access(organization: OrganizationOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List who works in other organisations: this one's people in its clients, and others' people in this one."""
+    with installation(data) as here:
+        owner = here.organization(organization)
+        found = here.db.read_now(client_access.listing, owner.id)
+    rows = [
+        (item.access.user_id, item.email, item.access.client_organization_id, item.client, item.access.role,
+         moment(item.access.created_at))
+        for item in found
+    ]  # fmt: skip
+    columns = ("user_id", "email", "organization_id", "organization", "role", "created_at")
+    say_table(columns, rows, as_json=as_json, empty="Nobody has access to an organisation that is not their own.")

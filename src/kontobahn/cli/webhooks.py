@@ -10,25 +10,16 @@ import typer
 from kontobahn.access import audit
 from kontobahn.access.principal import Principal
 from kontobahn.app import open_outbound_client
-from kontobahn.cli.common import (
-    DataOption,
-    Installation,
-    JsonOption,
-    OrganizationOption,
-    installation,
-    moment,
-    say,
-    say_table,
-)  # fmt: skip
+from kontobahn.cli.common import DataOption, Installation, OrganizationOption, installation, moment, one_of, say_table
+from kontobahn.cli.output import JsonOption, say
 from kontobahn.errors import BadRequest, NotFound
 from kontobahn.outbound import Refused
 from kontobahn.settings import Settings
 from kontobahn.webhooks import further, receiver
-from kontobahn.webhooks.catalogue import EventName
 from kontobahn.webhooks.further import Wanted
-from kontobahn.webhooks.receiver import RECEIVERS
+from kontobahn.webhooks.outbox import EventName
 
-app = typer.Typer(no_args_is_help=True, help="Webhooks: where events are sent, beside the one URL of the API.")
+app = typer.Typer(no_args_is_help=True)
 EVENT_NAMES: tuple[EventName, ...] = get_args(EventName)
 EndpointArgument = Annotated[
     str, typer.Argument(metavar="ENDPOINT_ID", help="Id of the endpoint, from `kontobahn webhooks list`.")
@@ -40,7 +31,12 @@ def create(
     url: Annotated[str, typer.Option("--url", help="A public https address.")],
     event: Annotated[
         list[str] | None,
-        typer.Option("--event", metavar="NAME", help="Only this event; may be repeated. Default: all of them."),
+        typer.Option(
+            "--event",
+            metavar="NAME",
+            help="Only this event; may be repeated. Default: all of them.",
+            autocompletion=one_of(*EVENT_NAMES),
+        ),
     ] = None,
     description: Annotated[str | None, typer.Option("--description", help="What it is for.")] = None,
     organization: OrganizationOption = None,
@@ -121,7 +117,7 @@ def delete(endpoint_id: EndpointArgument, data: DataOption = None, as_json: Json
 
 def _owner_of(here: Installation, endpoint_id: str) -> Principal:
     """The operator acts for whichever organisation has the endpoint."""
-    found = here.db.read_now(RECEIVERS.one, "id = ?", endpoint_id)
+    found = here.db.read_now(receiver.find_for_operator, endpoint_id)
     if found is None:
         raise NotFound(f"There is no webhook endpoint {endpoint_id}. `kontobahn webhooks list` shows them.")
     return Principal(found.organization_id, "owner", (found.organization_id,))

@@ -1,4 +1,4 @@
-"""What needs a person now: one line each, with where to do something about it."""
+"""Matters that need a person now: one line each, with the page to do something about it."""
 
 from __future__ import annotations
 

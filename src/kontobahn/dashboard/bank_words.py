@@ -29,7 +29,7 @@ class Shown(NamedTuple):
 
 
 def other_side(transaction: Transaction) -> str:
-    """Who paid or was paid, as far as it is known."""
+    """Returns the name of the payer or payee, as far as it is known."""
     extra, parsed = transaction.extra, transaction.description_parsed
     named = (
         (parsed.abwe, extra.payee, extra.payer) if transaction.amount < 0 else (parsed.abwa, extra.payer, extra.payee)
@@ -44,7 +44,7 @@ def other_iban(transaction: Transaction) -> str:
 
 
 def purpose(transaction: Transaction) -> str:
-    """What it is about, without the tags of the bank."""
+    """Returns the purpose without the tags of the bank."""
     return transaction.description_parsed.svwz or transaction.description or transaction.extra.additional or ""
 
 
@@ -92,7 +92,7 @@ def bank_name(row: ConnectionRow) -> str:
 
 
 def error_words(error_class: str | None, message: str | None = None) -> str:
-    """What an error at the bank means; in the bank's words if we have none."""
+    """Explains an error at the bank; in the bank's words if we have none."""
     if error_class in _ERRORS:
         return _(_ERRORS[error_class])
     return message or (_("The bank reports: %(error)s.", error=error_class) if error_class else "")
@@ -120,7 +120,7 @@ def connection_state(row: ConnectionRow, now: int) -> Shown:
 
 
 def consent(row: ConnectionRow, now: int) -> Shown | None:
-    """How long the bank still lets us look; None if nothing ends."""
+    """Returns how long the consent still lasts; None if nothing ends."""
     if row.consent_expires_at is None or row.status == "pending_connect":
         return None
     left = row.consent_expires_at - now

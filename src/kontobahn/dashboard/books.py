@@ -1,24 +1,26 @@
-"""Which books a page shows: connection, client and fiscal year, chosen in the address and the same on every page of books."""
+"""The books that a page shows: connection, client and fiscal year, chosen in the address and the same on every page of books."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
-import msgspec
-
 from kontobahn.dashboard.declare import ROOT
-from kontobahn.dashboard.views import books as views
-from kontobahn.dashboard.views.books import BooksClient
 from kontobahn.dashboard.visit import Visit
 from kontobahn.errors import NotFound
-from kontobahn.json_text import encode
+from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger import connections
-from kontobahn.ledger.accounting import Geschaeftsjahr
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
+from kontobahn.ledger.errors import Area
+from kontobahn.ledger.konto import readable
+from kontobahn.ledger.provider import ClientBooks, LedgerClient
+from kontobahn.ledger.wire import Geschaeftsjahr
 
 T = TypeVar("T")
+# The digits of ledger accounts, if nobody says how many a client has.
+SHORTEST = 4
 CONNECTIONS = f"{ROOT}/ledger/connections"
 
 
@@ -28,10 +30,10 @@ class NoBooks(NotFound):
 
 class ChosenBooks(NamedTuple):
     connections: list[LedgerConnection]
-    clients: list[BooksClient]
+    clients: list[LedgerClient]
     connection: LedgerConnection
     # None if the provider does not say which clients it has: then it opens its default one.
-    client: BooksClient | None
+    client: LedgerClient | None
     years: list[Geschaeftsjahr]
     year: Geschaeftsjahr
 
@@ -49,9 +51,13 @@ class ChosenBooks(NamedTuple):
         given = {name: value for name, value in {**self.fields, **more}.items() if value not in (None, "")}
         return f"{path}?{urlencode(given)}"
 
+    def written(self, konto: str) -> str:
+        """Returns an account as the client writes it."""
+        return readable(konto, self.year.konto_laenge)
+
     @property
     def query(self) -> dict[str, Any]:
-        """What every call of the ledger takes."""
+        """Returns the parameters that every call of the ledger takes."""
         return {"connection_id": self.connection.id, "client_id": self.client_id}
 
 
@@ -71,7 +77,8 @@ async def choose(visit: Visit) -> ChosenBooks:
     connection = connection or (working[0] if working else None)
     if connection is None:
         raise NoBooks("There are no books.")
-    clients = [item for item in await visit.read(views.clients, organization) if item.connection_id == connection.id]
+    listed = await connections.list_clients(visit.context, visit.organization_id)
+    clients = [item for item in listed if item.connection_id == connection.id]
     client = next((item for item in clients if item.client_id == _asked(visit, "client")), None)
     client = client or (clients[0] if clients else None)
     access = await open_books(visit.context, visit.principal, connection.id, client.client_id if client else None)
@@ -97,4 +104,18 @@ def query_of(chosen: ChosenBooks) -> ClientQuery:
 
 def plain(answer: Any, kind: type[T]) -> T:
     """An answer as values: some of an area's answers are finished JSON."""
-    return msgspec.json.decode(encode(answer), type=kind)
+    return decode_kept(encode_kept(answer), kind)
+
+
+async def ask(visit: Visit, chosen: ChosenBooks, area: Area, question: Callable[[ClientBooks], Awaitable[T]]) -> T:
+    """Asks the provider something about the chosen books. Its refusals become errors that a page shows."""
+    access = await open_books(visit.context, visit.principal, chosen.connection.id, chosen.client_id)
+    async with access.to(area) as opened:
+        return await question(opened)
+
+
+def as_written(clients: Sequence[LedgerClient], connection_id: str, client_id: str, *konten: str) -> list[str]:
+    """Returns ledger accounts as the client writes them; one that would lose a digit stays as it is."""
+    known = (one.konto_laenge for one in clients if (one.connection_id, one.client_id) == (connection_id, client_id))
+    length = next(known, SHORTEST)
+    return [readable(konto, length) for konto in konten]

@@ -12,7 +12,7 @@ Value = int | Decimal
 
 
 class Point(NamedTuple):
-    # What it stands for ("3 Mar") and its value in words ("€12.00"), for whoever points at it or cannot see it.
+    # Its meaning ("3 Mar") and its value in words ("€12.00"), for whoever points at it or cannot see it.
     label: str
     value: Value
     words: str

@@ -5,9 +5,11 @@ Templates know them as `parts.icon`, `parts.money` and so on, beside the macros.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from types import SimpleNamespace
 from typing import Literal
 
 from markupsafe import Markup, escape
@@ -44,3 +46,22 @@ def day(value: date | datetime | int | None) -> Markup:
 
 def badge(text: str, kind: Literal["good", "warn", "bad", "plain"] = "plain") -> Markup:
     return Markup(f'<span class="badge {escape(kind)}">{escape(text)}</span>')
+
+
+def cells(columns: Mapping[str, tuple[str, str] | None]) -> SimpleNamespace:
+    """Returns the attributes of each column's cells by its name: the class, and the title as a label for narrow screens.
+
+    A column of the kind `bare` has no label: its content speaks for itself.
+    """
+    return SimpleNamespace(**{name: _attributes(*column) for name, column in columns.items() if column is not None})
+
+
+def _attributes(title: str, kind: str) -> Markup:
+    name = column_class(kind)
+    attributes = Markup(' class="{}"').format(name) if name else Markup("")
+    return attributes + Markup(' data-label="{}"').format(title) if title and "bare" not in kind.split() else attributes
+
+
+def column_class(kind: str) -> str:
+    """The class of a column's head and cells."""
+    return " ".join(word for word in kind.split() if word != "bare")

@@ -10,7 +10,7 @@ from kontobahn.dashboard import figures
 from kontobahn.dashboard.words import language
 
 Cell = str | int | Decimal | date | None
-# What a spreadsheet program may take as the start of a formula.
+# Characters that a spreadsheet program may take as the start of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 # Without it, spreadsheet programs take UTF-8 for something else.
 _BYTE_ORDER_MARK = "\ufeff"

@@ -17,35 +17,66 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from kontobahn import log
+from kontobahn import limits, log
 from kontobahn.access import sessions
+from kontobahn.access.principal import Role
 from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import confirmation, people, security, static_files, trouble, words
+from kontobahn.dashboard import people, security, sign_in, static_files, words
 from kontobahn.dashboard.books import NoBooks
-from kontobahn.dashboard.declare import ROOT, Page, every_page
-from kontobahn.dashboard.forms import MAX_FIELDS, Form
+from kontobahn.dashboard.declare import ROOT, Page
+from kontobahn.dashboard.forms import MAX_FIELDS, Form, words_of
+from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Dependencies, Visit
-from kontobahn.dashboard.words import _
+from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import (
     BadRequest,
+    Forbidden,
     KontobahnError,
     MethodNotAllowed,
     NotFound,
+    TooLarge,
+    TooManyRequests,
     Unauthorized,
+    Unavailable,
     WrongMediaType,
 )
-from kontobahn.ids import SESSION_PREFIX, is_well_formed
+from kontobahn.ids import SESSION_PREFIX, block_of, is_well_formed
+from kontobahn.sentences import said
+from kontobahn.threads import work_for
 
 SIGN_IN = f"{ROOT}/sign-in"
 SECOND_FACTOR = f"{ROOT}/profile/second-factor"
-# Where a person may go who has yet to add the second factor that the organisation requires.
+# Pages for a person who has yet to add the second factor that the organisation requires.
 WITHOUT_FACTOR = (SECOND_FACTOR, f"{ROOT}/sign-out")
 COMPRESS_TO_BYTES = 1_000_000
 _TOUCH_AFTER = MINUTE
 _METHODS = ["GET", "POST", "PUT", "DELETE"]
 _A_YEAR = "public, max-age=31536000, immutable"
+_TITLES = {
+    400: N_("That did not work"),
+    402: N_("Not enough credits"),
+    403: N_("You may not do this"),
+    404: N_("This page does not exist"),
+    405: N_("This page does not exist"),
+    409: N_("That is not possible at the moment"),
+    413: N_("That was too large"),
+    415: N_("That did not work"),
+    429: N_("Too many attempts"),
+    503: N_("Please try again in a moment"),
+}
+_WHAT_TO_DO = {
+    402: N_(
+        "Ask the operator of this installation for more credits. The page “Credits” shows what they were used for."
+    ),
+    403: N_("If you need this, ask an owner or administrator of your organisation."),
+    404: N_("It may have been deleted, or it belongs to another organisation. Start from the overview."),
+    405: N_("It may have been deleted, or it belongs to another organisation. Start from the overview."),
+    413: N_("Send a smaller file, or split it."),
+    429: N_("Please wait a little, then try again."),
+    503: N_("Nothing was changed. Reload this page; if this continues, tell the operator of this installation."),
+}
 
 
 class _PlainPaths(BaseRoute):
@@ -67,7 +98,7 @@ class Dashboard:
         self._dependencies = dependencies
         self._db = dependencies.context.db
         self._pages: dict[str, dict[str, Page]] = {}
-        for page in every_page():
+        for page in dependencies.pages:
             if not page.offered(dependencies.context):
                 continue
             methods = self._pages.setdefault(page.path, {})
@@ -107,10 +138,10 @@ class Dashboard:
         try:
             response = await self._answer(visit, request, methods)
         except KontobahnError as error:
-            response = trouble.page_for(visit, error)
+            response = page_for(visit, error)
         except Exception as error:
             log.exception("page_crashed", error, request_id=exchange.request_id, path=visit.path)
-            response = trouble.crashed(visit)
+            response = crashed(visit)
         finally:
             upload = exchange.upload
             if upload is not None and not upload.work_goes_on:
@@ -133,6 +164,8 @@ class Dashboard:
 
     async def _answer(self, visit: Visit, request: Request, methods: dict[str, Page]) -> Response:
         await self._recognise(visit, request)
+        work_for(visit.principal.organization_id if visit.person else block_of(visit.exchange.ip))
+        await self._count(visit)
         page = visit.page
         if page is None:
             if methods:
@@ -144,22 +177,33 @@ class Dashboard:
             if visit.person is None:
                 return _to_sign_in(visit, request)
             if not visit.may(page.role):
-                raise trouble.needs_role(page.role)
+                raise needs_role(page.role)
             await self._touch(visit, request)
             if visit.person.must_add_factor and not visit.path.startswith(WITHOUT_FACTOR):
                 return visit.redirect(SECOND_FACTOR)
         if page.method == "POST" and not page.takes_file:
             visit.form = await _read_form(visit, request)
         if page.confirm:
-            asked = await confirmation.ask(visit)
+            asked = await sign_in.ask_again(visit)
             if asked is not None:
                 return asked
         try:
             response: Response = await page.handler(visit, **request.path_params)
         except NoBooks:
-            # Where one thing in them was asked for, it is as unknown as any other.
+            # One thing in them that was asked for is as unknown as any other.
             response = visit.show("no_books.html", 404 if request.path_params else 200)
         return response
+
+    async def _count(self, visit: Visit) -> None:
+        """Raises TooManyRequests for somebody who asks for pages faster than anybody reads them."""
+        person = visit.person
+        who = f"user:{person.user.id}" if person else f"ip:{block_of(visit.exchange.ip)}"
+        hit = await self._dependencies.windows.hit(self._dependencies.groups[limits.PAGES], who)
+        if not hit.allowed:
+            raise TooManyRequests(
+                said("Too many pages in a short time. Try again in {seconds} seconds.", seconds=hit.reset_seconds),
+                retry_after_seconds=hit.reset_seconds,
+            )
 
     async def _recognise(self, visit: Visit, request: Request) -> None:
         token = self._dependencies.cookies.read(request.cookies, "session")
@@ -170,7 +214,7 @@ class Dashboard:
                 raise Unauthorized("This is not a session.")
             wanted = self._dependencies.cookies.read(request.cookies, "organization")
             digest = self._dependencies.context.vault.token_hash(token)
-            visit.person = await self._db.read_inline(people.find, digest, wanted)
+            visit.person = await self._db.read(people.find, digest, wanted)
         except Unauthorized:
             visit.new_cookies["session"] = ""
             return
@@ -261,3 +305,41 @@ def _static(request: Request) -> Response:
     if takes_gzip(request.headers.get("accept-encoding", "").encode()):
         return Response(found.compressed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.media_type)
     return Response(found.body, headers=headers, media_type=found.media_type)
+
+
+# --- Errors as pages: what happened, and what to do
+
+
+def needs_role(role: Role) -> Forbidden:
+    return Forbidden(_("This page is for the role “%(role)s” or above.", role=_(ROLE_NAMES[role])))
+
+
+def page_for(visit: Visit, error: KontobahnError) -> Response:
+    status = error.status
+    if status == 500:
+        return crashed(visit)
+    says_more = status not in (405, 503) and not str(error).endswith(("not found.", "no such page."))
+    shown = words_of(error) if says_more else ""
+    title, to_do = _(_TITLES.get(status, _TITLES[400])), _(_WHAT_TO_DO.get(status, ""))
+    response = _error_page(visit, status, title, shown, to_do, str(error.extra.get("reconnectUrl", "")))
+    if isinstance(error, TooManyRequests | Unavailable):
+        response.headers["Retry-After"] = str(error.retry_after_seconds)
+    elif isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(error.allowed)
+    elif isinstance(error, TooLarge):
+        response.headers["Connection"] = "close"
+    return response
+
+
+def crashed(visit: Visit) -> Response:
+    title = _("Something went wrong on our side")
+    text = _("The operator finds the cause in the log under this number: %(id)s.", id=visit.exchange.request_id)
+    return _error_page(
+        visit, 500, title, text, _("Go back and try again. If it happens again, send this number to the operator.")
+    )
+
+
+def _error_page(visit: Visit, status: int, title: str, text: str, what_to_do: str, renew: str = "") -> Response:
+    # The address of the page, without our own host in front of it.
+    path = renew.removeprefix(visit.context.settings.base_url)
+    return visit.show("error.html", status, title=title, text=text, what_to_do=what_to_do, renew=path)

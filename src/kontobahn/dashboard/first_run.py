@@ -13,12 +13,12 @@ from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.vault import Vault
 
-# What the first organisation may spend to begin with: whoever runs the service grants more with `kontobahn credits grant`.
+# The credits that the first organisation may spend to begin with: whoever runs the service grants more with `kontobahn credits grant`.
 FIRST_CREDITS = 10_000
 
 
 def is_due(tx: Tx) -> bool:
-    return tx.one("SELECT 1 FROM users LIMIT 1") is None
+    return not users.any_exists(tx)
 
 
 def code(vault: Vault) -> str:

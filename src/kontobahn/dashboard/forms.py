@@ -1,4 +1,4 @@
-"""What a form sent: values kept as they were typed, and what is wrong with each, to be shown beside its field."""
+"""Forms as they were sent: values kept as they were typed, and what is wrong with each, to be shown beside its field."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kontobahn.dashboard import figures
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.words import _
 from kontobahn.errors import KontobahnError, OutOfCredits, Refusal
+from kontobahn.sentences import said
 
 S = TypeVar("S", bound=Struct)
 MAX_FIELDS = 500
@@ -152,4 +153,4 @@ def _what_is_wrong(kind: Any, message: str) -> str:
         return _("Please choose one of these.")
     if "Expected `int`" in message:
         return _("Please enter a whole number in the allowed range.")
-    return refusal(f"This {plain_words(message)}.")
+    return refusal(said("This {reason}.", reason=plain_words(message)))

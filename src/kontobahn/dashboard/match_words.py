@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from kontobahn.dashboard.words import N_, _
-from kontobahn.reconciliation.wire import LaufGrund, Vorschlag
+from kontobahn.reconciliation.wire import MatchProposal, MatchReason
 
 STATES = {
     "proposed": (N_("to confirm"), "warn"),
@@ -17,14 +17,14 @@ STATES = {
     "booked": (N_("in the books"), "plain"),
 }
 KINDS = {
-    "posten": N_("Document"),
+    "item": N_("Document"),
     "skonto": N_("Skonto"),
-    "gebuehr": N_("Fee"),
-    "differenz": N_("Difference"),
-    "akonto": N_("On account"),
-    "ruecklast": N_("Return"),
+    "fee": N_("Fee"),
+    "difference": N_("Difference"),
+    "on_account": N_("On account"),
+    "return": N_("Return"),
     "transfer": N_("Transfer between own accounts"),
-    "sachkonto": N_("Ledger account"),
+    "ledger_account": N_("Ledger account"),
 }
 CLASSES = {
     "A1": N_("A payment that you ordered here"),
@@ -38,7 +38,7 @@ CLASSES = {
     "B4": N_("Only a name, or a number with a slip"),
     "C": N_("Candidates, rules, transfers between own accounts"),
 }
-# What a proposal of the last class rests on, by the reason that says so.
+# The evidence that a proposal of the last class rests on, by the reason that says so.
 _CAUSES_OF_C = {
     "rule": N_("Proposed by one of your rules"),
     "own_account": N_("A transfer between your own accounts"),
@@ -68,25 +68,25 @@ _REASONS = {
     "other_side": N_("its other side is transaction %(value)s"),
     "rule": N_("one of your rules"),
 }
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
-def evidence(proposal: Vorschlag) -> str:
-    if proposal.klasse != "C":
-        return _(CLASSES[proposal.klasse])
-    causes = [_CAUSES_OF_C[found.signal] for found in proposal.gruende if found.signal in _CAUSES_OF_C]
+def evidence(proposal: MatchProposal) -> str:
+    if proposal.evidence_class != "C":
+        return _(CLASSES[proposal.evidence_class])
+    causes = [_CAUSES_OF_C[found.signal] for found in proposal.reasons if found.signal in _CAUSES_OF_C]
     return _(causes[0]) if causes else _("One of several candidates")
 
 
-def reason(found: LaufGrund) -> str:
+def reason(found: MatchReason) -> str:
     words = _REASONS.get(found.signal)
-    value = found.wert[:_MOST_SHOWN]
+    value = found.value[:_MAX_SHOWN]
     return _(words, value=value) if words else _("similar number %(value)s", value=value)
 
 
-def marked(text: str, reasons: Sequence[LaufGrund]) -> Markup:
+def marked(text: str, reasons: Sequence[MatchReason]) -> Markup:
     """The purpose, with the places marked that reasons point to."""
-    spans = sorted({(it.von, it.bis) for it in reasons if it.feld == "svwz" and it.von is not None and it.bis})
+    spans = sorted({(it.start, it.end) for it in reasons if it.field == "svwz" and it.start is not None and it.end})
     parts, at = [], 0
     for start, end in spans:
         if at <= (start or 0) < (end or 0) <= len(text):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+import html
+import re
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from kontobahn.access.principal import Principal, Role
 from kontobahn.api.call import Context
-from kontobahn.dashboard.declare import ROOT, Page, every_page
+from kontobahn.dashboard.declare import ROOT, Page
+from kontobahn.dashboard.people import Person
 from kontobahn.dashboard.words import N_, gettext
 
 
@@ -86,42 +88,63 @@ class Shown(NamedTuple):
     is_here: bool
 
 
-@cache
-def _shown() -> dict[str, Page]:
-    return {page.path: page for page in every_page() if page.method == "GET"}
+_ADDRESS = re.compile(r'(?:action|href)="([^"]*)"')
 
 
-def may_open(principal: Principal, path: str) -> bool:
-    """Whether a link leads somewhere for this person. Parameters of a path do not matter: /accounts/17 is /accounts/{id}."""
-    wanted = path.partition("?")[0].split("/")
-    for parts, role in _known().get(len(wanted), ()):
-        if all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
-            return principal.may(role)
-    return not path.startswith("/dashboard")
+class Menu:
+    """The pages of the dashboard, and which of them a person may open."""
+
+    def __init__(self, pages: Iterable[Page]) -> None:
+        self._shown = {page.path: page for page in pages if page.method == "GET"}
+        # By method and number of segments, plain ones first: /keys/new is not a key called “new”.
+        self._known: dict[tuple[str, int], list[tuple[list[str], Page]]] = {}
+        for page in sorted(pages, key=lambda page: ("{" in page.path, page.path)):
+            parts = page.path.split("/")
+            self._known.setdefault((page.method, len(parts)), []).append((parts, page))
+
+    def may_open(self, person: Person, path: str, method: str = "GET") -> bool:
+        """Returns whether a link leads somewhere for this person. Parameters of a path do not matter: /accounts/17 is /accounts/{id}."""
+        wanted = path.partition("?")[0].split("/")
+        for parts, page in self._known.get((method, len(wanted)), ()):
+            if all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
+                return page.caller == "anybody" or person.may_use(page)
+        return not path.startswith(ROOT)
+
+    def open_entries(self, person: Person, context: Context) -> frozenset[str]:
+        """The entries that this person may open, by their paths."""
+        paths = (entry.path for section in MENU for entry in section.entries)
+        return frozenset(
+            path for path in paths if (page := self._shown.get(path)) and person.may_use(page) and page.offered(context)
+        )
+
+    def permitted(self, text: str, person: Person, path: str) -> str:
+        """Returns a page without the forms and buttons that this person's role may not use; what they lead to would be refused."""
+        if person.principal.may("admin") and person.acting.may("admin"):
+            return text
+
+        def shown(element: str) -> str:
+            head = element[: element.find(">")]
+            is_form = element.startswith("<form")
+            if is_form and ('method="post"' not in head or "<button" not in element):
+                return element
+            found = _ADDRESS.search(head)
+            address = html.unescape(found[1]) if found else path
+            if self.may_open(person, address or path, "POST" if is_form else "GET"):
+                return element
+            is_small = not is_form or 'class="action"' in head
+            return "" if is_small else f'<p class="hint">{gettext("Your role does not allow this.")}</p>'
+
+        return _each(_each(text, "<form ", "</form>", shown), '<a class="button', "</a>", shown)
 
 
-@cache
-def _known() -> dict[int, list[tuple[list[str], Role]]]:
-    """The pages by the number of their segments."""
-    found: dict[int, list[tuple[list[str], Role]]] = {}
-    for path, page in _shown().items():
-        parts = path.split("/")
-        found.setdefault(len(parts), []).append((parts, page.role))
-    return found
-
-
-def menu_of(principal: Principal, path: str, context: Context) -> list[tuple[str, list[Shown]]]:
-    """The sections with what this person may open, in the language of the request."""
-    return sections(open_entries(principal, context), here(path))
-
-
-def open_entries(principal: Principal, context: Context) -> frozenset[str]:
-    """The entries that this person may open, by their paths."""
-    pages = _shown()
-    paths = (entry.path for section in MENU for entry in section.entries)
-    return frozenset(
-        path for path in paths if (page := pages.get(path)) and principal.may(page.role) and page.offered(context)
-    )
+def _each(text: str, begins: str, ends: str, change: Callable[[str], str]) -> str:
+    """Returns the text with every element that begins and ends so changed."""
+    parts, at = [], 0
+    while (start := text.find(begins, at)) >= 0 and (end := text.find(ends, start)) >= 0:
+        end += len(ends)
+        parts += [text[at:start], change(text[start:end])]
+        at = end
+    return "".join(parts) + text[at:]
 
 
 def sections(opened: frozenset[str], here: str) -> list[tuple[str, list[Shown]]]:

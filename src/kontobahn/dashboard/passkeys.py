@@ -14,6 +14,7 @@ from kontobahn.dashboard.security import origin_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.db import Tx
 from kontobahn.errors import Unauthorized
+from kontobahn.json_text import decode_foreign
 from kontobahn.settings import Settings
 
 REFUSED = "This passkey was not accepted."
@@ -21,14 +22,14 @@ MAX_ANSWER_BYTES = 16 * 1024
 
 
 class Site(NamedTuple):
-    """What a passkey is bound to."""
+    """The site that a passkey is bound to."""
 
     id: str
     origin: str
 
 
 class Options(msgspec.Struct):
-    """What the script hands to the browser, and the challenge it brings back."""
+    """The options that the script hands to the browser, and the challenge it brings back."""
 
     ticket: str
     options: msgspec.Raw
@@ -89,7 +90,7 @@ async def finish_making(visit: Visit, ticket: str, answer: str, name: str) -> No
             expected_origin=site.origin,
             require_user_verification=True,
         )
-    except (WebAuthnException, ValueError, KeyError, TypeError):
+    except (WebAuthnException, ValueError, KeyError, TypeError, RecursionError):
         raise Unauthorized(REFUSED) from None
     await visit.write(
         factors.add_passkey, visit.principal, name, visit.actor,
@@ -129,7 +130,7 @@ async def finish_sign_in(visit: Visit, ticket: str, answer: str) -> User:
             credential_current_sign_count=factor.counter,
             require_user_verification=True,
         )
-    except (WebAuthnException, ValueError, KeyError, TypeError):
+    except (WebAuthnException, ValueError, KeyError, TypeError, RecursionError):
         raise Unauthorized(REFUSED) from None
     await visit.write(factors.note_passkey_use, factor, used.new_sign_count)
     return user
@@ -142,7 +143,7 @@ def _find(tx: Tx, credential_id: str) -> tuple[Factor, User] | None:
 
 def _credential_of(answer: str) -> str:
     try:
-        sent: Any = msgspec.json.decode(answer)
+        sent: Any = decode_foreign(answer)
         return str(sent["rawId"])[:1400]
     except (msgspec.DecodeError, KeyError, TypeError):
         raise Unauthorized(REFUSED) from None

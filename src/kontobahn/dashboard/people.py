@@ -1,20 +1,30 @@
-"""Who is at the browser: the person of a session, and how they want the dashboard to look."""
+"""The person at the browser: the user of a session, and how they want the dashboard to look."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import factors, keys, organizations, sessions, users
+from kontobahn.access import client_access, factors, organizations, sessions, users
+from kontobahn.access.client_access import Client
 from kontobahn.access.organizations import Organization
-from kontobahn.access.principal import Principal
+from kontobahn.access.principal import Principal, Role
 from kontobahn.access.sessions import Session
 from kontobahn.access.users import User
 from kontobahn.dashboard import attention
 from kontobahn.dashboard.attention import Attention
+from kontobahn.dashboard.declare import Page
+from kontobahn.dashboard.words import N_
 from kontobahn.db import Tx
 from kontobahn.errors import Unauthorized
 
 THEMES = ("light", "dark")
+ROLE_NAMES: dict[Role, str] = {
+    "read_only": N_("read only"),
+    "bookkeeping": N_("bookkeeping"),
+    "member": N_("bookkeeping and payments"),
+    "admin": N_("administration"),
+    "owner": N_("owner"),
+}
 
 
 class Preferences(NamedTuple):
@@ -31,23 +41,33 @@ class Person(NamedTuple):
     user: User
     organization: Organization
     preferences: Preferences
-    # What needs somebody, for the line at the top of each page.
+    # Matters that need somebody, for the line at the top of each page.
     attention: list[Attention]
-    # The organisation requires a second factor, and this person has none yet.
+    # The person's organisation, or the one that is looked at, requires a second factor, and this person has none yet.
     must_add_factor: bool
-    # Whose bank accounts, books and invoices are looked at: the person's own organisation, or a client of an agency.
+    # The organisation whose bank accounts, books and invoices are looked at: the person's own organisation, or a client of an agency.
     looking_at: Organization
-    clients: list[tuple[str, str]]
+    clients: list[Client]
+    # The person in the organisation that is looked at: with the role there, and nothing beyond it in reach.
+    acting: Principal
+
+    def acting_as(self, *, own: bool) -> Principal:
+        """Returns the person on a page of their own organisation, or on one of the organisation that is looked at."""
+        return self.principal if own else self.acting
+
+    def may_use(self, page: Page) -> bool:
+        return self.acting_as(own=page.own).may(page.role)
 
 
 def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
     """Returns the person of a session, looking at the wanted organisation. Raises Unauthorized if the session has ended."""
-    session, principal = sessions.find(tx, token_hash)
+    session, principal = sessions.find(tx, token_hash, tx.now)
     if session.idle_until is None:
         raise Unauthorized("A session of the API is not one of a browser.")
-    clients = keys.agency_clients(tx, principal.organization_id)
-    principal = principal._replace(scope=(principal.organization_id, *(client for client, _ in clients)))
-    looking_at = organizations.get(tx, wanted if wanted in principal.scope else principal.organization_id)
+    clients = client_access.of_user(tx, principal.organization_id, session.user_id)
+    client = next((client for client in clients if client.id == wanted), None)
+    acting = principal if client is None else principal._replace(role=client.role, scope=(client.id,))
+    looking_at = organizations.get(tx, acting.scope[0])
     return Person(
         session=session,
         principal=principal,
@@ -55,10 +75,11 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         organization=organizations.get(tx, principal.organization_id),
         preferences=preferences(tx, principal),
         attention=attention.find(tx, looking_at.id),
-        must_add_factor=factors.is_required(tx, principal.organization_id)
+        must_add_factor=any(factors.is_required(tx, one) for one in {principal.organization_id, looking_at.id})
         and not factors.of_user(tx, principal.organization_id, session.user_id),
         looking_at=looking_at,
         clients=clients,
+        acting=acting,
     )
 
 

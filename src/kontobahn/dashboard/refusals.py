@@ -1,86 +1,71 @@
-"""What areas say when they refuse or warn, in the language of the request. They speak English; `locale/de/refusals*.po`, kept by
+"""Refusals and warnings of the areas, in the language of the request. They speak English; `locale/de/refusals*.po`, kept by
 hand, have the German.
 
-In a catalogue `{name}` stands for whatever is written there. What was found in such a hole is looked up itself, so that a sentence
-about a field and the reason behind it need one entry each. A hole called `amount…` or `day…` is written as the language writes it.
+A sentence is looked up by its code, the text with its holes, and the translation is filled with its values
+(`kontobahn/sentences.py`). A value that has an entry itself is translated too, so that a sentence about a field and the reason
+behind it need one entry each. A value called `amount…` or `day…` is written as the language writes it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import NamedTuple
 
-from kontobahn.dashboard import figures, po
+from kontobahn.dashboard import figures, words
 from kontobahn.dashboard.words import FOLDER, Language, language
+from kontobahn.sentences import Sentence
 
 CATALOGUES = "refusals*.po"
-# Nothing that an area says is longer; a hostile text might be.
-_LONGEST = 4_000
-_DEEPEST = 6
-_HOLE = re.compile(r"\{(\w+)\}")
 _AMOUNT = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,2})?)(?: ([A-Z]{3}))?")
 
 
-class _Sentence(NamedTuple):
-    # The longest part without a hole: what does not contain it is not this sentence.
-    part: str
-    pattern: re.Pattern[str]
-    translation: str
-
-
-class _Book(NamedTuple):
-    texts: dict[str, str]
-    # The most particular ones first.
-    sentences: tuple[_Sentence, ...]
-
-
 @cache
-def _book(chosen: Language) -> _Book:
-    texts: dict[str, str] = {}
-    sentences: list[tuple[int, _Sentence]] = []
-    for path in sorted((FOLDER / chosen).glob(CATALOGUES)):
-        for message in po.read(path.read_text("utf-8")):
-            parts = _HOLE.split(message.text)
-            if len(parts) == 1:
-                texts[message.text] = message.translations[0]
-                continue
-            literals = parts[::2]
-            pattern = "".join(
-                re.escape(part) if number % 2 == 0 else f"(?P<{part}>.+?)" for number, part in enumerate(parts)
-            )
-            found = _Sentence(max(literals, key=len), re.compile(pattern, re.DOTALL), message.translations[0])
-            sentences.append((sum(map(len, literals)), found))
-    return _Book(texts, tuple(found for _, found in sorted(sentences, key=lambda item: -item[0])))
+def _book(chosen: Language) -> dict[str, str]:
+    return {
+        message.text: message.translations[0]
+        for path in sorted((FOLDER / chosen).glob(CATALOGUES))
+        for message in words.read_catalogue(path.read_text("utf-8"))
+    }
 
 
-def refusal(sentence: str) -> str:
-    """The sentence in the language of the request; as it is where no catalogue has it."""
-    return _translated(sentence, _DEEPEST)
-
-
-def _translated(text: str, depth: int) -> str:
+def refusal(sentence: str, *, left_out: str = "") -> str:
+    """The sentence in the language of the request; as it is where no catalogue has it. `left_out` is a part that is not shown."""
     book = _book(language())
-    if text in book.texts:
-        return book.texts[text]
-    if len(text) > _LONGEST or not depth:
-        return text
-    for sentence in book.sentences:
-        if sentence.part in text and (match := sentence.pattern.fullmatch(text)):
-            filled = {name: _filled(name, value, depth - 1) for name, value in match.groupdict().items()}
-            return sentence.translation.format(**filled)
-    return text
+    if not isinstance(sentence, Sentence):
+        return book.get(sentence, sentence)
+    code, values = next(
+        ((code, values) for code, values in _codes(sentence) if code in book), (sentence.code, sentence.values)
+    )
+    translation = book.get(code)
+    filled = {name: refusal(value, left_out=left_out) if value != left_out else "" for name, value in values.items()}
+    if translation is not None:
+        filled |= {name: _written(name, value) for name, value in values.items() if name.startswith(("amount", "day"))}
+    return (translation or code).format_map(filled).rstrip()
 
 
-def _filled(name: str, value: str, depth: int) -> str:
-    if name.startswith("amount") and (match := _AMOUNT.fullmatch(value)):
-        exact = Decimal(match[1])
-        return figures.money(exact, match[2]) if match[2] else figures.number(exact, 2)
+def _codes(sentence: Sentence) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The codes that may have an entry, the most particular first: with this reason for this field, with it for any field, with any."""
+    reason = sentence.values.get("reason")
+    if reason is not None:
+        inner, further = (reason.code, reason.values) if isinstance(reason, Sentence) else (reason, {})
+        code, values = sentence.code.replace("{reason}", inner), {**sentence.values, **further}
+        yield code.replace("{path}", values.get("path", "")).replace("{what}", values.get("what", "")), values
+        yield code.replace("{path}", values.get("path", "")), values
+        yield code, values
+    yield sentence.code, sentence.values
+
+
+def _written(name: str, value: str) -> str:
     if name.startswith("day"):
         try:
             return figures.day(date.fromisoformat(value))
         except ValueError:
             return value
-    return _translated(value, depth)
+    match = _AMOUNT.fullmatch(value)
+    if match is None:
+        return value
+    exact = Decimal(match[1])
+    return figures.money(exact, match[2]) if match[2] else figures.number(exact, 2)

@@ -1,4 +1,4 @@
-"""What a bank to develop against can be told to do: the port that the sandbox bank fills, so that pages need not know it.
+"""Controls of a bank to develop against: the port that the sandbox bank fills, so that pages need not know it.
 
 Functions on a transaction, which take the bank's own refs. Whose they are, the page has found out.
 """
@@ -34,7 +34,7 @@ class NewBooking(NamedTuple):
     day: date | None = None
     is_pending: bool = False
     end_to_end_id: str | None = None
-    # Who pays, or is paid.
+    # The payer, or the payee.
     name: str | None = None
     # Reported only at the next refresh.
     is_quiet: bool = False
@@ -46,7 +46,7 @@ class SandboxClock(NamedTuple):
 
 
 class SandboxControls(NamedTuple):
-    """What they return does not matter, but for what is looked at."""
+    """Calls whose results do not matter, but for those that are looked at."""
 
     # The name of the provider.
     provider: str
@@ -61,5 +61,5 @@ class SandboxControls(NamedTuple):
     destroy: Callable[[Tx, str], object]
     set_payment_status: Callable[[Tx, str, str], object]
     clock: Callable[[Tx], SandboxClock]
-    # How far it is to be ahead of ours, in microseconds.
+    # The time by which it is to be ahead of ours, in microseconds.
     move_clock: Callable[[Tx, int], object]

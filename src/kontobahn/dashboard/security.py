@@ -1,4 +1,4 @@
-"""What protects every page: response headers, where an unsafe request may come from, cookies."""
+"""Protection of every page: response headers, where an unsafe request may come from, cookies."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Cookies:
 
 
 def local_path(wish: str, otherwise: str) -> str:
-    """Where to go next, if that is one of our own pages."""
+    """Returns the address to go to next, if that is one of our own pages."""
     is_ours = wish == "/dashboard" or wish.startswith(("/dashboard/", "/dashboard?"))
     return (
         wish if is_ours and not any(character in wish for character in "\\\r\n\t") and "//" not in wish else otherwise

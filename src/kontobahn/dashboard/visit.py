@@ -15,18 +15,19 @@ from starlette.responses import RedirectResponse, Response
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, Role
 from kontobahn.api.bodies import Receive
-from kontobahn.api.call import Call, Context
+from kontobahn.api.call import Call, Context, check_allowed
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.exchange import ClientAddress, Exchange, send_file
 from kontobahn.api.idempotency import StoredAnswer
 from kontobahn.api.uploads import NoFile, Uploads
 from kontobahn.api.wire import FileDownload, Upload
 from kontobahn.clock import berlin_date
-from kontobahn.dashboard import csv_file, rendering, security
+from kontobahn.dashboard import csv_file, page_templates, security
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import Page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import Filters
+from kontobahn.dashboard.lists import Filters
+from kontobahn.dashboard.menu import Menu
 from kontobahn.dashboard.people import Person
 from kontobahn.dashboard.security import CookieName, Cookies
 from kontobahn.db import Tx
@@ -38,13 +39,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 
-# What the credit statement and the usage say about a call made here.
+# The source that the credit statement and the usage name for a call made here.
 QUELLE = "Dashboard"
 NoticeKind = Literal["good", "bad"]
 
 
 class Dependencies(NamedTuple):
-    """What the dashboard works with."""
+    """Everything that the dashboard works with."""
 
     context: Context
     windows: Windows
@@ -53,6 +54,8 @@ class Dependencies(NamedTuple):
     addresses: ClientAddress
     uploads: Uploads
     cookies: Cookies
+    pages: tuple[Page, ...]
+    menu: Menu
 
 
 class Visit:
@@ -71,16 +74,16 @@ class Visit:
         self.new_cookies: dict[CookieName, str] = {}
         self._receive = receive
 
-    # --- Who and when
+    # --- Person and time
 
     @property
     def principal(self) -> Principal:
         assert self.person is not None, "a page for anybody has no principal"
-        return self.person.principal
+        return self.person.acting_as(own=self.page is None or self.page.own)
 
     @property
     def organization_id(self) -> str:
-        """Whose bank accounts, books and invoices are looked at: people of an agency look after their clients'.
+        """The organisation whose bank accounts, books and invoices are looked at: people of an agency look after their clients'.
 
         Keys, credits, people and what else belongs to the person's own organisation are `principal.organization_id`.
         """
@@ -94,7 +97,7 @@ class Visit:
 
     @property
     def device(self) -> str:
-        """What the browser calls itself."""
+        """The name that the browser gives itself."""
         return self.exchange.header(b"user-agent") or ""
 
     @property
@@ -112,9 +115,9 @@ class Visit:
         return f"{self.path}?{query}" if query and not self._is_post else self.path
 
     def may(self, role: Role) -> bool:
-        return self.person is not None and self.person.principal.may(role)
+        return self.person is not None and self.principal.may(role)
 
-    # --- What areas do
+    # --- Calls of the areas
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.context.db.read(fn, *args, **kwargs)
@@ -131,7 +134,7 @@ class Visit:
 
         Looking is free here; what changes something costs what it costs by call.
         """
-        endpoint.check_allowed(self.principal)
+        check_allowed(endpoint, self.principal)
         call = Call(self.context, endpoint, self.principal, self.exchange.request_id, self.exchange.ip, QUELLE)
         call.price = 0 if endpoint.method == "GET" else self.context.settings.prices.get(endpoint.name, endpoint.cost)
         return call
@@ -145,7 +148,7 @@ class Visit:
                 return await endpoint.handler(call, **arguments)
         return await endpoint.handler(call, **arguments)
 
-    # --- What was sent
+    # --- The form
 
     def filters(self, struct: type[S]) -> Filters[S]:
         """The filters in the address, as a struct whose fields all have defaults."""
@@ -173,7 +176,9 @@ class Visit:
         shown = values.setdefault("form", self.form)
         if status is None:
             status = 422 if isinstance(shown, Form) and not shown.is_good and self._is_post else 200
-        body = rendering.render(template, {"visit": self, **values})
+        body = page_templates.render(template, {"visit": self, **values})
+        if self.person is not None:
+            body = self.dependencies.menu.permitted(body, self.person, self.path)
         headers = {**security.HEADERS, **(security.WITH_FRAMES if frames else {})}
         return Response(body, status, headers, media_type="text/html; charset=utf-8")
 
@@ -201,8 +206,10 @@ class Visit:
         """For a script of ours."""
         return Response(msgspec.json.encode(value), 200, security.HEADERS, media_type="application/json")
 
-    def csv(self, name: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
-        return self.download(csv_file.write(head, rows), "text/csv; charset=utf-8", f"{name}.csv")
+    async def csv(self, name: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Response:
+        """A list to save. Written beside the event loop, with whatever makes its rows if that is a generator."""
+        content = await self.off_loop(csv_file.write, head, rows)
+        return self.download(content, "text/csv; charset=utf-8", f"{name}.csv")
 
     def download(self, content: bytes, media_type: str, file_name: str) -> Response:
         """A file to save. Whatever it contains, a browser must neither guess its type nor run it."""

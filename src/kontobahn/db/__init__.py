@@ -1,8 +1,9 @@
-"""Where everything is stored. A unit of work is a plain function that takes the transaction first:
+"""The database. A unit of work is a plain function that takes the transaction first:
 
     await db.read(fn, *args)     a consistent snapshot
     await db.write(fn, *args)    one transaction, all or nothing, re-run on a conflict
-    await db.write_together(…)   the same for a few rows, sharing its commit with others that wait (see joint.py)
+    await db.write_together(…)   the same for a few rows, sharing its commit with others that wait
+    await db.read_inline(…)      a short read: one statement, asked without a thread (both in database.py)
 
 ``fn`` is synchronous and runs off the event loop, so no transaction can be held across the network. The same function
 runs on SQLite and on PostgreSQL; SQL is written once, in the common subset of both, with ``?`` for parameters.
@@ -12,24 +13,50 @@ Nothing here knows what is stored.
 from __future__ import annotations
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import IS_ONE_OF_A_PORTION, Database, Row, Table, Tx, in_portions
-from kontobahn.db.joint import LEFT_OUT, Question, Rounds, ask, do_alone, done_by
+from kontobahn.db.database import (
+    IS_ONE_OF_A_CHUNK,
+    LEFT_OUT,
+    Database,
+    Question,
+    Rounds,
+    Row,
+    ShortRead,
+    Statements,
+    Table,
+    Tx,
+    ask,
+    ask_all,
+    ask_one,
+    ask_texts,
+    chunked,
+    do_alone,
+    done_by,
+    run_in,
+    short_read,
+)
 from kontobahn.settings import Settings
 
 __all__ = [
-    "IS_ONE_OF_A_PORTION",
+    "IS_ONE_OF_A_CHUNK",
     "LEFT_OUT",
     "Database",
     "Question",
     "Rounds",
     "Row",
+    "ShortRead",
+    "Statements",
     "Table",
     "Tx",
     "ask",
+    "ask_all",
+    "ask_one",
+    "ask_texts",
+    "chunked",
     "do_alone",
     "done_by",
-    "in_portions",
     "open_database",
+    "run_in",
+    "short_read",
 ]
 
 

@@ -1,23 +1,39 @@
-"""What a unit of work sees (Tx), what the rest of the program sees (Database), and rows by name (Table), whatever the engine."""
+"""The database as the rest of the program sees it: units of work, the transaction that one sees, its rows by name, and `Database`.
+
+A plain unit is a function that takes the transaction first. One that yields its questions leaves it to the engine where, and together
+with what else, they are asked; it is never run twice. A short read (`short_read`) asks once, on the event loop itself. A joint unit
+(`done_by`) is only a request: those that wait at the same moment are done as a set, which changes each row once and writes what it
+adds in one statement.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from functools import update_wrapper
+from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
-R = TypeVar("R", bound=tuple[Any, ...])
+T_co = TypeVar("T_co", covariant=True)
 Row = tuple[Any, ...]
+R = TypeVar("R", bound=tuple[Any, ...])
+
+CHUNK = 100
+IS_ONE_OF_A_CHUNK = f"IN ({', '.join('?' * CHUNK)})"
 
 
-class Tx(Protocol):
-    """A running transaction. ``now`` is one instant for the whole unit."""
+class Schema(NamedTuple):
+    """Statements that read a database's catalogue: table and column, table and the table it refers to, tables with triggers."""
 
-    @property
-    def now(self) -> int: ...
+    columns: str
+    references: str
+    triggers: str
+
+
+class Statements(Protocol):
+    """Statements on the database: of one transaction (Tx), or each of its own."""
 
     def one(self, sql: str, *params: Any) -> Row | None:
         """Returns the first row, or None."""
@@ -34,14 +50,21 @@ class Tx(Protocol):
     def put(self, sql: str, *params: Any) -> None:
         """Executes the statement. It may travel along with the next one, which then raises what went wrong with this one."""
 
-    def put_large(self, sql: str, *params: Any) -> None:
-        """`put` for megabytes, which are not kept when it is done. The last parameter is a small one."""
-
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Executes the statement once for each row of parameters."""
 
     def each(self, sql: str, rows: Iterable[Sequence[Any]]) -> list[list[Row]]:
         """Asks once for each row of parameters, without waiting in between. Returns the rows found for each."""
+
+
+class Tx(Statements, Protocol):
+    """A running transaction. ``now`` is one instant for the whole unit."""
+
+    @property
+    def now(self) -> int: ...
+
+    def put_large(self, sql: str, *params: Any) -> None:
+        """`put` for megabytes, which are not kept when it is done. The last parameter is a small one."""
 
     def lock(self, *names: str) -> None:
         """Takes the lock of this name until the end of the transaction; waits while another transaction holds it.
@@ -50,6 +73,13 @@ class Tx(Protocol):
         one writer and needs none.
         """
 
+    @property
+    def schema(self) -> Schema:
+        """The statements that read the database's own catalogue."""
+
+    def unless_locked(self, alias: str) -> str:
+        """The end of a SELECT that leaves out the rows of this table that another transaction is changing, instead of waiting."""
+
     def notify(self, channel: str) -> None:
         """Calls the listeners of this process (`Database.listen`) once this transaction has committed."""
 
@@ -57,13 +87,22 @@ class Tx(Protocol):
 class Unit:
     """A queued function, and the promise of its result."""
 
-    __slots__ = ("args", "fn", "kwargs", "notices", "promise")
+    __slots__ = ("args", "fn", "kwargs", "notices", "organization_id", "promise")
 
-    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], promise: Promise) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        promise: Promise,
+        organization_id: str = "",
+    ) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
         self.promise = promise
+        # The organisation whose rows it changes, if it shares its commit with others.
+        self.organization_id = organization_id
         # The channels to notify once it has committed.
         self.notices: set[str] | None = None
 
@@ -74,10 +113,243 @@ class Unit:
 
 
 class Promise(Protocol):
+    """The result of a unit, for whoever waits for it."""
+
     def settle(self, result: Any, error: BaseException | None) -> None: ...
 
     def settle_here(self, result: Any, error: BaseException | None) -> None:
         """The same, from the waiting thread itself."""
+
+
+# --- Questions and rounds
+
+
+class Question(NamedTuple):
+    """A statement whose answer is wanted as the method of this name of a transaction returns it."""
+
+    sql: str
+    params: tuple[Any, ...]
+    wants: Literal["one", "all", "texts"] = "one"
+
+
+# Yields the questions of a round, is sent their answers, and returns the result.
+Rounds = Generator[Sequence[Question], Sequence[Any], T]
+
+
+def ask(sql: str, *params: Any) -> Question:
+    """The question for the first row."""
+    return Question(sql, params)
+
+
+def ask_one(sql: str, *params: Any) -> Rounds[Row | None]:
+    """A round with one question, for `yield from`. Returns the first row, or None."""
+    [row] = yield [Question(sql, params)]
+    return cast(Row | None, row)
+
+
+def ask_all(sql: str, *params: Any) -> Rounds[list[Row]]:
+    [rows] = yield [Question(sql, params, "all")]
+    return cast(list[Row], rows)
+
+
+def ask_texts(sql: str, *params: Any) -> Rounds[list[bytes]]:
+    """The only column of all rows, a text, in UTF-8."""
+    [texts] = yield [Question(sql, params, "texts")]
+    return cast(list[bytes], texts)
+
+
+def run_rounds(rounds: Rounds[T], answer: Callable[[Sequence[Question]], Sequence[Any]]) -> T:
+    answers: Sequence[Any] | None = None
+    try:
+        while True:
+            # The first `send` begins it.
+            answers = answer(rounds.send(cast(Any, answers)))
+    except StopIteration as end:
+        return cast(T, end.value)
+
+
+def answer_in(tx: Tx, question: Question) -> Any:
+    return getattr(tx, question.wants)(question.sql, *question.params)
+
+
+def one_by_one(tx: Tx) -> Callable[[Sequence[Question]], Sequence[Any]]:
+    return lambda questions: [answer_in(tx, question) for question in questions]
+
+
+def run_in(tx: Tx, rounds: Rounds[T]) -> T:
+    """Runs what asks in rounds as a part of this transaction."""
+    return run_rounds(rounds, one_by_one(tx))
+
+
+# --- Short reads
+
+
+class ShortRead(Generic[P, T_co]):
+    """A unit that reads a few rows by their key with one statement, which is a snapshot by itself; see `Database.read_inline`.
+
+    Called with a transaction it is a part of that one, like any function.
+    """
+
+    def __init__(self, rounds: Callable[P, Rounds[T_co]]) -> None:
+        self.rounds = rounds
+        update_wrapper(self, rounds)
+
+    def __call__(self, tx: Tx, *args: P.args, **kwargs: P.kwargs) -> T_co:
+        return run_in(tx, self.rounds(*args, **kwargs))
+
+
+def short_read(rounds: Callable[P, Rounds[T]]) -> ShortRead[P, T]:
+    """Makes a unit of a function that asks once, which a test holds it to (tests/unit/test_short_reads.py)."""
+    return ShortRead(rounds)
+
+
+def nobody_listens(channel: str) -> None:
+    """Takes the notices of a unit that only reads."""
+
+
+def finish_short(rounds: Rounds[T], answer: Any) -> T:
+    """Runs the rest of a short read, and returns its result."""
+    try:
+        rounds.send((answer,))
+    except StopIteration as end:
+        return cast(T, end.value)
+    raise AssertionError("a short read asks once: what asks again is a plain unit for Database.read")
+
+
+# --- Units that are done as a set
+
+# The result of a request for which nothing was changed, because it takes more than a few plain statements.
+LEFT_OUT: Final = object()
+
+# Does all requests of a group, and returns what becomes of each; it must be right whatever other units do between its rounds. The
+# first round may only touch what is its own; from the second on, all but the first question hardly wait for somebody else's lock. It
+# notifies nobody.
+Joint = Callable[[Tx, Sequence[Any]], Rounds[Sequence[Any]]]
+
+
+class JointUnit(Protocol[P, T_co]):
+    joint: Joint
+    request: Callable[P, Any]
+
+    def __call__(self, tx: Tx, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+
+
+def done_by(
+    joint: Joint, *, otherwise: Callable[Concatenate[Tx, P], T]
+) -> Callable[[Callable[P, Any]], JointUnit[P, T]]:
+    """Makes a unit of a function that says what is requested. `otherwise` does the whole of it, if it is LEFT_OUT."""
+
+    def decorate(request: Callable[P, Any]) -> JointUnit[P, T]:
+        def unit(tx: Tx, *args: P.args, **kwargs: P.kwargs) -> T:
+            result = do_alone(tx, joint, request(*args, **kwargs))
+            return otherwise(tx, *args, **kwargs) if result is LEFT_OUT else cast(T, result)
+
+        unit.__name__, unit.__doc__ = request.__name__, request.__doc__
+        made = cast(JointUnit[P, T], unit)
+        made.joint, made.request = joint, request
+        return made
+
+    return decorate
+
+
+def do_alone(tx: Tx, joint: Joint, request: Any) -> Any:
+    """Meets one request; or returns LEFT_OUT."""
+    (result,) = run_in(tx, joint(tx, [request]))
+    return result
+
+
+class UnitSet(NamedTuple):
+    """Units that one function does as a set: where they stand in their group, and what they request."""
+
+    joint: Joint
+    positions: list[int]
+    requests: list[Any]
+
+    def run(self, tx: Tx, answer: Callable[[Sequence[Question]], Sequence[Any]]) -> dict[int, Any]:
+        """Returns the results of those that were not left out, by position."""
+        results = zip(self.positions, run_rounds(self.joint(tx, self.requests), answer), strict=True)
+        return {position: result for position, result in results if result is not LEFT_OUT}
+
+
+def joint_sets(units: Sequence[Unit]) -> list[UnitSet]:
+    """The sets of two or more among these units."""
+    sets: dict[Joint, UnitSet] = {}
+    for position, unit in enumerate(units):
+        fn: Any = unit.fn
+        if hasattr(fn, "joint"):
+            found = sets.setdefault(fn.joint, UnitSet(fn.joint, [], []))
+            found.positions.append(position)
+            found.requests.append(fn.request(*unit.args, **unit.kwargs))
+    return [found for found in sets.values() if len(found.positions) > 1]
+
+
+# --- Rows by name, and values some at a time
+
+
+def chunked(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
+    """Yields some values at a time, with the SQL that says `is one of them`.
+
+    Chunks have one length, the last filled up by repetition: so a statement is prepared once, and not once for each length.
+    """
+    listed = list(values)
+    for start in range(0, len(listed), CHUNK):
+        some = listed[start : start + CHUNK]
+        yield some + some[-1:] * (CHUNK - len(some)), IS_ONE_OF_A_CHUNK
+
+
+class Table(Generic[R]):
+    """``ACCOUNTS = Table("banking_accounts", AccountRow)``. `key` names the columns that identify a row."""
+
+    def __init__(self, name: str, row: type[R], *, key: tuple[str, ...] = ("organization_id", "id")) -> None:
+        fields: tuple[str, ...] = cast(Any, row)._fields
+        self.name = name
+        self.columns = ", ".join(fields)
+        self.make = cast(Any, row)._make
+        self._key = key
+        self._select = f"SELECT {self.columns} FROM {name} WHERE "
+        self._insert = f"INSERT INTO {name} ({self.columns}) VALUES ({', '.join('?' * len(fields))})"
+
+    def one(self, tx: Statements, condition: str, *params: Any) -> R | None:
+        """Returns the row that meets the condition (everything after WHERE), if there is one."""
+        found = tx.one(self._select + condition, *params)
+        return None if found is None else self.make(found)
+
+    def all(self, tx: Statements, condition: str, *params: Any) -> list[R]:
+        return [self.make(found) for found in tx.all(self._select + condition, *params)]
+
+    def ask_one(self, condition: str, *params: Any) -> Rounds[R | None]:
+        """`one` for a unit that yields its questions: ``row = yield from TABLE.ask_one("id = ?", id)``."""
+        found = yield from ask_one(self._select + condition, *params)
+        return None if found is None else self.make(found)
+
+    def ask_all(self, condition: str, *params: Any) -> Rounds[list[R]]:
+        return [self.make(found) for found in (yield from ask_all(self._select + condition, *params))]
+
+    def columns_of(self, alias: str) -> str:
+        """The column list for a join in which the table has this alias."""
+        return ", ".join(f"{alias}.{name}" for name in self.columns.split(", "))
+
+    def insert(self, tx: Statements, row: R, **more: Any) -> None:
+        """Writes the row, with values for columns that are never read back into one (the hash of a token)."""
+        if not more:
+            tx.put(self._insert, *row)
+            return
+        marks = ", ".join("?" * (len(row) + len(more)))
+        tx.put(f"INSERT INTO {self.name} ({self.columns}, {', '.join(more)}) VALUES ({marks})", *row, *more.values())
+
+    def insert_many(self, tx: Statements, rows: Iterable[R]) -> None:
+        tx.many(self._insert, rows)
+
+    def update(self, tx: Statements, row: R, **values: Any) -> R:
+        """Writes these columns of the row, and returns it as it is now."""
+        assignments = ", ".join(f"{name} = ?" for name in values)
+        condition = " AND ".join(f"{name} = ?" for name in self._key)
+        key = (getattr(row, name) for name in self._key)
+        tx.run(f"UPDATE {self.name} SET {assignments} WHERE {condition}", *values.values(), *key)
+        return cast(Any, row)._replace(**values)  # type: ignore[no-any-return]
+
+
+# --- The database, and what every engine offers for it
 
 
 class Engine(Protocol):
@@ -86,14 +358,18 @@ class Engine(Protocol):
     name: str
     # Called after a commit that notified the channel.
     listeners: dict[str, list[Callable[[], None]]]
-    # Whether it can read on the caller's own thread, which is for what takes less than handing it to another.
+    # True if it can read on the caller's own thread, which is for what takes less than handing it to another.
     reads_here: bool
+    # True if no other process serves from the same database.
+    has_one_process: bool
+    # True if many texts are joined sooner by the database than read one by one.
+    joins_texts: bool
 
     def submit(self, unit: Unit, *, write: bool, together: bool = False) -> None:
-        """`together`: it is short, and shares what it costs with others that wait at the same moment."""
+        """`together`: it is short (of those that read, a `ShortRead`), and shares what it costs with others that wait as well."""
 
-    def read_here(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Returns what the function returns on a consistent snapshot; it may be run twice."""
+    def read_here(self, rounds: Rounds[Any]) -> Any:
+        """Returns the result of a short read, if it `reads_here`."""
 
     def close(self) -> None: ...
 
@@ -177,18 +453,23 @@ class Database:
     async def write(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._on_loop(fn, args, kwargs, write=True)  # type: ignore[no-any-return]
 
-    async def write_together(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def write_together(
+        self, organization_id: str, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """`write` for a unit that touches a few rows by their key and takes milliseconds: it shares its commit with others.
 
-        On SQLite every write does. On PostgreSQL its neighbours wait until it is done, so it must be short.
+        On SQLite every write does. On PostgreSQL its neighbours wait until it is done, so it must be short; those of a group are run
+        in the order of the organisations whose rows they change, so that groups of two processes seldom wait for each other.
         """
-        return await self._on_loop(fn, args, kwargs, write=True, together=True)  # type: ignore[no-any-return]
+        promise = _LoopPromise(asyncio.get_running_loop())
+        self.engine.submit(Unit(fn, args, kwargs, promise, organization_id), write=True, together=True)
+        return await promise.future  # type: ignore[no-any-return]
 
-    async def read_inline(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Reads a few rows by their key, preferably with one statement. It may be run on this thread, and more than once."""
+    async def read_inline(self, read: ShortRead[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Reads a few rows by their key with one statement, without the detour over a thread."""
         if self.engine.reads_here:
-            return self.engine.read_here(fn, args, kwargs)  # type: ignore[no-any-return]
-        return await self._on_loop(fn, args, kwargs, write=False, together=True)  # type: ignore[no-any-return]
+            return self.engine.read_here(read.rounds(*args, **kwargs))  # type: ignore[no-any-return]
+        return await self._on_loop(read, args, kwargs, write=False, together=True)  # type: ignore[no-any-return]
 
     def read_now(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` for callers without an event loop: commands and tests."""
@@ -206,6 +487,16 @@ class Database:
         heard.append(listener)
         return lambda: heard.remove(listener)
 
+    @property
+    def has_one_process(self) -> bool:
+        """True if no other process serves from the same database: what somebody has claimed at the start belongs to one that died."""
+        return self.engine.has_one_process
+
+    @property
+    def joins_texts(self) -> bool:
+        """True if many texts are joined sooner by the database (`group_concat`) than read one by one."""
+        return self.engine.joins_texts
+
     def close(self) -> None:
         self.engine.close()
 
@@ -218,62 +509,3 @@ class Database:
         promise = _ThreadPromise()
         self.engine.submit(Unit(fn, args, kwargs, promise), write=write)
         return promise.future.result()
-
-
-PORTION = 100
-IS_ONE_OF_A_PORTION = f"IN ({', '.join('?' * PORTION)})"
-
-
-def in_portions(values: Iterable[T]) -> Iterator[tuple[list[T], str]]:
-    """Yields some values at a time, with the SQL that says `is one of them`.
-
-    Portions have one length, the last filled up by repetition: so a statement is prepared once, and not once for each length.
-    """
-    listed = list(values)
-    for start in range(0, len(listed), PORTION):
-        some = listed[start : start + PORTION]
-        yield some + some[-1:] * (PORTION - len(some)), IS_ONE_OF_A_PORTION
-
-
-class Table(Generic[R]):
-    """``ACCOUNTS = Table("banking_accounts", AccountRow)``. `key` names the columns that identify a row."""
-
-    def __init__(self, name: str, row: type[R], *, key: tuple[str, ...] = ("organization_id", "id")) -> None:
-        fields: tuple[str, ...] = cast(Any, row)._fields
-        self.name = name
-        self.columns = ", ".join(fields)
-        self.make = cast(Any, row)._make
-        self._key = key
-        self._select = f"SELECT {self.columns} FROM {name} WHERE "
-        self._insert = f"INSERT INTO {name} ({self.columns}) VALUES ({', '.join('?' * len(fields))})"
-
-    def one(self, tx: Tx, condition: str, *params: Any) -> R | None:
-        """Returns the row that meets the condition (everything after WHERE), if there is one."""
-        found = tx.one(self._select + condition, *params)
-        return None if found is None else self.make(found)
-
-    def all(self, tx: Tx, condition: str, *params: Any) -> list[R]:
-        return [self.make(found) for found in tx.all(self._select + condition, *params)]
-
-    def columns_of(self, alias: str) -> str:
-        """The column list for a join in which the table has this alias."""
-        return ", ".join(f"{alias}.{name}" for name in self.columns.split(", "))
-
-    def insert(self, tx: Tx, row: R, **more: Any) -> None:
-        """Writes the row, with values for columns that are never read back into one (the hash of a token)."""
-        if not more:
-            tx.put(self._insert, *row)
-            return
-        marks = ", ".join("?" * (len(row) + len(more)))
-        tx.put(f"INSERT INTO {self.name} ({self.columns}, {', '.join(more)}) VALUES ({marks})", *row, *more.values())
-
-    def insert_many(self, tx: Tx, rows: Iterable[R]) -> None:
-        tx.many(self._insert, rows)
-
-    def update(self, tx: Tx, row: R, **values: Any) -> R:
-        """Writes these columns of the row, and returns it as it is now."""
-        assignments = ", ".join(f"{name} = ?" for name in values)
-        condition = " AND ".join(f"{name} = ?" for name in self._key)
-        key = (getattr(row, name) for name in self._key)
-        tx.run(f"UPDATE {self.name} SET {assignments} WHERE {condition}", *values.values(), *key)
-        return cast(Any, row)._replace(**values)  # type: ignore[no-any-return]

@@ -2,35 +2,35 @@
 
 Writes run at READ COMMITTED (units lock what they decide on, see Tx.lock) and are re-run on a deadlock or conflict;
 reads run on a REPEATABLE READ snapshot. Short writes share their commits (`postgres_group.py`), short reads a connection
-(`postgres_short_reads.py`). A lost connection is reopened for
-the next unit, so the service recovers without a restart; a server that does not answer any more is noticed by `postgres_watch.py`.
+(`postgres_short_reads.py`). A lost connection is reopened for the next unit, so the service recovers without a restart; a server
+that no longer answers is noticed by the `Watch`.
 """
 
 from __future__ import annotations
 
 import random
+import select
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from kontobahn import log
 from kontobahn.clock import Clock
-from kontobahn.db.database import Row, Unit, notify_listeners
+from kontobahn.db.database import Rounds, Row, Unit, notify_listeners
 from kontobahn.db.postgres_group import GroupWriter
-from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
+from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
 from kontobahn.db.postgres_short_reads import ShortReads
-from kontobahn.db.postgres_tx import PostgresTx
-from kontobahn.db.postgres_watch import Watch
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_ATTEMPTS = 10
-# How soon a machine or a network that is gone is noticed; an address in the setting database_url may say otherwise.
+# Seconds after which a machine or a network that is gone is noticed; an address in the setting database_url may say otherwise.
 _CONNECTION = {
     "connect_timeout": 4,
     "keepalives": 1,
@@ -40,12 +40,21 @@ _CONNECTION = {
     "tcp_user_timeout": 15_000,
     "application_name": "kontobahn",
 }
+# The watch: a statement this old makes it ask; an answer may take this long.
+CHECK_SECONDS = 0.5
+ASK_AFTER_SECONDS = 1.0
+ANSWER_SECONDS = 4.0
+# PostgreSQL itself ends a statement after 120 seconds: if only this one connection is silent, it is cut off then.
+LONGEST_STATEMENT_SECONDS = 135.0
 _ISOLATION = {False: "REPEATABLE READ READ ONLY", True: "READ COMMITTED"}
 
 
 class PostgresEngine:
     name = "postgres"
     reads_here = False
+    has_one_process = False
+    # It takes PostgreSQL longer to join texts than to send them.
+    joins_texts = False
 
     def __init__(self, url: str, clock: Clock, *, connections: int, prepare: str = "auto") -> None:
         given = conninfo_to_dict(url)
@@ -60,7 +69,7 @@ class PostgresEngine:
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         self._group = GroupWriter(self._begun, lambda unit: self._units.put((unit, True)), self.listeners, clock)
-        self._short_reads = ShortReads(self._open_session, lambda unit: self._units.put((unit, False)), clock)
+        self._short_reads = ShortReads(self._open_session, lambda unit: self._units.put((unit, False)))
         self._threads = [
             threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True)
             for number in range(connections)
@@ -91,7 +100,7 @@ class PostgresEngine:
                     return
                 work[0].promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
 
-    def read_here(self, fn: Any, args: Any, kwargs: Any) -> Any:
+    def read_here(self, rounds: Rounds[Any]) -> Any:
         raise AssertionError("the loop would wait for the network")
 
     def close(self) -> None:
@@ -135,15 +144,23 @@ class PostgresEngine:
             except psycopg.OperationalError:
                 session.close()
         session = self._open_session()
-        session.begin(isolation, then)
+        with ExitStack() as on_failure:
+            on_failure.callback(session.close)
+            session.begin(isolation, then)
+            on_failure.pop_all()
         return session
 
     def _open_session(self) -> PostgresSession:
         """A connection of the current thread, or that it opens for others."""
         if self._watch.is_silent:
             raise DatabaseUnavailable("PostgreSQL does not answer")
-        session = self._sessions[threading.current_thread().name] = PostgresSession(self._connect())
-        session.set_up(self._prepare)
+        with ExitStack() as on_failure:
+            connection = self._connect()
+            on_failure.callback(connection.close)
+            session = self._sessions[threading.current_thread().name] = PostgresSession(connection)
+            on_failure.callback(session.close)
+            session.set_up(self._prepare)
+            on_failure.pop_all()
         return session
 
     def _run(self, session: PostgresSession, unit: Unit, *, write: bool) -> Any:
@@ -161,3 +178,98 @@ class PostgresEngine:
                 time.sleep(random.uniform(0, 0.002 * 2**attempt))
                 session.begin(_ISOLATION[write])
         raise AssertionError("the last attempt returns or raises")
+
+
+class Watched(Protocol):
+    """A connection in use. `busy_since` (monotonic) is None between statements."""
+
+    busy_since: float | None
+
+    def cut(self) -> None: ...
+
+
+class Watch:
+    """Notices when PostgreSQL is silent: it neither answers nor closes its connections (frozen, or lost in the network).
+
+    While a statement takes long, the server is asked something trivial over a connection of the watch's own. As long as it answers,
+    the statement is only slow. If it does not, nobody waits any longer: what has not begun is refused, running statements are cut off,
+    and new units are refused until the server answers again.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        watched: Callable[[], Iterable[Watched]],
+        refuse_waiting: Callable[[], None],
+    ) -> None:
+        self._connect = connect
+        self._watched = watched
+        self._refuse_waiting = refuse_waiting
+        self._connection: psycopg.Connection[Any] | None = None
+        self._ended = threading.Event()
+        self.is_silent = False
+        self._thread = threading.Thread(target=self._run, name="postgres-watch", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(CHECK_SECONDS):
+            asked_at = time.monotonic()
+            busy = self._busy_before(asked_at - ASK_AFTER_SECONDS)
+            if not busy and not self.is_silent:
+                continue
+            answered = self._ask()
+            if answered and self.is_silent:
+                log.info("database_answers_again")
+            if not answered and not self.is_silent:
+                log.error("database_silent", consequence="calls are refused until it answers")
+            self.is_silent = not answered
+            if self.is_silent:
+                self._refuse_waiting()
+                self._cut(self._busy_before(asked_at))
+            else:
+                self._cut(self._busy_before(asked_at - LONGEST_STATEMENT_SECONDS))
+        if self._connection is not None:
+            self._connection.close()
+
+    def _busy_before(self, instant: float) -> list[Watched]:
+        return [item for item in self._watched() if item.busy_since is not None and item.busy_since <= instant]
+
+    @staticmethod
+    def _cut(connections: list[Watched]) -> None:
+        for connection in connections:
+            connection.cut()
+
+    def _ask(self) -> bool:
+        """Returns False only if the server is silent. One that refuses connections is down, and says so to everybody."""
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = self._connect()
+            pgconn = self._connection.pgconn
+            pgconn.send_query(b"SELECT 1")
+            ends_at = time.monotonic() + ANSWER_SECONDS
+            while pgconn.is_busy():
+                left = ends_at - time.monotonic()
+                if left <= 0 or not _is_readable(pgconn.socket, left):
+                    self._connection.close()
+                    return False
+                pgconn.consume_input()
+            while pgconn.get_result() is not None:
+                pass
+            return True
+        except psycopg.errors.ConnectionTimeout:
+            return False
+        except (psycopg.Error, OSError):
+            if self._connection is not None:
+                self._connection.close()
+            return True
+
+
+def _is_readable(descriptor: int, seconds: float) -> bool:
+    # Not `select`, which fails for a process with more than a thousand open files.
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))

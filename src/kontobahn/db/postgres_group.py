@@ -17,11 +17,16 @@ from typing import Any
 from psycopg import errors as pg
 
 from kontobahn.clock import Clock
-from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
-from kontobahn.db.joint import Question, joint_sets
-from kontobahn.db.postgres_pipeline import Failed, Pipeline
-from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, translate_error
-from kontobahn.db.postgres_tx import PostgresTx
+from kontobahn.db.database import Outcome, Question, Unit, joint_sets, notify_listeners, settle_all
+from kontobahn.db.postgres_session import (
+    CONFLICTS,
+    Failed,
+    Pipeline,
+    PostgresSession,
+    PostgresTx,
+    take_answer,
+    translate_error,
+)
 
 MAX_UNITS_PER_COMMIT = 64
 # Whoever waits longer as the first goes on alone, where waiting holds up nobody; a later one hardly waits at all.
@@ -86,7 +91,7 @@ class GroupWriter:
                     return True
                 batch.append(unit)
         # Groups of several processes that take their locks in the same order seldom wait for each other.
-        batch[left_over:] = sorted(batch[left_over:], key=_organization_of)
+        batch[left_over:] = sorted(batch[left_over:], key=lambda unit: unit.organization_id)
         return False
 
     def _commit_together(self, batch: list[Unit]) -> list[Unit]:
@@ -179,7 +184,7 @@ class _Group:
         pipeline.put("ROLLBACK TO unit", ())
         position, error = failed
         if position == _SETS:
-            # What was sent for the sets could not be done: none of them is done now, nor anything after them.
+            # The statements of the sets failed: none of them is done now, nor anything after them.
             self._joint.clear()
             self._done.clear()
             self._errors.clear()
@@ -196,7 +201,7 @@ class _Group:
         return position + 1
 
     def outcomes(self, failure: BaseException | None) -> list[Outcome]:
-        """What to tell the callers of the units that were run; `failure` is that of the whole transaction."""
+        """Returns what to tell the callers of the units that were run; `failure` is that of the whole transaction."""
         return [
             (unit, None, error)
             if (error := self._errors.get(position, failure))
@@ -223,15 +228,11 @@ class _Asker:
         self._pipeline = pipeline
         self._is_first_round = True
 
-    def __call__(self, questions: Sequence[Question]) -> list[Row | None]:
+    def __call__(self, questions: Sequence[Question]) -> list[Any]:
         for number, question in enumerate(questions):
             self._pipeline.put(question.sql, question.params, wanted=True)
             if number == 0 and not self._is_first_round:
                 self._pipeline.put(_HARDLY_WAIT, ())
         self._is_first_round = False
-        return self._pipeline.answers() if questions else []
-
-
-def _organization_of(unit: Unit) -> str:
-    first = unit.args[0] if unit.args else None
-    return first if isinstance(first, str) else ""
+        answers = self._pipeline.answers() if questions else []
+        return [take_answer(question, result) for question, result in zip(questions, answers, strict=True)]

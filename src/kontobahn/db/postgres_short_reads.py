@@ -1,9 +1,9 @@
-"""Reads with one statement are asked and answered on the event loop itself, many at a time over one connection to PostgreSQL.
+"""Short reads are asked and answered on the event loop itself, many at a time over one connection to PostgreSQL.
 
-Two thread switches, and a transaction begun and ended, cost several times what reading a few rows by their key does. A unit is run
-until it asks, which ends that run; when the rows are there, it is run again and gets them. What does not fit is left to the threads,
-which know how to wait, to reconnect and to say what is wrong: a unit that asks again, a statement that fails or is not short, and all
-units while there is no connection.
+Two thread switches, and a transaction begun and ended, cost several times what reading a few rows by their key does. A short read
+yields its question and goes on when the rows are there. What does not fit is left to the threads, which know how to wait, to reconnect
+and to say what is wrong: a question that fails or is not short, what exceeds the places to wait, and all reads while there is no
+connection.
 """
 
 from __future__ import annotations
@@ -13,81 +13,41 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from kontobahn.clock import Clock
-from kontobahn.db.database import Row, Unit
-from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
-from kontobahn.db.postgres_session import PostgresSession, all_rows, all_texts, dump_params, first_row, to_numbered
+from kontobahn.db.database import Question, Rounds, Tx, Unit, answer_in, finish_short
+from kontobahn.db.postgres_session import PostgresSession, dump_params, take_answer, to_numbered
 from kontobahn.errors import DatabaseUnavailable
 
-# So many wait for one connection; the threads have more of them.
+# At most this many wait for one connection; the threads have more of them.
 MAX_WAITING = 64
 OPEN_AGAIN_SECONDS = 1.0
 # Those behind it wait for a statement: one that takes longer is not short.
 _SETTINGS = "SET default_transaction_read_only = on; SET statement_timeout = '250ms'"
 
 
-class _Asks(BaseException):
-    """Ends a unit's first run. No Exception: no unit may catch it."""
-
-
-class _ShortTx:
-    """What a unit sees: its one question raises _Asks until there is an answer; another raises AsksAgain."""
-
-    __slots__ = ("_is_answered", "answer", "notify", "now", "question")
-
-    def __init__(self, now: int) -> None:
-        self.now = now
-        self.notify = nobody_listens
-        self.question: tuple[str, tuple[Any, ...]] | None = None
-        self.answer: PGresult | None = None
-        self._is_answered = False
-
-    def one(self, sql: str, *params: Any) -> Row | None:
-        return first_row(self._ask(sql, params))
-
-    def all(self, sql: str, *params: Any) -> list[Row]:
-        answer = self._ask(sql, params)
-        return all_rows(answer, answer.ntuples)
-
-    def texts(self, sql: str, *params: Any) -> list[bytes]:
-        return all_texts(self._ask(sql, params))
-
-    def _ask(self, sql: str, params: tuple[Any, ...]) -> PGresult:
-        if self.question is None:
-            self.question = sql, params
-            raise _Asks
-        if self.answer is None or self._is_answered or self.question != (sql, params):
-            raise AsksAgain
-        self._is_answered = True
-        return self.answer
-
-    def _needs_a_transaction(self, *_arguments: Any) -> NoReturn:
-        raise AsksAgain
-
-    run = put = put_large = many = each = lock = _needs_a_transaction
-
-
 class _Waiting(NamedTuple):
+    """A short read that has asked."""
+
     unit: Unit
-    tx: _ShortTx
+    rounds: Rounds[Any]
+    question: Question
+
+    def finish_in(self, tx: Tx) -> Any:
+        """Asks the same again in a transaction, and goes on with its answer."""
+        return finish_short(self.rounds, answer_in(tx, self.question))
 
 
 class ShortReads:
     """`open_session` returns a new connection; `run_in_thread` takes the units that are not read here."""
 
-    def __init__(
-        self, open_session: Callable[[], PostgresSession], run_in_thread: Callable[[Unit], None], clock: Clock
-    ) -> None:
+    def __init__(self, open_session: Callable[[], PostgresSession], run_in_thread: Callable[[Unit], None]) -> None:
         self._open_session = open_session
         self._run_in_thread = run_in_thread
-        self._clock = clock
-        self._several_statements = SeveralStatements()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: PostgresSession | None = None
         # The session in use; not yet, while the loop has not heard that it is open.
@@ -97,14 +57,21 @@ class ShortReads:
         self._closed = False
 
     def submit(self, unit: Unit) -> None:
-        """Takes a unit for which somebody waits on the running event loop."""
+        """Takes a `ShortRead` for which somebody waits on the running event loop."""
         connection = self._usable_connection()
-        if connection is None or connection.is_full or unit.fn in self._several_statements:
+        if connection is None or connection.is_full:
             self._run_in_thread(unit)
             return
-        tx = _ShortTx(self._clock.now())
-        if self._run(unit, tx):
-            connection.ask(_Waiting(unit, tx))
+        read: Any = unit.fn
+        try:
+            rounds = read.rounds(*unit.args, **unit.kwargs)
+            [question] = next(rounds)
+        except StopIteration as end:
+            unit.promise.settle_here(end.value, None)
+        except BaseException as error:
+            unit.promise.settle_here(None, error)
+        else:
+            connection.ask(_Waiting(unit, rounds, question))
 
     def close(self) -> None:
         """Once no unit waits any more, or to refuse those that do."""
@@ -128,41 +95,36 @@ class ShortReads:
         elif self._session is not None:
             self._session.close()
 
-    def _run(self, unit: Unit, tx: _ShortTx) -> bool:
-        """Runs the unit. Returns whether it asks; if not, it is settled or left to the threads."""
-        try:
-            result = unit.fn(tx, *unit.args, **unit.kwargs)
-        except _Asks:
-            return True
-        except AsksAgain:
-            self._several_statements.add(unit.fn)
-            self._run_in_thread(unit)
-        except BaseException as error:
-            unit.promise.settle_here(None, error)
-        else:
-            unit.promise.settle_here(result, None)
-        return False
-
     def _answer(self, waiting: _Waiting, answer: PGresult | None) -> None:
+        promise = waiting.unit.promise
         if self._closed:
-            waiting.unit.promise.settle_here(None, DatabaseUnavailable("the database is closed"))
+            promise.settle_here(None, DatabaseUnavailable("the database is closed"))
         elif answer is None:
-            self._run_in_thread(waiting.unit)
+            # It is not begun anew: only its question is asked again.
+            self._run_in_thread(Unit(waiting.finish_in, (), {}, promise))
         else:
-            waiting.tx.answer = answer
-            self._run(waiting.unit, waiting.tx)
+            try:
+                result = finish_short(waiting.rounds, take_answer(waiting.question, answer))
+            except BaseException as error:
+                promise.settle_here(None, error)
+            else:
+                promise.settle_here(result, None)
 
     def _usable_connection(self) -> _Connection | None:
         loop = asyncio.get_running_loop()
         if self._connection is not None and self._loop is loop and not self._connection.is_closed:
             return self._connection
         is_free = self._loop is None or self._loop is loop or self._loop.is_closed()
-        if is_free and self._opening is None and not self._closed and time.monotonic() >= self._open_again_at:
+        if is_free and not self._is_opening(loop) and not self._closed and time.monotonic() >= self._open_again_at:
             self._close_connection()
             self._loop, self._connection, self._session = loop, None, None
             self._opening = threading.Thread(target=self._open, args=(loop,), name="postgres-short-reads", daemon=True)
             self._opening.start()
         return None
+
+    def _is_opening(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Returns whether a connection is on its way: it is until the loop that it was opened for has heard of it."""
+        return self._opening is not None and (self._opening.is_alive() or self._loop is loop)
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -171,16 +133,17 @@ class ShortReads:
             if session.is_pooled or not session.prepares:
                 self._open_again_at = float("inf")
                 session.close()
+                self._opening = None
                 return
             session.command(_SETTINGS)
             loop.call_soon_threadsafe(self._use, session)
         except (psycopg.Error, DatabaseUnavailable, RuntimeError):
             # RuntimeError: the loop has ended.
             self._open_again_at = time.monotonic() + OPEN_AGAIN_SECONDS
-        finally:
             self._opening = None
 
     def _use(self, session: PostgresSession) -> None:
+        self._opening = None
         if not self._closed and self._loop is not None:
             self._connection = _Connection(session, self._loop, self._answer)
 
@@ -207,7 +170,7 @@ class _Connection:
         self._loop = loop
         self._answered = answered
         self._waiting: deque[_Waiting] = deque()
-        # What has come of the first of them.
+        # Rows of the first of them, as far as they have come.
         self._results: list[PGresult] = []
         self._to_be_prepared_again: set[str] = set()
         self.is_closed = False
@@ -219,8 +182,7 @@ class _Connection:
         return len(self._waiting) >= MAX_WAITING
 
     def ask(self, waiting: _Waiting) -> None:
-        assert waiting.tx.question is not None
-        sql, params = waiting.tx.question
+        sql, params, _ = waiting.question
         self._waiting.append(waiting)
         if self._session.busy_since is None:
             self._session.busy_since = time.monotonic()
@@ -284,6 +246,5 @@ class _Connection:
             self._answered(waiting, results[-1])
             return
         if results[0].status != ExecStatus.COMMAND_OK:
-            assert waiting.tx.question is not None
-            self._to_be_prepared_again.add(waiting.tx.question[0])
+            self._to_be_prepared_again.add(waiting.question.sql)
         self._answered(waiting, None)

@@ -1,38 +1,68 @@
 """The embedded engine: one writer thread with group commit, a few reader threads on write-ahead-log snapshots.
 
 Units that are waiting at the same time share one durable commit, each in its own savepoint: a unit that fails does not
-affect the others, and only its own caller gets the error.
+affect the others, and only its own caller gets the error. Writers of several processes take turns (`Turns`), and the log is
+copied into the database by a thread of its own (`Checkpoints`).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NoReturn
+from typing import Any
 
 from kontobahn.clock import Clock
-from kontobahn.db.checkpoints import FALLBACK_PAGES, Checkpoints
-from kontobahn.db.database import Outcome, Row, Unit, notify_listeners, settle_all
-from kontobahn.db.joint import UnitSet, joint_sets, one_by_one
-from kontobahn.db.one_statement import AsksAgain, SeveralStatements, nobody_listens
-from kontobahn.db.turns import Turns
+from kontobahn.db.database import (
+    Outcome,
+    Rounds,
+    Row,
+    Schema,
+    Tx,
+    Unit,
+    UnitSet,
+    answer_in,
+    finish_short,
+    joint_sets,
+    nobody_listens,
+    notify_listeners,
+    one_by_one,
+    settle_all,
+)
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 2
 PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
+# The log is copied with a pause between two times, so that a page that is changed again and again is copied once.
+PAUSE_SECONDS = 0.25
+# Pages written while the log was copied are copied at once, for only a log that is copied to its end is begun anew.
+MAX_PASSES = 4
+# 128 MiB: if the thread does not keep up, a commit does it after all.
+FALLBACK_PAGES = 16_384
+_ASK_AGAIN_SECONDS = 0.002
+_PRIMARY_CODE = 0xFF
 _CANNOT_BE_BOUND = object()
 _TRANSIENT = ("full", "i/o error", "locked", "busy", "unable to open", "readonly")
 
 
+_SCHEMA = Schema(
+    columns="SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'",
+    references="""SELECT t.name, f."table" FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'""",
+    triggers="SELECT DISTINCT tbl_name FROM sqlite_schema WHERE type = 'trigger'",
+)
+
+
 class SqliteTx:
     __slots__ = ("_execute", "_executemany", "notify", "now")
+    schema = _SCHEMA
 
     def __init__(self, connection: sqlite3.Connection, now: int, notify: Callable[[str], None]) -> None:
         self._execute: Callable[[str, Sequence[Any]], sqlite3.Cursor] = connection.execute
@@ -74,28 +104,56 @@ class SqliteTx:
     def lock(self, *names: str) -> None:
         """The one writer is the lock."""
 
+    def unless_locked(self, alias: str) -> str:
+        return ""
 
-class _OneStatementTx(SqliteTx):
-    """For a unit with one statement. The second raises AsksAgain."""
 
-    __slots__ = ("_first",)
+# --- Sizes
 
-    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
-        super().__init__(connection, now, nobody_listens)
-        self._first = self._execute
-        self._execute, self._executemany = self._execute_first, self._again
+# Rows that every table is planned for. Those with one value of what tables are led by (an organisation, or what implies it) are a fifth
+# of them; each further column leaves one of two thousand.
+PLANNED_ROWS = 100_000
+_OF_A_LEADER, _LEFT_BY_NEXT = 20_000, 2_000
+_LEADERS = {"organization_id", "mandant", "edition", "account_id", "connection_id", "scope", "provider", "account_ref"}
+_INDEXES = """
+SELECT t.name, CASE i.origin WHEN 'pk' THEN t.name ELSE i.name END, i."unique", i.partial,
+  MAX(CASE c.seqno WHEN 0 THEN c.name END), COUNT(*)
+FROM sqlite_schema t JOIN pragma_index_list(t.name) i JOIN pragma_index_info(i.name) c
+WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2
+"""
 
-    def _execute_first(self, sql: str, params: Sequence[Any]) -> sqlite3.Cursor:
-        self._execute = self._again
-        return self._first(sql, params)
 
-    def _again(self, *_arguments: Any) -> NoReturn:
-        raise AsksAgain
+def assume_sizes(tx: Tx) -> None:
+    """Tells the planner that every table is large. By itself it takes the rows of an organisation for ten, and reads them all where
+    an index of more columns would have found the one that is wanted."""
+    wanted = [(table, index, _statistics(*more)) for table, index, *more in tx.all(_INDEXES)]
+    if tx.one("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'"):
+        if tx.all("SELECT tbl, idx, stat FROM sqlite_stat1 ORDER BY tbl, idx") == wanted:
+            return
+        # Made anew, so that other connections notice.
+        tx.run("DROP TABLE sqlite_stat1")
+    tx.run("ANALYZE sqlite_schema")
+    tx.many("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", wanted)
+    tx.run("ANALYZE sqlite_schema")
+
+
+def _statistics(is_unique: int, is_partial: int, first: str, columns: int) -> str:
+    """The number of rows in an index, and how many of them each further column leaves."""
+    # Some hold all but a few rows, others only a few: enough less to be preferred, too much to be read as a whole.
+    smaller = 2 if is_partial else 1
+    most = _OF_A_LEADER if first in _LEADERS else _OF_A_LEADER // _LEFT_BY_NEXT
+    left = [max(2, most // _LEFT_BY_NEXT**place // smaller) for place in range(columns)]
+    if is_unique:
+        left[-1] = 1
+    # Without skipping: there are more organisations than so few rows would make it think.
+    return " ".join(map(str, (PLANNED_ROWS // smaller, *left))) + " noskipscan"
 
 
 class SqliteEngine:
     name = "sqlite"
     reads_here = True
+    has_one_process = True
+    joins_texts = True
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -105,13 +163,13 @@ class SqliteEngine:
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
-        writer = self._connect()
+        self._turns = Turns(path.parent, BUSY_TIMEOUT_MS / 1000)
+        writer = self._first_connection()
         writer.execute("PRAGMA busy_timeout = 0")
         writer.execute(f"PRAGMA wal_autocheckpoint = {FALLBACK_PAGES}")
-        self._turns = Turns(path.parent, BUSY_TIMEOUT_MS / 1000)
         self._inline_reader = self._connect(read_only=True)
+        self._inline_tx = SqliteTx(self._inline_reader, 0, nobody_listens)
         self._inline_lock = threading.Lock()
-        self._several_statements = SeveralStatements()
         self._checkpoints = Checkpoints(self._connect())
         threads = [threading.Thread(target=self._write_loop, args=(writer,), name="sqlite-writer", daemon=True)]
         threads += [
@@ -130,22 +188,20 @@ class SqliteEngine:
             return
         (self._writes if write else self._reads).put(unit)
 
-    def read_here(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def read_here(self, rounds: Rounds[Any]) -> Any:
         """Reads on the caller's own thread: two thread switches cost several times what reading a few rows does."""
         if self._closed:
             raise DatabaseUnavailable("the database is closed")
+        try:
+            [question] = next(rounds)
+        except StopIteration as end:
+            return end.value
         with self._inline_lock:
-            if fn not in self._several_statements:
-                try:
-                    return fn(_OneStatementTx(self._inline_reader, self._clock.now()), *args, **kwargs)
-                except AsksAgain:
-                    self._several_statements.add(fn)
-                except sqlite3.Error as error:
-                    raise _translate_error(error) from error
-            result, failure = self._read_snapshot(self._inline_reader, fn, args, kwargs)
-        if failure is not None:
-            raise failure
-        return result
+            try:
+                answer = answer_in(self._inline_tx, question)
+            except sqlite3.Error as error:
+                raise _translate_error(error) from error
+        return finish_short(rounds, answer)
 
     def close(self) -> None:
         """Finishes what is queued, then closes."""
@@ -162,7 +218,17 @@ class SqliteEngine:
         with self._inline_lock:
             self._inline_reader.close()
 
+    def _first_connection(self) -> sqlite3.Connection:
+        """Of several processes that open a new file at once, one gives it its log: SQLite waits for no other that does."""
+        try:
+            with self._turns.taken():
+                return self._connect()
+        except BaseException:
+            self._turns.close()
+            raise
+
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        connection = None
         try:
             connection = sqlite3.connect(
                 self._path,
@@ -180,6 +246,8 @@ class SqliteEngine:
             if read_only:
                 connection.execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             raise DatabaseUnavailable(f"{self._path}: {error}") from error
         return connection
 
@@ -291,3 +359,102 @@ def _translate_error(error: BaseException) -> BaseException:
         if any(word in text for word in _TRANSIENT):
             return DatabaseUnavailable(f"SQLite: {error}")
     return error
+
+
+class Turns:
+    """The order in which processes write to one file.
+
+    SQLite gives its write lock to whoever asks first once it is free, and lets the others ask again up to a tenth of a second later.
+    A process that writes one transaction after the other would have it again each time, and the others would wait for its last one.
+    So whoever wants to write takes the turn first, and keeps it until its transaction has begun: the one that has just written
+    waits for the one that was waiting.
+    """
+
+    def __init__(self, folder: Path, max_seconds: float) -> None:
+        self._max_seconds = max_seconds
+        # The lock is on the folder: closing another descriptor of the database's own file would drop the locks that SQLite holds.
+        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Begins to write. The connection itself must not wait for the lock: it would do so with long pauses."""
+        with self.taken() as until:
+            _wait_for(lambda: _begins(connection), until)
+
+    @contextmanager
+    def taken(self) -> Iterator[float]:
+        """Yields the instant (monotonic) up to which whoever has the turn may wait for SQLite's own lock."""
+        until = time.monotonic() + self._max_seconds
+        _wait_for(self._take, until)
+        try:
+            yield until
+        finally:
+            with suppress(OSError):
+                fcntl.flock(self._folder, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._folder)
+
+    def _take(self) -> bool:
+        try:
+            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # A file system that has no such locks: SQLite's own has to do.
+            return True
+        return True
+
+
+def _begins(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
+
+
+def _wait_for(attempt: Callable[[], bool], until: float) -> None:
+    while not attempt():
+        if time.monotonic() >= until:
+            raise sqlite3.OperationalError("the database is locked by another process")
+        time.sleep(_ASK_AGAIN_SECONDS)
+
+
+class Checkpoints:
+    """Copies the write-ahead log into the database, in a thread of its own; `committed` is called after every commit.
+
+    By itself SQLite does that at the end of whichever commit finds the log long enough: a call with one small row would wait for
+    the megabytes that others have written.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._wanted, self._closed = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._copy_when_wanted, name="sqlite-checkpoints", daemon=True)
+        self._thread.start()
+
+    def committed(self) -> None:
+        if not self._wanted.is_set():
+            self._wanted.set()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._wanted.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _copy_when_wanted(self) -> None:
+        while self._wanted.wait() and not self._closed.is_set():
+            self._wanted.clear()
+            # Pages that cannot be copied now stay in the log, and are copied the next time.
+            with suppress(sqlite3.Error):
+                self._copy()
+            self._closed.wait(PAUSE_SECONDS)
+
+    def _copy(self) -> None:
+        for _ in range(MAX_PASSES):
+            [(_, pages, copied)] = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            if copied == pages:
+                return

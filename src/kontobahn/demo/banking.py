@@ -10,26 +10,25 @@ from typing import Any, NamedTuple
 
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
-from kontobahn.banking import accounts, reports
-from kontobahn.banking.connections import flows
+from kontobahn.bank_providers.sandbox import adapter, bank, store
+from kontobahn.bank_providers.sandbox import payments as sandbox_payments
+from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
+from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, Booking
+from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.flows import FlowRow
-from kontobahn.banking.payments import create
-from kontobahn.banking.payments.apply import apply_start
+from kontobahn.banking.payments import routes as payment_routes
+from kontobahn.banking.payments import store as payments
 from kontobahn.banking.payments.routes import create_payment
-from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.store import PaymentRow, apply_start
 from kontobahn.banking.payments.wire import NewPayment
 from kontobahn.banking.provider import Banking, ConnectionFinished, ConnectStart, PaymentStart
+from kontobahn.banking.reports import apply as reports
 from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.demo import trade
 from kontobahn.money import from_minor
-from kontobahn.sandbox_bank import adapter, bank, deliveries, store
-from kontobahn.sandbox_bank import payments as sandbox_payments
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE
-from kontobahn.sandbox_bank.texts import Booking
 
 CONNECT_USER = "demo"
 _CREDITOR_IBAN = "DE75512108001245126199"
@@ -110,12 +109,12 @@ def _ref(tx: Tx, organization_id: str, connection_id: str) -> str:
 
 def _apply_deliveries(tx: Tx, context: Context) -> None:
     """Applies what the bank has to deliver directly, without the network."""
-    for delivery_id, body in deliveries.waiting(tx):
-        for report in deliveries.reports(body):
+    for delivery_id, body in sandbox_webhooks.waiting(tx):
+        for report in sandbox_webhooks.reports(body):
             is_news = isinstance(report, ConnectionFinished)
             snapshot = bank.snapshot(tx, report.provider_ref or "", context.settings.base_url) if is_news else None
             reports.apply_report(tx, adapter.NAME, report, snapshot)
-        deliveries.mark_delivered(tx, delivery_id, "demo")
+        sandbox_webhooks.mark_delivered(tx, delivery_id, "demo")
 
 
 class _Payer:
@@ -133,12 +132,12 @@ class _Payer:
             account_id=self._account_id, amount=from_minor(amount_minor), creditor_name=creditor, creditor_iban=_CREDITOR_IBAN,
             description=text, date=today + timedelta(days=days) if days else None,
         )  # fmt: skip
-        row, _ = create.create_pending(
-            tx, self._principal, create.check(body, _CALLER_IP, today), None, self._context.part(Banking).providers,
+        row, _ = payment_routes.create_pending(
+            tx, self._principal, payment_routes.check_order(body, _CALLER_IP, today), None, self._context.part(Banking).providers,
             price=create_payment.cost, claim=None,
             cause=Cause("req_demo", create_payment.name, self._principal.key_id, "demo"),
         )  # fmt: skip
-        made = sandbox_payments.create(tx, create.as_order(tx, row))
+        made = sandbox_payments.create(tx, payments.as_order(tx, row))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
         apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, sandbox_payments.report_of(made)), "creation")
         self._process(made, status)

@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kontobahn.bank_providers.sandbox.rules import COMPANY
+from kontobahn.books import batches, cash_book, partners, payment_terms, posting, reports, setup, store
+from kontobahn.books.satz import Satz
+from kontobahn.books.store import Client
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.demo import trade
@@ -21,15 +25,11 @@ from kontobahn.demo.trade import Paid
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.accounting import Periode, Zahlungsbedingung
-from kontobahn.ledger.books import cash, partner_rows, persons, posting, setup, store, terms
-from kontobahn.ledger.books.posting import Satz
-from kontobahn.ledger.books.store import Client
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine
 from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, technical
 from kontobahn.ledger.personenkonto import Adresse, Bankkonto, Email, Personenkonto
 from kontobahn.ledger.provider import Author
-from kontobahn.sandbox_bank.people import COMPANY
+from kontobahn.ledger.wire import Periode, Zahlungsbedingung
 
 CLIENT_ID, SECOND_CLIENT_ID = "29098-55003", "29098-55004"
 CASH_BOOK, SECOND_CASH_BOOK = "Hauptkasse", "Nebenkasse"
@@ -46,7 +46,7 @@ class DemoLedger(NamedTuple):
     connection_id: str
     expired_connection_id: str
     fiscal_years: list[str]
-    # What the books show as paid at the bank.
+    # The payments that the books show as made at the bank.
     paid: list[Paid]
 
     def facts(self) -> dict[str, Any]:
@@ -102,15 +102,15 @@ def _master_data(tx: Tx, client: Client, starts: list[date]) -> None:
         nummer = trade.konto_of(name)
         person, row = _person(nummer, name, position, starts[-1]), ""
         if name == trade.WITH_DISCOUNT:
-            as_in_file = partner_rows.as_row(msgspec.to_builtins(person))
+            as_in_file = partners.as_row(msgspec.to_builtins(person))
             row = encode(as_in_file._replace(zahlungsbedingung=_TERMS_WITH_DISCOUNT)).decode()
-        persons.store(tx, client, _number(nummer), person, row=row)
+        partners.save_record(tx, client, _number(nummer), person, row=row)
     setup.add_folders(tx, client, (("EINGANGSRECHNUNG", "Reisekosten"), ("AUSGANGSRECHNUNG", "Onlineshop")))
     for term in _terms():
-        terms.save(tx, client, term)
-    tx.run("DELETE FROM books_cash_books WHERE mandant = ?", client.mandant)
-    cash.create_cash_book(tx, client, CASH_BOOK, _number("1000"))
-    cash.create_cash_book(tx, client, SECOND_CASH_BOOK, _number("1010"))
+        payment_terms.save(tx, client, term)
+    cash_book.remove_cash_books(tx, client)
+    cash_book.create_cash_book(tx, client, CASH_BOOK, _number("1000"))
+    cash_book.create_cash_book(tx, client, SECOND_CASH_BOOK, _number("1010"))
 
 
 def _person(nummer: str, name: str, position: int, start: date) -> Personenkonto:
@@ -181,10 +181,10 @@ def _post_year(tx: Tx, client: Client, start: date, today: date, rng: random.Ran
         *_trade(start, min(today, date(start.year, 12, 31)), rng, is_first=is_first),
         *(satz for satz in _documents_of_cases(today) if satz.belegdatum.startswith(f"{start.year}-")),
     ]
-    batch = posting.open_batch(
+    batch = batches.open_batch(
         tx, client, jahr, kind="demo", source="demo", sha256=f"demo {new_id()}", bezeichnung="Demo"
     )
-    poster = posting.Poster(tx, client, batch)
+    poster = posting.begin(tx, client, batch)
     for satz in sorted(saetze, key=lambda satz: satz.belegdatum):
         poster.add(satz)
     poster.finish()
@@ -231,10 +231,7 @@ def _carry_over(tx: Tx, client: Client, start: date) -> list[Satz]:
     """Balances of the year before, for persons and for the accounts of the balance sheet."""
     previous = date(start.year - 1, 1, 1)
     saetze = []
-    for konto, cents in tx.all(
-        "SELECT konto, SUM(soll - haben) FROM books_periods WHERE edition = ? AND jahr = ? GROUP BY konto ORDER BY konto",
-        store.edition_of(tx, client), previous.isoformat(),
-    ):  # fmt: skip
+    for konto, cents in reports.balances(tx, client, previous):
         if is_personenkonto(konto):
             gegenkonto = "9008" if is_debitor(konto) else "9009"
         elif konto[0] in "01":
@@ -242,7 +239,7 @@ def _carry_over(tx: Tx, client: Client, start: date) -> list[Satz]:
         else:
             continue
         if cents:
-            saetze.append(_eb(start, konto, gegenkonto, int(cents)))
+            saetze.append(_eb(start, konto, gegenkonto, cents))
     return saetze
 
 
@@ -350,4 +347,4 @@ def _cash(tx: Tx, client: Client, today: date) -> None:
         )
         at_ten = datetime(min(day, today).year, min(day, today).month, min(day, today).day, 10, tzinfo=UTC)
         entry = CashEntry(name, "EUR", sum(line.betrag for line in lines), at_ten, lines, ())
-        cash.create_entry(tx, client, entry, author)
+        cash_book.create_entry(tx, client, entry, author)

@@ -13,16 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kontobahn.access.audit import Actor
+from kontobahn.bank_providers.sandbox.rules import COMPANY, Bank
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import NewCustomer
-from kontobahn.mobility.provider import TicketReport
 from kontobahn.mobility.seller import Seller
-from kontobahn.mobility.tickets.merge import merge
-from kontobahn.mobility.tickets.ticket import NewTicket
-from kontobahn.sandbox_bank.banks import Bank
-from kontobahn.sandbox_bank.people import COMPANY
+from kontobahn.mobility.tickets import NewTicket, TicketReport, merge
 
 _SEED = 20_260_301
 _EMPLOYEES = 34

@@ -1,4 +1,4 @@
-"""What the demo's customers and suppliers pay: the same world in the books and at the bank.
+"""The payments of the demo's customers and suppliers: the same world in the books and at the bank.
 
 The bank shows every payment that the books show as booked, and beyond them the cases below: their documents are open in the books, and
 what is about them has arrived at the bank and is not booked. So a run of matching finds something of every class.
@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.history import DAYS
-from kontobahn.sandbox_bank.people import COMPANY
-from kontobahn.sandbox_bank.texts import Booking, Party, direct_debit, transfer
+from kontobahn.bank_providers.sandbox.history import DAYS
+from kontobahn.bank_providers.sandbox.rules import BANKS, COMPANY, Booking, Party, direct_debit, transfer
 
 BANK = "musterbank"
 DEBTORS = (
@@ -111,7 +109,7 @@ def iban_of(place: int) -> str:
 
 
 def movements(paid: Iterable[Paid], today: date) -> list[Booking]:
-    """What the bank shows: the payments that are booked, as far back as the bank's history reaches, and the cases."""
+    """Returns the bank's side: the payments that are booked, as far back as the bank's history reaches, and the cases."""
     of_konto = {konto_of(name): name for name in (*DEBTORS, *CREDITORS)}
     found = [
         _movement(of_konto[payment.konto], payment.day, payment.cents, f"Rechnung {payment.beleg}")

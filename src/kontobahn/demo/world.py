@@ -1,4 +1,4 @@
-"""The organisations of the demo. Each area adds its own data, and its own object to the facts."""
+"""The organisations of the demo, and their rules of reconciliation. Each area adds its own data, and its own object to the facts."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from typing import Any
 
 from kontobahn import credits
 from kontobahn.access import audit, keys, organizations, users
+from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
 from kontobahn.app import make_context
+from kontobahn.bank_providers.sandbox.rules import BANKS, COMPANY
+from kontobahn.books import setup
 from kontobahn.clock import SystemClock
 from kontobahn.db import Database, Tx
 from kontobahn.demo import trade
 from kontobahn.demo.banking import build_banking
 from kontobahn.demo.facts import facts_path, read_facts, write_facts
-from kontobahn.demo.ledger import build_ledger
-from kontobahn.demo.matching import add_rules
+from kontobahn.demo.ledger import CLIENT_ID, LENGTH, build_ledger
 from kontobahn.demo.mobility import build_mobility
-from kontobahn.ledger.books import setup
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import COMPANY
+from kontobahn.ids import new_id
+from kontobahn.ledger.konto import technical
+from kontobahn.reconciliation import knowledge
+from kontobahn.reconciliation.store import Client, RuleRow
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 CREDITS = 10_000
 EMAIL = "demo@kontobahn.example"
+# Name, text of the movement, ledger account.
+_RULES = (
+    ("Kontoführung", "Entgelte vom", "4970"),
+    ("Löhne und Gehälter", "Lohn/Gehalt", "1740"),
+    ("Miete", "Miete", "4210"),
+)
 
 
 def ensure_demo(settings: Settings, db: Database, vault: Vault) -> dict[str, Any]:
     """Returns the demo's facts; makes the demo if this database has none."""
     known = read_facts(facts_path(settings))
-    if known and db.read_now(_exists, known["organization_id"]):
+    if known and db.read_now(organizations.exists, known["organization_id"]):
         return known
     password = secrets.token_urlsafe(12)
     context = make_context(settings, db, vault, SystemClock())
@@ -84,5 +93,10 @@ def build(tx: Tx, context: Context, password: str, password_hash: str) -> dict[s
     }
 
 
-def _exists(tx: Tx, organization_id: str) -> bool:
-    return tx.one("SELECT 1 FROM organizations WHERE id = ?", organization_id) is not None
+def add_rules(tx: Tx, organization_id: str, connection_id: str, actor: Actor) -> None:
+    client = Client(organization_id, connection_id, CLIENT_ID)
+    rows = [
+        RuleRow(*client, place, new_id(), name, text, "", "out", None, None, technical(konto, LENGTH))
+        for place, (name, text, konto) in enumerate(_RULES)
+    ]
+    knowledge.replace_rules(tx, client, rows, actor)

@@ -13,15 +13,16 @@ import msgspec
 from msgspec import Meta
 
 from kontobahn.access.principal import Principal
-from kontobahn.api.call import Call
+from kontobahn.api.answers import Data, from_row
+from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post
-from kontobahn.api.paging import page
 from kontobahn.api.wire import Answer, OrganizationQuery, Timestamp, check_date_range, form
-from kontobahn.clock import end_of_day, optional_datetime, start_of_day, to_datetime
+from kontobahn.clock import end_of_day, optional_datetime, start_of_day
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
-from kontobahn.events import Events, entries
-from kontobahn.events.entries import DeliveryState, Entry
+from kontobahn.events import Events
+from kontobahn.webhooks import entries
+from kontobahn.webhooks.entries import DeliveryState, Entry
 
 MAX_WAIT_SECONDS = 25
 MAX_EVENTS = 1000
@@ -89,10 +90,6 @@ class Event(Answer):
     delivery: Delivery
 
 
-class EventAnswer(Answer):
-    data: Event
-
-
 class EventList(Answer):
     data: list[Event]
     next_cursor: Annotated[str, Meta(description="Where to continue.", examples=["42"])]
@@ -155,13 +152,13 @@ def event_list(call: Call, found: list[Entry], cursor: str | None, limit: int) -
 
 
 @get("/v2/banking/events/{id}", scope=("webhooks", "banking:read"), errors=_ERRORS)
-async def get_event(call: Call, id: EventId) -> EventAnswer:
+async def get_event(call: Call, id: EventId) -> Data[Event]:
     """Read one event, with every attempt to deliver it."""
-    return EventAnswer(data=event_view(await call.read_inline(entries.find, call.principal, id)))
+    return Data(event_view(await call.read(entries.find, call.principal, id)))
 
 
 @post("/v2/banking/events/{id}/resend", scope="webhooks", statuses=(202,), errors=(*_ERRORS, 409))
-async def resend_event(call: Call, id: EventId) -> EventAnswer:
+async def resend_event(call: Call, id: EventId) -> Data[Event]:
     """Deliver an event once more, under the same id.
 
     A pending one is attempted now. The count of its attempts starts again.
@@ -169,8 +166,8 @@ async def resend_event(call: Call, id: EventId) -> EventAnswer:
     return await call.commit(_resend, call.principal, id)
 
 
-def _resend(tx: Tx, principal: Principal, event_id: str) -> EventAnswer:
-    return EventAnswer(data=event_view(entries.resend(tx, principal, event_id)))
+def _resend(tx: Tx, principal: Principal, event_id: str) -> Data[Event]:
+    return Data(event_view(entries.resend(tx, principal, event_id)))
 
 
 def event_view(entry: Entry) -> Event:
@@ -185,14 +182,6 @@ def event_view(entry: Entry) -> Event:
             state=entry.state,
             next_attempt_at=optional_datetime(entry.due_at) if entry.state == "pending" else None,
             settled_at=optional_datetime(entry.settled_at),
-            attempts=[
-                DeliveryAttempt(
-                    at=to_datetime(attempt.at),
-                    milliseconds=attempt.milliseconds,
-                    status=attempt.status,
-                    reason=attempt.reason,
-                )
-                for attempt in entry.attempts
-            ],
+            attempts=[from_row(DeliveryAttempt, attempt) for attempt in entry.attempts],
         ),
     )

@@ -1,4 +1,4 @@
-"""Whether events may be sent to a URL; and for a receiver on the caller's own machine, what to do instead."""
+"""Checks of the URLs that events are sent to; for a receiver on the caller's own machine, what to do instead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kontobahn.api.call import Call
 from kontobahn.errors import BadRequest
 from kontobahn.events import Events
 from kontobahn.outbound import Refused, is_private_host
+from kontobahn.sentences import said
 
 
 async def check_url(call: Call, url: str, field: str) -> None:
@@ -15,7 +16,9 @@ async def check_url(call: Call, url: str, field: str) -> None:
     try:
         await call.context.part(Events).outbound.check(url)
     except Refused as refusal:
-        raise BadRequest(f"The field `{field}` is refused. {refusal}", field=field, **_hint(url)) from None
+        raise BadRequest(
+            said("The field `{field}` is refused. {why}", field=field, why=refusal), field=field, **_hint(url)
+        ) from None
 
 
 def _hint(url: str) -> dict[str, str]:
@@ -28,7 +31,13 @@ def _hint(url: str) -> dict[str, str]:
         return {}
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return {
-        "message": "Events go to public addresses only. To receive them at this one, run"
-        f" `kontobahn listen --forward-to {parts.scheme}://{place}{parts.path[:200]}` there; or have the operator allow it with the"
-        f" setting `webhook_allow={place}`."
+        "message": said(
+            "Events go to public addresses only. To receive them at this one, run `kontobahn"
+            " listen --forward-to {scheme}://{host}{path}` there; or have the operator allow"
+            " it with the setting `webhook_allow={allowed}`.",
+            scheme=parts.scheme,
+            host=place,
+            path=parts.path[:200],
+            allowed=place,
+        )
     }

@@ -7,24 +7,24 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.access.audit import Actor
-from kontobahn.access.principal import Principal
-from kontobahn.access.scopes import Scope
+from kontobahn.access.principal import Principal, Scope
+from kontobahn.api.answers import Data, from_row
 from kontobahn.api.call import Call
 from kontobahn.api.declare import delete, get, post, put
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Query, Text, Timestamp, Uuid
-from kontobahn.clock import optional_datetime, to_datetime
+from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.events import entries
-from kontobahn.events.entries import DeliveryState, Entry
-from kontobahn.events.event_log import Cursor, EventAnswer, EventId, EventList, Limit, Sort, event_list, event_view
+from kontobahn.events.event_log import Cursor, Event, EventId, EventList, Limit, Sort, event_list, event_view
 from kontobahn.events.receiver_urls import check_url
-from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret, WebhookSecretAnswer
+from kontobahn.events.webhook_url import Secret, Uri, WebhookSecret
 from kontobahn.ids import new_id
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
-from kontobahn.webhooks import further, outbox
-from kontobahn.webhooks.catalogue import TEST_EVENT, EventName
+from kontobahn.webhooks import entries, further, outbox
+from kontobahn.webhooks.entries import DeliveryState, Entry
 from kontobahn.webhooks.further import Wanted
+from kontobahn.webhooks.outbox import TEST_EVENT, EventName
 from kontobahn.webhooks.receiver import Receiver
 
 _PATH = "/v2/banking/webhook-endpoints"
@@ -68,21 +68,9 @@ class WebhookEndpoint(Answer):
     secret: Secret | UnsetType = UNSET
 
 
-class WebhookEndpointAnswer(Answer):
-    data: WebhookEndpoint
-
-
-class WebhookEndpointList(Answer):
-    data: list[WebhookEndpoint]
-
-
 class RemovedWebhookEndpoint(Answer):
     id: Uuid
     removed: bool
-
-
-class RemovedWebhookEndpointAnswer(Answer):
-    data: RemovedWebhookEndpoint
 
 
 class DeliveriesQuery(Query, kw_only=True):
@@ -96,7 +84,7 @@ class DeliveriesQuery(Query, kw_only=True):
 @post(_PATH, role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=(*_ERRORS, 409))
 async def create_webhook_endpoint(
     call: Call, query: OrganizationQuery, body: NewWebhookEndpoint
-) -> WebhookEndpointAnswer:
+) -> Data[WebhookEndpoint]:
     """Make a further endpoint for events.
 
     The contract's one URL stays as it is. Each endpoint has its own secret, which is in this answer and never shown again.
@@ -106,28 +94,28 @@ async def create_webhook_endpoint(
     return await call.commit(_create, call.context.vault, organization_id, wanted, call.actor)
 
 
-def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Actor) -> WebhookEndpointAnswer:
+def _create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Actor) -> Data[WebhookEndpoint]:
     made, secret = further.create(tx, vault, organization_id, wanted, actor)
     view = _view(made)
     view.secret = secret
-    return WebhookEndpointAnswer(data=view)
+    return Data(view)
 
 
 @get(_PATH, scope=_WEBHOOKS, errors=_ERRORS)
-async def list_webhook_endpoints(call: Call, query: ListQuery) -> WebhookEndpointList:
+async def list_webhook_endpoints(call: Call, query: ListQuery) -> Data[list[WebhookEndpoint]]:
     """List the further endpoints for events."""
     found = await call.read_inline(further.listing, call.principal.organizations(query.organization_id))
-    return WebhookEndpointList(data=[_view(receiver) for receiver in found])
+    return Data([_view(receiver) for receiver in found])
 
 
 @get(f"{_PATH}/{{id}}", scope=_WEBHOOKS, errors=_ERRORS)
-async def get_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+async def get_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]:
     """Read one further endpoint."""
-    return WebhookEndpointAnswer(data=_view(await call.read_inline(further.find, call.principal, id)))
+    return Data(_view(await call.read_inline(further.find, call.principal, id)))
 
 
 @put(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
-async def change_webhook_endpoint(call: Call, id: Uuid, body: NewWebhookEndpoint) -> WebhookEndpointAnswer:
+async def change_webhook_endpoint(call: Call, id: Uuid, body: NewWebhookEndpoint) -> Data[WebhookEndpoint]:
     """Replace the URL, the events and the description of an endpoint.
 
     Its secret, its log and whether it is paused stay. What is pending goes to the new URL.
@@ -135,41 +123,41 @@ async def change_webhook_endpoint(call: Call, id: Uuid, body: NewWebhookEndpoint
     return await call.commit(_change, call.principal, id, await _check(call, body), call.actor)
 
 
-def _change(tx: Tx, principal: Principal, endpoint_id: str, wanted: Wanted, actor: Actor) -> WebhookEndpointAnswer:
-    return WebhookEndpointAnswer(data=_view(further.change(tx, principal, endpoint_id, wanted, actor)))
+def _change(tx: Tx, principal: Principal, endpoint_id: str, wanted: Wanted, actor: Actor) -> Data[WebhookEndpoint]:
+    return Data(_view(further.change(tx, principal, endpoint_id, wanted, actor)))
 
 
 @delete(f"{_PATH}/{{id}}", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
-async def delete_webhook_endpoint(call: Call, id: Uuid) -> RemovedWebhookEndpointAnswer:
+async def delete_webhook_endpoint(call: Call, id: Uuid) -> Data[RemovedWebhookEndpoint]:
     """Delete an endpoint; nothing more is sent there."""
     await call.context.db.write(further.delete, call.principal, id, call.actor)
-    return RemovedWebhookEndpointAnswer(data=RemovedWebhookEndpoint(id=id, removed=True))
+    return Data(RemovedWebhookEndpoint(id=id, removed=True))
 
 
 @post(f"{_PATH}/{{id}}/pause", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, statuses=(200,), errors=_ERRORS)
-async def pause_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+async def pause_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]:
     """Send nothing to an endpoint until it is resumed. Its events wait."""
     return await call.commit(_pause, call.principal, id, call.actor)
 
 
-def _pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> WebhookEndpointAnswer:
-    return WebhookEndpointAnswer(data=_view(further.pause(tx, principal, endpoint_id, actor)))
+def _pause(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Data[WebhookEndpoint]:
+    return Data(_view(further.pause(tx, principal, endpoint_id, actor)))
 
 
 @post(
     f"{_PATH}/{{id}}/resume", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, statuses=(200,), errors=_ERRORS
 )
-async def resume_webhook_endpoint(call: Call, id: Uuid) -> WebhookEndpointAnswer:
+async def resume_webhook_endpoint(call: Call, id: Uuid) -> Data[WebhookEndpoint]:
     """Resume an endpoint that was paused or gone; what has been waiting is sent first."""
     return await call.commit(_resume, call.principal, id, call.actor)
 
 
-def _resume(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> WebhookEndpointAnswer:
-    return WebhookEndpointAnswer(data=_view(further.resume(tx, principal, endpoint_id, actor)))
+def _resume(tx: Tx, principal: Principal, endpoint_id: str, actor: Actor) -> Data[WebhookEndpoint]:
+    return Data(_view(further.resume(tx, principal, endpoint_id, actor)))
 
 
 @post(f"{_PATH}/{{id}}/secret", role="admin", scope=_WEBHOOKS, scope_replaces_role=True, errors=_ERRORS)
-async def rotate_webhook_endpoint_secret(call: Call, id: Uuid) -> WebhookSecretAnswer:
+async def rotate_webhook_endpoint_secret(call: Call, id: Uuid) -> Data[WebhookSecret]:
     """Make a new signing secret for an endpoint.
 
     For a day deliveries are signed with the old secret too, so a receiver can change over without missing one.
@@ -180,16 +168,14 @@ async def rotate_webhook_endpoint_secret(call: Call, id: Uuid) -> WebhookSecretA
 
 def _rotate(
     tx: Tx, vault: Vault, principal: Principal, endpoint_id: str, hours: int, actor: Actor
-) -> WebhookSecretAnswer:
+) -> Data[WebhookSecret]:
     rotated, secret = further.rotate_secret(tx, vault, principal, endpoint_id, overlap_hours=hours, actor=actor)
     assert rotated.previous_until is not None
-    return WebhookSecretAnswer(
-        data=WebhookSecret(secret=secret, previous_valid_until=to_datetime(rotated.previous_until))
-    )
+    return Data(WebhookSecret(secret=secret, previous_valid_until=to_datetime(rotated.previous_until)))
 
 
 @post(f"{_PATH}/{{id}}/test", scope=_WEBHOOKS, errors=(*_ERRORS, 409))
-async def send_test_event_to_endpoint(call: Call, id: Uuid) -> EventAnswer:
+async def send_test_event_to_endpoint(call: Call, id: Uuid) -> Data[Event]:
     """Send a test event to one endpoint, whatever its filter.
 
     Its name is `webhook_test`. Read how it went in the endpoint's deliveries.
@@ -197,14 +183,14 @@ async def send_test_event_to_endpoint(call: Call, id: Uuid) -> EventAnswer:
     return await call.commit(_send_test_event, call.principal, id)
 
 
-def _send_test_event(tx: Tx, principal: Principal, endpoint_id: str) -> EventAnswer:
+def _send_test_event(tx: Tx, principal: Principal, endpoint_id: str) -> Data[Event]:
     found = further.find(tx, principal, endpoint_id)
     if found.state != "active":
-        raise Conflict(f"This webhook endpoint is {found.state}: resume it first.")
+        raise Conflict(said("This webhook endpoint is {state}: resume it first.", state=found.state))
     # A subject of its own: a test must not wait behind one that failed.
     data = {"message": "This is a test of your webhook endpoint. Nothing has happened."}
     event_id = outbox.emit(tx, found.organization_id, TEST_EVENT, f"test:{new_id()}", data, only=found.id)
-    return EventAnswer(data=event_view(entries.find_of(tx, principal, found, event_id)))
+    return Data(event_view(entries.find_of(tx, principal, found, event_id)))
 
 
 @get(f"{_PATH}/{{id}}/deliveries", scope=_WEBHOOKS, pages_by="cursor", errors=_ERRORS)
@@ -227,7 +213,7 @@ def _list_deliveries(tx: Tx, principal: Principal, endpoint_id: str, query: Deli
 
 
 @post(f"{_PATH}/{{id}}/deliveries/{{event_id}}/resend", scope=_WEBHOOKS, statuses=(202,), errors=(*_ERRORS, 409))
-async def resend_event_to_endpoint(call: Call, id: Uuid, event_id: EventId) -> EventAnswer:
+async def resend_event_to_endpoint(call: Call, id: Uuid, event_id: EventId) -> Data[Event]:
     """Deliver an event to an endpoint once more, under the same id.
 
     Any event of the log can be sent, also one from before the endpoint was made.
@@ -235,10 +221,10 @@ async def resend_event_to_endpoint(call: Call, id: Uuid, event_id: EventId) -> E
     return await call.commit(_resend, call.principal, id, event_id)
 
 
-def _resend(tx: Tx, principal: Principal, endpoint_id: str, event_id: str) -> EventAnswer:
+def _resend(tx: Tx, principal: Principal, endpoint_id: str, event_id: str) -> Data[Event]:
     outbox.lock_event_log(tx, further.find(tx, principal, endpoint_id).organization_id)
     receiver = further.find(tx, principal, endpoint_id)
-    return EventAnswer(data=event_view(entries.resend_to(tx, principal, receiver, event_id)))
+    return Data(event_view(entries.resend_to(tx, principal, receiver, event_id)))
 
 
 async def _check(call: Call, body: NewWebhookEndpoint) -> Wanted:
@@ -250,15 +236,4 @@ def _view(receiver: Receiver) -> WebhookEndpoint:
     assert receiver.url is not None
     assert receiver.state != "none"
     names = None if receiver.events is None else receiver.events.split()
-    return WebhookEndpoint(
-        id=receiver.id,
-        organization_id=receiver.organization_id,
-        url=receiver.url,
-        events=names,  # type: ignore[arg-type]
-        description=receiver.description,
-        status=receiver.state,
-        stopped_at=optional_datetime(receiver.stopped_at),
-        failing_since=optional_datetime(receiver.failing_since),
-        created_at=to_datetime(receiver.created_at),
-        updated_at=to_datetime(receiver.updated_at),
-    )
+    return from_row(WebhookEndpoint, receiver, events=names, status=receiver.state)

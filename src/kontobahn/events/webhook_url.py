@@ -10,20 +10,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post, put
 from kontobahn.api.wire import Answer, Body, OrganizationQuery, Timestamp
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
-from kontobahn.events import entries
-from kontobahn.events.event_log import EventAnswer, event_view
+from kontobahn.events.event_log import Event, event_view
 from kontobahn.events.receiver_urls import check_url
 from kontobahn.ids import new_id
 from kontobahn.vault import Vault
-from kontobahn.webhooks import endpoint, outbox
-from kontobahn.webhooks.catalogue import TEST_EVENT
-from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks import endpoint, entries, outbox
+from kontobahn.webhooks.outbox import TEST_EVENT, WEBHOOK_URL
 from kontobahn.webhooks.receiver import Receiver
 
 _ERRORS = (403, 404)
@@ -62,21 +61,13 @@ class WebhookUrl(Answer):
     stopped_at: Timestamp | UnsetType = UNSET
 
 
-class WebhookUrlAnswer(Answer):
-    data: WebhookUrl
-
-
 class WebhookSecret(Answer):
     secret: Secret
     previous_valid_until: Annotated[Timestamp, Meta(description="Until then deliveries have both signatures.")]
 
 
-class WebhookSecretAnswer(Answer):
-    data: WebhookSecret
-
-
 @put("/v2/banking/webhook-url", role="admin", scope="webhooks", scope_replaces_role=True, errors=_ERRORS)
-async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhookUrl) -> WebhookUrlAnswer:
+async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhookUrl) -> Data[WebhookUrl]:
     """Set the URL that events are sent to, or clear it with null.
 
     It must be a public https address. The answer contains the signing secret only if this call created it. Setting a URL that was
@@ -88,24 +79,24 @@ async def set_webhook_url(call: Call, query: OrganizationQuery, body: NewWebhook
     return await call.commit(_set_webhook_url, call.context.vault, organization_id, body.webhook_url, call.actor)
 
 
-def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> WebhookUrlAnswer:
-    return WebhookUrlAnswer(data=_webhook_url_view(*endpoint.set_url(tx, vault, organization_id, url, actor)))
+def _set_webhook_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> Data[WebhookUrl]:
+    return Data(_webhook_url_view(*endpoint.set_url(tx, vault, organization_id, url, actor)))
 
 
 @get("/v2/banking/webhook-url", scope="webhooks", errors=_ERRORS)
-async def get_webhook_url(call: Call, query: OrganizationQuery) -> WebhookUrlAnswer:
+async def get_webhook_url(call: Call, query: OrganizationQuery) -> Data[WebhookUrl]:
     """Read the URL that events are sent to.
 
     `status` is present only if it was stopped: `paused` after days of failure, `gone` after a 410.
     """
     organization_id = call.principal.organization(query.organization_id)
-    return WebhookUrlAnswer(data=_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
+    return Data(_webhook_url_view(await call.read_inline(endpoint.find, organization_id)))
 
 
 @post(
     "/v2/banking/webhook-url/secret", role="admin", scope="webhooks", scope_replaces_role=True, errors=(*_ERRORS, 409)
 )
-async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> WebhookSecretAnswer:
+async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> Data[WebhookSecret]:
     """Make a new signing secret.
 
     For a day deliveries are signed with the old secret too, so a receiver can change over without missing one.
@@ -115,15 +106,15 @@ async def rotate_webhook_secret(call: Call, query: OrganizationQuery) -> Webhook
     return await call.commit(_rotate_secret, call.context.vault, organization_id, hours, call.actor)
 
 
-def _rotate_secret(tx: Tx, vault: Vault, organization_id: str, overlap_hours: int, actor: Actor) -> WebhookSecretAnswer:
+def _rotate_secret(tx: Tx, vault: Vault, organization_id: str, overlap_hours: int, actor: Actor) -> Data[WebhookSecret]:
     rotated, secret = endpoint.rotate_secret(tx, vault, organization_id, overlap_hours=overlap_hours, actor=actor)
     assert rotated.previous_until is not None
     valid_until = to_datetime(rotated.previous_until)
-    return WebhookSecretAnswer(data=WebhookSecret(secret=secret, previous_valid_until=valid_until))
+    return Data(WebhookSecret(secret=secret, previous_valid_until=valid_until))
 
 
 @post("/v2/banking/webhook-url/test", scope="webhooks", errors=(*_ERRORS, 409))
-async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
+async def send_test_event(call: Call, query: OrganizationQuery) -> Data[Event]:
     """Send a test event to the URL.
 
     Its name is `webhook_test`. Read how it went under its id.
@@ -131,14 +122,14 @@ async def send_test_event(call: Call, query: OrganizationQuery) -> EventAnswer:
     return await call.commit(_send_test_event, call.principal, call.principal.organization(query.organization_id))
 
 
-def _send_test_event(tx: Tx, principal: Principal, organization_id: str) -> EventAnswer:
+def _send_test_event(tx: Tx, principal: Principal, organization_id: str) -> Data[Event]:
     found = endpoint.find(tx, organization_id)
     if found is None or found.state != "active":
         raise Conflict("There is no webhook URL in use: set it with PUT /v2/banking/webhook-url.")
     # A subject of its own: a test must not wait behind one that failed.
     data = {"message": "This is a test of your webhook URL. Nothing has happened."}
     event_id = outbox.emit(tx, organization_id, TEST_EVENT, f"test:{new_id()}", data, only=WEBHOOK_URL)
-    return EventAnswer(data=event_view(entries.find(tx, principal, event_id)))
+    return Data(event_view(entries.find(tx, principal, event_id)))
 
 
 def _webhook_url_view(found: Receiver | None, secret: str | None = None) -> WebhookUrl:

@@ -14,6 +14,7 @@ from kontobahn.formats.mt940.reader import read_mt940
 from kontobahn.formats.pain.pain002 import read_pain002
 from kontobahn.formats.statements.model import Item, Opening, StatementError, Tally
 from kontobahn.formats.statements.source import MAX_FILE_BYTES, Source, root_of
+from kontobahn.sentences import said
 
 MAX_MEMBERS = 1_000
 _NO_IBANS: Mapping[str, str] = {}
@@ -48,7 +49,7 @@ def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], max_bytes: 
                     yield from _single(_source(content, source.name, member, max_bytes), ibans, tally)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
         # zipfile raises RuntimeError for a password, and NotImplementedError for an unknown compression.
-        raise StatementError(f"The archive cannot be read: {error}.", file=source.name) from None
+        raise StatementError(said("The archive cannot be read: {why}.", why=error), file=source.name) from None
 
 
 def _single(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[Item]:
@@ -65,7 +66,7 @@ def _single(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[
         yield from read_camt(source, root, ibans, tally)
     else:
         raise StatementError(
-            f"This is a {root.message} message; camt.052, camt.053, camt.054 and pain.002 can be read.",
+            said("This is a {kind} message; camt.052, camt.053, camt.054 and pain.002 can be read.", kind=root.message),
             file=source.name,
         )
 
@@ -92,10 +93,22 @@ def _in_order(archive: zipfile.ZipFile, name: str, ibans: Mapping[str, str], max
     if not members:
         raise StatementError("The archive is empty.", file=name)
     if len(members) > MAX_MEMBERS:
-        raise StatementError(f"The archive holds {len(members):,} files; {MAX_MEMBERS:,} are allowed.", file=name)
+        raise StatementError(
+            said(
+                "The archive holds {count} files; {most} are allowed.",
+                count=f"{len(members):,}",
+                most=f"{MAX_MEMBERS:,}",
+            ),
+            file=name,
+        )
     # zipfile yields no more of a member than it declares, so the declared sum limits what is unpacked too.
     if (unpacked := sum(member.file_size for member in members)) > max_bytes:
-        raise StatementError(f"The archive unpacks to {unpacked:,} bytes; {max_bytes:,} are allowed.", file=name)
+        raise StatementError(
+            said(
+                "The archive unpacks to {size} bytes; {most} are allowed.", size=f"{unpacked:,}", most=f"{max_bytes:,}"
+            ),
+            file=name,
+        )
     if len(members) == 1:
         return members
     keys = []
@@ -119,5 +132,5 @@ def _day_and_number(item: Item | None) -> tuple[date, int, int]:
 
 
 def _is_clutter(name: str) -> bool:
-    """What file managers leave in archives."""
+    """Returns whether it is one of the files that file managers leave in archives."""
     return name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")

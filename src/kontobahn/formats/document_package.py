@@ -35,7 +35,7 @@ class Document(NamedTuple):
 
 
 def beleglink(guid: str) -> str:
-    """What a booking says in its column Beleglink."""
+    """Returns the text of a booking's column Beleglink."""
     return f'BEDI "{guid}"'
 
 

@@ -2,6 +2,6 @@
 
 library.py    which pages there are, and in which order
 markdown.py   Markdown to HTML
-searching.py  what is found for some words; pure
+search.py     the search: sections by the words of a question; pure
 routes.py     the addresses below /docs/guide
 """

@@ -1,4 +1,4 @@
-"""Which pages the guide has: the Markdown files of docs/, by name, and the menu that docs/README.md lays out.
+"""The pages of the guide: the Markdown files of docs/, by name, and the menu that docs/README.md lays out.
 
 A page's name is its path without `.md`; the README of a folder is the folder. Only what was found here is ever served, by exact
 name, so an address cannot lead out of the folder.

@@ -69,7 +69,7 @@ def render(source: Source) -> Rendered:
     for token in tokens:
         if token.children:
             token.children = list(_linked(token.children, source))
-        # How a column is aligned would stand in a style attribute, which our pages do not allow.
+        # The alignment of a column would stand in a style attribute, which our pages do not allow.
         token.attrs.pop("style", None)
     return Rendered(Markup(_PARSER.renderer.render(tokens, _PARSER.options, {})), headings, sections)
 
@@ -107,7 +107,7 @@ def _sections(tokens: Sequence[Token], headings: list[Heading]) -> list[Section]
 
 
 def _plain(inline: Token) -> str:
-    """What a reader sees of a line."""
+    """Returns the text of a line as a reader sees it."""
     parts = (" " if child.type in ("softbreak", "hardbreak") else child.content for child in inline.children or [])
     return "".join(parts)
 
@@ -148,7 +148,7 @@ def _resolved(path: str, source: Source) -> str:
 
 
 def address_of(target: str, source: Source) -> str | None:
-    """Where a link of a page leads on the guide's pages; None if that is not a part of the guide."""
+    """Returns the address on the guide's pages that a link leads to; None if that is not a part of the guide."""
     if target.startswith(("#", "/")) or _ELSEWHERE.match(target):
         return target
     path, _, anchor = target.partition("#")

@@ -21,11 +21,13 @@ from kontobahn.api.documents import (
     make_document,
     respond,
 )
-from kontobahn.guide import library, searching
+from kontobahn.guide import library, search
 
 ROOT = "/docs/guide"
 _HERE = Path(__file__).parent
 _CSS = "/static/guide/guide.css"
+# The weight of a hit in each group of the menu, and in pages that are in none of them; decisions count like those.
+_WEIGHTS, _OTHER = {"Start": 1.0, "How to": 1.0, "Reference": 0.8, "Explanation": 0.4}, 0.25
 # No script at all: the search is a form.
 _POLICY = content_security_policy(form="'self'")
 
@@ -57,11 +59,11 @@ def _answer(request: Request, name: str) -> Response:
 
 def _search(request: Request) -> Response:
     query = request.query_params.get("q", "").strip()
-    too_long = len(query) > searching.MAX_QUERY
-    results = [] if too_long else searching.search(passages(), query)
+    too_long = len(query) > search.MAX_QUERY
+    results = [] if too_long else _index().search(query)
     page = _render(
-        "search.html", name="search", title="Search", query=query[: searching.MAX_QUERY], results=results,
-        too_long=too_long, most=searching.MAX_QUERY, is_cut=len(results) == searching.MAX_RESULTS,
+        "search.html", name="search", title="Search", query=query[: search.MAX_QUERY], results=results,
+        too_long=too_long, most=search.MAX_QUERY, is_cut=len(results) == search.MAX_RESULTS,
     )  # fmt: skip
     return respond(request, html(page), _POLICY)
 
@@ -94,17 +96,23 @@ def _page(name: str) -> Document:
 
 
 @cache
-def passages() -> list[searching.Passage]:
+def _index() -> search.Index:
+    return search.Index(passages())
+
+
+@cache
+def passages() -> list[search.Passage]:
     """Every section of every page, for the search."""
     from kontobahn.guide.markdown import render
 
+    groups = {name: group.title for group in library.menu() for name, _ in group.pages if name != "decisions"}
     return [
-        searching.Passage(
+        search.Passage(
             address=f"{ROOT}/{name}".rstrip("/") + (f"#{section.heading.id}" if section.heading.level > 1 else ""),
             page_title=source.title,
             heading=section.heading.title,
             text=section.text,
-            is_for_users=not name.startswith("decisions/"),
+            weight=_WEIGHTS.get(groups.get(name, groups.get(name.partition("/")[0], "")), _OTHER),
         )
         for name, source in library.sources().items()
         for section in render(source).sections

@@ -1,4 +1,4 @@
-"""A simple profit and loss by the accounts of a chart (BWA): which account belongs to which line. Pure.
+"""A simple profit and loss by the accounts of a chart (BWA): the line that each account belongs to. Pure.
 
 Revenue is positive here, cost negative, so a sum is an addition. Numbers have four digits; longer ones go by their first four.
 """
@@ -58,7 +58,7 @@ _PROFIT_AND_LOSS = {
 
 
 def is_profit_and_loss(skr: str, konto: str) -> bool:
-    """Whether a ledger account belongs to the result of the year, and not to the balance sheet."""
+    """Returns whether a ledger account belongs to the result of the year, and not to the balance sheet."""
     return len(konto) == 8 and _within(_PROFIT_AND_LOSS[skr], konto)
 
 

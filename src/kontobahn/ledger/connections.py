@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import date
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.api.call import Call, Context
-from kontobahn.api.declare import get
-from kontobahn.api.wire import Answer, ListQuery, Query, Timestamp, Uuid, form
+from kontobahn import log
+from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.api.call import Context
+from kontobahn.api.wire import Answer, Query, Timestamp, Uuid, form
 from kontobahn.clock import optional_datetime, to_datetime
-from kontobahn.db import Table, Tx
+from kontobahn.db import Rounds, Table, Tx, ask_all, short_read
 from kontobahn.errors import Conflict, NotFound, SetupError
 from kontobahn.ids import new_id
 from kontobahn.ledger.errors import (
@@ -28,7 +29,8 @@ from kontobahn.ledger.errors import (
     provider_refused,
     translate_error,
 )
-from kontobahn.ledger.provider import ClientBooks, ConnectionRef, Ledger
+from kontobahn.ledger.provider import ClientBooks, ConnectionRef, Ledger, LedgerClient
+from kontobahn.sentences import said
 from kontobahn.settings import Settings
 
 # Choice 11: the full set of ledger connection statuses.
@@ -45,7 +47,7 @@ ClientId = Annotated[
 ]
 # Choice 10: free as a dropdown of an automation platform.
 Dropdown = Annotated[Literal["dropdown"], Meta(description="`dropdown`: a free call to fill a list of choices.")]
-# What every call that opens a connection may be refused with.
+# The refusals of every call that opens a connection.
 ERRORS = (403, 404, 409)
 
 
@@ -56,9 +58,18 @@ class ConnectionQuery(Query):
     )
 
 
+Another = Annotated[bool, Meta(description="Rows that look booked already are other bookings.")]
+
+
 class ClientQuery(ConnectionQuery):
     # Choice 35: `clientId` is accepted on every ledger call.
     client_id: ClientId | None = field(default=None, name="clientId")
+
+
+class JahrQuery(ClientQuery, kw_only=True):
+    geschaeftsjahr_start_datum: Annotated[date, Meta(description="First day of the fiscal year.")] = field(
+        name="geschaeftsjahrStartDatum"
+    )
 
 
 class LedgerConnection(Answer):
@@ -73,28 +84,13 @@ class LedgerConnections(Answer):
     connections: list[LedgerConnection]
 
 
-@get("/v2/ledger-rewe-read/connections", scope="ledger:read", errors=(403, 404))
-async def list_rewe_connections(call: Call, query: ListQuery) -> LedgerConnections:
-    """List the organisation's accounting connections.
-
-    Their ids are the `connectionId` of the other ledger calls.
-    """
-    organizations = call.principal.organizations(query.organization_id)
-    return LedgerConnections(connections=await call.read_inline(listing, organizations))
-
-
-# Choice 14: as the rewe-read one.
-@get("/v2/ledger-duo/connections", scope="ledger:read", errors=(403, 404))
-async def list_duo_connections(call: Call, query: ListQuery) -> LedgerConnections:
-    """List the organisation's cash book and document connections.
-
-    Their ids are the `connectionId` of the other ledger calls.
-    """
-    organizations = call.principal.organizations(query.organization_id)
-    return LedgerConnections(connections=await call.read_inline(listing, organizations))
-
-
-def listing(tx: Tx, organizations: tuple[str, ...]) -> list[LedgerConnection]:
+@short_read
+def listing(organizations: tuple[str, ...]) -> Rounds[list[LedgerConnection]]:
+    rows = yield from ask_all(
+        "SELECT id, bezeichnung, status, verbunden_seit, erstellt_am FROM ledger_connections"
+        f" WHERE {in_scope(len(organizations))} ORDER BY erstellt_am, id",
+        *organizations,
+    )
     return [
         LedgerConnection(
             id=connection_id,
@@ -103,11 +99,7 @@ def listing(tx: Tx, organizations: tuple[str, ...]) -> list[LedgerConnection]:
             verbunden_seit=optional_datetime(verbunden_seit),
             erstellt_am=to_datetime(erstellt_am),
         )
-        for connection_id, bezeichnung, status, verbunden_seit, erstellt_am in tx.all(
-            "SELECT id, bezeichnung, status, verbunden_seit, erstellt_am FROM ledger_connections"
-            f" WHERE {in_scope(len(organizations))} ORDER BY erstellt_am, id",
-            *organizations,
-        )
+        for connection_id, bezeichnung, status, verbunden_seit, erstellt_am in rows
     ]
 
 
@@ -127,15 +119,36 @@ def create(
 _CONNECTIONS = Table("ledger_connections", ConnectionRef)
 
 
-def find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRef:
-    return find_in_scope(tx, _CONNECTIONS, principal, "Connection", connection_id.lower())
+@short_read
+def find(principal: Principal, connection_id: str) -> Rounds[ConnectionRef]:
+    return ask_in_scope(_CONNECTIONS, principal, "Connection", connection_id.lower())
+
+
+def status_of(tx: Tx, organization_id: str, connection_id: str) -> str | None:
+    """The status of a connection; None if it is gone."""
+    row = tx.one(
+        "SELECT status FROM ledger_connections WHERE organization_id = ? AND id = ?", organization_id, connection_id
+    )
+    return str(row[0]) if row else None
+
+
+def of_organization(tx: Tx, organization_id: str) -> list[tuple[ConnectionRef, int | None]]:
+    """The connections, each with the time since when it has been connected."""
+    return [
+        (ConnectionRef(organization_id, connection_id, provider, status), since)
+        for connection_id, provider, status, since in tx.all(
+            "SELECT id, provider, status, verbunden_seit FROM ledger_connections WHERE organization_id = ?"
+            " ORDER BY erstellt_am, id",
+            organization_id,
+        )
+    ]
 
 
 def find_for_operator(tx: Tx, connection_id: str) -> ConnectionRef:
-    """A connection by its id alone, for the operator's command line."""
+    """Returns a connection by its id alone, for the operator's command line."""
     found = _CONNECTIONS.one(tx, "id = ?", connection_id)
     if found is None:
-        raise NotFound(f"There is no ledger connection {connection_id}.")
+        raise NotFound(said("There is no ledger connection {id}.", id=connection_id))
     return found
 
 
@@ -151,7 +164,7 @@ def set_status(tx: Tx, connection: ConnectionRef, status: ConnectionStatus) -> N
 
 
 def reconnect_url(settings: Settings, connection_id: str) -> str:
-    """The page on which a person renews the connection."""
+    """Returns the address of the page on which a person renews the connection."""
     return f"{settings.base_url}/dashboard/ledger/connections/{connection_id}/reconnect"
 
 
@@ -164,7 +177,7 @@ class BooksAccess:
 
     @asynccontextmanager
     async def to(self, area: Area) -> AsyncIterator[ClientBooks]:
-        """Around what is asked of the provider in this area: its ProviderError becomes an error of the contract."""
+        """Yields the books for calls in this area: a ProviderError becomes an error of the contract."""
         try:
             yield self._books
         except ProviderError as error:
@@ -201,5 +214,22 @@ async def open_client(context: Context, principal: Principal, connection_id: str
         raise Conflict("The connection is not finished yet: sign in at the accounting provider first.").retryable()
     provider = context.part(Ledger).providers.get(connection.provider)
     if provider is None:
-        raise SetupError(f"The ledger provider “{connection.provider}” is not set up in this installation.")
+        raise SetupError(
+            said("The ledger provider “{name}” is not set up in this installation.", name=connection.provider)
+        )
     return await provider.open(connection, client_id)
+
+
+async def list_clients(context: Context, organization_id: str) -> list[LedgerClient]:
+    """Returns the clients of an organisation's connections; none of a provider that does not answer."""
+    providers = context.part(Ledger).providers
+    by_provider: dict[str, list[ConnectionRef]] = {}
+    for connection, _ in await context.db.read(of_organization, organization_id):
+        by_provider.setdefault(connection.provider, []).append(connection)
+    found: list[LedgerClient] = []
+    for name, connections in by_provider.items():
+        try:
+            found += await providers[name].clients(connections) if name in providers else []
+        except ProviderError as error:
+            log.info("clients_not_listed", provider=name, detail=str(error))
+    return found

@@ -1,20 +1,43 @@
-"""How an accounting provider says no (ProviderError), and which error of the contract the caller gets for it."""
+"""Refusals and failures of an accounting provider (ProviderError), and the errors of the contract that they become; error bodies."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from decimal import Decimal
+from typing import Annotated, Any, Literal, get_args
 
+from msgspec import UNSET, Meta, UnsetType
+
+from kontobahn.api.answers import Error
 from kontobahn.errors import BadRequest, Conflict, Forbidden, NotFound, Refusal, Unavailable
+from kontobahn.ledger.imports import Protokollzeile
+from kontobahn.sentences import said
 
 # The areas of a client's books that a provider grants rights to.
 Area = Literal[
     "stammdaten", "konten", "buchungen", "susa", "zahlungsbedingungen", "personenkonten", "kassenbuch", "belege"
 ]
 AREAS: tuple[Area, ...] = get_args(Area)
-# Statuses of a connection that has ended, and the words for them.
+# Statuses of a connection that has ended, and our words for them.
 ENDED = {"expired": "expired", "revoked": "revoked", "error": "broken"}
 # Too slow, too early, too many: client errors by their status, but retrying helps.
 _TRANSIENT = (408, 425, 429)
+
+
+LedgerCode = Literal["ledger_connection_invalid", "ledger_export_service_missing", "ledger_endpoint_not_authorized"]
+Uri = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+
+
+class LedgerError(Error, kw_only=True):
+    """An error of the ledger area, with the cause if it is certain."""
+
+    code: LedgerCode | UnsetType = UNSET
+    reconnectUrl: Annotated[Uri, Meta(description="Where to renew the connection that is invalid.")] | UnsetType = UNSET
+    activeSubscriptions: Annotated[list[str], Meta(description="What the client has booked.")] | UnsetType = UNSET
+    details: Annotated[dict[str, Any], Meta(description="What the accounting provider said.")] | UnsetType = UNSET
+    kassensaldo: Annotated[Decimal, Meta(description="409 of a cash entry: the balance, in EUR.")] | UnsetType = UNSET
+    abgelehnt: Annotated[int, Meta(description="Rows that were refused, or look booked.")] | UnsetType = UNSET
+    warnungen: Annotated[int, Meta(description="Warnings about rows.")] | UnsetType = UNSET
+    protokoll: Annotated[list[Protokollzeile], Meta(description="The first thousand of both.")] | UnsetType = UNSET
 
 
 class ProviderError(Exception):
@@ -39,7 +62,7 @@ class ProviderError(Exception):
 
 
 def translate_error(error: ProviderError, reconnect_url: str) -> Refusal | Unavailable:
-    """The contract's error, as far as it follows from the provider's alone."""
+    """Returns the contract's error, as far as it follows from the provider's alone."""
     if error.status == 401:
         return connection_invalid(reconnect_url, ENDED.get(error.type or "", "expired or revoked"))
     if error.status == 403:
@@ -50,7 +73,7 @@ def translate_error(error: ProviderError, reconnect_url: str) -> Refusal | Unava
 # Choice 12: 409 for a connection that has to be renewed, 403 for the other two; 401 stays for the API key.
 def connection_invalid(reconnect_url: str, reason: str) -> Conflict:
     return Conflict(
-        f"The connection to the accounting provider is {reason}. Renew it in the dashboard.",
+        said("The connection to the accounting provider is {reason}. Renew it in the dashboard.", reason=reason),
         code="ledger_connection_invalid",
         reconnectUrl=reconnect_url,
     ).retryable()
@@ -58,7 +81,7 @@ def connection_invalid(reconnect_url: str, reason: str) -> Conflict:
 
 def export_service_missing(needed: str, active: list[str]) -> Forbidden:
     return Forbidden(
-        f"The client has not booked the service this call needs: {needed}.",
+        said("The client has not booked the service this call needs: {needed}.", needed=needed),
         code="ledger_export_service_missing",
         message="Book the service at the provider, or choose another client with clientId.",
         activeSubscriptions=active,
@@ -67,26 +90,26 @@ def export_service_missing(needed: str, active: list[str]) -> Forbidden:
 
 def endpoint_not_authorized(area: Area) -> Forbidden:
     return Forbidden(
-        f"The signed-in user lacks the provider's right for “{area}”.",
+        said("The signed-in user lacks the provider's right for “{area}”.", area=area),
         code="ledger_endpoint_not_authorized",
         message="Reconnecting does not help: the adviser or the client's owner must grant the right at the provider.",
     ).retryable()
 
 
 def provider_refused(error: ProviderError) -> Forbidden:
-    """For a 403 of which we cannot tell whether a service or a right is missing."""
+    """Returns the error for a 403 that does not show whether a service or a right is missing."""
     return Forbidden(
         "The accounting provider refuses this call for the signed-in user.", details=_details(error)
     ).retryable()
 
 
 def _is_rejection(error: ProviderError) -> bool:
-    """Whether the provider understood the request and will not do it, now or later."""
+    """Returns whether the provider understood the request and will not do it, now or later."""
     return error.status is not None and 400 <= error.status < 500 and error.status not in _TRANSIENT
 
 
 def provider_rejected(error: ProviderError) -> Refusal:
-    """For a request that names something missing, contradicts the provider's books, or is invalid to the provider."""
+    """Returns the error for a request that names something missing, contradicts the provider's books, or is invalid there."""
     kinds: dict[int | None, type[Refusal]] = {404: NotFound, 409: Conflict}
     return kinds.get(error.status, BadRequest)(
         "The accounting provider rejected the request. Nothing was charged.",
@@ -97,7 +120,7 @@ def provider_rejected(error: ProviderError) -> Refusal:
 
 
 def provider_unavailable(error: ProviderError) -> Unavailable:
-    """For a provider that is down, slow or answers nonsense."""
+    """Returns the error for a provider that is down, slow or answers nonsense."""
     return Unavailable(
         "The accounting provider cannot be reached at the moment. Nothing was charged.",
         retry_after_seconds=30,

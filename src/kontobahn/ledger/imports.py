@@ -1,6 +1,6 @@
-"""Imports of files into a client's books: what is sent, and what is reported of them.
+"""Imports of files into a client's books: the file as it is sent, and the report.
 
-Without the calls (`rewe_write.py`): the port and its adapters speak these types.
+Without the calls (`routes/rewe.py`): the port and its adapters speak these types.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ImportArt = Literal["DATEI", "BUCHUNGEN", "STORNO", "KORREKTUR"]
 
 
 class SentFile(NamedTuple):
-    """A file as it was sent, and what is wanted of it."""
+    """A file as it was sent, with the wishes of the caller."""
 
     stream: BinaryIO
     name: str
-    # Without its refused rows, instead of not at all.
+    # Import the file without its refused rows, instead of not at all.
     partial: bool
     # Rows that look booked already are other bookings.
     another: bool

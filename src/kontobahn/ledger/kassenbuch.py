@@ -1,6 +1,6 @@
 """Cash books: an entry as it is sent, checked to the last cent and byte, and answered; folders and document types.
 
-Pure, without the calls (`duo.py`): the port and its adapters speak these types. Field names are the contract's.
+Without the calls (`routes/duo.py`): the port and its adapters speak these types. Field names are the contract's.
 """
 
 from __future__ import annotations
@@ -18,18 +18,12 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta, field
 
 from kontobahn import money
-from kontobahn.api.call import Platform
+from kontobahn.api.answers import NOT_YET_KNOWN, Platform
 from kontobahn.api.wire import Answer, Body, Timestamp, Uuid, form
 from kontobahn.errors import BadRequest, TooLarge
-from kontobahn.ledger.accounting import (
-    NOT_YET_KNOWN,
-    Kontonummer,
-    Meldung,
-    booked_amount,
-    check_booked,
-    one_line,
-)
-from kontobahn.ledger.steuerschluessel import is_reversal
+from kontobahn.ledger.steuer import is_reversal
+from kontobahn.ledger.wire import Kontonummer, Meldung, booked_amount, check_booked, words_on_one_line
+from kontobahn.sentences import said
 
 # Choice 7: a receipt image may have 20 MB decoded.
 MAX_IMAGE_BYTES = 20_000_000
@@ -51,9 +45,9 @@ _MAGIC = (
 )
 MEDIA_TYPES = tuple(sorted({mime_typ for _, mime_typ, _ in _MAGIC}))
 
-Kurztext = Annotated[str, one_line(60, min_length=1)]
+Kurztext = Annotated[str, words_on_one_line(60)]
 Kassenname = Annotated[str, Meta(min_length=1, max_length=100)]
-Kost = Annotated[str, one_line(36, min_length=1)]
+Kost = Annotated[str, words_on_one_line(36)]
 # Choice 7 and 13: sizes of a cash book entry.
 MAX_LINES, MAX_IMAGES = 5_000, 50
 
@@ -136,32 +130,58 @@ class Kassenbucheintrag(Answer, kw_only=True):
     platform: Platform = NOT_YET_KNOWN
 
 
-class Kassenbuchzeile(Answer, kw_only=True):
-    """An entry as it is kept: one line of a call, with its number."""
+# An entry of the cash book, another booking on its account, or the opening balance of a fiscal year.
+Kassenzeilenart = Literal["EINTRAG", "BUCHUNG", "SALDOVORTRAG"]
 
-    nummer: int
+
+class Kassenbuchzeile(Answer, kw_only=True):
+    """A row of the cash report: an entry as it is kept (one line of a call, with its number), or another booking on the account."""
+
+    id: str
+    art: Kassenzeilenart
+    nummer: int | None = None
+    buchungId: str | None = None
     datum: date
     betrag: Decimal
     saldo: Decimal
     belegtext: str
     gegenkonto: str
-    belegnummer: str | None
-    buSchluessel: str | None
-    kostenstellen: list[Kostenstelle]
-    belegbilder: list[Belegbild]
-    gebuchtAm: Timestamp
-    stornoVon: int | None
-    storniertDurch: int | None
+    belegnummer: str | None = None
+    buSchluessel: str | None = None
+    kostenstellen: list[Kostenstelle] = field(default_factory=list)
+    belegbilder: list[Belegbild] = field(default_factory=list)
+    gebuchtAm: Timestamp | None = None
+    stornoVon: int | None = None
+    storniertDurch: int | None = None
+
+
+class Kassenbericht(Answer, kw_only=True):
+    """The rows, and the balance before the first and after the last of them; null in the order of the numbers."""
+
+    data: list[Kassenbuchzeile]
+    anfangsbestand: Decimal | None
+    endbestand: Decimal | None
+    platform: Platform = NOT_YET_KNOWN
+
+
+class CashReport(NamedTuple):
+    """Rows of a cash book, and the balance before the first and after the last of them."""
+
+    zeilen: list[Kassenbuchzeile]
+    anfangsbestand: Decimal | None
+    endbestand: Decimal | None
 
 
 class KassenbuchSelection(NamedTuple):
-    """Which entries of a cash book are asked for."""
+    """The rows of a cash book that are asked for."""
 
     kassenname: str
-    from_date: date | None
-    to_date: date | None
-    from_id: int
-    limit: int | None
+    from_date: date | None = None
+    to_date: date | None = None
+    # The id of a row or the number of an entry; empty for the beginning.
+    from_id: str = ""
+    limit: int | None = None
+    sort: Literal["datum", "nummer"] = "datum"
 
 
 class Storno(Body, kw_only=True):
@@ -215,6 +235,8 @@ class CashEntry(NamedTuple):
     transaktionsdatum: datetime
     lines: tuple[CashLine, ...]
     images: tuple[ReceiptImage, ...]
+    # Lines that look booked already are other bookings.
+    another: bool = False
 
 
 def check(body: NeuerKassenbucheintrag) -> CashEntry:
@@ -224,8 +246,11 @@ def check(body: NeuerKassenbucheintrag) -> CashEntry:
     total = sum(line.betrag for line in lines)
     if total != betrag:
         raise BadRequest(
-            f"The field `betrag` must be the sum of the lines: it is {money.from_minor(betrag)}, they add up to "
-            f"{money.from_minor(total)}.",
+            said(
+                "The field `betrag` must be the sum of the lines: it is {amount}, they add up to {amount_sum}.",
+                amount=money.from_minor(betrag),
+                amount_sum=money.from_minor(total),
+            ),
             field="betrag",
         )
     return CashEntry(
@@ -243,12 +268,15 @@ def _line(number: int, zeile: NeueBelegzeile) -> CashLine:
     check_booked(path, zeile.betrag)
     betrag = money.to_minor(zeile.betrag)
     if betrag == 0:
-        raise BadRequest(f"The field `{path}` must not be 0.", field=path)
+        raise BadRequest(said("The field `{path}` must not be 0.", path=path), field=path)
     steuersatz = zeile.steuersatz
     if steuersatz and is_reversal(steuersatz.buSchluessel or ""):
         path = f"belegzeilen[{number}].steuersatz.buSchluessel"
         raise BadRequest(
-            f"The field `{path}` is the key of a Generalumkehr: an entry of a cash book is reversed by its Storno.",
+            said(
+                "The field `{path}` is the key of a Generalumkehr: an entry of a cash book is reversed by its Storno.",
+                path=path,
+            ),
             field=path,
         )
     return CashLine(
@@ -269,7 +297,11 @@ def _images(belegbilder: list[NeuesBelegbild]) -> tuple[ReceiptImage, ...]:
         image = _image(f"belegbilder[{number}]", belegbild)
         if image.sha256 in seen:
             raise BadRequest(
-                f"The field `belegbilder[{number}]` is the same file as `belegbilder[{seen[image.sha256]}]`.",
+                said(
+                    "The field `belegbilder[{number}]` is the same file as `belegbilder[{other}]`.",
+                    number=number,
+                    other=seen[image.sha256],
+                ),
                 field=f"belegbilder[{number}]",
             )
         seen[image.sha256] = number
@@ -282,17 +314,21 @@ def _image(name: str, belegbild: NeuesBelegbild) -> ReceiptImage:
     start = prefix.end() if prefix else 0
     if len(belegbild.content) - start > MAX_IMAGE_BYTES * 4 // 3 + 8:
         raise TooLarge(
-            f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
+            said("The field `{name}.content` is larger than {limit} bytes decoded.", name=name, limit=MAX_IMAGE_BYTES),
+            field=f"{name}.content",
         )
     try:
         content = _from_base64(belegbild.content, start)
     except (binascii.Error, ValueError):
-        raise BadRequest(f"The field `{name}.content` is not base64.", field=f"{name}.content") from None
+        raise BadRequest(
+            said("The field `{name}.content` is not base64.", name=name), field=f"{name}.content"
+        ) from None
     if not content:
-        raise BadRequest(f"The field `{name}.content` is an empty file.", field=f"{name}.content")
+        raise BadRequest(said("The field `{name}.content` is an empty file.", name=name), field=f"{name}.content")
     if len(content) > MAX_IMAGE_BYTES:
         raise TooLarge(
-            f"The field `{name}.content` is larger than {MAX_IMAGE_BYTES} bytes decoded.", field=f"{name}.content"
+            said("The field `{name}.content` is larger than {limit} bytes decoded.", name=name, limit=MAX_IMAGE_BYTES),
+            field=f"{name}.content",
         )
     # The call keeps its body to the end, and the text is larger than the file.
     belegbild.content = ""
@@ -322,10 +358,16 @@ def _mime_typ(name: str, dateiname: str, content: bytes) -> str:
         if content.startswith(magic):
             if not dot or extension not in extensions:
                 raise BadRequest(
-                    f"The field `{name}.dateiname` must end in .{' or .'.join(extensions)}: the file is {mime_typ}.",
+                    said(
+                        "The field `{name}.dateiname` must end in .{endings}: the file is {kind}.",
+                        name=name,
+                        endings=" or .".join(extensions),
+                        kind=mime_typ,
+                    ),
                     field=f"{name}.dateiname",
                 )
             return mime_typ
     raise BadRequest(
-        f"The field `{name}.content` is not a PDF, JPEG, PNG, GIF, TIFF or XML file.", field=f"{name}.content"
+        said("The field `{name}.content` is not a PDF, JPEG, PNG, GIF, TIFF or XML file.", name=name),
+        field=f"{name}.content",
     )

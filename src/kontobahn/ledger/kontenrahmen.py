@@ -1,7 +1,7 @@
 """Our own short charts of accounts: enough to label what small companies post to, and to know cash, money and discounts.
 
-Numbers have four digits here; a client with longer ones appends zeros. Which accounts and keys carry tax: `automatikkonten.py`,
-`steuerschluessel.py`.
+Numbers have four digits here; a client with longer ones appends zeros. The accounts and keys that carry tax are in
+`steuer.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From a booking as entered (gross, with a tax key) to its legs: what each account is debited and credited. Pure.
+"""Kontierung: from a booking as entered (gross, with a tax key) to its legs, the debits and credits of each account. Pure.
 
-In two steps. `split` decides how a booking is divided, by what is known of keys and accounts today; the decision is a short text
+In two steps. `split` decides how a booking is divided, by today's knowledge of keys and accounts; the decision is a short text
 that is stored with the booking. `legs` carries a decision out, to the cent, and does so the same way for ever.
-SOLL is positive, HABEN negative; the legs of a booking always add up to nothing.
+SOLL is positive, HABEN negative; the legs of a booking always add up to zero.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from kontobahn.ledger.automatikkonten import automatic_taxes, suspect_accounts
 from kontobahn.ledger.kontenrahmen import Kontenrahmen
 from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor, is_personenkonto
-from kontobahn.ledger.steuerschluessel import (
+from kontobahn.ledger.steuer import (
     AUFHEBUNG_DER_AUTOMATIK,
     ELSEWHERE,
     EU_LIEFERUNG,
@@ -24,12 +23,17 @@ from kontobahn.ledger.steuerschluessel import (
     UMSATZSTEUER,
     VORSTEUER,
     Tax,
+    automatic_taxes,
+    is_reversal,
     rates_in,
+    suspect_accounts,
     tax_of_key,
+    with_reversal,
     without_reversal,
 )
+from kontobahn.sentences import said
 
-# How a booking is divided, as it is stored: PLAIN, GROSS, or a kind of tax, its rate and whose amount it is in (`U19g`: 19 %
+# The split of a booking, as it is stored: PLAIN, GROSS, or a kind of tax, its rate and whose amount it is in (`U19g`: 19 %
 # output tax in Gegenkonto). A discount has the kind S: `S19` is one of 19 %, in the person account.
 PLAIN = "-"
 # Choice 42: booked as written although it may include tax, with a warning.
@@ -44,7 +48,7 @@ class Leg(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """What somebody should look at: the column, what was found and what was done, and both in the words of the contract's messages."""
+    """Something to look at: the column, the finding and what was done about it, and both as a message of the contract."""
 
     field: str
     found: str
@@ -88,6 +92,11 @@ def parts_of(text: str) -> Parts:
     return Parts(text[0], int(text[1:].rstrip("kg!")), in_konto=text.endswith(_KONTO))
 
 
+def is_discount(text: str) -> bool:
+    """Returns whether a discount was booked with it. One beside two person accounts, or none, is not."""
+    return text.startswith(SKONTO)
+
+
 # --- Deciding
 
 
@@ -97,7 +106,7 @@ def split(
     """Returns how a booking is divided by today's rule. Account numbers are technical.
 
     `era` is the span of equal rates that its day lies in. `invoice` is the tax of the document that a discount belongs to,
-    where it can be seen.
+    if it is known.
     """
     if konto == gegenkonto:
         raise KontierungError("Gegenkonto", "must be another account than Konto")
@@ -154,7 +163,7 @@ def _by_key(
 
 
 def _discount(rahmen: Kontenrahmen, person: str, schluessel: str, era: int, invoice: str) -> Split:
-    """The rate of the invoice if it is known, else that of the key, else the full rate of the day."""
+    """Returns the split by the rate of the invoice if it is known, else of the key, else by the full rate of the day."""
     key = without_reversal(schluessel)
     art = UMSATZSTEUER if is_debitor(person) else VORSTEUER
     by_key = tax_of_key(key, era, rahmen.name) if key else None
@@ -200,16 +209,36 @@ def _carries_no_tax(rahmen: Kontenrahmen, konto: str) -> bool:
     return is_personenkonto(konto) or rahmen.geld[0] <= konto[:4] <= rahmen.geld[1]
 
 
+def key_beside_automatic(
+    rahmen: Kontenrahmen, konto: str, gegenkonto: str, schluessel: str, era: int, text: str
+) -> str:
+    """Returns the key that DATEV takes for a booking with this split: beside an account that carries tax by itself, none but 40."""
+    key = without_reversal(schluessel)
+    taxed = [
+        tax for tax in (_automatic(rahmen, name, era) for name in (konto, gegenkonto)) if tax not in (None, NO_TAX)
+    ]
+    if not taxed or key == AUFHEBUNG_DER_AUTOMATIK or is_discount(text):
+        return schluessel
+    if text in (PLAIN, GROSS):
+        key = AUFHEBUNG_DER_AUTOMATIK
+    elif parts_of(text)[:2] in taxed:
+        key = ""
+    # The way in which a Generalumkehr was marked stays.
+    return with_reversal(key) if is_reversal(schluessel) else key
+
+
 # --- Warnings
 
 
 def _unknown_key(schluessel: str, key: str) -> Hint:
-    what = "is not known."
+    found = said("The key {key} is not known.", key=schluessel)
     if key in ELSEWHERE:
-        what = "is tax of another country of the Union, at a rate that the key does not say."
+        found = said(
+            "The key {key} is tax of another country of the Union, at a rate that the key does not say.", key=schluessel
+        )
     return Hint(
         "BU-Schlüssel",
-        f"The key {schluessel} {what}",
+        found,
         _BOOKED_GROSS,
         f"Der BU-Schlüssel {schluessel} ist nicht bekannt; gebucht wurde brutto, ohne Steuer.",
     )
@@ -218,7 +247,7 @@ def _unknown_key(schluessel: str, key: str) -> Hint:
 def _key_beside_automatic(schluessel: str) -> Hint:
     return Hint(
         "BU-Schlüssel",
-        f"The key {schluessel} contradicts an account that carries tax by itself.",
+        said("The key {key} contradicts an account that carries tax by itself.", key=schluessel),
         _BOOKED_GROSS,
         f"Der BU-Schlüssel {schluessel} widerspricht dem Automatikkonto; gebucht wurde brutto, ohne Steuer.",
     )
@@ -227,7 +256,7 @@ def _key_beside_automatic(schluessel: str) -> Hint:
 def _key_repeats_account(schluessel: str) -> Hint:
     return Hint(
         "BU-Schlüssel",
-        f"The key {schluessel} repeats what the account does by itself.",
+        said("The key {key} repeats what the account does by itself.", key=schluessel),
         "The tax was booked once.",
         f"Der BU-Schlüssel {schluessel} steht bei einem Automatikkonto mit derselben Steuer; sie wurde einmal gebucht.",
     )
@@ -236,7 +265,7 @@ def _key_repeats_account(schluessel: str) -> Hint:
 def _no_carrier(schluessel: str) -> Hint:
     return Hint(
         "BU-Schlüssel",
-        f"The key {schluessel} is used with no account that could carry tax.",
+        said("The key {key} is used with no account that could carry tax.", key=schluessel),
         _BOOKED_GROSS,
         f"Der BU-Schlüssel {schluessel} steht bei keinem Konto, das Steuer tragen kann; gebucht wurde brutto.",
     )
@@ -246,7 +275,7 @@ def _two_automatic(konto: str, gegenkonto: str) -> Hint:
     numbers = konto[:4], gegenkonto[:4]
     return Hint(
         "Gegenkonto",
-        f"{numbers[0]} and {numbers[1]} both carry tax by themselves.",
+        said("{first} and {second} both carry tax by themselves.", first=numbers[0], second=numbers[1]),
         _BOOKED_GROSS,
         f"Die Konten {numbers[0]} und {numbers[1]} sind beide Automatikkonten; gebucht wurde brutto, ohne Steuer.",
     )
@@ -256,7 +285,7 @@ def _unknown_automatic(konto: str) -> Hint:
     number = konto[:4] + konto[4:].rstrip("0")
     return Hint(
         "Konto",
-        f"{number} may carry tax by itself; which one is not known.",
+        said("{number} may carry tax by itself; which one is not known.", number=number),
         _BOOKED_GROSS,
         f"Das Konto {number} trägt vielleicht selbst Steuer; gebucht wurde brutto, ohne Steuer.",
     )
@@ -266,8 +295,8 @@ def _assumed_discount(prozent: int) -> Hint:
     return Hint(
         "Skonto",
         "Neither an invoice with this document number nor a key says the rate of the discount.",
-        f"It was split at {prozent} %.",
-        f"Das Skonto wurde mit {prozent} % aufgeteilt; weder Rechnung noch Schlüssel nennen den Satz.",
+        said("It was split at {percent} % until the invoice is booked.", percent=prozent),
+        f"Das Skonto wurde mit {prozent} % aufgeteilt, bis die Rechnung gebucht ist; auch kein Schlüssel nennt den Satz.",
     )
 
 
@@ -307,6 +336,33 @@ def legs(
     return [Leg(konto, amount), Leg(gegenkonto, -amount - tax), Leg(plan.konto, tax)]
 
 
+def contra_accounts(rahmen: Kontenrahmen, text: str, *, konto: str, gegenkonto: str) -> tuple[str, ...]:
+    """Returns the account on the other side of each leg, in the order of `legs`."""
+    if text in (PLAIN, GROSS) or text[0] == STEUERFREI:
+        return gegenkonto, konto
+    if text[0] == SKONTO:
+        person = konto if is_personenkonto(konto) else gegenkonto
+        return gegenkonto, konto, person, person
+    plan = _plan(rahmen.name, text)
+    if plan.counter:
+        return gegenkonto, konto, plan.counter, plan.konto or (konto if plan.in_konto else gegenkonto)
+    return gegenkonto, konto, gegenkonto if plan.in_konto else konto
+
+
+def splits_onto(rahmen: Kontenrahmen, konto: str) -> tuple[str, ...]:
+    """Returns the splits with a leg on this account besides the two that a booking names."""
+    found = []
+    for tax, accounts in TAX_ACCOUNTS[rahmen.name].items():
+        if konto in map(full, filter(None, accounts)):
+            found += [_text(tax, in_konto=True), _text(tax, in_konto=False)]
+    for given, discounts in ((True, rahmen.gewaehrte_skonti), (False, rahmen.erhaltene_skonti)):
+        for prozent, account in discounts.items():
+            tax_account = discount_tax_account(rahmen, prozent, is_debitor=given) if prozent else account
+            if konto in (full(account), full(tax_account)):
+                found += [f"{SKONTO}{prozent}", f"{SKONTO}{prozent}!"]
+    return tuple(dict.fromkeys(found))
+
+
 class _Plan(NamedTuple):
     """A split with the accounts of its tax.
 
@@ -332,7 +388,7 @@ def _plan(skr: str, text: str) -> _Plan:
 def _discount_legs(
     rahmen: Kontenrahmen, prozent: int, konto: str, gegenkonto: str, amount: int, skonto: int
 ) -> list[Leg]:
-    """A payment less discount clears the whole document: the discount and its tax go against the person account."""
+    """Returns the legs of a payment less discount, which clears the whole document: discount and tax go against the person account."""
     person = konto if is_personenkonto(konto) else gegenkonto
     sides = {konto: amount, gegenkonto: -amount}
     gross = -skonto if sides[person] > 0 else skonto
@@ -352,7 +408,7 @@ def discount_tax_account(rahmen: Kontenrahmen, prozent: int, *, is_debitor: bool
 
 
 def tax_in(gross: int, prozent: int) -> int:
-    """The tax in a gross amount: net is rounded half away from zero, tax is the rest."""
+    """Returns the tax in a gross amount: net is rounded half away from zero, tax is the rest."""
     # net = gross / (1 + p/100), in whole cents
     divisor = 100 + prozent
     net = (2 * abs(gross) * 100 + divisor) // (2 * divisor)
@@ -360,11 +416,11 @@ def tax_in(gross: int, prozent: int) -> int:
 
 
 def tax_on(net: int, prozent: int) -> int:
-    """The tax on a net amount, rounded half away from zero."""
+    """Returns the tax on a net amount, rounded half away from zero."""
     tax = (2 * abs(net) * prozent + 100) // 200
     return tax if net >= 0 else -tax
 
 
 def full(nummer: str) -> str:
-    """The technical number of one of our charts' four-digit numbers."""
+    """Returns the technical number for a four-digit number of our charts."""
     return nummer.ljust(SACHKONTO_DIGITS, "0")

@@ -5,6 +5,8 @@ A client with a number length of 4 writes 8400 and 10010; that is 84000000 and 1
 
 from __future__ import annotations
 
+from kontobahn.sentences import said
+
 SACHKONTO_DIGITS = 8
 PERSONENKONTO_DIGITS = 9
 FIRST_CREDITOR = "700000000"
@@ -15,7 +17,7 @@ def is_personenkonto(konto: str) -> bool:
 
 
 def is_debitor(konto: str) -> bool:
-    """Whether a person account is a debtor: those start with 1 to 6, creditors with 7 to 9."""
+    """Returns whether a person account is a debtor: those start with 1 to 6, creditors with 7 to 9."""
     return konto[0] < "7"
 
 
@@ -29,12 +31,23 @@ def technical(nummer: str, laenge: int) -> str:
         padded = nummer
         if nummer[laenge - SACHKONTO_DIGITS :].strip("0"):
             raise ValueError(
-                f"must end in {SACHKONTO_DIGITS - laenge} zeros: the client's numbers have {laenge} digits"
+                said(
+                    "must end in {count} zeros: the client's numbers have {digits} digits",
+                    count=SACHKONTO_DIGITS - laenge,
+                    digits=laenge,
+                )
             )
     else:
         raise ValueError(
-            f"must have {laenge} digits, or {laenge + 1} for a person account"
-            f" (or {SACHKONTO_DIGITS} and {PERSONENKONTO_DIGITS} in full), not {len(nummer)}"
+            said(
+                "must have {digits} digits, or {persons} for a person account (or {full} and"
+                " {fullpersons} in full), not {found}",
+                digits=laenge,
+                persons=laenge + 1,
+                full=SACHKONTO_DIGITS,
+                fullpersons=PERSONENKONTO_DIGITS,
+                found=len(nummer),
+            )
         )
     if is_personenkonto(padded) and padded[0] == "0":
         raise ValueError("must not start with 0: a person account starts with 1 to 9")
@@ -42,7 +55,7 @@ def technical(nummer: str, laenge: int) -> str:
 
 
 def readings(nummer: str, laenge: int) -> list[str]:
-    """Returns what a number in a search may mean, the form that answers use first. Raises ValueError with the reason if nothing.
+    """Returns the accounts that a number may mean, the form that answers use first. Raises ValueError with the reason if none.
 
     If a client's own numbers have seven digits, 84000000 may be a ledger account in full or one of its person accounts.
     """
@@ -54,3 +67,9 @@ def readings(nummer: str, laenge: int) -> list[str]:
 def functional(konto: str, laenge: int) -> str:
     """Returns the number as the client writes it."""
     return konto[: len(konto) - (SACHKONTO_DIGITS - laenge)]
+
+
+def readable(konto: str, laenge: int) -> str:
+    """Returns the number as the client writes it; in full if it would lose a digit."""
+    short = functional(konto, laenge)
+    return konto if konto[len(short) :].strip("0") else short

@@ -1,8 +1,8 @@
-"""Open items: from documents and carry-overs to the list per person account. Pure; amounts in cents, SOLL positive.
+"""Open items: from documents and carry-overs to the list per person account. Amounts in cents, SOLL positive.
 
-An opening balance repeats the balance of earlier years' documents. What it holds beyond them (the rest) is netted against
+An opening balance repeats the balance of earlier years' documents. The amount beyond them (the rest) is netted against
 payments and credits that lack their document, the oldest first; what then remains is an item of its own. Without the call
-(`rewe.py`): the port and its adapters speak these types.
+(`routes/rewe_read.py`): the port and its adapters speak these types.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EbModus = Literal["reconcile", "raw"]
 
 
 class OposSelection(NamedTuple):
-    """Which open items are asked for."""
+    """The open items that are asked for."""
 
     stichtag: date
     side: Side
@@ -59,22 +59,22 @@ class OposSelection(NamedTuple):
 
 
 class Belegbewegung(NamedTuple):
-    """What a booking did to a document of a person account; `betrag` in cents, SOLL positive, with the discount in it."""
+    """A movement of a document of a person account; `betrag` in cents, SOLL positive, with the discount in it."""
 
     konto: str
     beleg: str
     belegdatum: date
     betrag: int
     skonto: int
-    # Whether money moved: the other account is a bank's or a cash book's.
+    # Money moved: the other account is a bank's or a cash book's.
     ist_zahlung: bool
     # The document itself: when it began, its text, and whether nothing of it is left.
     beginn: date
     text: str
     ist_ausgeglichen: bool
-    # Of the invoice, in per cent, 0 if it is free of tax; None if nobody knows, if it has several, or one not simply in the amount.
+    # The invoice's, in per cent, 0 if it is free of tax; None if unknown, if it has several, or one not simply in the amount.
     steuersatz: int | None = None
-    # The other account; whether it holds cash; and what was written beside the document, by which banks' movements are told apart.
+    # The other account; whether it holds cash; and the second document field, which tells a bank's movements apart.
     gegenkonto: str = ""
     ist_bar: bool = False
     belegfeld2: str = ""
@@ -99,7 +99,7 @@ OpenKonto = tuple[int, str, int, str]
 
 
 class Rest(NamedTuple):
-    """What an account's opening balance holds beyond the documents of the years before."""
+    """The part of an account's opening balance beyond the documents of the years before."""
 
     betrag: int
     # For an item of its own: the carried year's first day (reconcile) or the day of the first opening balance ever (raw).

@@ -1,18 +1,15 @@
-"""The permission probe: one entry per area of a client's books, by what the provider answers."""
+"""The permission probe: one entry per area of a client's books, from the provider's answer."""
 
 from __future__ import annotations
 
 from datetime import date
 from typing import Literal
 
-from kontobahn.api.call import Call
-from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer
-from kontobahn.ledger.connections import ERRORS, ClientQuery, open_client
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.provider import ClientBooks
 
-# What cannot be asked for without knowing a fiscal year.
+# Areas that cannot be probed without a fiscal year.
 NEEDS_YEAR: tuple[Area, ...] = ("konten", "buchungen", "susa", "zahlungsbedingungen")
 NOT_CHECKABLE = "not checked: the master data, and with it the fiscal year, could not be read"
 ProbeStatus = Literal["ok", "permission", "expired", "error", "unknown"]
@@ -37,23 +34,6 @@ class Rechte(Answer):
     belege: ProbeEintrag
 
 
-class RechteAntwort(Answer):
-    data: Rechte
-
-
-@get("/v2/ledger-rewe-read/permissions", scope="ledger:read", errors=ERRORS)
-async def get_permissions(call: Call, query: ClientQuery) -> RechteAntwort:
-    """Probe what may be read and written, area by area.
-
-    A connection that has expired is an answer here, not an error.
-    """
-    try:
-        books = await open_client(call.context, call.principal, query.connection_id, query.client_id)
-    except ProviderError as error:
-        return RechteAntwort(data=closed(error))
-    return RechteAntwort(data=await probe(books))
-
-
 def classify(error: ProviderError | None) -> ProbeEintrag:
     if error is None:
         return ProbeEintrag(status="ok", httpStatus=200)
@@ -70,7 +50,7 @@ def not_checkable() -> ProbeEintrag:
 
 
 def closed(error: ProviderError) -> Rechte:
-    """The areas of books that could not even be opened: the master data has failed with all the rest."""
+    """Returns the areas of books that could not even be opened: the master data has failed with all the rest."""
     return Rechte(**{name: not_checkable() if name in NEEDS_YEAR else classify(error) for name in AREAS})
 
 

@@ -1,6 +1,6 @@
 """Person accounts: a business partner as it is sent, checked, and answered.
 
-Pure, without the call (`rewe.py`): the port and its adapters speak these types. Field names are the contract's.
+Without the call (`routes/rewe.py`): the port and its adapters speak these types. Field names are the contract's.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, field
 
-from kontobahn.api.call import Platform
+from kontobahn.api.answers import NOT_YET_KNOWN, Platform
 from kontobahn.api.wire import CONTROL, Answer, Body, Timestamp, form
 from kontobahn.errors import BadRequest
-from kontobahn.ledger.accounting import NOT_YET_KNOWN, Meldung, one_line
+from kontobahn.ledger.wire import Meldung, words_on_one_line
+from kontobahn.sentences import said
 
 _NO_BLANK = f"[^@ {CONTROL}]"
 Land = Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$", examples=["DE"])]
 EmailTyp = Literal["BUSINESS", "PRIVATE", "OFFICE", "INVOICE", "PAYMENT", "OTHER"]
 TelefonTyp = Literal["BUSINESS", "MOBILE", "OFFICE", "FAX", "PRIVATE", "OTHER"]
 AdressTyp = Literal["BILLING", "DELIVERY", "PRIVATE", "WORK", "PICKUP"]
-MaxSixty = Annotated[str, one_line(60, min_length=1)]
+MaxSixty = Annotated[str, words_on_one_line(60)]
 
 
 class Email(Body):
@@ -39,23 +40,23 @@ class Telefon(Body):
 class Bankkonto(Body, kw_only=True):
     iban: Annotated[str, Meta(min_length=15, max_length=42, examples=["DE02120300000000202051"])]
     bic: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$", examples=["BYLADEM1001"])] | None = None
-    name: Annotated[str, one_line(70, min_length=1)] | None = None
+    name: Annotated[str, words_on_one_line(70)] | None = None
     istHauptkonto: bool = False
 
 
 class Kontaktperson(Body, kw_only=True):
-    nachname: Annotated[str, one_line(30, min_length=1)]
-    vorname: Annotated[str, one_line(30, min_length=1)] | None = None
-    anrede: Annotated[str, one_line(30, min_length=1)] | None = None
+    nachname: Annotated[str, words_on_one_line(30)]
+    vorname: Annotated[str, words_on_one_line(30)] | None = None
+    anrede: Annotated[str, words_on_one_line(30)] | None = None
     emailAdressen: list[Email] = field(default_factory=list)
     telefonnummern: list[Telefon] = field(default_factory=list)
 
 
 class Adresse(Body, kw_only=True):
-    adresszeile: Annotated[str, one_line(36, min_length=1)]
-    adresszeile2: Annotated[str, one_line(36, min_length=1)] | None = None
-    postleitzahl: Annotated[str, one_line(10, min_length=1)]
-    ort: Annotated[str, one_line(30, min_length=1)]
+    adresszeile: Annotated[str, words_on_one_line(36)]
+    adresszeile2: Annotated[str, words_on_one_line(36)] | None = None
+    postleitzahl: Annotated[str, words_on_one_line(10)]
+    ort: Annotated[str, words_on_one_line(30)]
     laendercode: Land = "DE"
     typ: AdressTyp = "BILLING"
 
@@ -70,7 +71,7 @@ class Personenkonto(Body, kw_only=True):
     kontenrahmen: Literal["SKR03", "SKR04", "SKR14", "SKR42", "SKR51"]
     kontonummernLaenge: Annotated[int, Meta(ge=4, le=8)]
     geschaeftsjahrStartDatum: date
-    firmenname: Annotated[str, one_line(50, min_length=1)] | None = None
+    firmenname: Annotated[str, words_on_one_line(50)] | None = None
     ustId: Annotated[str, form("a VAT id", r"^[A-Z]{2}[0-9A-Za-z+*]{2,13}$", examples=["DE136695976"])] | None = None
     emailAdressen: Annotated[list[Email], Meta(max_length=20)] = field(default_factory=list)
     telefonnummern: Annotated[list[Telefon], Meta(max_length=20)] = field(default_factory=list)
@@ -117,7 +118,7 @@ class PersonenkontoAntwort(Answer, kw_only=True):
 
 
 class Geschaeftspartner(NamedTuple):
-    """Whom a person account stands for, as far as payments tell: the number in full and as the client writes it."""
+    """The owner of a person account, as far as payments need it: the number in full and as the client writes it."""
 
     konto: str
     nummer: str
@@ -126,7 +127,7 @@ class Geschaeftspartner(NamedTuple):
 
 
 def check(person: Personenkonto) -> None:
-    """Checks what no single field can show, and writes IBANs without blanks. Raises BadRequest that names the field."""
+    """Checks the rules that concern several fields, and writes IBANs without blanks. Raises BadRequest that names the field."""
     if not person.firmenname and not person.kontaktpersonen:
         raise BadRequest("The field `firmenname` is required, or one entry in `kontaktpersonen`.", field="firmenname")
     main_accounts = 0
@@ -144,4 +145,15 @@ def _iban(path: str, text: str) -> str:
     try:
         return str(IBAN(text))
     except SchwiftyException as error:
-        raise BadRequest(f"The field `{path}` is not a valid IBAN: {error}.", field=path) from None
+        raise BadRequest(
+            said("The field `{field}` is not a valid IBAN: {why}.", field=path, why=error), field=path
+        ) from None
+
+
+class Partner(NamedTuple):
+    """A person account as people find it."""
+
+    konto: str
+    name: str
+    # The record as it was sent or read, in JSON; empty if only a name is known.
+    record: str

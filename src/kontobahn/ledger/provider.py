@@ -1,29 +1,30 @@
 """The port: what an accounting provider must offer. The built-in books are one adapter of it; an external one is another.
 
-It speaks the contract's resources, which live with their nouns: `accounting.py`, `auswertung.py`, `kassenbuch.py`,
-`personenkonto.py`, `opos.py`.
+It speaks the contract's resources, which live with their nouns: `opos.py`, `kassenbuch.py`,
+`personenkonto.py`, `buchungen.py`, `wire.py` and others.
 A provider translates; it does not charge, serve or emit. It refuses by raising ProviderError with the status it was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 from kontobahn.api.tasks import Work
 from kontobahn.db import Tx
-from kontobahn.ledger import accounting, auswertung, kassenbuch
-from kontobahn.ledger.buchung import GebuchteBuchungen, NeueBuchung
+from kontobahn.ledger import buchungen, kassenbuch, wire
+from kontobahn.ledger.buchungen import DocumentBookings, GebuchteBuchungen, NeueBuchung
 from kontobahn.ledger.errors import Area
-from kontobahn.ledger.faelligkeit import Faelligkeiten
+from kontobahn.ledger.faelligkeiten import Faelligkeiten
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
+from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
-from kontobahn.ledger.personenkonto import Geschaeftspartner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
 
 T = TypeVar("T")
 
-# What remains to be written when the provider has done its part: run in the one transaction that also confirms the charge and
+# The writes that remain when the provider has done its part: run in the one transaction that also confirms the charge and
 # stores the answer for repeats. For the built-in books it is the whole effect.
 Effect = Callable[[Tx], T]
 
@@ -42,12 +43,25 @@ class ConnectionRef(NamedTuple):
 
 
 class Author(NamedTuple):
-    """Who writes, for the provider's log."""
+    """The author of a write, for the provider's log."""
 
     request_id: str
     quelle: str
-    # As the audit log names it.
+    # By the name in the audit log.
     actor: str = ""
+
+
+class LedgerClient(NamedTuple):
+    """A client of a connection, as people choose it."""
+
+    connection_id: str
+    client_id: str
+    name: str
+    kontenrahmen: str
+    konto_laenge: int
+    # None if the provider does not count them.
+    bookings: int | None
+    is_default: bool
 
 
 class ClientBooks(Protocol):
@@ -55,31 +69,31 @@ class ClientBooks(Protocol):
 
     client_id: str
 
-    async def geschaeftsjahre(self) -> list[accounting.Geschaeftsjahr]: ...
+    async def geschaeftsjahre(self) -> list[wire.Geschaeftsjahr]: ...
 
-    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[accounting.Kontozeile]: ...
+    async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[wire.Kontozeile]: ...
 
-    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[accounting.Buchung]: ...
+    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[buchungen.Buchung]: ...
 
-    async def susa(self, jahr: date, kontonummer: str | None) -> list[accounting.SusaZeile]: ...
+    async def susa(self, jahr: date, kontonummer: str | None) -> list[wire.SusaZeile]: ...
 
-    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> auswertung.Umsatzsteuer:
-        """VAT figures of a fiscal year, or of days of it."""
+    async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> wire.Umsatzsteuer:
+        """Returns the VAT figures of a fiscal year, or of days of it."""
 
-    async def bwa(self, jahr: date, bis_periode: int) -> auswertung.Bwa:
-        """Profit and loss of a fiscal year up to a period."""
+    async def bwa(self, jahr: date, bis_periode: int) -> wire.Bwa:
+        """Returns the profit and loss of a fiscal year up to a period."""
 
-    async def zahlungsbedingungen(self, jahr: date) -> list[accounting.Zahlungsbedingung]: ...
+    async def zahlungsbedingungen(self, jahr: date) -> list[wire.Zahlungsbedingung]: ...
 
     async def offene_posten(self, selection: OposSelection) -> Opos: ...
 
     async def faelligkeiten(self, selection: OposSelection) -> Faelligkeiten: ...
 
     async def belegbewegungen(self, seit: date, limit: int) -> list[Belegbewegung]:
-        """What moved the documents of person accounts since a day, the latest so many; not what was taken back."""
+        """Returns the movements of person accounts' documents since a day, the latest `limit`, without those taken back."""
 
     async def offene_betraege(self, konten: Collection[str]) -> Effect[OpenAmounts]:
-        """What is open today of the documents of these person accounts; for a decision that must not be outdated.
+        """Returns the open amounts of today of these person accounts' documents, for a decision that must not be outdated.
 
         The effect reads it in the transaction that decides, where the books are in the same database.
         """
@@ -94,7 +108,7 @@ class ClientBooks(Protocol):
         self, entry: kassenbuch.CashEntry, author: Author
     ) -> Effect[kassenbuch.Kassenbucheintrag]: ...
 
-    async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> list[kassenbuch.Kassenbuchzeile]: ...
+    async def kassenbuchzeilen(self, selection: kassenbuch.KassenbuchSelection) -> kassenbuch.CashReport: ...
 
     async def reverse_kassenbucheintrag(
         self, nummer: int, storno: kassenbuch.Storno, author: Author
@@ -102,10 +116,24 @@ class ClientBooks(Protocol):
         """The effect returns the reversal."""
 
     async def belegbild(self, image_id: str) -> kassenbuch.ReceiptImage | None:
-        """A receipt image that an entry came with."""
+        """Returns a receipt image that an entry came with."""
 
     async def geschaeftspartner(self) -> list[Geschaeftspartner]:
-        """Business partners with their names and bank accounts, in the order of their numbers."""
+        """Returns business partners with their names and bank accounts, in the order of their numbers."""
+
+    async def partners(self, search: str, after: str, limit: int) -> list[Partner]:
+        """Returns person accounts by number, after this one. Every word of the search is in the number or the name."""
+
+    async def partner(self, konto: str) -> Partner | None: ...
+
+    async def account_sheet(self, selection: SheetSelection) -> AccountSheet:
+        """Returns a page of the sheet of an account: every leg on it, by period, day and booking."""
+
+    async def bookings_of_document(self, konto: str, beleg: str, after: str, limit: int) -> DocumentBookings:
+        """Returns what moved a document of a person account, over all years, by day and id; not what was undone.
+
+        `after` is day and id of the last one before the page, as `2026-01-15 4711`; "" for the first page.
+        """
 
     async def save_personenkonto(
         self, konto: Personenkonto, author: Author
@@ -113,16 +141,16 @@ class ClientBooks(Protocol):
         """The effect returns the answer, and whether the account was created (otherwise updated)."""
 
     async def book(self, buchungen: list[NeueBuchung], author: Author, *, another: bool) -> Effect[GebuchteBuchungen]:
-        """All of them or none. With `another`, those that look booked already are other bookings."""
+        """Books all of them or none. With `another`, those that look booked already are other bookings."""
 
     async def import_file(self, file: SentFile, author: Author) -> Work[ImportMitProtokoll]:
-        """Reads what the file is; the work, which takes the id that the import is to have, imports it."""
+        """Reads the header of the file; the work, which takes the id that the import is to have, imports it."""
 
     async def export(self, jahr: date, target: BinaryIO, *, receipts_up_to: int) -> None:
         """Writes a fiscal year as a zip of files; with receipts if they have at most so many bytes, 0 for none."""
 
     async def imports(self, before: str | None, limit: int) -> list[Import]:
-        """What was brought in at once, the latest first."""
+        """Returns the imports, the latest first."""
 
     async def find_import(self, import_id: str) -> ImportMitProtokoll | None: ...
 
@@ -132,7 +160,7 @@ class ClientBooks(Protocol):
     async def active_subscriptions(self) -> list[str]: ...
 
     def needed_subscription(self, area: Area) -> str:
-        """The service that this area belongs to, by the provider's name for it."""
+        """Returns the service that this area belongs to, by the provider's name for it."""
 
     async def probe(self, area: Area, jahr: date | None) -> None:
         """Touches the area without effect. Raises ProviderError if it is closed."""
@@ -140,6 +168,9 @@ class ClientBooks(Protocol):
 
 class LedgerProvider(Protocol):
     name: str
+
+    async def clients(self, connections: Sequence[ConnectionRef]) -> list[LedgerClient]:
+        """Returns the clients of these connections, the default ones first. None of a connection whose clients are not told."""
 
     async def open(self, connection: ConnectionRef, client_id: str | None) -> ClientBooks:
         """Opens this client, or the connection's default one. Raises BadRequest if there is no such client."""

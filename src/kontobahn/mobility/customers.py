@@ -1,4 +1,4 @@
-"""Customers who buy transport tickets: over HTTP, in the database, and as the contract shows them. Their tickets are in `tickets/`."""
+"""Customers who buy transport tickets: their calls, what is sent and answered, their rows, and the tickets added to one."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.api.call import Call
-from kontobahn.api.declare import get, post, put
+from kontobahn.api.declare import BODY_WITH_ROWS, get, post, put
 from kontobahn.api.wire import Answer, Body, ListQuery, OrganizationQuery, Timestamp, Uuid
 from kontobahn.clock import to_datetime
-from kontobahn.db import Table, Tx
-from kontobahn.errors import Conflict, NotFound
+from kontobahn.db import Rounds, Table, Tx, short_read
+from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.ids import new_id
 from kontobahn.mobility import examples, seller
 from kontobahn.mobility.fields import City, Country, Email, Line70, PostalCode, Reference, Street, VatId, check_codes
-from kontobahn.mobility.tickets.ticket import MobilityTicket, list_tickets
+from kontobahn.mobility.tickets import MobilityTicket, NewTicket, TicketReport, list_tickets, merge
+from kontobahn.sentences import said
 
 # The built-in platform; another one is named when it is connected.
 OWN_PLATFORM = "own"
 _FIRST_NUMBER = 10_001
+MAX_NEW_TICKETS = 10_000
 _ERRORS = (403, 404)
 
 
@@ -170,6 +172,49 @@ def _update(tx: Tx, principal: Principal, customer_id: str, new: NewCustomer) ->
     return CUSTOMERS.update(tx, known, **msgspec.structs.asdict(new), updated_at=tx.now).view()
 
 
+class NewTickets(Body):
+    tickets: Annotated[list[NewTicket], Meta(min_length=1, max_length=MAX_NEW_TICKETS)]
+
+
+@post(
+    "/v2/mobility/customers/{id}/tickets",
+    scope="mobility:write",
+    max_body_bytes=BODY_WITH_ROWS,
+    errors=(403, 404, 409),
+    body_example={"tickets": [examples.NEW_TICKET]},
+    example=[examples.TICKET],
+)
+async def create_tickets(call: Call, id: Uuid, body: NewTickets) -> list[MobilityTicket]:
+    """Add tickets to a customer, all of them or none.
+
+    `price_in_cents` includes VAT. What is invoiced is the price less `discount_in_cents`; `employer_share_in_cents` says how much
+    of it the employer bears, and changes nothing. A second ticket for the same holder and product in the same month is refused.
+    """
+    await call.off_loop(_check, body.tickets)
+    return await call.commit(_add_tickets, call.principal, id, body.tickets)
+
+
+def _check(tickets: list[NewTicket]) -> None:
+    for index, new in enumerate(tickets):
+        error = new.find_error()
+        if error is not None:
+            field = f"tickets[{index}].{error[0]}"
+            raise BadRequest(said("The field `{field}` is wrong: {why}.", field=field, why=error[1]), field=field)
+
+
+def _add_tickets(tx: Tx, principal: Principal, customer_id: str, new: list[NewTicket]) -> list[MobilityTicket]:
+    customer = find(tx, principal, customer_id)
+    reports = [TicketReport(ticket, line=index) for index, ticket in enumerate(new)]
+    result = merge(tx, customer.organization_id, customer.id, reports, repeats=False)
+    if result.refused:
+        first = result.refused[0]
+        raise Conflict(
+            said("The ticket `tickets[{line}]` is refused: {why}.", line=first.line, why=first.reason),
+            field=f"tickets[{first.line}]",
+        )
+    return [ticket.view() for ticket in result.added]
+
+
 def create(tx: Tx, organization_id: str, new: NewCustomer) -> MobilityCustomer:
     """Creates a customer of the built-in platform under the next customer number."""
     check_codes(new.country_code, new.vat_id)
@@ -197,8 +242,13 @@ def _refuse_taken(tx: Tx, organization_id: str, mobility_customer_id: str | None
         raise Conflict("Another customer has this `mobility_customer_id`.", field="mobility_customer_id")
 
 
-def find(tx: Tx, principal: Principal, customer_id: str) -> Customer:
-    return find_in_scope(tx, CUSTOMERS, principal, "Customer", customer_id.lower())
+def by_number(tx: Tx, organization_id: str) -> list[Customer]:
+    return CUSTOMERS.all(tx, "organization_id = ? ORDER BY customer_number", organization_id)
+
+
+@short_read
+def find(principal: Principal, customer_id: str) -> Rounds[Customer]:
+    return ask_in_scope(CUSTOMERS, principal, "Customer", customer_id.lower())
 
 
 def reload(tx: Tx, customer: Customer) -> Customer:
@@ -212,5 +262,5 @@ def find_for_operator(tx: Tx, customer_id: str) -> Customer:
     """Finds a customer by its id alone, for the operator's command line. Raises NotFound if there is none."""
     customer = CUSTOMERS.one(tx, "id = ?", customer_id.lower())
     if customer is None:
-        raise NotFound(f"There is no mobility customer {customer_id}.")
+        raise NotFound(said("There is no mobility customer {id}.", id=customer_id))
     return customer

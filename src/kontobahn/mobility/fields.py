@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from kontobahn.api.wire import CONTROL, form
 from kontobahn.errors import BadRequest
+from kontobahn.sentences import said
 
 _BLANK = r" \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 one_line = form("one line of text that does not begin with a blank", rf"^[^{_BLANK}{CONTROL}][^{CONTROL}]*$")
@@ -23,13 +24,13 @@ Email = Annotated[
     str,
     form(
         "an e-mail address",
-        rf"^[^@{_BLANK}{CONTROL}]{{2,64}}@([^@.{_BLANK}{CONTROL}]+\.)+[^@.{_BLANK}{CONTROL}]{{2,}}$",
+        rf"^[^@{_BLANK}{CONTROL}]{{2,64}}@([^@.{_BLANK}{CONTROL}]+\.){{1,60}}[^@.{_BLANK}{CONTROL}]{{2,}}$",
         max_length=120,
         examples=["rechnung@musterbetrieb.example"],
     ),
 ]
 Phone = Annotated[
-    str, form("a phone number with at least three digits", r"^[+0-9][0-9 ()/-]*([0-9][ ()/-]*){3}$", max_length=40,
+    str, form("a phone number with at least three digits", r"^[+0-9][ ()/-]*([0-9][ ()/-]*){3,}$", max_length=40,
               examples=["+49 30 1234567"])
 ]  # fmt: skip
 VatId = Annotated[str, form("a VAT id like DE123456789", r"^[A-Z]{2}[A-Z0-9]{2,12}$", examples=["DE123456789"])]
@@ -42,19 +43,22 @@ def check_codes(country_code: str, vat_id: str | None) -> None:
     """Raises BadRequest, naming the field, if there is no such country or no such VAT id."""
     if not _is_country(country_code):
         raise BadRequest(
-            f"The field `country_code` is wrong: there is no country {country_code}.", field="country_code"
+            said("The field `country_code` is wrong: there is no country {code}.", code=country_code),
+            field="country_code",
         )
     if vat_id is None:
         return
     prefix = vat_id[:2]
     if not _is_country(prefix) and prefix not in _OTHER_PREFIXES:
-        raise BadRequest(f"The field `vat_id` is wrong: there is no country {prefix}.", field="vat_id")
+        raise BadRequest(said("The field `vat_id` is wrong: there is no country {code}.", code=prefix), field="vat_id")
     if not _has_form_of_its_country(vat_id):
-        raise BadRequest(f"The field `vat_id` is wrong: a VAT id of {prefix} looks different.", field="vat_id")
+        raise BadRequest(
+            said("The field `vat_id` is wrong: a VAT id of {code} looks different.", code=prefix), field="vat_id"
+        )
 
 
 def _has_form_of_its_country(vat_id: str) -> bool:
-    """Whether length and characters fit. Only the forms of the EU and Northern Ireland are known; others pass."""
+    """Returns whether length and characters fit. Only the forms of the EU and Northern Ireland are known; others pass."""
     # Imported late, like the list of countries below: neither is needed when the service starts.
     from stdnum.eu import vat
     from stdnum.exceptions import InvalidChecksum, InvalidComponent, ValidationError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.mobility.tickets import TicketReport
 
 
 class PlatformCustomer(NamedTuple):
@@ -18,15 +18,6 @@ class PlatformCustomer(NamedTuple):
     organization_id: str
     id: str
     mobility_customer_id: str | None
-
-
-class TicketReport(NamedTuple):
-    """A ticket as it stands on the platform now."""
-
-    ticket: NewTicket
-    is_cancelled: bool = False
-    # The line it was read from, for messages about a refused row; 0 if there are no lines.
-    line: int = 0
 
 
 class TicketPlatform(Protocol):

@@ -1,4 +1,5 @@
-"""Measures the matcher with a client's own history: it says which payment cleared which document, which is hidden and found again.
+"""Measures the matcher with a client's own history: the history says which payment cleared which document; that is
+hidden, and found again.
 
 Pure. Bookings come from Buchungsstapel files, texts and IBANs from bank statements where there are any. Only counts leave.
 """
@@ -19,7 +20,7 @@ from kontobahn.reconciliation.movements import movement_of_entry
 
 # 1200 to 1299 in SKR03, 1800 to 1899 in SKR04.
 USUAL_BANKS = ("12", "18")
-# How far a booking may be dated from its movement at the bank.
+# Days by which a booking may be dated from its movement at the bank.
 PAIRING = timedelta(days=5)
 _OPENINGS = ("9000", "9008", "9009")
 
@@ -51,7 +52,7 @@ class Report(NamedTuple):
 
 
 class _Leg(NamedTuple):
-    """What a booking does to a person account: `amount` in cents, SOLL positive, Skonto included."""
+    """The effect of a booking on a person account: `amount` in cents, SOLL positive, Skonto included."""
 
     day: date
     konto: str
@@ -135,7 +136,7 @@ def _payments(legs: Iterable[_Leg]) -> list[_Payment]:
         lines: list[Line] = []
         for row in rows:
             # The person account moves against the bank.
-            lines.append(Line("posten" if row.beleg else "akonto", row.konto, row.beleg, -row.amount))
+            lines.append(Line("item" if row.beleg else "on_account", row.konto, row.beleg, -row.amount))
             if row.skonto:
                 lines.append(Line("skonto", row.konto, row.beleg, row.skonto))
         amount = sum(line.amount_minor for line in lines)

@@ -1,19 +1,119 @@
-"""Batches in the database: which matches still have to be handed over, and what was."""
+"""Batches as they travel and are stored: which matches still have to be handed over, and what was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.banking.transactions.listing import posted_among
+from kontobahn.api.wire import Answer, Body, ListQuery, Timestamp, Uuid
+from kontobahn.banking.transactions.store import posted_among
+from kontobahn.banking.wire import NumericId
 from kontobahn.db import Table, Tx
+from kontobahn.json_text import decode_kept
 from kontobahn.reconciliation import store
 from kontobahn.reconciliation.booking_rows import Transfer
 from kontobahn.reconciliation.core.model import Line
-from kontobahn.reconciliation.deciding import with_accounts
-from kontobahn.reconciliation.store import AccountSettings, Bucht, MatchRow
+from kontobahn.reconciliation.decisions import with_accounts
+from kontobahn.reconciliation.store import AccountSettings, BookedBy, MatchRow
+
+
+class NewBatch(Body):
+    account_id: Annotated[NumericId, Meta(description="The bank account.")]
+    from_date: (
+        Annotated[date, Meta(description="First value date; that of the fiscal year of `to_date` when omitted.")] | None
+    ) = None
+    to_date: Annotated[date, Meta(description="Last value date; today when omitted.")] | None = None
+
+
+class BatchesQuery(ListQuery):
+    account_id: Annotated[NumericId, Meta(description="Only of this bank account.")] | None = None
+    from_id: Annotated[Uuid, Meta(description="Only what was made after this one: the last id seen.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class Batch(Answer):
+    id: Uuid
+    account_id: str
+    connection_id: Uuid
+    client_id: str
+    booked_by: BookedBy
+    fiscal_year_start: date
+    from_date: date
+    to_date: date
+    matches: int
+    # Matches that an earlier batch had, and that were undone since.
+    reversals: int
+    # The amount that moved at the bank.
+    total: Decimal
+    # Null for a list.
+    file_name: str | None
+    sha256: str | None
+    # The imports by which the bookings in our own books can be undone.
+    import_ids: list[Uuid]
+    created_by: str
+    created_at: Timestamp
+
+
+class BatchLine(Answer):
+    match_id: Uuid
+    transaction_id: str
+    made_on: date
+    reversal: bool
+    konto: str
+    beleg: str
+    # Signed as at the bank.
+    amount: Decimal
+    skonto: Decimal
+    text: str
+
+
+class LeftOutMatch(Answer):
+    match_id: Uuid
+    transaction_id: str
+    reason: str
+    # For a document of which less is open than was matched: the open amount and the matched one. Null for any other reason.
+    konto: str | None = None
+    beleg: str | None = None
+    open_amount: Decimal | None = None
+    amount: Decimal | None = None
+
+
+class BatchItem(Answer):
+    """The open amount of a document before and after: SOLL positive, as in the open items."""
+
+    konto: str
+    beleg: str
+    open_before: Decimal
+    open_after: Decimal
+
+
+class BatchWithLines(Batch, kw_only=True):
+    lines: list[BatchLine]
+    left_out: list[LeftOutMatch]
+    items: list[BatchItem]
+
+
+class StoredRows(Answer):
+    """The rows of a batch as they are stored."""
+
+    lines: list[BatchLine]
+    left_out: list[LeftOutMatch]
+    items: list[BatchItem]
+
+
+def head(wire: str) -> Batch:
+    return msgspec.json.decode(wire, type=Batch)
+
+
+def view(row: BatchRow) -> BatchWithLines:
+    rows = decode_kept(row.rows, StoredRows)
+    return BatchWithLines(**msgspec.structs.asdict(head(row.wire)), **msgspec.structs.asdict(rows))
 
 
 class BatchRow(NamedTuple):
@@ -22,7 +122,7 @@ class BatchRow(NamedTuple):
     account_id: int
     connection_id: str
     client_id: str
-    bucht: Bucht
+    booked_by: BookedBy
     wire: str
     rows: str
     file_name: str | None
@@ -32,8 +132,8 @@ class BatchRow(NamedTuple):
     made_at: int
 
 
-# Of the days of a batch: so many matches are compared with.
-_MOST_TWINS = 20_000
+# At most this many matches of the days of a batch are compared.
+_MAX_TWINS = 20_000
 BATCHES = Table("recon_batches", BatchRow)
 _OF_ACCOUNT = (
     "organization_id = ? AND account_id = ? AND connection_id = ? AND client_id = ? AND made_on >= ? AND made_on <= ?"
@@ -44,14 +144,14 @@ _HANDED_OVER = (
 )
 _BY_THE_SAME = (
     "EXISTS (SELECT 1 FROM recon_batch_matches b JOIN recon_batches o ON o.organization_id = b.organization_id AND o.id = b.batch_id"
-    " WHERE b.organization_id = recon_matches.organization_id AND b.match_id = recon_matches.id AND b.is_undo = 0 AND o.bucht = ?)"
+    " WHERE b.organization_id = recon_matches.organization_id AND b.match_id = recon_matches.id AND b.is_undo = 0 AND o.booked_by = ?)"
 )
 
 
 def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: int) -> list[Transfer]:
     """Matches of an account that are not handed over yet, and those that were and are undone since; the oldest first.
 
-    What was only listed for the office was never booked here: its undoing is for a list again.
+    A match that was only listed for the office was never booked here: undoing it concerns the next list, not the books.
     """
     scope = (*settings.client[:1], settings.account_id, *settings.client[1:], first.isoformat(), last.isoformat())
     order = "ORDER BY made_on, id LIMIT ?"
@@ -60,7 +160,7 @@ def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: i
     )
     undone = store.MATCHES.all(
         tx, f"{_OF_ACCOUNT} AND undo_id IS NOT NULL AND {_BY_THE_SAME} AND NOT {_HANDED_OVER.format(1)} {order}",
-        *scope, settings.bucht, limit,
+        *scope, settings.booked_by, limit,
     )  # fmt: skip
     lines = store.lines_of(tx, settings.organization_id, [row.id for row in (*undone, *made)])
     there = posted_among(tx, settings.account_id, [row.transaction_id for row in made])
@@ -74,19 +174,17 @@ def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: i
 
 
 def have_twins(tx: Tx, settings: AccountSettings, transfers: Sequence[Transfer]) -> bool:
-    """Whether one of them looks like a match that was handed over before: same day, payer, account, document and amount."""
+    """Returns whether one of them looks like a match that was handed over before: same day, account, document and amount."""
     days = sorted({transfer.day.isoformat() for transfer in transfers})
     before = store.MATCHES.all(
         tx, f"{_OF_ACCOUNT} AND {_HANDED_OVER.format(0)} ORDER BY made_on, id LIMIT ?",
-        *settings.client[:1], settings.account_id, *settings.client[1:], days[0], days[-1], _MOST_TWINS,
+        *settings.client[:1], settings.account_id, *settings.client[1:], days[0], days[-1], _MAX_TWINS,
     )  # fmt: skip
     before = [row for row in before if row.made_on in days]
     lines = store.lines_of(tx, settings.organization_id, [row.id for row in before])
-    known = {
-        (row.made_on, row.payer, line.konto, line.beleg, line.amount_minor) for row in before for line in lines[row.id]
-    }
+    known = {(row.made_on, line.konto, line.beleg, line.amount_minor) for row in before for line in lines[row.id]}
     return any(
-        (transfer.day.isoformat(), transfer.payer, line.konto, line.beleg, line.amount_minor) in known
+        (transfer.day.isoformat(), line.konto, line.beleg, line.amount_minor) in known
         for transfer in transfers
         for line in transfer.lines
     )
@@ -97,8 +195,8 @@ def _transfer(settings: AccountSettings, row: MatchRow, lines: list[Line], *, is
         match_id=row.id,
         transaction_id=row.transaction_id,
         day=date.fromisoformat(row.made_on),
-        sachkonto=settings.sachkonto,
-        # An account that was named in the settings since counts.
+        konto=settings.konto,
+        # An account that the settings have named since then counts.
         lines=with_accounts(tuple(lines), settings),
         payer=row.payer,
         evidence=row.evidence,
@@ -122,10 +220,10 @@ def find(tx: Tx, principal: Principal, batch_id: str) -> BatchRow:
 
 
 def listing(
-    tx: Tx, principal: Principal, account_id: int | None, from_id: str | None, limit: int
+    tx: Tx, organizations: tuple[str, ...], account_id: int | None, from_id: str | None, limit: int
 ) -> list[tuple[str, str]]:
     """Ids and texts of batches, in the order in which they were made."""
-    condition, params = in_scope(len(principal.scope)), list[object](principal.scope)
+    condition, params = in_scope(len(organizations)), list[object](organizations)
     for name, value in (("account_id =", account_id), ("id >", from_id and from_id.lower())):
         if value is not None:
             condition += f" AND {name} ?"

@@ -1,4 +1,4 @@
-"""From matches to bookings, row by row as a DATEV file has them, and what is open when they are booked. Pure.
+"""From matches to bookings, row by row as a DATEV file has them, that file, and what is open when they are booked. Pure.
 
 A row for each line: bank against person account, Belegfeld 1 the document byte for byte, a discount beside the payment that it
 belongs to. What was booked and then undone is a Generalumkehr, never a missing row.
@@ -6,22 +6,28 @@ belongs to. What was booked and then undone is a Generalumkehr, never a missing 
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple
 
+from kontobahn.formats import extf
 from kontobahn.formats.extf import Buchungssatz, encode_weitere
-from kontobahn.ledger.buchung import EUR, NeueBuchung
+from kontobahn.ledger.buchungen import EUR, NeueBuchung
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, is_debitor, is_personenkonto
-from kontobahn.ledger.steuerschluessel import era_of, key_for
+from kontobahn.ledger.steuer import era_of, key_for
+from kontobahn.ledger.wire import Geschaeftsjahr
 from kontobahn.money import from_minor
 from kontobahn.reconciliation.core.model import Key, Line
+from kontobahn.sentences import said
 
 MAX_TEXT, MAX_BELEGFELD2, MAX_INFO = 60, 12, 210
 # Columns of a row: kinds and contents of what goes with it, and the mandate.
 _INFOS, _MANDATE = (("21", "22"), ("23", "24"), ("25", "26")), "105"
-_OF_DOCUMENTS = ("posten", "ruecklast")
+_OF_DOCUMENTS = ("item", "return")
+TITLE = "Kontobahn Zahlungsabgleich"
 
 
 class Transfer(NamedTuple):
@@ -30,7 +36,7 @@ class Transfer(NamedTuple):
     match_id: str
     transaction_id: int
     day: date
-    sachkonto: str
+    konto: str
     lines: tuple[Line, ...]
     payer: str = ""
     evidence: str = ""
@@ -42,21 +48,21 @@ class Transfer(NamedTuple):
 
 
 def reference_of(transaction_id: int) -> str:
-    """What all bookings of a transaction have beside the document: its id, as far as the column takes it."""
+    """Returns what all bookings of a transaction carry beside the document: as much of its id as the column takes."""
     return str(transaction_id)[-MAX_BELEGFELD2:]
 
 
 def problem(transfer: Transfer) -> str | None:
-    """Why a match cannot be booked, if it cannot."""
-    if not transfer.sachkonto:
+    """Returns why a match cannot be booked, if it cannot."""
+    if not transfer.konto:
         return "The bank has no ledger account."
     for paid, discount in _paired(transfer.lines):
         if len(paid.konto) not in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS) or not paid.konto.isdigit():
-            return f"The line `{paid.kind}` has no account of the books."
-        if paid.konto == transfer.sachkonto:
-            return f"The line `{paid.kind}` has the account of the bank itself."
+            return said("The line `{kind}` has no account of the books.", kind=paid.kind)
+        if paid.konto == transfer.konto:
+            return said("The line `{kind}` has the account of the bank itself.", kind=paid.kind)
         if not paid.amount_minor + discount:
-            return f"Nothing was paid for document {paid.beleg}."
+            return said("Nothing was paid for document {beleg}.", beleg=paid.beleg)
     return None
 
 
@@ -74,7 +80,7 @@ def rows(transfer: Transfer, rates: Mapping[Key, int]) -> list[Buchungssatz]:
                 waehrung=EUR,
                 kurs="",
                 basis_umsatz=None,
-                konto=transfer.sachkonto,
+                konto=transfer.konto,
                 gegenkonto=paid.konto,
                 bu_schluessel=(_tax_key((paid.konto, paid.beleg), transfer.day, rates) or "") if discount else "",
                 belegdatum=transfer.day.isoformat(),
@@ -109,18 +115,18 @@ def _paired(lines: Iterable[Line]) -> list[tuple[Line, int]]:
     return found
 
 
-def discounted(transfer: Transfer) -> list[Key]:
+def discounted_documents(transfer: Transfer) -> list[Key]:
     """The documents that a discount was taken from."""
     return [(paid.konto, paid.beleg) for paid, discount in _paired(transfer.lines) if discount]
 
 
-def has_key(key: Key, day: date, rates: Mapping[Key, int]) -> bool:
-    """Whether it is known how a discount on the document is taxed on a day."""
+def has_tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> bool:
+    """Returns whether it is known how a discount on the document is taxed on a day."""
     return _tax_key(key, day, rates) is not None
 
 
 def _tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> str | None:
-    """The key of the invoice's rate as it is called on the day of the payment, empty for one free of tax; None if it is not known."""
+    """The tax key of the invoice's rate on the day of the payment, empty for one free of tax; None if it is not known."""
     rate = rates.get(key)
     if not rate:
         return None if rate is None else ""
@@ -128,13 +134,13 @@ def _tax_key(key: Key, day: date, rates: Mapping[Key, int]) -> str | None:
 
 
 def _weitere(transfer: Transfer) -> str:
-    said = (
+    infos = (
         ("Transaktion", str(transfer.transaction_id)),
         ("EndToEndId", _one_line(transfer.end_to_end_id, MAX_INFO)),
         ("Klasse", transfer.evidence or "von Hand"),
     )
     columns: dict[str, str] = {}
-    for (kind, content), (name, value) in zip(_INFOS, said, strict=True):
+    for (kind, content), (name, value) in zip(_INFOS, infos, strict=True):
         if value:
             columns |= {kind: name, content: value}
     mandate = _one_line(transfer.mandate, 35)
@@ -146,7 +152,7 @@ def _one_line(text: str, most: int) -> str:
     return " ".join(plain.split())[:most].rstrip()
 
 
-# --- Where they go
+# --- For the file, for the books, and their effect on documents
 
 
 def for_file(records: Iterable[Buchungssatz], konto_laenge: int) -> list[Buchungssatz]:
@@ -180,10 +186,44 @@ def for_books(records: Iterable[Buchungssatz]) -> list[NeueBuchung]:
 
 
 def changes(records: Sequence[Buchungssatz]) -> dict[Key, int]:
-    """What these bookings change of each person account's documents, in cents, SOLL positive; `""` is what has no document."""
+    """Returns what these bookings change of each person account's documents, in cents, SOLL positive; `""` stands for no document."""
     found: dict[Key, int] = defaultdict(int)
     for record in records:
         if is_personenkonto(record.gegenkonto):
             amount = record.umsatz + record.skonto
             found[record.gegenkonto, record.belegfeld1] += -amount if record.soll else amount
     return found
+
+
+# --- The file for the tax adviser: not committed, a proposal
+
+
+class BatchFile(NamedTuple):
+    name: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def make_file(records: Sequence[Buchungssatz], client_id: str, jahr: Geschaeftsjahr, made_at: datetime) -> BatchFile:
+    """`client_id` is the adviser's number and the client's. All bookings are of the fiscal year."""
+    berater, _, mandant = client_id.partition("-")
+    days = [date.fromisoformat(record.belegdatum) for record in records]
+    header = extf.make_header(
+        extf.BUCHUNGSSTAPEL,
+        erzeugt_am=made_at,
+        berater=int(berater),
+        mandant=int(mandant),
+        wj_beginn=jahr.start,
+        sachkontenlaenge=jahr.konto_laenge,
+        datum_von=min(days),
+        datum_bis=max(days),
+        bezeichnung=TITLE,
+        festschreibung=False,
+        skr=jahr.kontenrahmen.removeprefix("SKR"),
+    )
+    target = io.BytesIO()
+    extf.write_buchungsstapel(target, header, for_file(records, jahr.konto_laenge))
+    return BatchFile(extf.file_name(header), target.getvalue())

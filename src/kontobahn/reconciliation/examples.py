@@ -12,94 +12,104 @@ PROPOSAL, MATCH = "0193b2a0-0000-7000-8000-000000000021", "0193b2a0-0000-7000-80
 _UNDO, _LEARNED = "0193b2a0-0000-7000-8000-000000000041", "0193b2a0-0000-7000-8000-000000000051"
 _RULE = "0193b2a0-0000-7000-8000-000000000061"
 _AT = "2026-03-31T18:00:00Z"
-LINES = [{"art": "posten", "kontonummer": "100100000", "beleg": "RE-2026-00123", "betrag": 119.0}]
+LINES = [{"kind": "item", "konto": "100100000", "beleg": "RE-2026-00123", "amount": 119.0}]
 REASONS = [
-    {"signal": "number", "wert": "RE-2026-00123", "feld": "svwz", "von": 9, "bis": 22, "bits": 9.9},
-    {"signal": "amount", "wert": "119.00", "feld": None, "von": None, "bis": None, "bits": 12.0},
-    {"signal": "iban", "wert": "2051 (master data)", "feld": None, "von": None, "bis": None, "bits": 20.0},
+    {"signal": "number", "value": "RE-2026-00123", "field": "svwz", "start": 9, "end": 22, "bits": 9.9},
+    {"signal": "amount", "value": "119.00", "field": None, "start": None, "end": None, "bits": 12.0},
+    {"signal": "iban", "value": "2051 (master data)", "field": None, "start": None, "end": None, "bits": 20.0},
 ]
 _SETTINGS = {
-    "account_id": ACCOUNT, "connectionId": CONNECTION, "clientId": CLIENT, "sachkonto": "12000000", "gebuehrenkonto": "49700000",
-    "transferkonto": None, "start_date": "2026-01-01", "bucht": "kanzlei", "automatisch": ["A1", "A2"],
-    "geaendert_von": "user:0193b2a0-0000-7000-8000-000000000002", "geaendert_am": _AT,
+    "account_id": ACCOUNT, "connection_id": CONNECTION, "client_id": CLIENT, "konto": "12000000", "fee_konto": "49700000",
+    "transfer_konto": None, "start_date": "2026-01-01", "booked_by": "adviser", "automatic_classes": ["A1", "A2"],
+    "updated_by": "user:0193b2a0-0000-7000-8000-000000000002", "updated_at": _AT,
 }  # fmt: skip
 _PROPOSAL = {
-    "id": PROPOSAL, "transaction_id": TRANSACTION, "status": "open", "platz": 1, "klasse": "A2", "eindeutig": True,
-    "punkte": 41.9, "zeilen": LINES, "gruende": REASONS, "engine_version": ENGINE_VERSION,
+    "id": PROPOSAL, "transaction_id": TRANSACTION, "status": "open", "rank": 1, "evidence_class": "A2", "clear": True,
+    "score": 41.9, "lines": LINES, "reasons": REASONS, "engine_version": ENGINE_VERSION,
 }  # fmt: skip
 _MATCH = {
-    "id": MATCH, "transaction_id": TRANSACTION, "account_id": ACCOUNT, "connectionId": CONNECTION, "clientId": CLIENT,
-    "proposal_id": PROPOSAL, "klasse": "A2", "made_on": "2026-03-02", "betrag": 119.0, "name": "Muster GmbH", "zeilen": LINES,
-    "von": "user:0193b2a0-0000-7000-8000-000000000002", "am": _AT, "ruecknahme": None,
+    "id": MATCH, "transaction_id": TRANSACTION, "account_id": ACCOUNT, "connection_id": CONNECTION, "client_id": CLIENT,
+    "proposal_id": PROPOSAL, "evidence_class": "A2", "made_on": "2026-03-02", "amount": 119.0, "name": "Muster GmbH", "lines": LINES,
+    "created_by": "user:0193b2a0-0000-7000-8000-000000000002", "created_at": _AT, "undo": None,
 }  # fmt: skip
 _TRANSACTION = {
-    "id": TRANSACTION, "account_id": ACCOUNT, "status": "proposed", "entfernt": False, "made_on": "2026-03-02", "betrag": 119.0,
+    "id": TRANSACTION, "account_id": ACCOUNT, "status": "proposed", "removed": False, "made_on": "2026-03-02", "amount": 119.0,
     "currency_code": "EUR", "name": "Muster GmbH", "iban": "DE02120300000000202051",
-    "verwendungszweck": "Rechnung RE-2026-00123 danke", "vorschlag": _PROPOSAL, "match_id": None,
+    "purpose": "Rechnung RE-2026-00123 danke", "best_proposal": _PROPOSAL, "match_id": None,
 }  # fmt: skip
 _STORED_RULE = {
-    "id": _RULE, "name": "Miete Büro", "sachkonto": "42100000", "text": "Miete", "iban": "", "richtung": "ausgang",
-    "von": 700.0, "bis": 900.0,
+    "id": _RULE, "name": "Miete Büro", "konto": "42100000", "text": "Miete", "iban": "", "direction": "out",
+    "min_amount": 700.0, "max_amount": 900.0,
 }  # fmt: skip
 
 SETTINGS: dict[str, Any] = {"data": _SETTINGS}
 ALL_SETTINGS: dict[str, Any] = {"data": [_SETTINGS]}
-SETTINGS_SENT: dict[str, Any] = {"connectionId": CONNECTION, "sachkonto": "1200", "automatisch": ["A1", "A2"]}
+SETTINGS_SENT: dict[str, Any] = {"connection_id": CONNECTION, "konto": "1200", "automatic_classes": ["A1", "A2"]}
 TRANSACTIONS: dict[str, Any] = {"data": [_TRANSACTION]}
-ONE_TRANSACTION: dict[str, Any] = {"data": {**_TRANSACTION, "vorschlaege": [_PROPOSAL], "zuordnungen": []}}
-IGNORED: dict[str, Any] = {"data": {**_TRANSACTION, "status": "ignored", "vorschlaege": [_PROPOSAL], "zuordnungen": []}}
+ONE_TRANSACTION: dict[str, Any] = {"data": {**_TRANSACTION, "proposals": [_PROPOSAL], "matches": []}}
+IGNORED: dict[str, Any] = {"data": {**_TRANSACTION, "status": "ignored", "proposals": [_PROPOSAL], "matches": []}}
 REJECTED: dict[str, Any] = {"data": {**_PROPOSAL, "status": "rejected"}}
-CONFIRMATIONS: dict[str, Any] = {"data": [{"id": PROPOSAL, "match_id": MATCH, "fehler": None}]}
+CONFIRMATIONS: dict[str, Any] = {"data": [{"id": PROPOSAL, "match_id": MATCH, "error": None}]}
 MATCHED: dict[str, Any] = {"data": _MATCH}
 MATCHES: dict[str, Any] = {"data": [_MATCH]}
 MATCHED_BY_HAND: dict[str, Any] = {
     "data": {
-        **_MATCH, "proposal_id": None, "klasse": None, "betrag": 116.62,
-        "zeilen": [*LINES, {"art": "skonto", "kontonummer": "100100000", "beleg": "RE-2026-00123", "betrag": -2.38}],
+        **_MATCH, "proposal_id": None, "evidence_class": None, "amount": 116.62,
+        "lines": [*LINES, {"kind": "skonto", "konto": "100100000", "beleg": "RE-2026-00123", "amount": -2.38}],
     }
 }  # fmt: skip
 MATCH_SENT: dict[str, Any] = {
     "transaction_id": TRANSACTION,
-    "zeilen": [{"art": "posten", "kontonummer": "10010", "beleg": "RE-2026-00123", "betrag": 116.62, "skonto": 2.38}],
+    "lines": [{"kind": "item", "konto": "10010", "beleg": "RE-2026-00123", "amount": 116.62, "skonto": 2.38}],
 }
 UNDONE: dict[str, Any] = {
-    "data": {**_MATCH, "ruecknahme": {"id": _UNDO, "grund": "anderer Kunde", "von": _MATCH["von"], "am": _AT}}
+    "data": {
+        **_MATCH,
+        "undo": {"id": _UNDO, "reason": "anderer Kunde", "created_by": _MATCH["created_by"], "created_at": _AT},
+    }
 }
 LEARNED: dict[str, Any] = {
-    "id": _LEARNED, "art": "iban", "wert": "DE02120300000000202051", "kontonummer": "100100000", "bestaetigt": 2,
-    "wirksam": True, "zuerst": _AT, "zuletzt": _AT,
+    "id": _LEARNED, "kind": "iban", "value": "DE02120300000000202051", "konto": "100100000", "confirmations": 2,
+    "effective": True, "first_at": _AT, "last_at": _AT,
 }  # fmt: skip
 RULES: dict[str, Any] = {"data": [_STORED_RULE]}
 RULES_SENT: dict[str, Any] = {
-    "regeln": [
-        {"name": "Miete Büro", "sachkonto": "4210", "text": "Miete", "richtung": "ausgang", "von": 700.0, "bis": 900.0}
+    "rules": [
+        {
+            "name": "Miete Büro",
+            "konto": "4210",
+            "text": "Miete",
+            "direction": "out",
+            "min_amount": 700.0,
+            "max_amount": 900.0,
+        }
     ]
 }
 REPORT: dict[str, Any] = {
     "data": {
         "account_id": ACCOUNT, "from_date": "2025-04-01", "to_date": "2026-03-31",
-        "transaktionen": {"open": 4, "proposed": 12, "matched": 180, "ignored": 2, "booked": 31},
-        "klassen": [{"klasse": "A2", "zuordnungen": 141, "automatisch": 130, "betrag": 61274.5, "zurueckgenommen": 0}],
-        "automatisch": 130, "automatisch_zurueckgenommen": 0, "je_tausend": 0.0, "bestaetigt": 50, "davon_erster_platz": 48,
-        "abgelehnt": 2,
+        "transactions": {"open": 4, "proposed": 12, "matched": 180, "ignored": 2, "booked": 31},
+        "classes": [{"evidence_class": "A2", "matches": 141, "automatic": 130, "amount": 61274.5, "undone": 0}],
+        "automatic": 130, "automatic_undone": 0, "undone_per_thousand": 0.0, "confirmed": 50, "confirmed_first": 48,
+        "rejected": 2,
     }
 }  # fmt: skip
 _BATCH = {
-    "id": "0193b2a0-0000-7000-8000-000000000071", "account_id": ACCOUNT, "connectionId": CONNECTION, "clientId": CLIENT,
-    "bucht": "kontobahn", "geschaeftsjahrStartDatum": "2026-01-01", "from_date": "2026-01-01", "to_date": "2026-03-31",
-    "zuordnungen": 1, "stornos": 0, "summe": 119.0, "dateiname": "EXTF_Buchungsstapel_29098_55003_20260302_20260302.csv",
+    "id": "0193b2a0-0000-7000-8000-000000000071", "account_id": ACCOUNT, "connection_id": CONNECTION, "client_id": CLIENT,
+    "booked_by": "kontobahn", "fiscal_year_start": "2026-01-01", "from_date": "2026-01-01", "to_date": "2026-03-31",
+    "matches": 1, "reversals": 0, "total": 119.0, "file_name": "EXTF_Buchungsstapel_29098_55003_20260302_20260302.csv",
     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "importe": ["0193b2a0-0000-7000-8000-000000000072"], "von": "user:0193b2a0-0000-7000-8000-000000000002", "am": _AT,
+    "import_ids": ["0193b2a0-0000-7000-8000-000000000072"], "created_by": "user:0193b2a0-0000-7000-8000-000000000002", "created_at": _AT,
 }  # fmt: skip
 _ROWS = {
-    "zeilen": [
+    "lines": [
         {
-            "match_id": MATCH, "transaction_id": TRANSACTION, "made_on": "2026-03-02", "storno": False, "kontonummer": "100100000",
-            "beleg": "RE-2026-00123", "betrag": 119.0, "skonto": 0, "buchungstext": "Muster GmbH",
+            "match_id": MATCH, "transaction_id": TRANSACTION, "made_on": "2026-03-02", "reversal": False, "konto": "100100000",
+            "beleg": "RE-2026-00123", "amount": 119.0, "skonto": 0, "text": "Muster GmbH",
         }
     ],
-    "ausgelassen": [],
-    "posten": [{"kontonummer": "100100000", "beleg": "RE-2026-00123", "vorher": 119.0, "nachher": 0}],
+    "left_out": [],
+    "items": [{"konto": "100100000", "beleg": "RE-2026-00123", "open_before": 119.0, "open_after": 0}],
 }  # fmt: skip
 BATCHES: dict[str, Any] = {"data": [_BATCH]}
 BATCH: dict[str, Any] = {"data": {**_BATCH, **_ROWS}}

@@ -1,7 +1,10 @@
-"""What was learned, to be seen and deleted; and rules for what belongs to a ledger account: rent, fees, wages."""
+"""Learned payers, to be seen and deleted: which IBAN and which name pays for which person account. And rules for what belongs to a
+ledger account: rent, fees, wages.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -10,85 +13,85 @@ from msgspec import Meta
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, find_in_scope
-from kontobahn.api.call import Call
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, page
 from kontobahn.api.declare import delete, get, put
-from kontobahn.api.paging import page
-from kontobahn.api.wire import Answer, Body, Name, Timestamp, Uuid
+from kontobahn.api.wire import Answer, Body, Name, Query, Timestamp, Uuid
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
 from kontobahn.ids import new_id
-from kontobahn.ledger.accounting import one_line
-from kontobahn.ledger.connections import ERRORS, ClientQuery, open_books
+from kontobahn.ledger.connections import ERRORS, ClientId
 from kontobahn.ledger.connections import find as find_connection
+from kontobahn.ledger.wire import one_line
 from kontobahn.money import from_minor, to_minor
-from kontobahn.reconciliation import examples, learning, store
-from kontobahn.reconciliation.core.payer import CONFIRMATIONS
-from kontobahn.reconciliation.settings import Kontonummer, konto_laenge, ledger_account
-from kontobahn.reconciliation.store import Client, LearnedRow, RuleRow
+from kontobahn.reconciliation import examples, store
+from kontobahn.reconciliation.accounts import Konto, konto_laenge, ledger_account, open_books
+from kontobahn.reconciliation.core.model import Learned, Line
+from kontobahn.reconciliation.core.payer import CONFIRMATIONS, normal_name
+from kontobahn.reconciliation.store import Client, LearnedRow, MatchRow, RuleRow
 from kontobahn.reconciliation.wire import BANK_SCOPE
+from kontobahn.sentences import said
 
 MAX_RULES = 200
 # A text of one or two characters is in every purpose.
-_LEAST_TEXT = 3
-Richtung = Literal["eingang", "ausgang", "alle"]
-SIGN: dict[Richtung, Literal["in", "out", "any"]] = {"eingang": "in", "ausgang": "out", "alle": "any"}
-_RICHTUNG = {sign: word for word, sign in SIGN.items()}
+_MIN_TEXT = 3
+Direction = Literal["in", "out", "any"]
+# A run looks at this many of the latest.
+MAX_LEARNED = 20_000
+_LESSONS = ("item", "on_account")
 
 
-class GelerntQuery(ClientQuery):
+class BooksQuery(Query):
+    """Names the books that something was learned for, or that rules are for."""
+
+    connection_id: Annotated[Uuid, Meta(description="The ledger connection, from its list of connections.")]
+    client_id: ClientId | None = None
+
+
+class KnowledgeQuery(BooksQuery):
     from_id: Annotated[Uuid, Meta(description="Only what has a higher id: the last id seen.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
 
 
-class Gelernt(Answer):
+class LearnedPayer(Answer):
     id: Uuid
-    art: Literal["iban", "name"]
-    wert: str
-    kontonummer: str
-    # How often it was confirmed, and whether that is often enough to be used.
-    bestaetigt: int
-    wirksam: bool
-    zuerst: Timestamp
-    zuletzt: Timestamp
+    kind: Literal["iban", "name"]
+    value: str
+    konto: str
+    # The number of confirmations, and whether that is often enough to be used.
+    confirmations: int
+    effective: bool
+    first_at: Timestamp
+    last_at: Timestamp
 
 
-class GelerntAntwort(Answer):
-    data: Gelernt
-
-
-class GelerntesAntwort(Answer):
-    data: list[Gelernt]
-
-
-class Regel(Body):
+class NewMatchRule(Body):
     name: Name
-    sachkonto: Annotated[Kontonummer, Meta(description="The ledger account that such transactions belong to.")]
+    konto: Annotated[Konto, Meta(description="The ledger account that such transactions belong to.")]
     text: Annotated[str, one_line(140), Meta(description="In purpose or name, in any case.")] = ""
     iban: Annotated[str, Meta(max_length=42, description="Of the other side.")] = ""
-    richtung: Richtung = "alle"
-    von: Annotated[Decimal, Meta(description="The least amount, without its sign.")] | None = None
-    bis: Annotated[Decimal, Meta(description="The greatest amount, without its sign.")] | None = None
+    direction: Direction = "any"
+    min_amount: Annotated[Decimal, Meta(description="The least amount, without its sign.")] | None = None
+    max_amount: Annotated[Decimal, Meta(description="The greatest amount, without its sign.")] | None = None
 
 
-class NeueRegeln(Body):
-    regeln: Annotated[list[Regel], Meta(max_length=MAX_RULES, description="All of them: the first that fits counts.")]
+class NewMatchRules(Body):
+    rules: Annotated[
+        list[NewMatchRule], Meta(max_length=MAX_RULES, description="All of them: the first that fits counts.")
+    ]
 
 
-class GespeicherteRegel(Answer):
+class MatchRule(Answer):
     id: Uuid
     name: str
-    sachkonto: str
+    konto: str
     text: str
     iban: str
-    richtung: Richtung
-    von: Decimal | None
-    bis: Decimal | None
-
-
-class RegelnAntwort(Answer):
-    data: list[GespeicherteRegel]
+    direction: Direction
+    min_amount: Decimal | None
+    max_amount: Decimal | None
 
 
 # --- Learned
@@ -102,14 +105,14 @@ class RegelnAntwort(Answer):
     errors=ERRORS,
     example={"data": [examples.LEARNED]},
 )
-async def list_knowledge(call: Call, query: GelerntQuery) -> GelerntesAntwort:
+async def list_knowledge(call: Call, query: KnowledgeQuery) -> Data[list[LearnedPayer]]:
     """List what confirmations taught: which IBAN and which name pays for which person account.
 
     It is used from the second confirmation on.
     """
     client = await _client(call, query)
     rows = await call.read(_learned, client, query.from_id, query.limit + 1)
-    return GelerntesAntwort(data=[_gelernt(row) for row in page(call, rows, query.limit, lambda row: row.id)])
+    return Data([_learned_view(row) for row in page(call, rows, query.limit, lambda row: row.id)])
 
 
 @delete(
@@ -119,7 +122,7 @@ async def list_knowledge(call: Call, query: GelerntQuery) -> GelerntesAntwort:
     errors=(403, 404),
     example={"data": examples.LEARNED},
 )
-async def delete_knowledge(call: Call, id: Uuid) -> GelerntAntwort:
+async def delete_knowledge(call: Call, id: Uuid) -> Data[LearnedPayer]:
     """Forget something that was learned. Matches that stand stay as they are."""
     return await call.commit(forget, call.principal, id, call.actor)
 
@@ -131,25 +134,25 @@ def _learned(tx: Tx, client: Client, after: str | None, limit: int) -> list[Lear
     )  # fmt: skip
 
 
-def forget(tx: Tx, principal: Principal, learned_id: str, actor: Actor) -> GelerntAntwort:
+def forget(tx: Tx, principal: Principal, learned_id: str, actor: Actor) -> Data[LearnedPayer]:
     row = find_in_scope(tx, store.LEARNED, principal, "Knowledge", learned_id.lower())
     store.lock(tx, row.organization_id)
-    learning.delete(tx, row)
-    # What it was is personal, and is to be forgotten: the log says only that it was.
-    audit.record(tx, row.organization_id, actor, "reconciliation.forget", row.id, kind=row.kind, kontonummer=row.konto)
-    return GelerntAntwort(data=_gelernt(row))
+    _delete(tx, row)
+    # Its value is personal, and is to be forgotten: the log says only that there was one.
+    audit.record(tx, row.organization_id, actor, "reconciliation.forget", row.id, kind=row.kind, konto=row.konto)
+    return Data(_learned_view(row))
 
 
-def _gelernt(row: LearnedRow) -> Gelernt:
-    return Gelernt(
+def _learned_view(row: LearnedRow) -> LearnedPayer:
+    return LearnedPayer(
         id=row.id,
-        art=row.kind,
-        wert=row.value,
-        kontonummer=row.konto,
-        bestaetigt=row.times,
-        wirksam=row.times >= CONFIRMATIONS,
-        zuerst=to_datetime(row.first_at),
-        zuletzt=to_datetime(row.last_at),
+        kind=row.kind,
+        value=row.value,
+        konto=row.konto,
+        confirmations=row.times,
+        effective=row.times >= CONFIRMATIONS,
+        first_at=to_datetime(row.first_at),
+        last_at=to_datetime(row.last_at),
     )
 
 
@@ -157,10 +160,10 @@ def _gelernt(row: LearnedRow) -> Gelernt:
 
 
 @get("/v2/reconciliation/rules", scope="ledger:read", errors=ERRORS, example=examples.RULES)
-async def list_rules(call: Call, query: ClientQuery) -> RegelnAntwort:
+async def list_rules(call: Call, query: BooksQuery) -> Data[list[MatchRule]]:
     """List the client's rules in the order in which they are tried."""
     client = await _client(call, query)
-    return RegelnAntwort(data=[_rule_view(row) for row in await call.read(store.rules, client)])
+    return Data([_rule_view(row) for row in await call.read(store.rules, client)])
 
 
 @put(
@@ -170,7 +173,7 @@ async def list_rules(call: Call, query: ClientQuery) -> RegelnAntwort:
     example=examples.RULES,
     body_example=examples.RULES_SENT,
 )
-async def put_rules(call: Call, query: ClientQuery, body: NeueRegeln) -> RegelnAntwort:
+async def put_rules(call: Call, query: BooksQuery, body: NewMatchRules) -> Data[list[MatchRule]]:
     """Set the client's rules, all at once: transactions of a kind that belong to a ledger account.
 
     A rule proposes and never acts alone. It needs a text of at least three characters, or an IBAN.
@@ -178,13 +181,13 @@ async def put_rules(call: Call, query: ClientQuery, body: NeueRegeln) -> RegelnA
     connection = await call.read_inline(find_connection, call.principal, query.connection_id)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("stammdaten") as books:
-        laenge = await konto_laenge(books)
+        length = await konto_laenge(books)
         client = Client(connection.organization_id, connection.id, books.client_id)
-    rows = [_row(client, place, regel, laenge) for place, regel in enumerate(body.regeln)]
+    rows = [_row(client, place, rule, length) for place, rule in enumerate(body.rules)]
     return await call.commit(replace_rules, client, rows, call.actor)
 
 
-def replace_rules(tx: Tx, client: Client, rows: list[RuleRow], actor: Actor) -> RegelnAntwort:
+def replace_rules(tx: Tx, client: Client, rows: list[RuleRow], actor: Actor) -> Data[list[MatchRule]]:
     store.lock(tx, client.organization_id)
     known: dict[tuple[Any, ...], str] = {row[5:]: row.id for row in store.rules(tx, client)}
     # A rule that stays as it is keeps its id: reasons of proposals name it.
@@ -193,28 +196,38 @@ def replace_rules(tx: Tx, client: Client, rows: list[RuleRow], actor: Actor) -> 
     store.RULES.insert_many(tx, rows)
     audit.record(
         tx, client.organization_id, actor, "reconciliation.rules", client.connection_id,
-        clientId=client.client_id, regeln=len(rows),
+        client_id=client.client_id, rules=len(rows),
     )  # fmt: skip
-    return RegelnAntwort(data=[_rule_view(row) for row in rows])
+    return Data([_rule_view(row) for row in rows])
 
 
-def _row(client: Client, place: int, regel: Regel, laenge: int) -> RuleRow:
-    at = f"regeln[{place}]"
-    text, iban = regel.text.strip(), regel.iban.replace(" ", "").upper()
-    if len(text) < _LEAST_TEXT and not iban:
+def _row(client: Client, place: int, rule: NewMatchRule, length: int) -> RuleRow:
+    at = f"rules[{place}]"
+    text, iban = rule.text.strip(), rule.iban.replace(" ", "").upper()
+    if len(text) < _MIN_TEXT and not iban:
         raise BadRequest(
-            f"The field `{at}.text` must have at least {_LEAST_TEXT} characters, or `{at}.iban` be given.",
+            said(
+                "The field `{at}.text` must have at least {least} characters, or `{again}.iban` be given.",
+                at=at,
+                least=_MIN_TEXT,
+                again=at,
+            ),
             field=f"{at}.text",
         )
     _check_iban(f"{at}.iban", iban)
-    von, bis = (None if amount is None else to_minor(amount) for amount in (regel.von, regel.bis))
-    if (von or 0) < 0 or (bis is not None and bis < (von or 0)):
+    least, most = (None if amount is None else to_minor(amount) for amount in (rule.min_amount, rule.max_amount))
+    if (least or 0) < 0 or (most is not None and most < (least or 0)):
         raise BadRequest(
-            f"The field `{at}.bis` must not be less than `{at}.von`, nor either negative.", field=f"{at}.bis"
+            said(
+                "The field `{at}.max_amount` must not be less than `{again}.min_amount`, nor either negative.",
+                at=at,
+                again=at,
+            ),
+            field=f"{at}.max_amount",
         )
     return RuleRow(
-        *client, place, new_id(), regel.name, text, iban, SIGN[regel.richtung], von, bis,
-        ledger_account(f"{at}.sachkonto", regel.sachkonto, laenge),
+        *client, place, new_id(), rule.name, text, iban, rule.direction, least, most,
+        ledger_account(f"{at}.konto", rule.konto, length),
     )  # fmt: skip
 
 
@@ -226,21 +239,80 @@ def _check_iban(field: str, iban: str) -> None:
         raise BadRequest(str(error), field=field) from None
 
 
-def _rule_view(row: RuleRow) -> GespeicherteRegel:
-    return GespeicherteRegel(
+def _rule_view(row: RuleRow) -> MatchRule:
+    return MatchRule(
         id=row.id,
         name=row.name,
-        sachkonto=row.sachkonto,
+        konto=row.konto,
         text=row.text,
         iban=row.iban,
-        richtung=_RICHTUNG[row.sign],
-        von=None if row.least_minor is None else from_minor(row.least_minor),
-        bis=None if row.most_minor is None else from_minor(row.most_minor),
+        direction=row.sign,
+        min_amount=None if row.least_minor is None else from_minor(row.least_minor),
+        max_amount=None if row.most_minor is None else from_minor(row.most_minor),
     )
 
 
-async def _client(call: Call, query: ClientQuery) -> Client:
+async def _client(call: Call, query: BooksQuery) -> Client:
     connection = await call.read_inline(find_connection, call.principal, query.connection_id)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
     async with access.to("stammdaten") as books:
         return Client(connection.organization_id, connection.id, books.client_id)
+
+
+# --- Lessons of confirmations; undoing a match takes its lesson back
+
+
+def learn(tx: Tx, client: Client, row: MatchRow, lines: Iterable[Line]) -> None:
+    """Counts the payer for the person account, if the match has exactly one: a payer for two says nothing about either."""
+    for kind, value, konto in _lesson(row, lines):
+        tx.run(
+            "INSERT INTO recon_learned (organization_id, id, connection_id, client_id, kind, value, konto, times, first_at, last_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?) ON CONFLICT (organization_id, connection_id, client_id, kind, value, konto)"
+            " DO UPDATE SET times = recon_learned.times + 1, last_at = excluded.last_at",
+            client.organization_id, new_id(), client.connection_id, client.client_id, kind, value, konto, tx.now, tx.now,
+        )  # fmt: skip
+
+
+def unlearn(tx: Tx, client: Client, row: MatchRow, lines: Iterable[Line]) -> None:
+    """Takes the lesson of a match back; what somebody deleted meanwhile stays deleted."""
+    if row.made_by == "engine":
+        return
+    for kind, value, konto in _lesson(row, lines):
+        known = store.LEARNED.one(
+            tx, "organization_id = ? AND connection_id = ? AND client_id = ? AND kind = ? AND value = ? AND konto = ?",
+            *client, kind, value, konto,
+        )  # fmt: skip
+        if known is None or known.first_at > row.made_at:
+            continue
+        if known.times > 1:
+            store.LEARNED.update(tx, known, times=known.times - 1)
+        else:
+            _delete(tx, known)
+
+
+def _delete(tx: Tx, known: LearnedRow) -> None:
+    tx.run("DELETE FROM recon_learned WHERE organization_id = ? AND id = ?", known.organization_id, known.id)
+
+
+def learned_for_matcher(tx: Tx, client: Client) -> tuple[Learned, ...]:
+    found = store.learned(tx, client, MAX_LEARNED)
+    return tuple(
+        Learned(row.konto, row.times, iban=row.value)
+        if row.kind == "iban"
+        else Learned(row.konto, row.times, name=row.value)
+        for row in sorted(found, key=lambda row: row.id)
+    )
+
+
+def _lesson(row: MatchRow, lines: Iterable[Line]) -> list[tuple[Literal["iban", "name"], str, str]]:
+    kontos = {line.konto for line in lines if line.kind in _LESSONS}
+    if len(kontos) != 1:
+        return []
+    [konto] = kontos
+    found: list[tuple[Literal["iban", "name"], str, str]] = []
+    if row.iban:
+        found.append(("iban", row.iban.replace(" ", "").upper(), konto))
+    name = normal_name(row.payer)
+    if name:
+        found.append(("name", name, konto))
+    return found

@@ -9,75 +9,69 @@ from msgspec import Meta
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, in_scope
-from kontobahn.api.call import Call
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post
-from kontobahn.api.paging import page
-from kontobahn.api.wire import Answer, Body, Query, Uuid
-from kontobahn.banking import accounts
-from kontobahn.banking.fields import NumericId
-from kontobahn.banking.transactions import listing as transactions
+from kontobahn.api.wire import Body, ListQuery, Uuid
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.transactions import store as transactions
+from kontobahn.banking.wire import NumericId
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, KontobahnError
-from kontobahn.ledger.accounting import one_line
-from kontobahn.ledger.connections import ERRORS, open_books
+from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.provider import Effect, OpenAmounts
+from kontobahn.ledger.wire import one_line
 from kontobahn.money import to_minor
-from kontobahn.reconciliation import deciding, examples, store
-from kontobahn.reconciliation.core.model import Line, LineKind
-from kontobahn.reconciliation.deciding import Choice
-from kontobahn.reconciliation.gathering import open_now
-from kontobahn.reconciliation.settings import (
-    Kontonummer,
+from kontobahn.reconciliation import decisions, examples, store
+from kontobahn.reconciliation.accounts import (
+    Konto,
     changed_meanwhile,
     in_full,
     konto_laenge,
     ledger_account,
     of_account,
+    open_books,
 )
+from kontobahn.reconciliation.core.model import Line, LineKind
+from kontobahn.reconciliation.decisions import Choice
+from kontobahn.reconciliation.inputs import open_now
 from kontobahn.reconciliation.store import AccountSettings, MatchRow
-from kontobahn.reconciliation.wire import BANK_SCOPE, Zuordnung, zuordnung
+from kontobahn.reconciliation.wire import BANK_SCOPE, Match, match_view
+from kontobahn.sentences import said
 
 MAX_LINES = 100
-_OF_PERSONS: tuple[LineKind, ...] = ("posten", "skonto", "akonto", "ruecklast")
-_WITH_DOCUMENT: tuple[LineKind, ...] = ("posten", "skonto")
+_OF_PERSONS: tuple[LineKind, ...] = ("item", "skonto", "on_account", "return")
+_WITH_DOCUMENT: tuple[LineKind, ...] = ("item", "skonto")
 _CONDITIONS = {"live": " AND undo_id IS NULL", "undone": " AND undo_id IS NOT NULL", None: ""}
 
 
-class NeueZeile(Body):
-    art: LineKind
-    betrag: Annotated[Decimal, Meta(description="Signed as the transaction; the amounts of all lines sum to it.")]
-    kontonummer: Kontonummer | None = None
+class NewMatchLine(Body):
+    kind: LineKind
+    amount: Annotated[Decimal, Meta(description="Signed as the transaction; the amounts of all lines sum to it.")]
+    konto: Konto | None = None
     beleg: Annotated[str, one_line(60)] = ""
     skonto: (
-        Annotated[Decimal, Meta(description="Only for `posten`: what the document is settled with beside `betrag`.")]
+        Annotated[Decimal, Meta(description="Only for `item`: what the document is settled with beside `amount`.")]
         | None
     ) = None
 
 
-class NeueZuordnung(Body):
+class NewMatch(Body):
     transaction_id: NumericId
-    zeilen: Annotated[list[NeueZeile], Meta(min_length=1, max_length=MAX_LINES)]
+    lines: Annotated[list[NewMatchLine], Meta(min_length=1, max_length=MAX_LINES)]
 
 
-class NeueRuecknahme(Body):
-    grund: Annotated[str, Meta(max_length=500, description="Why, for whoever looks at it later.")] = ""
+class NewMatchUndo(Body):
+    reason: Annotated[str, Meta(max_length=500, description="Why, for whoever looks at it later.")] = ""
 
 
-class ZuordnungenQuery(Query):
+class MatchesQuery(ListQuery):
     status: Annotated[Literal["live", "undone"], Meta(description="Both when omitted.")] | None = None
     account_id: Annotated[NumericId, Meta(description="Only of this bank account.")] | None = None
     from_id: Annotated[Uuid, Meta(description="Only what was made after this one: the last id seen.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-
-
-class ZuordnungAntwort(Answer):
-    data: Zuordnung
-
-
-class ZuordnungenAntwort(Answer):
-    data: list[Zuordnung]
 
 
 @get(
@@ -88,10 +82,10 @@ class ZuordnungenAntwort(Answer):
     errors=(403, 404),
     example=examples.MATCHES,
 )
-async def list_matches(call: Call, query: ZuordnungenQuery) -> ZuordnungenAntwort:
+async def list_matches(call: Call, query: MatchesQuery) -> Data[list[Match]]:
     """List matches in the order in which they were made, those that were undone among them."""
     found = await call.read(_listing, call.principal, query)
-    return ZuordnungenAntwort(data=page(call, found, query.limit, lambda match: match.id))
+    return Data(page(call, found, query.limit, lambda match: match.id))
 
 
 @get(
@@ -101,9 +95,9 @@ async def list_matches(call: Call, query: ZuordnungenQuery) -> ZuordnungenAntwor
     errors=(403, 404),
     example=examples.MATCHED,
 )
-async def get_match(call: Call, id: Uuid) -> ZuordnungAntwort:
+async def get_match(call: Call, id: Uuid) -> Data[Match]:
     """Read a match with its lines, and who undid it."""
-    return ZuordnungAntwort(data=await call.read(_one, call.principal, id))
+    return Data(await call.read(_one, call.principal, id))
 
 
 @post(
@@ -114,17 +108,17 @@ async def get_match(call: Call, id: Uuid) -> ZuordnungAntwort:
     example=examples.MATCHED_BY_HAND,
     body_example=examples.MATCH_SENT,
 )
-async def create_match(call: Call, body: NeueZuordnung) -> ZuordnungAntwort:
+async def create_match(call: Call, body: NewMatch) -> Data[Match]:
     """Match a transaction by hand.
 
     The amounts of the lines must sum to the transaction: 422 with the figures if they do not. 409 if more is taken from a document
     than is open of it, or the transaction is matched already.
     """
-    settings = await call.read_inline(_settings_for, call.principal, body.transaction_id)
+    settings = await call.read(_settings_for, call.principal, body.transaction_id)
     access = await open_books(call.context, call.principal, settings.connection_id, settings.client_id)
     async with access.to("buchungen") as books:
-        lines = _lines(body.zeilen, await konto_laenge(books))
-        amounts = await open_now(call.context.db, books, settings.organization_id, deciding.documents(lines))
+        lines = _lines(body.lines, await konto_laenge(books))
+        amounts = await open_now(call.context.db, books, settings.organization_id, decisions.documents(lines))
         choice = Choice(int(body.transaction_id), lines)
         return await call.commit(_match, call.principal, settings, choice, amounts, call.actor)
 
@@ -136,45 +130,46 @@ async def create_match(call: Call, body: NeueZuordnung) -> ZuordnungAntwort:
     statuses=(200,),
     errors=(403, 404, 409),
     example=examples.UNDONE,
-    body_example={"grund": "anderer Kunde"},
+    body_example={"reason": "anderer Kunde"},
 )
-async def undo_match(call: Call, id: Uuid, body: NeueRuecknahme) -> ZuordnungAntwort:
+async def undo_match(call: Call, id: Uuid, body: NewMatchUndo) -> Data[Match]:
     """Undo a match: its documents are open again, and what was learned from it is taken back.
 
     The match stays, with who undid it and why. Its transaction is proposed for again, and never matched without asking.
     """
     row = await call.read_inline(store.find_match, call.principal, id)
-    lines = await call.read_inline(store.lines_of, row.organization_id, [row.id])
+    lines = await call.read(store.lines_of, row.organization_id, [row.id])
     amounts: Effect[OpenAmounts] | None = None
     try:
         access = await open_books(call.context, call.principal, row.connection_id, row.client_id)
         async with access.to("buchungen") as books:
             keys = [(line.konto, line.beleg) for line in lines[row.id]]
             amounts = await open_now(call.context.db, books, row.organization_id, keys)
-            return await call.commit(undo, call.principal, id, body.grund, amounts, call.actor)
+            return await call.commit(undo, call.principal, id, body.reason, amounts, call.actor)
     except KontobahnError as error:
-        # Books that cannot be asked any more must not stand in the way: then what they showed last counts.
+        # Books that can no longer be asked must not stand in the way: then what they showed last counts.
         if not isinstance(error.__cause__, ProviderError):
             raise
-    return await call.commit(undo, call.principal, id, body.grund, None, call.actor)
+    return await call.commit(undo, call.principal, id, body.reason, None, call.actor)
 
 
-def view_of(tx: Tx, row: MatchRow) -> Zuordnung:
+def view_of(tx: Tx, row: MatchRow) -> Match:
     return views(tx, row.organization_id, [row])[0]
 
 
-def views(tx: Tx, organization_id: str, rows: list[MatchRow]) -> list[Zuordnung]:
+def views(tx: Tx, organization_id: str, rows: list[MatchRow]) -> list[Match]:
     ids = [row.id for row in rows]
     lines, undos = store.lines_of(tx, organization_id, ids), store.undos_of(tx, organization_id, ids)
-    return [zuordnung(row, lines[row.id], undos.get(row.id)) for row in rows]
+    return [match_view(row, lines[row.id], undos.get(row.id)) for row in rows]
 
 
-def _one(tx: Tx, principal: Principal, match_id: str) -> Zuordnung:
+def _one(tx: Tx, principal: Principal, match_id: str) -> Match:
     return view_of(tx, store.find_match(tx, principal, match_id))
 
 
-def _listing(tx: Tx, principal: Principal, query: ZuordnungenQuery) -> list[Zuordnung]:
-    condition, params = in_scope(len(principal.scope)) + _CONDITIONS[query.status], list[object](principal.scope)
+def _listing(tx: Tx, principal: Principal, query: MatchesQuery) -> list[Match]:
+    organizations = principal.organizations(query.organization_id)
+    condition, params = in_scope(len(organizations)) + _CONDITIONS[query.status], list[object](organizations)
     if query.account_id is not None:
         condition += " AND account_id = ?"
         params.append(accounts.find(tx, principal, query.account_id).id)
@@ -182,7 +177,7 @@ def _listing(tx: Tx, principal: Principal, query: ZuordnungenQuery) -> list[Zuor
         condition += " AND id > ?"
         params.append(query.from_id.lower())
     rows = store.MATCHES.all(tx, f"{condition} ORDER BY id LIMIT ?", *params, query.limit + 1)
-    shown: dict[str, Zuordnung] = {}
+    shown: dict[str, Match] = {}
     for organization_id in {row.organization_id for row in rows}:
         mine = [row for row in rows if row.organization_id == organization_id]
         shown.update({view.id: view for view in views(tx, organization_id, mine)})
@@ -197,50 +192,59 @@ def _settings_for(tx: Tx, principal: Principal, transaction_id: str) -> AccountS
     return of_account(tx, account.organization_id, account.id)
 
 
-def _lines(sent: list[NeueZeile], laenge: int) -> tuple[Line, ...]:
+def _lines(sent: list[NewMatchLine], length: int) -> tuple[Line, ...]:
     lines: list[Line] = []
-    for place, zeile in enumerate(sent):
-        at = f"zeilen[{place}]"
-        konto = _konto(zeile, at, laenge)
-        if zeile.art in _WITH_DOCUMENT and not zeile.beleg:
-            raise BadRequest(f"The field `{at}.beleg` is required for `{zeile.art}`.", field=f"{at}.beleg")
-        if zeile.art == "akonto" and zeile.beleg:
-            raise BadRequest(f"The field `{at}.beleg` must be empty for `akonto`.", field=f"{at}.beleg")
-        amount, skonto = to_minor(zeile.betrag), to_minor(zeile.skonto or Decimal(0))
-        if not amount:
-            raise BadRequest(f"The field `{at}.betrag` must not be 0.", field=f"{at}.betrag")
-        if skonto and (zeile.art != "posten" or (skonto > 0) != (amount > 0)):
+    for place, line in enumerate(sent):
+        at = f"lines[{place}]"
+        konto = _konto(line, at, length)
+        if line.kind in _WITH_DOCUMENT and not line.beleg:
             raise BadRequest(
-                f"The field `{at}.skonto` is for `posten` only, with the sign of `betrag`.", field=f"{at}.skonto"
+                said("The field `{at}.beleg` is required for `{kind}`.", at=at, kind=line.kind), field=f"{at}.beleg"
             )
-        lines.append(Line(zeile.art, konto, zeile.beleg, amount + skonto))
+        if line.kind == "on_account" and line.beleg:
+            raise BadRequest(said("The field `{at}.beleg` must be empty for `on_account`.", at=at), field=f"{at}.beleg")
+        amount, skonto = to_minor(line.amount), to_minor(line.skonto or Decimal(0))
+        if not amount:
+            raise BadRequest(said("The field `{at}.amount` must not be 0.", at=at), field=f"{at}.amount")
+        if skonto and (line.kind != "item" or (skonto > 0) != (amount > 0)):
+            raise BadRequest(
+                said("The field `{at}.skonto` is for `item` only, with the sign of `amount`.", at=at),
+                field=f"{at}.skonto",
+            )
+        lines.append(Line(line.kind, konto, line.beleg, amount + skonto))
         if skonto:
-            lines.append(Line("skonto", konto, zeile.beleg, -skonto))
+            lines.append(Line("skonto", konto, line.beleg, -skonto))
     _check_documents(lines)
     return tuple(lines)
 
 
-def _konto(zeile: NeueZeile, at: str, laenge: int) -> str:
-    field = f"{at}.kontonummer"
-    if zeile.art not in _OF_PERSONS:
-        if zeile.art in ("sachkonto", "differenz") and not zeile.kontonummer:
-            raise BadRequest(f"The field `{field}` is required for `{zeile.art}`.", field=field)
-        return ledger_account(field, zeile.kontonummer, laenge)
-    if not zeile.kontonummer:
-        raise BadRequest(f"The field `{field}` is required for `{zeile.art}`.", field=field)
-    konto = in_full(field, zeile.kontonummer, laenge)
+def _konto(line: NewMatchLine, at: str, length: int) -> str:
+    field = f"{at}.konto"
+    if line.kind not in _OF_PERSONS:
+        if line.kind in ("ledger_account", "difference") and not line.konto:
+            raise BadRequest(
+                said("The field `{field}` is required for `{kind}`.", field=field, kind=line.kind), field=field
+            )
+        return ledger_account(field, line.konto, length)
+    if not line.konto:
+        raise BadRequest(
+            said("The field `{field}` is required for `{kind}`.", field=field, kind=line.kind), field=field
+        )
+    konto = in_full(field, line.konto, length)
     if not is_personenkonto(konto):
-        raise BadRequest(f"The field `{field}` must be a person account for `{zeile.art}`.", field=field)
+        raise BadRequest(
+            said("The field `{field}` must be a person account for `{kind}`.", field=field, kind=line.kind), field=field
+        )
     return konto
 
 
 def _check_documents(lines: list[Line]) -> None:
-    documents = [(line.konto, line.beleg) for line in lines if line.kind == "posten"]
+    documents = [(line.konto, line.beleg) for line in lines if line.kind == "item"]
     if len(documents) != len(set(documents)):
-        raise BadRequest("The field `zeilen` names a document twice: one line for each.", field="zeilen")
+        raise BadRequest("The field `lines` names a document twice: one line for each.", field="lines")
     for line in lines:
         if line.kind == "skonto" and (line.konto, line.beleg) not in documents:
-            raise BadRequest("The field `zeilen` has `skonto` for a document without a line `posten`.", field="zeilen")
+            raise BadRequest("The field `lines` has `skonto` for a document without a line `item`.", field="lines")
 
 
 def _match(
@@ -250,19 +254,19 @@ def _match(
     choice: Choice,
     amounts: Effect[OpenAmounts],
     actor: Actor,
-) -> ZuordnungAntwort:
+) -> Data[Match]:
     store.lock(tx, asked.organization_id)
     settings = of_account(tx, asked.organization_id, asked.account_id)
     if settings.client != asked.client:
         raise changed_meanwhile()
-    return ZuordnungAntwort(data=view_of(tx, deciding.match(tx, settings, choice, amounts(tx), actor)))
+    return Data(view_of(tx, decisions.match(tx, settings, choice, amounts(tx), actor)))
 
 
 def undo(
-    tx: Tx, principal: Principal, match_id: str, grund: str, amounts: Effect[OpenAmounts] | None, actor: Actor
-) -> ZuordnungAntwort:
+    tx: Tx, principal: Principal, match_id: str, reason: str, amounts: Effect[OpenAmounts] | None, actor: Actor
+) -> Data[Match]:
     found = store.find_match(tx, principal, match_id)
     store.lock(tx, found.organization_id)
     row = store.find_match(tx, principal, match_id)
-    deciding.undo(tx, row, grund, None if amounts is None else amounts(tx), actor)
-    return ZuordnungAntwort(data=_one(tx, principal, match_id))
+    decisions.undo(tx, row, reason, None if amounts is None else amounts(tx), actor)
+    return Data(_one(tx, principal, match_id))

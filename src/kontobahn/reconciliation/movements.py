@@ -6,8 +6,7 @@ import re
 from decimal import Decimal
 
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.formats import purpose
-from kontobahn.formats.statements import Entry
+from kontobahn.formats.statements import Entry, purpose
 from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import Movement
 

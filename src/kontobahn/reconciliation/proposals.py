@@ -8,46 +8,40 @@ from msgspec import Meta
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, find_in_scope
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import post
 from kontobahn.api.wire import Answer, Body, Uuid
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, Refusal
-from kontobahn.ledger.connections import ERRORS, open_books
+from kontobahn.ledger.connections import ERRORS
 from kontobahn.ledger.provider import Effect, OpenAmounts
-from kontobahn.reconciliation import deciding, examples, store
+from kontobahn.reconciliation import decisions, examples, store
+from kontobahn.reconciliation.accounts import changed_meanwhile, of_account, open_books
 from kontobahn.reconciliation.core.model import Key
-from kontobahn.reconciliation.deciding import Choice
-from kontobahn.reconciliation.gathering import open_now
-from kontobahn.reconciliation.matches import ZuordnungAntwort, view_of
-from kontobahn.reconciliation.settings import changed_meanwhile, of_account
+from kontobahn.reconciliation.decisions import Choice
+from kontobahn.reconciliation.inputs import open_now
+from kontobahn.reconciliation.matches import view_of
 from kontobahn.reconciliation.store import AccountSettings, Client, MatchRow, ProposalRow
-from kontobahn.reconciliation.wire import BANK_SCOPE, Vorschlag, lines_of, vorschlag
+from kontobahn.reconciliation.wire import BANK_SCOPE, Match, MatchProposal, lines_of, proposal_view
+from kontobahn.sentences import said
 
-# So many are confirmed at once: a page of a person who goes through a month.
+# At most this many are confirmed at once: a page, for a person who goes through a month.
 MAX_CONFIRMATIONS = 200
 
 
-class NeueBestaetigungen(Body):
+class NewConfirmations(Body):
     ids: Annotated[
         list[Uuid],
         Meta(min_length=1, max_length=MAX_CONFIRMATIONS, description="Proposals; for a transaction at most one."),
     ]
 
 
-class Bestaetigung(Answer):
+class Confirmation(Answer):
     id: Uuid
-    # Null if it was refused, and then `fehler` says why.
+    # Null if it was refused, and then `error` says why.
     match_id: Uuid | None
-    fehler: str | None
-
-
-class BestaetigungenAntwort(Answer):
-    data: list[Bestaetigung]
-
-
-class VorschlagAntwort(Answer):
-    data: Vorschlag
+    error: str | None
 
 
 @post(
@@ -57,13 +51,13 @@ class VorschlagAntwort(Answer):
     errors=ERRORS,
     example=examples.MATCHED,
 )
-async def confirm_proposal(call: Call, id: Uuid) -> ZuordnungAntwort:
+async def confirm_proposal(call: Call, id: Uuid) -> Data[Match]:
     """Confirm a proposal: its transaction is matched with its lines.
 
     The documents and the transaction are looked at again: 409 if one was paid meanwhile, with what is open of it. Who pays for which
     person account is learned.
     """
-    asked = await call.read_inline(_asked, call.principal, id)
+    asked = await call.read(_asked, call.principal, id)
     access = await open_books(call.context, call.principal, asked.settings.connection_id, asked.settings.client_id)
     async with access.to("buchungen") as books:
         amounts = await open_now(call.context.db, books, asked.settings.organization_id, asked.keys)
@@ -78,7 +72,7 @@ async def confirm_proposal(call: Call, id: Uuid) -> ZuordnungAntwort:
     errors=(403, 404, 409),
     example=examples.REJECTED,
 )
-async def reject_proposal(call: Call, id: Uuid) -> VorschlagAntwort:
+async def reject_proposal(call: Call, id: Uuid) -> Data[MatchProposal]:
     """Reject a proposal: it is not made again for this transaction, which is never matched without asking any more.
 
     Rejecting it twice changes nothing.
@@ -95,7 +89,7 @@ async def reject_proposal(call: Call, id: Uuid) -> VorschlagAntwort:
     example=examples.CONFIRMATIONS,
     body_example={"ids": [examples.PROPOSAL]},
 )
-async def confirm_proposals(call: Call, body: NeueBestaetigungen) -> BestaetigungenAntwort:
+async def confirm_proposals(call: Call, body: NewConfirmations) -> Data[list[Confirmation]]:
     """Confirm many proposals at once.
 
     Each is confirmed or refused for itself, in the order given: the answer says which became which match, and why others did not.
@@ -123,7 +117,7 @@ def find(tx: Tx, principal: Principal, proposal_id: str) -> ProposalRow:
 
 def _asked(tx: Tx, principal: Principal, proposal_id: str) -> _Asked:
     row = find(tx, principal, proposal_id)
-    return _Asked(_settings(tx, row), frozenset(deciding.documents(lines_of(row))))
+    return _Asked(_settings(tx, row), frozenset(decisions.documents(lines_of(row))))
 
 
 def _all_asked(tx: Tx, principal: Principal, ids: list[str]) -> list[_Asked]:
@@ -138,12 +132,12 @@ def _settings(tx: Tx, row: ProposalRow) -> AccountSettings:
 
 def confirm_now(
     tx: Tx, principal: Principal, proposal_id: str, client: Client, amounts: Effect[OpenAmounts], actor: Actor
-) -> ZuordnungAntwort:
+) -> Data[Match]:
     row = find(tx, principal, proposal_id)
     store.lock(tx, row.organization_id)
     if _settings(tx, row).client != client:
         raise changed_meanwhile()
-    return ZuordnungAntwort(data=view_of(tx, confirm(tx, principal, proposal_id, amounts(tx), actor)))
+    return Data(view_of(tx, confirm(tx, principal, proposal_id, amounts(tx), actor)))
 
 
 def confirm(tx: Tx, principal: Principal, proposal_id: str, amounts: OpenAmounts, actor: Actor) -> MatchRow:
@@ -151,15 +145,17 @@ def confirm(tx: Tx, principal: Principal, proposal_id: str, amounts: OpenAmounts
     row = find(tx, principal, proposal_id)
     if row.state != "open":
         raise Conflict(
-            f"This proposal is {row.state} already.", status=row.state, transaction_id=str(row.transaction_id)
+            said("This proposal is {state} already.", state=row.state),
+            status=row.state,
+            transaction_id=str(row.transaction_id),
         )
     choice = Choice(row.transaction_id, lines_of(row), row.evidence, row.engine_version, row.id)
-    return deciding.match(tx, _settings(tx, row), choice, amounts, actor)
+    return decisions.match(tx, _settings(tx, row), choice, amounts, actor)
 
 
 def _confirm_all(
     tx: Tx, principal: Principal, ids: list[str], amounts: dict[Client, Effect[OpenAmounts]], actor: Actor
-) -> BestaetigungenAntwort:
+) -> Data[list[Confirmation]]:
     rows = [find(tx, principal, id) for id in ids]
     for organization_id in sorted({row.organization_id for row in rows}):
         store.lock(tx, organization_id)
@@ -171,21 +167,23 @@ def _confirm_all(
             if settings.client not in now:
                 raise changed_meanwhile()
             made = confirm(tx, principal, row.id, now[settings.client], actor)
-            answers.append(Bestaetigung(id=row.id, match_id=made.id, fehler=None))
+            answers.append(Confirmation(id=row.id, match_id=made.id, error=None))
         except Refusal as refusal:
-            answers.append(Bestaetigung(id=row.id, match_id=None, fehler=str(refusal)))
-    return BestaetigungenAntwort(data=answers)
+            answers.append(Confirmation(id=row.id, match_id=None, error=str(refusal)))
+    return Data(answers)
 
 
-def reject(tx: Tx, principal: Principal, proposal_id: str, actor: Actor) -> VorschlagAntwort:
+def reject(tx: Tx, principal: Principal, proposal_id: str, actor: Actor) -> Data[MatchProposal]:
     found = find(tx, principal, proposal_id)
     store.lock(tx, found.organization_id)
     row = find(tx, principal, proposal_id)
     if row.state == "rejected":
-        return VorschlagAntwort(data=vorschlag(row))
+        return Data(proposal_view(row))
     if row.state != "open":
         raise Conflict(
-            f"This proposal is {row.state} already.", status=row.state, transaction_id=str(row.transaction_id)
+            said("This proposal is {state} already.", state=row.state),
+            status=row.state,
+            transaction_id=str(row.transaction_id),
         )
     row = store.PROPOSALS.update(tx, row, state="rejected", decided_by=actor.name, decided_at=tx.now)
     if not store.proposals_of(tx, row.organization_id, [row.transaction_id], "open"):
@@ -194,4 +192,4 @@ def reject(tx: Tx, principal: Principal, proposal_id: str, actor: Actor) -> Vors
             " AND state = 'proposed'",
             tx.now, row.organization_id, row.transaction_id,
         )  # fmt: skip
-    return VorschlagAntwort(data=vorschlag(row))
+    return Data(proposal_view(row))

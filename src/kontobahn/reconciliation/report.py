@@ -1,4 +1,4 @@
-"""How well it works, in figures: what was matched by whom, by class of evidence, and how much of it was taken back."""
+"""The success of matching, in figures: what was matched by whom, by class of evidence, and how much of it was taken back."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from kontobahn.access.principal import Principal
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, Query, check_date_range
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.fields import NumericId
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.wire import NumericId
 from kontobahn.clock import DAY, berlin_date
 from kontobahn.db import Tx
 from kontobahn.money import from_minor
@@ -26,22 +27,22 @@ JUDGED_DAYS = 90
 _DEFAULT_DAYS = timedelta(days=365)
 
 
-class BerichtQuery(Query, kw_only=True):
+class ReportQuery(Query, kw_only=True):
     account_id: Annotated[NumericId, Meta(description="The bank account.")]
     from_date: Annotated[date, Meta(description="First value date; a year before the last when omitted.")] | None = None
     to_date: Annotated[date, Meta(description="Last value date; today when omitted.")] | None = None
 
 
-class BerichtKlasse(Answer):
-    # `hand` for those that were made by hand.
-    klasse: str
-    zuordnungen: int
-    automatisch: int
-    betrag: Decimal
-    zurueckgenommen: int
+class ReportClass(Answer):
+    # `manual` for those that were made by hand.
+    evidence_class: str
+    matches: int
+    automatic: int
+    amount: Decimal
+    undone: int
 
 
-class BerichtStatus(Answer):
+class ReportStates(Answer):
     open: int
     proposed: int
     matched: int
@@ -50,37 +51,33 @@ class BerichtStatus(Answer):
     booked: int
 
 
-class Bericht(Answer):
+class ReconciliationReport(Answer):
     account_id: str
     from_date: date
     to_date: date
     # Of all transactions that runs have looked at, whatever their day.
-    transaktionen: BerichtStatus
-    klassen: list[BerichtKlasse]
-    automatisch: int
+    transactions: ReportStates
+    classes: list[ReportClass]
+    automatic: int
     # Automatic ones that were undone within 90 days, in all and for each 1,000; null if there is none to judge.
-    automatisch_zurueckgenommen: int
-    je_tausend: Decimal | None
+    automatic_undone: int
+    undone_per_thousand: Decimal | None
     # Confirmed proposals that stood at the first place, of all confirmed by somebody.
-    bestaetigt: int
-    davon_erster_platz: int
-    abgelehnt: int
-
-
-class BerichtAntwort(Answer):
-    data: Bericht
+    confirmed: int
+    confirmed_first: int
+    rejected: int
 
 
 @get(
     "/v2/reconciliation/report", scope="ledger:read", also_scope=BANK_SCOPE, errors=(403, 404), example=examples.REPORT
 )
-async def get_report(call: Call, query: BerichtQuery) -> BerichtAntwort:
+async def get_report(call: Call, query: ReportQuery) -> Data[ReconciliationReport]:
     """Read how well matching works for an account: by class of evidence, and how much was taken back."""
     check_date_range(query.from_date, query.to_date)
-    return BerichtAntwort(data=await call.read(_report, call.principal, query))
+    return Data(await call.read(_report, call.principal, query))
 
 
-def _report(tx: Tx, principal: Principal, query: BerichtQuery) -> Bericht:
+def _report(tx: Tx, principal: Principal, query: ReportQuery) -> ReconciliationReport:
     account = accounts.find(tx, principal, query.account_id)
     last = query.to_date or berlin_date(tx.now)
     first = query.from_date or last - min(_DEFAULT_DAYS, last - date.min)
@@ -92,18 +89,18 @@ def _report(tx: Tx, principal: Principal, query: BerichtQuery) -> Bericht:
     )  # fmt: skip
     automatic, undone = _automatic(tx, account, first, last)
     confirmed, at_first, rejected = _proposals(tx, account)
-    return Bericht(
+    return ReconciliationReport(
         account_id=str(account.id),
         from_date=first,
         to_date=last,
-        transaktionen=BerichtStatus(**{name: states.get(name, 0) for name in BerichtStatus.__struct_fields__}),
-        klassen=_classes(tx, account, first, last),
-        automatisch=automatic,
-        automatisch_zurueckgenommen=undone,
-        je_tausend=(Decimal(undone) * 1000 / automatic).quantize(Decimal("0.1")) if automatic else None,
-        bestaetigt=confirmed,
-        davon_erster_platz=at_first,
-        abgelehnt=rejected,
+        transactions=ReportStates(**{name: states.get(name, 0) for name in ReportStates.__struct_fields__}),
+        classes=_classes(tx, account, first, last),
+        automatic=automatic,
+        automatic_undone=undone,
+        undone_per_thousand=(Decimal(undone) * 1000 / automatic).quantize(Decimal("0.1")) if automatic else None,
+        confirmed=confirmed,
+        confirmed_first=at_first,
+        rejected=rejected,
     )
 
 
@@ -114,7 +111,7 @@ def _params(account: AccountRow, first: date, last: date) -> tuple[Any, ...]:
     return account.organization_id, account.id, first.isoformat(), last.isoformat()
 
 
-def _classes(tx: Tx, account: AccountRow, first: date, last: date) -> list[BerichtKlasse]:
+def _classes(tx: Tx, account: AccountRow, first: date, last: date) -> list[ReportClass]:
     rows = tx.all(
         "SELECT m.evidence, COUNT(*), SUM(CASE WHEN m.made_by = 'engine' THEN 1 ELSE 0 END),"
         " SUM(CASE WHEN m.undo_id IS NULL THEN m.amount_minor ELSE 0 END),"
@@ -123,12 +120,12 @@ def _classes(tx: Tx, account: AccountRow, first: date, last: date) -> list[Beric
         *_params(account, first, last),
     )
     return [
-        BerichtKlasse(
-            klasse=evidence or "hand",
-            zuordnungen=made,
-            automatisch=automatic,
-            betrag=from_minor(int(amount)),
-            zurueckgenommen=undone,
+        ReportClass(
+            evidence_class=evidence or "manual",
+            matches=made,
+            automatic=automatic,
+            amount=from_minor(int(amount)),
+            undone=undone,
         )
         for evidence, made, automatic, amount, undone in rows
     ]

@@ -1,15 +1,15 @@
-"""What reconciliation keeps, by row, and how it is read. Every query starts from the organisation.
+"""Rows of reconciliation, and reading them. Every query starts from the organisation.
 
 Amounts are cents, signed as in `core/model.py`: money in is positive, and the lines of a match sum to its transaction.
-What writes a match or an undo is `deciding.py`, under `lock`; nothing else does.
+A match or an undo is written by `decisions.py`, under `lock`, and by nothing else.
 """
 
 # For whoever books matches (a batch) or shows them (a page):
 #
 # - `account_settings`: the books, the bank's ledger account and who books, for a bank account.
 # - `matches`: those of a client that are `live`, `undone` or `all`, by id, a page at a time; `matches_between` by value date.
-# - `lines_of`: the lines of matches, in order, by match. `posten`, `skonto` and `ruecklast` name a person account and a document
-#   byte for byte; `sachkonto`, `gebuehr`, `differenz` and `transfer` a ledger account; `akonto` a person account alone.
+# - `lines_of`: the lines of matches, in order, by match. `item`, `skonto` and `return` name a person account and a document
+#   byte for byte; `ledger_account`, `fee`, `difference` and `transfer` a ledger account; `on_account` a person account alone.
 # - `undos_of`: who undid which of these matches, when and why. A match is never changed or deleted: to take back what was booked
 #   of it, look for those with an `undo_id`.
 # - `taken_from`: what live matches took from documents that the books do not show yet.
@@ -20,15 +20,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from kontobahn.access.principal import Principal, find_in_scope
-from kontobahn.db import Table, Tx, in_portions
+from kontobahn.access.principal import Principal, ask_in_scope
+from kontobahn.banking.transactions.store import join_posted
+from kontobahn.db import Rounds, Table, Tx, chunked, short_read
 from kontobahn.reconciliation.core.model import EvidenceClass, Key, LineKind
 
 # `booked`: the books show it already, and nobody here has matched it.
 TransactionState = Literal["open", "proposed", "matched", "ignored", "booked"]
 ProposalState = Literal["open", "confirmed", "rejected", "replaced"]
 MatchState = Literal["live", "undone", "all"]
-Bucht = Literal["kanzlei", "kontobahn"]
+BookedBy = Literal["adviser", "kontobahn"]
 
 
 class AccountSettings(NamedTuple):
@@ -36,19 +37,19 @@ class AccountSettings(NamedTuple):
     account_id: int
     connection_id: str
     client_id: str
-    sachkonto: str
-    gebuehrenkonto: str
-    transferkonto: str
+    konto: str
+    fee_konto: str
+    transfer_konto: str
     start_date: str
-    bucht: Bucht
-    automatisch: str
+    booked_by: BookedBy
+    automatic_classes: str
     changed_by: str
     changed_at: int
 
     @property
     def acting(self) -> frozenset[EvidenceClass]:
         """The classes that may act alone."""
-        return frozenset(self.automatisch.split())  # type: ignore[arg-type]
+        return frozenset(self.automatic_classes.split())  # type: ignore[arg-type]
 
     @property
     def client(self) -> Client:
@@ -56,7 +57,7 @@ class AccountSettings(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Whose books: what learned payers, rules and documents belong to."""
+    """The owner of learned payers, rules and documents: an organisation and its client."""
 
     organization_id: str
     connection_id: str
@@ -141,7 +142,7 @@ class UndoRow(NamedTuple):
     organization_id: str
     id: str
     match_id: str
-    grund: str
+    reason: str
     made_by: str
     made_at: int
 
@@ -171,17 +172,17 @@ class RuleRow(NamedTuple):
     sign: Literal["in", "out", "any"]
     least_minor: int | None
     most_minor: int | None
-    sachkonto: str
+    konto: str
 
 
 class Taken(NamedTuple):
-    """`pending_minor` was taken by live matches and is not in the books yet, which showed `seen_minor` when last looked at."""
+    """`pending_minor` was taken by live matches and is not in the books yet, which showed `seen_minor` when they were last read."""
 
     pending_minor: int
     seen_minor: int
 
     def left_of(self, open_minor: int) -> Taken:
-        """The same, now that the books show this: what they have moved since towards what is pending was booked."""
+        """The same, now that the books show this: as far as they have moved towards what is pending, it was booked."""
         moved = self.seen_minor - open_minor
         low, high = sorted((0, self.pending_minor))
         return Taken(self.pending_minor - min(max(moved, low), high), open_minor)
@@ -207,12 +208,13 @@ def account_settings(tx: Tx, organization_id: str, account_id: int) -> AccountSe
 def ledger_accounts_elsewhere(tx: Tx, client: Client, account_id: int) -> frozenset[str]:
     """The ledger accounts of the client's other bank accounts, less that of this one."""
     rows = ACCOUNTS.all(tx, _OF_CLIENT, *client)
-    own = {row.sachkonto for row in rows if row.account_id == account_id}
-    return frozenset(row.sachkonto for row in rows) - own
+    own = {row.konto for row in rows if row.account_id == account_id}
+    return frozenset(row.konto for row in rows) - own
 
 
-def find_match(tx: Tx, principal: Principal, match_id: str) -> MatchRow:
-    return find_in_scope(tx, MATCHES, principal, "Match", match_id.lower())
+@short_read
+def find_match(principal: Principal, match_id: str) -> Rounds[MatchRow]:
+    return ask_in_scope(MATCHES, principal, "Match", match_id.lower())
 
 
 def was_handed_over(tx: Tx, row: MatchRow) -> bool:
@@ -247,7 +249,7 @@ def matches_between(
 
 def lines_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, list[LineRow]]:
     found: dict[str, list[LineRow]] = defaultdict(list)
-    for some, is_one in in_portions(match_ids):
+    for some, is_one in chunked(match_ids):
         condition = f"organization_id = ? AND match_id {is_one} ORDER BY match_id, line"
         for row in LINES.all(tx, condition, organization_id, *some):
             found[row.match_id].append(row)
@@ -256,7 +258,7 @@ def lines_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str
 
 def undos_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str, UndoRow]:
     found: dict[str, UndoRow] = {}
-    for some, is_one in in_portions(match_ids):
+    for some, is_one in chunked(match_ids):
         for row in UNDOS.all(tx, f"organization_id = ? AND match_id {is_one}", organization_id, *some):
             found[row.match_id] = row
     return found
@@ -264,7 +266,7 @@ def undos_of(tx: Tx, organization_id: str, match_ids: Iterable[str]) -> dict[str
 
 def states_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> dict[int, TransactionState]:
     found: dict[int, TransactionState] = {}
-    for some, is_one in in_portions(transaction_ids):
+    for some, is_one in chunked(transaction_ids):
         sql = f"SELECT id, state FROM recon_transactions WHERE organization_id = ? AND id {is_one}"
         found.update(tx.all(sql, organization_id, *some))
     return found
@@ -273,7 +275,7 @@ def states_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> d
 def undone_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> set[int]:
     """Those of the transactions that had a match which was undone."""
     found: set[int] = set()
-    for some, is_one in in_portions(transaction_ids):
+    for some, is_one in chunked(transaction_ids):
         sql = f"SELECT transaction_id FROM recon_matches WHERE organization_id = ? AND transaction_id {is_one}"
         found.update(id for (id,) in tx.all(f"{sql} AND undo_id IS NOT NULL", organization_id, *some))
     return found
@@ -284,7 +286,7 @@ def proposals_of(
 ) -> dict[int, list[ProposalRow]]:
     """The proposals for transactions that are in one of these states, the best first."""
     found: dict[int, list[ProposalRow]] = defaultdict(list)
-    for some, is_one in in_portions(transaction_ids):
+    for some, is_one in chunked(transaction_ids):
         condition = (
             f"organization_id = ? AND transaction_id {is_one}"
             f" AND state IN ({', '.join('?' * len(states))}) ORDER BY transaction_id, place, id"
@@ -295,7 +297,7 @@ def proposals_of(
 
 
 def taken_from(tx: Tx, client: Client) -> dict[Key, Taken]:
-    """What live matches took from a client's documents and the books do not show yet, by person account and document."""
+    """Returns what live matches took from a client's documents and the books do not show yet, by person account and document."""
     return {
         (konto, beleg): Taken(pending, seen)
         for konto, beleg, pending, seen in tx.all(
@@ -340,3 +342,74 @@ def rules(tx: Tx, client: Client) -> list[RuleRow]:
 def lock(tx: Tx, organization_id: str) -> None:
     """Whoever decides about matches of an organisation takes this first: two never decide about one document at once."""
     tx.lock("reconciliation", organization_id)
+
+
+# --- As people look at it
+
+# More than this are counted as "more than".
+MAX_COUNTED = 10_000
+# This many are listed before the one being viewed.
+LISTED_BEFORE = 8
+
+
+class Unmatched(NamedTuple):
+    """Money at the bank whose purpose nobody has named yet: how many transactions, what came in and what went out."""
+
+    transactions: int
+    came_minor: int
+    went_minor: int
+
+
+class Neighbours(NamedTuple):
+    """The transactions before and after one that wait for the same."""
+
+    before: int | None
+    after: int | None
+    # The one before the first that is listed beside it; None if that is the first of all.
+    first: int | None = None
+
+
+def all_settings(tx: Tx, organization_id: str) -> list[AccountSettings]:
+    """The bank accounts that are set up, with their books."""
+    return ACCOUNTS.all(tx, "organization_id = ? ORDER BY account_id", organization_id)
+
+
+def count_by_state(tx: Tx, organization_id: str, account_id: int) -> dict[str, int]:
+    return dict(
+        tx.all(
+            "SELECT state, COUNT(*) FROM recon_transactions WHERE organization_id = ? AND account_id = ? GROUP BY state",
+            organization_id, account_id,
+        )
+    )  # fmt: skip
+
+
+def unmatched(tx: Tx, organization_id: str) -> Unmatched:
+    row = tx.one(
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN amount_minor > 0 THEN amount_minor ELSE 0 END), 0),"
+        " COALESCE(SUM(CASE WHEN amount_minor < 0 THEN amount_minor ELSE 0 END), 0) FROM ("
+        " SELECT t.amount_minor FROM recon_transactions r"
+        f" {join_posted('r')}"
+        " WHERE r.organization_id = ? AND (r.state = 'open' OR r.state = 'proposed') LIMIT ?) u",
+        organization_id, MAX_COUNTED,
+    )  # fmt: skip
+    return Unmatched(*(int(value) for value in row or (0, 0, 0)))
+
+
+def neighbours(tx: Tx, organization_id: str, account_id: int, transaction_id: int, state: str) -> Neighbours:
+    scope = (organization_id, account_id, state, transaction_id)
+    where = "FROM recon_transactions WHERE organization_id = ? AND account_id = ? AND state = ? AND id"
+    before = tx.one(f"SELECT MAX(id) {where} < ?", *scope)
+    after = tx.one(f"SELECT MIN(id) {where} > ?", *scope)
+    first = tx.one(f"SELECT id {where} < ? ORDER BY id DESC LIMIT 1 OFFSET ?", *scope, LISTED_BEFORE)
+    return Neighbours(before[0] if before else None, after[0] if after else None, first[0] if first else None)
+
+
+def sufficient_proposals(tx: Tx, organization_id: str, account_id: int, limit: int) -> list[ProposalRow]:
+    """Best proposals that are clear enough to act alone, and wait; the oldest first."""
+    return PROPOSALS.all(
+        tx,
+        "organization_id = ? AND state = 'open' AND place = 1 AND acts = 1 AND transaction_id IN ("
+        " SELECT id FROM recon_transactions WHERE organization_id = ? AND account_id = ? AND state = 'proposed')"
+        " ORDER BY transaction_id LIMIT ?",
+        organization_id, organization_id, account_id, limit,
+    )  # fmt: skip

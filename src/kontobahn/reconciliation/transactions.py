@@ -10,67 +10,59 @@ from msgspec import Meta
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.api.call import Call
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, put
-from kontobahn.api.paging import page
-from kontobahn.api.wire import Answer, Body, Query, Uuid
-from kontobahn.banking import accounts
-from kontobahn.banking.fields import FromId, NumericId
-from kontobahn.banking.transactions import listing as bank
+from kontobahn.api.wire import Answer, Body, ListQuery, Uuid
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.transactions import store as transactions
+from kontobahn.banking.wire import FromId, NumericId
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.reconciliation import examples, store
 from kontobahn.reconciliation.matches import views
 from kontobahn.reconciliation.movements import movement_of
 from kontobahn.reconciliation.store import TransactionRow, TransactionState
-from kontobahn.reconciliation.wire import BANK_SCOPE, Vorschlag, Zuordnung, vorschlag
+from kontobahn.reconciliation.wire import BANK_SCOPE, Match, MatchProposal, proposal_view
 
-# What the bank said of a transaction.
-_SAID = ("made_on", "betrag", "currency_code", "name", "iban", "verwendungszweck")
+# A transaction as the bank reported it.
+_SAID = ("made_on", "amount", "currency_code", "name", "iban", "purpose")
 
 
-class TransaktionenQuery(Query):
+class ReconciledTransactionsQuery(ListQuery):
     status: Annotated[TransactionState, Meta(description="Only these.")] | None = None
     account_id: Annotated[NumericId, Meta(description="Only of this bank account.")] | None = None
     from_id: FromId | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
 
 
-class NeuerStatus(Body):
+class NewTransactionStatus(Body):
     status: Annotated[
         Literal["ignored", "open"], Meta(description="`ignored`: nothing to match. `open`: look at it again.")
     ]
 
 
-class Abgleich(Answer):
+class ReconciledTransaction(Answer):
     id: str
     account_id: str
     status: TransactionState
     # True if the bank has removed it: then what it said is null.
-    entfernt: bool
+    removed: bool
     made_on: date | None
-    betrag: Decimal | None
+    amount: Decimal | None
     currency_code: str | None
     name: str | None
     iban: str | None
-    verwendungszweck: str | None
+    purpose: str | None
     # The best that is open.
-    vorschlag: Vorschlag | None
+    best_proposal: MatchProposal | None
     match_id: Uuid | None
 
 
-class AbgleichMitVorschlaegen(Abgleich, kw_only=True):
-    vorschlaege: list[Vorschlag]
+class ReconciledTransactionWithProposals(ReconciledTransaction, kw_only=True):
+    proposals: list[MatchProposal]
     # Of the past too: those that were undone.
-    zuordnungen: list[Zuordnung]
-
-
-class AbgleichAntwort(Answer):
-    data: AbgleichMitVorschlaegen
-
-
-class AbgleicheAntwort(Answer):
-    data: list[Abgleich]
+    matches: list[Match]
 
 
 @get(
@@ -81,10 +73,12 @@ class AbgleicheAntwort(Answer):
     errors=(403, 404),
     example=examples.TRANSACTIONS,
 )
-async def list_reconciled_transactions(call: Call, query: TransaktionenQuery) -> AbgleicheAntwort:
+async def list_reconciled_transactions(
+    call: Call, query: ReconciledTransactionsQuery
+) -> Data[list[ReconciledTransaction]]:
     """List the transactions that runs have looked at, each with its best proposal."""
     found = await call.read(listing, call.principal, query)
-    return AbgleicheAntwort(data=page(call, found, query.limit, lambda one: one.id))
+    return Data(page(call, found, query.limit, lambda one: one.id))
 
 
 @get(
@@ -94,9 +88,9 @@ async def list_reconciled_transactions(call: Call, query: TransaktionenQuery) ->
     errors=(403, 404),
     example=examples.ONE_TRANSACTION,
 )
-async def get_reconciled_transaction(call: Call, id: NumericId) -> AbgleichAntwort:
+async def get_reconciled_transaction(call: Call, id: NumericId) -> Data[ReconciledTransactionWithProposals]:
     """Read a transaction with all its proposals and their reasons, and its matches."""
-    return AbgleichAntwort(data=await call.read(_one, call.principal, id))
+    return Data(await call.read(_one, call.principal, id))
 
 
 @put(
@@ -106,7 +100,9 @@ async def get_reconciled_transaction(call: Call, id: NumericId) -> AbgleichAntwo
     errors=(403, 404, 409),
     example=examples.IGNORED,
 )
-async def set_transaction_status(call: Call, id: NumericId, body: NeuerStatus) -> AbgleichAntwort:
+async def set_transaction_status(
+    call: Call, id: NumericId, body: NewTransactionStatus
+) -> Data[ReconciledTransactionWithProposals]:
     """Leave a transaction out of reconciliation, or take it in again.
 
     409 if it is matched: undo the match first.
@@ -118,8 +114,9 @@ def find(tx: Tx, principal: Principal, transaction_id: str) -> TransactionRow:
     return find_in_scope(tx, store.TRANSACTIONS, principal, "Transaction", int(transaction_id))
 
 
-def listing(tx: Tx, principal: Principal, query: TransaktionenQuery) -> list[Abgleich]:
-    condition, params = in_scope(len(principal.scope)), list[object](principal.scope)
+def listing(tx: Tx, principal: Principal, query: ReconciledTransactionsQuery) -> list[ReconciledTransaction]:
+    organizations = principal.organizations(query.organization_id)
+    condition, params = in_scope(len(organizations)), list[object](organizations)
     for name, value in (
         ("account_id =", query.account_id and accounts.find(tx, principal, query.account_id).id),
         ("state =", query.status),
@@ -133,27 +130,27 @@ def listing(tx: Tx, principal: Principal, query: TransaktionenQuery) -> list[Abg
     for organization_id in {row.organization_id for row in rows}:
         ids = [row.id for row in rows if row.organization_id == organization_id]
         best.update({id: found[0] for id, found in store.proposals_of(tx, organization_id, ids, "open").items()})
-    return [_view(tx, row, vorschlag(best[row.id]) if row.id in best else None) for row in rows]
+    return [_view(tx, row, proposal_view(best[row.id]) if row.id in best else None) for row in rows]
 
 
-def _one(tx: Tx, principal: Principal, transaction_id: str) -> AbgleichMitVorschlaegen:
+def _one(tx: Tx, principal: Principal, transaction_id: str) -> ReconciledTransactionWithProposals:
     row = find(tx, principal, transaction_id)
     proposals = store.proposals_of(tx, row.organization_id, [row.id], "open", "confirmed", "rejected")[row.id]
     matches = store.MATCHES.all(
         tx, "organization_id = ? AND transaction_id = ? ORDER BY id", row.organization_id, row.id
     )
-    shown = [vorschlag(one) for one in proposals]
+    shown = [proposal_view(one) for one in proposals]
     best = next((one for one in shown if one.status == "open"), None)
     facts = _view(tx, row, best)
-    return AbgleichMitVorschlaegen(
-        **{name: getattr(facts, name) for name in Abgleich.__struct_fields__},
-        vorschlaege=shown,
-        zuordnungen=views(tx, row.organization_id, matches),
+    return ReconciledTransactionWithProposals(
+        **{name: getattr(facts, name) for name in ReconciledTransaction.__struct_fields__},
+        proposals=shown,
+        matches=views(tx, row.organization_id, matches),
     )
 
 
-def _view(tx: Tx, row: TransactionRow, best: Vorschlag | None) -> Abgleich:
-    found = bank.find_posted(tx, row.account_id, row.id)
+def _view(tx: Tx, row: TransactionRow, best: MatchProposal | None) -> ReconciledTransaction:
+    found = transactions.find_posted(tx, row.account_id, row.id)
     match = store.live_match(tx, row.organization_id, row.id) if row.state == "matched" else None
     said: dict[str, Any] = dict.fromkeys(_SAID)
     if found is not None:
@@ -166,12 +163,12 @@ def _view(tx: Tx, row: TransactionRow, best: Vorschlag | None) -> Abgleich:
                 strict=True,
             )
         )
-    return Abgleich(
+    return ReconciledTransaction(
         id=str(row.id),
         account_id=str(row.account_id),
         status=row.state,
-        entfernt=found is None,
-        vorschlag=best,
+        removed=found is None,
+        best_proposal=best,
         match_id=match.id if match else None,
         **said,
     )
@@ -179,7 +176,7 @@ def _view(tx: Tx, row: TransactionRow, best: Vorschlag | None) -> Abgleich:
 
 def _set_status(
     tx: Tx, principal: Principal, transaction_id: str, status: Literal["ignored", "open"], actor: Actor
-) -> AbgleichAntwort:
+) -> Data[ReconciledTransactionWithProposals]:
     found = find(tx, principal, transaction_id)
     store.lock(tx, found.organization_id)
     row = find(tx, principal, transaction_id)
@@ -189,4 +186,4 @@ def _set_status(
     if status == "open" and store.proposals_of(tx, row.organization_id, [row.id], "open"):
         state = "proposed"
     store.TRANSACTIONS.update(tx, row, state=state, changed_at=tx.now)
-    return AbgleichAntwort(data=_one(tx, principal, transaction_id))
+    return Data(_one(tx, principal, transaction_id))

@@ -1,4 +1,4 @@
-"""What deliverers share through the database: which events are claimed by whom, and how each attempt ended.
+"""Claims that deliverers share through the database: which events are claimed by whom, and how each attempt ended.
 
 A cycle is one transaction: it records the attempts that ended and claims what is due. A claim moves a lane's `next_at` to the
 instant at which the claim expires, so what a killed process had claimed becomes due again. Nothing here reaches the network.
@@ -23,8 +23,6 @@ JITTER = 0.1
 # More than an attempt needs beyond its timeout, with the cycle that records it.
 MARGIN_SECONDS = 30
 GONE = 410
-# PostgreSQL: a lane that an event is being written into is left to the next cycle instead of waited for.
-_SKIP_LOCKED = {"sqlite": "", "postgres": " FOR UPDATE OF l SKIP LOCKED"}
 
 
 class Claimed(NamedTuple):
@@ -54,7 +52,7 @@ class Claimed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. The status is None if there was no answer."""
+    """The end of an attempt. The status is None if there was no answer."""
 
     claimed: Claimed
     at: int
@@ -69,7 +67,7 @@ class Outcome(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """How many more events may be claimed: for receivers that answer, for those that fail or are slow, for one of them."""
+    """The number of events that may still be claimed: for receivers that answer, for those that fail or are slow, for one of them."""
 
     quick: int
     failing_or_slow: int
@@ -95,7 +93,6 @@ class Cycle(NamedTuple):
 
 def run_cycle(
     tx: Tx,
-    engine: str,
     owner: str,
     outcomes: list[Outcome],
     capacity: Capacity,
@@ -103,8 +100,8 @@ def run_cycle(
     claim_seconds: float,
     pause_days: int,
 ) -> Cycle:
-    postponed, stopped = _settle(tx, engine, owner, outcomes, pause_days) if outcomes else ([], [])
-    claimed = _claim(tx, engine, owner, capacity, tx.now + round(claim_seconds * SECOND))
+    postponed, stopped = _settle(tx, owner, outcomes, pause_days) if outcomes else ([], [])
+    claimed = _claim(tx, owner, capacity, tx.now + round(claim_seconds * SECOND))
     return Cycle(postponed, claimed, stopped)
 
 
@@ -122,16 +119,15 @@ def release_all(tx: Tx) -> None:
         release(tx, owner)
 
 
-def _settle(
-    tx: Tx, engine: str, owner: str, outcomes: list[Outcome], pause_days: int
-) -> tuple[list[Outcome], list[Stopped]]:
+def _settle(tx: Tx, owner: str, outcomes: list[Outcome], pause_days: int) -> tuple[list[Outcome], list[Stopped]]:
+    # A lane that an event is being written into is left to the next cycle.
     held = {
         Lane(*lane): (head, attempts)
         for head, attempts, *lane in tx.all(
             "SELECT l.head, d.attempts, l.organization_id, l.receiver_id, l.subject"
             " FROM webhook_lanes l JOIN webhook_deliveries d"
             " ON d.organization_id = l.organization_id AND d.receiver_id = l.receiver_id AND d.sequence = l.head"
-            f" WHERE l.owner = ?{_SKIP_LOCKED[engine]}",
+            f" WHERE l.owner = ?{tx.unless_locked('l')}",
             owner,
         )
     }
@@ -143,13 +139,20 @@ def _settle(
         if held.get(item.claimed.lane) == (item.claimed.sequence, item.claimed.attempts)
     }
     ours = [by_lane[lane] for lane in sorted(by_lane)]
+    standing = _standing(tx, [item.claimed for item in ours if not item.delivered])
     deliveries, attempts = [], []
     for item in ours:
         claimed, number = item.claimed, item.claimed.attempts + 1
-        state, due_at = _verdict(item, tx.now)
+        tries, url = standing.get(claimed.lane, (claimed.tries, claimed.url))
+        if url == claimed.url:
+            tries += 1
+            state, due_at = _verdict(item, tries, tx.now)
+        else:
+            # The old address says nothing about the new one, which gets the event with all tries left.
+            state, due_at = "pending", tx.now
         key = (claimed.organization_id, claimed.receiver_id, claimed.sequence)
         settled_at = None if state == "pending" else tx.now
-        deliveries.append((*key, claimed.subject, state, number, claimed.tries + 1, due_at, settled_at))
+        deliveries.append((*key, claimed.subject, state, number, tries, due_at, settled_at))
         attempts.append((*key, number, item.at, item.milliseconds, item.status, item.reason))
     # All of them exist, since their lanes are held: written as an INSERT, all are one statement, which finds each by its key.
     tx.many(
@@ -168,11 +171,24 @@ def _settle(
     return postponed, _note_health(tx, ours, pause_days)
 
 
-def _verdict(outcome: Outcome, now: int) -> tuple[str, int]:
-    """Returns the delivery's next state, and when it is due."""
+def _standing(tx: Tx, claimed: list[Claimed]) -> dict[Lane, tuple[int, str | None]]:
+    """Returns the tries of each as they are now, and where it is to be sent: it may have been restarted while it was on its way.
+
+    Asked when the lanes are held, for whoever restarts them waits for these.
+    """
+    found = tx.each(
+        "SELECT d.tries, r.url FROM webhook_deliveries d JOIN webhook_receivers r"
+        " ON r.organization_id = d.organization_id AND r.id = d.receiver_id"
+        " WHERE d.organization_id = ? AND d.receiver_id = ? AND d.sequence = ?",
+        [(item.organization_id, item.receiver_id, item.sequence) for item in claimed],
+    )
+    return {item.lane: (tries, url) for item, [(tries, url)] in zip(claimed, found, strict=True)}
+
+
+def _verdict(outcome: Outcome, tries: int, now: int) -> tuple[str, int]:
+    """Returns the delivery's state after so many tries, and when it is due."""
     if outcome.delivered:
         return "delivered", now
-    tries = outcome.claimed.tries + 1
     if outcome.status == GONE or tries > len(RETRY_AFTER):
         return "failed", now
     wait = RETRY_AFTER[tries - 1] * random.uniform(1 - JITTER, 1 + JITTER)
@@ -183,17 +199,19 @@ def _verdict(outcome: Outcome, now: int) -> tuple[str, int]:
 
 def _note_health(tx: Tx, outcomes: list[Outcome], pause_days: int) -> list[Stopped]:
     stopped = []
-    answered = {item.claimed.receiver for item in outcomes if item.delivered}
-    was_failing = {item.claimed.receiver for item in outcomes if item.claimed.failing_since is not None}
-    for key in sorted(answered & was_failing):
-        receiver.note_success(tx, key)
+    answered = {(item.claimed.receiver, item.claimed.url) for item in outcomes if item.delivered}
+    was_failing = {
+        (item.claimed.receiver, item.claimed.url) for item in outcomes if item.claimed.failing_since is not None
+    }
+    for key, url in sorted(answered & was_failing):
+        receiver.note_success(tx, key, url)
     failed = {(item.claimed.receiver, item.claimed.url) for item in outcomes if not item.delivered}
     gone = {(item.claimed.receiver, item.claimed.url) for item in outcomes if item.status == GONE}
     for key, url in sorted(failed):
         if (key, url) in gone:
             if receiver.note_gone(tx, key, url):
                 stopped.append(Stopped(key, "gone"))
-        elif key not in answered and receiver.note_failure(tx, key, url, pause_days=pause_days):
+        elif (key, url) not in answered and receiver.note_failure(tx, key, url, pause_days=pause_days):
             stopped.append(Stopped(key, "paused"))
     return stopped
 
@@ -218,7 +236,7 @@ class _Due(NamedTuple):
         return Sealed(self.secret, self.previous_secret, self.previous_until)
 
 
-def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> list[Claimed]:
+def _claim(tx: Tx, owner: str, capacity: Capacity, until: int) -> list[Claimed]:
     if capacity.quick <= 0 and capacity.failing_or_slow <= 0:
         return []
     rows = tx.all(
@@ -233,7 +251,7 @@ def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> l
         is_quick = due.failing_since is None and due.key not in capacity.slow
         (quick if is_quick else failing_or_slow).append(due)
     wanted = [*_shares(quick, capacity.quick, capacity), *_shares(failing_or_slow, capacity.failing_or_slow, capacity)]
-    claimed = [item for item in _due_events(tx, engine, wanted) if item.lane not in capacity.lanes]
+    claimed = [item for item in _due_events(tx, wanted) if item.lane not in capacity.lanes]
     tx.many(
         "INSERT INTO webhook_lanes (organization_id, receiver_id, subject, head, next_at, owner) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (organization_id, receiver_id, subject) DO UPDATE SET owner = excluded.owner, next_at = excluded.next_at",
@@ -243,7 +261,7 @@ def _claim(tx: Tx, engine: str, owner: str, capacity: Capacity, until: int) -> l
 
 
 def _shares(receivers: list[_Due], places: int, capacity: Capacity) -> list[tuple[_Due, int]]:
-    """How many events of each receiver may be claimed: equal shares, so that no receiver's backlog takes all places."""
+    """Returns how many events of each receiver may be claimed: equal shares, so that no receiver's backlog takes all places."""
     found, left = [], places
     for number, due in enumerate(receivers):
         share = max(1, left // (len(receivers) - number))
@@ -259,14 +277,14 @@ def _places_left(capacity: Capacity, due: _Due) -> int:
     return places - capacity.in_flight.get(due.key, 0)
 
 
-def _due_events(tx: Tx, engine: str, wanted: list[tuple[_Due, int]]) -> list[Claimed]:
+def _due_events(tx: Tx, wanted: list[tuple[_Due, int]]) -> list[Claimed]:
     by_receiver = tx.each(
         "SELECT l.head, l.subject, d.attempts, d.tries, e.id, e.event, e.body FROM webhook_lanes l"
         " JOIN webhook_deliveries d"
         " ON d.organization_id = l.organization_id AND d.receiver_id = l.receiver_id AND d.sequence = l.head"
         " JOIN webhook_events e ON e.organization_id = l.organization_id AND e.sequence = l.head"
         " WHERE l.organization_id = ? AND l.receiver_id = ? AND l.next_at <= ?"
-        f" ORDER BY l.next_at LIMIT ?{_SKIP_LOCKED[engine]}",
+        f" ORDER BY l.next_at LIMIT ?{tx.unless_locked('l')}",
         [(*due.key, tx.now, limit) for due, limit in wanted],
     )
     return [

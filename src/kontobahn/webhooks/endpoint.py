@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from kontobahn.access.audit import Actor
-from kontobahn.db import Tx
+from kontobahn.db import Rounds, Tx, short_read
 from kontobahn.errors import Conflict
 from kontobahn.vault import Vault
 from kontobahn.webhooks import outbox, receiver
 from kontobahn.webhooks.outbox import WEBHOOK_URL
 from kontobahn.webhooks.receiver import RECEIVERS, Receiver
-from kontobahn.webhooks.signing import new_secret
+from kontobahn.webhooks.signatures import new_secret
 
 
-def find(tx: Tx, organization_id: str) -> Receiver | None:
+@short_read
+def find(organization_id: str) -> Rounds[Receiver | None]:
     """Returns the receiver; its URL is None after it was cleared. None if there never was one."""
-    return receiver.find(tx, organization_id, WEBHOOK_URL)
+    return receiver.find.rounds(organization_id, WEBHOOK_URL)
 
 
 def set_url(tx: Tx, vault: Vault, organization_id: str, url: str | None, actor: Actor) -> tuple[Receiver, str | None]:

@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, in_scope
-from kontobahn.db import Tx
+from kontobahn.db import Rounds, Tx, short_read
 from kontobahn.errors import Conflict
 from kontobahn.ids import new_id
+from kontobahn.sentences import said
 from kontobahn.vault import Vault
 from kontobahn.webhooks import outbox, receiver
-from kontobahn.webhooks.catalogue import EventName
-from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.outbox import WEBHOOK_URL, EventName
 from kontobahn.webhooks.receiver import RECEIVERS, Receiver
-from kontobahn.webhooks.signing import new_secret
+from kontobahn.webhooks.signatures import new_secret
 
 MAX_ENDPOINTS = 20
 
 
 class Wanted(NamedTuple):
-    """What an endpoint is to be."""
+    """An endpoint as its owner wants it."""
 
     url: str
     # None: all events.
@@ -36,7 +36,7 @@ def create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Ac
     """Makes an endpoint. Returns its secret too, which is never shown again."""
     outbox.lock_event_log(tx, organization_id)
     if len(listing(tx, (organization_id,))) >= MAX_ENDPOINTS:
-        raise Conflict(f"There are {MAX_ENDPOINTS} webhook endpoints. Delete one first.")
+        raise Conflict(said("There are {count} webhook endpoints. Delete one first.", count=MAX_ENDPOINTS))
     secret = new_secret()
     made = Receiver(
         organization_id=organization_id, id=new_id(), url=wanted.url, state="active", events=wanted.events_text,
@@ -48,15 +48,19 @@ def create(tx: Tx, vault: Vault, organization_id: str, wanted: Wanted, actor: Ac
     return made, secret
 
 
-def listing(tx: Tx, organizations: tuple[str, ...]) -> list[Receiver]:
-    return RECEIVERS.all(
-        tx, f"{in_scope(len(organizations))} AND id <> ? ORDER BY created_at, id", *organizations, WEBHOOK_URL
+@short_read
+def listing(organizations: tuple[str, ...]) -> Rounds[list[Receiver]]:
+    return RECEIVERS.ask_all(
+        f"{in_scope(len(organizations))} AND id <> ? ORDER BY created_at, id", *organizations, WEBHOOK_URL
     )
 
 
-def find(tx: Tx, principal: Principal, endpoint_id: str) -> Receiver:
+@short_read
+def find(principal: Principal, endpoint_id: str) -> Rounds[Receiver]:
     scope = principal.scope
-    found = RECEIVERS.one(tx, f"{in_scope(len(scope))} AND id = ? AND id <> ?", *scope, endpoint_id, WEBHOOK_URL)
+    found = yield from RECEIVERS.ask_one(
+        f"{in_scope(len(scope))} AND id = ? AND id <> ?", *scope, endpoint_id, WEBHOOK_URL
+    )
     if found is None:
         raise principal.missing("Webhook endpoint")
     return found

@@ -5,14 +5,14 @@ An event's body is made here, once: what is logged is what is signed and sent. N
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from kontobahn.clock import DAY, to_datetime
+from kontobahn.clock import DAY, SECOND, to_datetime
 from kontobahn.db import Tx
 from kontobahn.ids import new_id
-from kontobahn.webhooks.catalogue import EVENT_TYPES
+from kontobahn.metrics import Backlog
 
 CHANNEL = "webhooks"
 # The id of the receiver that is the contract's one URL.
@@ -147,8 +147,10 @@ def cancel_pending(tx: Tx, organization_id: str, receiver_id: str) -> None:
 
 def restart_pending(tx: Tx, organization_id: str, receiver_id: str) -> None:
     """Makes what is pending for a receiver due now, with all its tries left."""
+    # Also the lanes of what is on its way are held until the commit: its outcome is settled before this, or by what this wrote.
     tx.run(
-        "UPDATE webhook_lanes SET next_at = ? WHERE organization_id = ? AND receiver_id = ? AND owner IS NULL",
+        "UPDATE webhook_lanes SET next_at = CASE WHEN owner IS NULL THEN ? ELSE next_at END"
+        " WHERE organization_id = ? AND receiver_id = ?",
         tx.now, organization_id, receiver_id,
     )  # fmt: skip
     tx.run(
@@ -182,3 +184,50 @@ def purge(tx: Tx, *, days: int, limit: int = 500) -> int:
         tx.many(f"DELETE FROM {table} WHERE organization_id = ? AND sequence = ?", keys)
     advance_lanes(tx, lanes)
     return len(keys)
+
+
+EventName = Literal[
+    "refresh_complete", "connection_error", "connection_destroyed", "payment_progress", "payment_update",
+    "consent_expiring", "match_proposed", "match_confirmed", "match_undone", "batch_created", "webhook_test",
+]  # fmt: skip
+TEST_EVENT: EventName = "webhook_test"
+
+
+class EventType(NamedTuple):
+    name: EventName
+    # The contract's one URL gets it; if not, only further endpoints do, which have asked for more than the contract.
+    to_webhook_url: bool = True
+    # A test is sent to the receiver that is tested, whatever its filter.
+    is_test: bool = False
+
+
+EVENT_TYPES: dict[str, EventType] = {
+    event.name: event
+    for event in (
+        EventType("refresh_complete"),
+        EventType("connection_error"),
+        EventType("connection_destroyed"),
+        EventType("payment_progress"),
+        EventType("payment_update"),
+        EventType("consent_expiring", to_webhook_url=False),
+        EventType("match_proposed", to_webhook_url=False),
+        EventType("match_confirmed", to_webhook_url=False),
+        EventType("match_undone", to_webhook_url=False),
+        EventType("batch_created", to_webhook_url=False),
+        EventType(TEST_EVENT, is_test=True),
+    )
+}
+assert list(EVENT_TYPES) == list(get_args(EventName))
+
+
+# Counting more would cost more than the figure is worth.
+MAX_COUNTED = 100_000
+
+
+def measure_backlog(tx: Tx) -> Backlog:
+    waiting = tx.one(
+        f"SELECT COUNT(*), MIN(due_at) FROM (SELECT due_at FROM webhook_deliveries WHERE state = 'pending' LIMIT {MAX_COUNTED}) w"
+    )
+    assert waiting is not None
+    events, due_at = waiting
+    return Backlog(int(events), 0.0 if due_at is None else max(0, tx.now - int(due_at)) / SECOND)

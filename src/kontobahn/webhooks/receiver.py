@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 from kontobahn.access import audit
 from kontobahn.access.audit import SYSTEM, Actor
 from kontobahn.clock import DAY, HOUR
-from kontobahn.db import Table, Tx
+from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.vault import Vault
 from kontobahn.webhooks import outbox
 from kontobahn.webhooks.outbox import WEBHOOK_URL
-from kontobahn.webhooks.signing import key_of, new_secret
+from kontobahn.webhooks.signatures import key_of, new_secret
 
 State = Literal["active", "paused", "gone", "none"]
 
@@ -50,14 +50,20 @@ class Sealed(NamedTuple):
 
 
 class ReceiverKey(NamedTuple):
-    """Which receiver; among those of all organisations."""
+    """Identifies a receiver among those of all organisations."""
 
     organization_id: str
     id: str
 
 
-def find(tx: Tx, organization_id: str, receiver_id: str) -> Receiver | None:
-    return RECEIVERS.one(tx, "organization_id = ? AND id = ?", organization_id, receiver_id)
+@short_read
+def find(organization_id: str, receiver_id: str) -> Rounds[Receiver | None]:
+    return RECEIVERS.ask_one("organization_id = ? AND id = ?", organization_id, receiver_id)
+
+
+def find_for_operator(tx: Tx, receiver_id: str) -> Receiver | None:
+    """A receiver by its id alone, for the operator's command line."""
+    return RECEIVERS.one(tx, "id = ?", receiver_id)
 
 
 def listing(tx: Tx, organization_id: str) -> list[Receiver]:
@@ -88,14 +94,15 @@ def rotate_secret(
     return receiver._replace(previous_until=until), secret
 
 
-# --- How it answers
+# --- Its answers
 
 
-def note_success(tx: Tx, key: ReceiverKey) -> None:
+def note_success(tx: Tx, key: ReceiverKey, url: str) -> None:
     tx.run(
-        "UPDATE webhook_receivers SET failing_since = NULL WHERE organization_id = ? AND id = ? AND failing_since IS NOT NULL",
-        *key,
-    )
+        "UPDATE webhook_receivers SET failing_since = NULL"
+        " WHERE organization_id = ? AND id = ? AND url = ? AND failing_since IS NOT NULL",
+        *key, url,
+    )  # fmt: skip
 
 
 def note_failure(tx: Tx, key: ReceiverKey, url: str, *, pause_days: int) -> bool:

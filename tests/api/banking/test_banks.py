@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kontobahn.app import connect_providers
 from kontobahn.banking.provider import Banking, ListedBank, ProviderDown
-from kontobahn.banks import connect_providers
 from kontobahn.errors import SetupError
 from kontobahn.settings import load
 from tests.bank_builder import Bank

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.access import audit
-from kontobahn.banking.payments.apply import apply
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.bank import poll_due_payments
+from kontobahn.banking.payments.store import apply
 from kontobahn.banking.provider import CANCELLED, PaymentReport, ProviderDown, ProviderRefused
 from kontobahn.clock import DAY
 from tests.api.banking.test_payments import PAYMENTS, bank, owner, pay, report, status

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.hosted import flicker, interactions
+from kontobahn.banking.connect import pages as connect_pages
+from kontobahn.banking.connect import steps
 from kontobahn.banking.interaction import Field, Interaction, Option, Picture, Polling, Step, Words
 from kontobahn.banking.provider import LOCKED, ConnectionFinished, ListedBank, ProviderDown, ProviderRefused, Snapshot
 from kontobahn.clock import HOUR, MINUTE
@@ -42,7 +43,7 @@ class Person:
         assert answer.status_code == 201, answer.text
         self.service, self.token = service, answer.json()["pending_token"]
         self.url = answer.json()["connect_url"]
-        assert self.url.startswith(f"{service.base_url}{interactions.PATH}/")
+        assert self.url.startswith(f"{service.base_url}{steps.PATH}/")
 
     def look(self, query: str = "", **headers: str) -> Any:
         return self.service.http.get(self.url + query, headers=headers)
@@ -107,14 +108,14 @@ def test_two_clicks_and_an_old_form_count_once(service: Service, bank: Bank, own
     for _ in range(2):
         assert service.http.post(person.url, data={"step": "1", "pin": "1"}).status_code == 303
     assert len(asked(bank)) == 1
-    row = service.db.read_now(lambda tx: interactions.INTERACTIONS.all(tx, "1 = 1"))[0]
-    assert service.db.write_now(interactions.claim, row) is not None
-    assert service.db.write_now(interactions.claim, row) is None
+    row = service.db.read_now(lambda tx: steps.INTERACTIONS.all(tx, "1 = 1"))[0]
+    assert service.db.write_now(steps.claim, row) is not None
+    assert service.db.write_now(steps.claim, row) is None
     # While the bank is asked for one request, the page says so, and a form that was open before is not taken.
     assert "Ihre Bank wird gefragt" in words(person.look())
     assert "gerade gefragt" in words(service.http.post(person.url, data={"step": str(row.number), "tan": "1"}))
     # The claim of a process that died expires.
-    service.clock.advance(seconds=interactions.CLAIM // 1_000_000)
+    service.clock.advance(seconds=steps.CLAIM // 1_000_000)
     assert person.send(tan="1").status_code == 303
     assert len(asked(bank)) == 2
 
@@ -198,16 +199,16 @@ def test_cancelling_returns_to_the_application_and_tells_the_bank(
 def test_a_step_expires_and_what_was_sealed_goes_with_it(service: Service, bank: Bank, owner: Organization) -> None:
     bank.provider.first_step = then("form", SECRET_STATE, START + 20 * MINUTE, said="Vertraulich", fields=(PIN,))
     person = Person(service, owner)
-    stored = service.db.read_now(lambda tx: interactions.INTERACTIONS.all(tx, "1 = 1"))[0]
+    stored = service.db.read_now(lambda tx: steps.INTERACTIONS.all(tx, "1 = 1"))[0]
     assert stored.sealed is not None
     for secret in (SECRET_STATE, b"Vertraulich", person.url.rsplit("/", 1)[1].encode()):
         assert secret not in bytes(stored.sealed) + stored.token_hash.encode()
     service.clock.advance(seconds=20 * 60)
     assert person.look().status_code == 404
-    service.db.write_now(interactions.purge)
-    stored = service.db.read_now(lambda tx: interactions.INTERACTIONS.all(tx, "1 = 1"))[0]
+    service.db.write_now(steps.purge)
+    stored = service.db.read_now(lambda tx: steps.INTERACTIONS.all(tx, "1 = 1"))[0]
     assert stored.sealed is None
-    assert service.http.get(f"{interactions.PATH}/{'x' * 500}").status_code == 404
+    assert service.http.get(f"{steps.PATH}/{'x' * 500}").status_code == 404
 
 
 def test_the_bank_is_chosen_on_our_page_if_there_are_several_providers(
@@ -256,7 +257,7 @@ def test_the_pages_speak_the_language_of_the_person(service: Service, bank: Bank
     ],
 )
 def test_a_flicker_code_is_shown_as_its_bars(code: str, bars: list[str]) -> None:
-    shown = ["".join("1" if bar else "0" for bar in moment) for moment in flicker.frames(code)]
+    shown = ["".join("1" if bar else "0" for bar in moment) for moment in connect_pages.flicker_frames(code)]
     assert shown == bars
     with pytest.raises(ValueError, match="whole bytes"):
-        flicker.frames("123")
+        connect_pages.flicker_frames("123")

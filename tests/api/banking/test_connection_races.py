@@ -6,12 +6,15 @@ import io
 from datetime import date
 from typing import Any
 
-from kontobahn.banking.connections import flows, refresh, status
+from kontobahn.banking.connections import flows, routes
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.flows import FlowRow
 from kontobahn.banking.connections.store import ConnectionRow
+from kontobahn.banking.imports.files import ReadFile
 from kontobahn.banking.imports.importer import StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
 from kontobahn.banking.provider import ConnectionFailed, ConnectStart, ProviderRefused, RefreshType, Report, Snapshot
+from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports import refresh
 from kontobahn.clock import DAY, HOUR
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, NotFound
@@ -27,12 +30,12 @@ REVOKED = ProviderRefused("AispConsentRevoked", "the consent was revoked")
 
 
 def remove(row: ConnectionRow) -> Any:
-    return lambda tx: status.remove(tx, row.organization_id, row.id)
+    return lambda tx: connections.remove(tx, row.organization_id, row.id)
 
 
 def finish(bank: Bank, ref: str, token: str | None = None, **more: Any) -> Any:
     snapshot = Snapshot(bank.connection_facts(ref, **more), [account_facts()], [facts(1)])
-    return lambda tx: flows.apply_finished(tx, "scripted", snapshot, token)
+    return lambda tx: reports.apply_finished(tx, "scripted", snapshot, token)
 
 
 def names(service: Service, owner: Organization) -> list[str]:
@@ -86,11 +89,11 @@ def test_whatever_comes_beside_a_removal_leaves_the_connection_removed(
         "expired": lambda row: lambda tx: refresh._expire_consent(tx, row.organization_id, row.id),
         "finished": lambda row: finish(bank, row.provider_ref),
         "failed": lambda row: (
-            lambda tx: flows.apply_failed(
+            lambda tx: reports.apply_failed(
                 tx, "scripted", ConnectionFailed("InvalidCredentials", "wrong", row.provider_ref)
             )
         ),
-        "gone": lambda row: lambda tx: flows.apply_gone(tx, "scripted", row.provider_ref),
+        "gone": lambda row: lambda tx: reports.apply_gone(tx, "scripted", row.provider_ref),
         "removed": remove,
     }
     returned = {}
@@ -211,6 +214,6 @@ def test_two_files_of_a_new_bank_make_one_connection(service: Service, bank: Ban
 def test_the_end_of_an_access_is_asked_for_once(service: Service, bank: Bank, owner: Organization) -> None:
     row = bank.connected(owner)
     service.db.write_now(remove(row))
-    outcome = overlap(service.db, refresh._claim_removals, refresh._claim_removals)
+    outcome = overlap(service.db, routes._claim_removals, routes._claim_removals)
     assert outcome.waited
     assert (outcome.first, outcome.second) == ([("scripted", row.provider_ref)], [])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import inbound
-from kontobahn.banking.connections import flows, refresh
+from kontobahn.banking.connections import flows, routes
 from kontobahn.banking.provider import ProviderDown, ProviderRefused, Snapshot
+from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.clock import DAY, HOUR
 from tests.bank_builder import Bank, account_facts, events, facts
 from tests.harness import START, Organization, Service
@@ -229,10 +229,10 @@ def test_an_access_that_could_not_be_ended_is_ended_later(service: Service, bank
     assert service.request("DELETE", f"{CONNECTIONS}/{row.id}", owner.key).status_code == 200
     bank.provider.refusal = None
     service.clock.advance(seconds=120)
-    service.run(refresh.end_accesses(service.application.context))
+    service.run(routes.end_accesses(service.application.context))
     assert bank.provider.asked.count(("remove", row.provider_ref)) == 2
     service.clock.advance(seconds=DAY // 1_000_000)
-    service.run(refresh.end_accesses(service.application.context))
+    service.run(routes.end_accesses(service.application.context))
     assert bank.provider.asked.count(("remove", row.provider_ref)) == 2
 
 
@@ -254,7 +254,7 @@ def test_connections_go_with_the_user_who_owns_them(service: Service, bank: Bank
     assert service.request("DELETE", f"/v2/auth/users/{user.id}", owner.key).status_code == 200
     assert [row["id"] for row in listed(service, owner)] == [kept.id]
     assert events(service, owner)[-1]["event"] == "connection_destroyed"
-    service.run(refresh.end_accesses(service.application.context))
+    service.run(routes.end_accesses(service.application.context))
     assert ("remove", "bank-1") in bank.provider.asked
 
 
@@ -276,7 +276,7 @@ def test_what_cannot_be_applied_yet_is_applied_later(service: Service, bank: Ban
     assert [row["status"] for row in listed(service, owner)] == ["pending_connect"]
     bank.provider.snapshots["slow"] = Snapshot(bank.connection_facts("slow"), [account_facts()], [])
     service.clock.advance(seconds=HOUR // 1_000_000)
-    service.run(inbound.apply_waiting(service.application.context))
+    service.run(webhooks.apply_waiting(service.application.context))
     assert [row["status"] for row in listed(service, owner)] == ["active"]
 
 

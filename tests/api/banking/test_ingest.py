@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kontobahn.banking.transactions.reported import fingerprint_of
+from kontobahn.banking.transactions.wire import fingerprint_of
 from kontobahn.db import Tx
 from tests.bank_builder import SECOND_IBAN, Bank, account_facts, account_id, facts
 from tests.harness import Organization, Service

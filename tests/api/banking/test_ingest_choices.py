@@ -107,6 +107,34 @@ def test_one_booking_or_two(
         assert after[0]["status"] == "posted"
 
 
+@pytest.mark.parametrize(("days", "told"), [(7, (1, 1, 0)), (8, (2, 0, 1)), (40, (2, 0, 1)), (-8, (2, 0, 1))])
+@pytest.mark.parametrize("text", ["SVWZ+Miete", "SVWZ+Anders"])
+def test_an_old_announcement_is_not_taken_for_a_booking_in_whatever_company_it_comes(
+    service: Service, owner: Organization, text: str, days: int, told: tuple[int, int, int]
+) -> None:
+    """Another booking of the same delivery, on the old day, has the old rows looked at."""
+    bank = Bank(service)
+    row = bank.connected(owner, booking(end_to_end_id="E1", **PENDING))
+    company = booking(700, "SVWZ+Strom")
+    assert bank.report(row, company, booking(text=text, days=days, end_to_end_id="E1")) == told
+    assert [item["status"] for item in listed(service, owner)] == ["posted", "posted"]
+
+
+def test_what_a_whole_delivery_leaves_out_does_not_stay_pending(service: Service, owner: Organization) -> None:
+    bank = Bank(service)
+    accounts = [account_facts(), account_facts("spar", SECOND_IBAN)]
+    one, other = booking(**PENDING), booking(700, "SVWZ+Strom", days=-60, **PENDING)
+    row = bank.connected(owner, one, other, one._replace(account_ref="spar"), accounts=accounts)
+    stranger = service.organization("Fremde GmbH")
+    bank.connected(stranger, one, ref="stranger")
+    assert bank.report(row, one, one._replace(account_ref="spar"), accounts=accounts) == (0, 0, 1)
+    assert [item["amount"] for item in listed(service, owner)] == [5.0]
+    assert bank.report(row, accounts=accounts) == (0, 0, 2)
+    counts = service.get("/v2/banking/accounts", owner.key).json()["data"]
+    assert [item["extra"]["transactions_count"]["pending"] for item in counts] == [0, 0]
+    assert len(listed(service, stranger)) == 1
+
+
 def test_rows_are_found_in_whatever_pieces_they_come(
     service: Service, owner: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from kontobahn.access import keys
 from kontobahn.access.principal import Limits
 from kontobahn.banking.provider import ProviderRefused
 from tests.bank_builder import Bank, account_id, order
+from tests.file_bank import FileBank
 from tests.harness import ACTOR, Organization, Service
 
 PAYMENTS = "/v2/banking/payments"
@@ -88,6 +89,29 @@ def test_a_day_has_its_limit_and_what_failed_is_given_back(service: Service) -> 
     assert refusal(payer.pay("20.00"))["left"] == "19.99"
     service.clock.advance(seconds=1)
     assert payer.pay("100.00").status_code == 201
+
+
+def test_an_order_that_was_fetched_counts_whatever_becomes_of_it(service: Service) -> None:
+    bank = FileBank(service)
+    key = service.db.write_now(
+        keys.create, service.vault, bank.owner.id, "payer", ACTOR, scopes=("payments",), limits=Limits(None, 100_00)
+    ).secret
+
+    def pay(amount: str) -> httpx.Response:
+        return service.post(PAYMENTS, key, json=order(bank.account_id(), amount=amount))
+
+    def cancel(payment: str) -> None:
+        assert service.post(f"{PAYMENTS}/{payment}/cancel", key).json()["data"]["status"] == "failed"
+
+    untouched, alone, in_file = (pay("30.00").json()["data"]["id"] for _ in range(3))
+    assert service.get(f"{PAYMENTS}/{alone}/order", key).status_code == 200
+    made = service.post("/v2/banking/order-files", key, json={"payment_ids": [in_file]}).json()["data"]["id"]
+    assert service.get(f"/v2/banking/order-files/{made}/file", key).status_code == 200
+    assert service.request("DELETE", f"/v2/banking/order-files/{made}", key).status_code == 200
+    for payment in (untouched, alone, in_file):
+        cancel(payment)
+    assert refusal(pay("40.01"))["left"] == "40.00"
+    assert pay("40.00").status_code == 201
 
 
 def test_a_rotated_key_and_its_successor_share_the_day(service: Service) -> None:

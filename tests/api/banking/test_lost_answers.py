@@ -10,8 +10,7 @@ import pytest
 
 from kontobahn.access import keys
 from kontobahn.banking.payments import store
-from kontobahn.banking.payments.create import send_to_bank
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.bank import poll_due_payments, send_to_bank
 from kontobahn.banking.provider import CANNOT_BE_KNOWN, PaymentReport, PaymentStart, ProviderDown
 from kontobahn.clock import HOUR
 from kontobahn.errors import DatabaseUnavailable
@@ -172,11 +171,6 @@ def test_a_key_whose_claim_is_gone_still_answers_for_its_payment_only(
     for changed in ({"amount": 1}, {"description": "Rechnung 4712"}):
         assert service.post(PAYMENTS, owner.key, json=order(account, **changed), headers=key).status_code == 422
     assert pay(service, owner, headers=key).json()["data"]["id"] == made["id"]
-    # As it was written before the fingerprint was kept: what it pays decides.
-    service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys"))
-    service.db.write_now(lambda tx: tx.run("UPDATE banking_payments SET idempotency_fingerprint = NULL"))
-    assert service.post(PAYMENTS, owner.key, json=order(account, amount=1), headers=key).status_code == 422
-    assert pay(service, owner, headers=key).json()["data"]["id"] == made["id"]
     assert len(service.get(PAYMENTS, owner.key).json()["data"]) == 1
 
 
@@ -210,3 +204,52 @@ def test_a_payment_for_a_client_is_not_shown_to_a_sibling_key_without_that_clien
     assert (
         service.post(PAYMENTS, agency.key, json=body, headers=headers).json()["data"]["id"] == made.json()["data"]["id"]
     )
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_key_is_free_for_another_payment_after_its_time_and_not_before(
+    service: Service, bank: Bank, owner: Organization, died: bool
+) -> None:
+    """`died`: the first call wrote the payment and ended before it could store its answer, so only the payment knows the key."""
+    key, days = {"idempotency-key": "rent-march"}, service.settings.idempotency_money_days
+    made = pay(service, owner, headers=key).json()["data"]
+    account = account_id(service, owner)
+
+    def again(amount: str) -> Any:
+        if died:
+            service.db.write_now(lambda tx: tx.run("DELETE FROM idempotency_keys"))
+        return service.post(PAYMENTS, owner.key, json=order(account, amount=amount), headers=key)
+
+    service.clock.advance(seconds=days * 86_400 - 1)
+    assert again("12.34").json()["data"]["id"] == made["id"]
+    assert again("99.00").status_code == 422
+    service.clock.advance(seconds=1)
+    other = again("99.00")
+    assert other.status_code == 201, other.text
+    assert (other.json()["data"]["id"] > made["id"], other.json()["data"]["amount"]) == (True, 99)
+    assert [call[0] for call in bank.provider.asked].count("create_payment") == 2
+    # From now on the key stands for the later one.
+    assert again("99.00").json()["data"]["id"] == other.json()["data"]["id"]
+    assert again("12.34").status_code == 422
+
+
+def test_a_late_answer_of_the_bank_changes_neither_reference_nor_address(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    bank.provider.creation = ProviderDown("timed out")
+    payment = pay(service, owner).json()["data"]
+    row = service.db.read_now(store.get, owner.id, int(payment["id"]))
+    found = PaymentStart("found", "https://bank.example/pay/2", START + HOUR, PaymentReport("authorizing"))
+    late = PaymentStart("late", "https://bank.example/pay/3", START + 9 * HOUR, PaymentReport("authorized"))
+    service.db.write_now(store.apply_start, row, found, "asked")
+    for told in (late, late._replace(payment_url=None, expires_at=None)):
+        service.db.write_now(store.apply_start, row, told, "creation")
+        now = service.db.read_now(store.get, owner.id, row.id)
+        assert (now.provider_ref, now.payment_url, now.expires_at) == (
+            "found", "https://bank.example/pay/2", START + HOUR,
+        )  # fmt: skip
+        assert now.status == "authorized", "what it says of the payment counts"
+    # The first answer is about this payment alone.
+    bank.provider.creation = ProviderDown("timed out")
+    other = pay(service, owner).json()["data"]
+    assert service.db.read_now(store.get, owner.id, int(other["id"])).provider_ref is None

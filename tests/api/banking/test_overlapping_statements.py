@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kontobahn.db import Tx
 from kontobahn.formats.statements import StatementError
 from tests.file_bank import account, import_file, transactions
 from tests.harness import Organization, Service
@@ -170,19 +169,6 @@ def test_only_what_is_new_is_an_event(service: Service, owner: Organization) -> 
     assert events() == 2
 
 
-def test_statements_imported_by_an_older_version_are_known(service: Service, owner: Organization) -> None:
-    days = [on(day, 1_00 + day, f"Tag {day}") for day in range(4)]
-    import_file(service, owner, camt(export(days, 0, 2), export(days, 2, 3)))
-
-    def forget(tx: Tx) -> None:
-        tx.run("DELETE FROM banking_statement_spans")
-        tx.run("UPDATE banking_statements SET span = NULL")
-
-    service.db.write_now(forget)
-    assert import_file(service, owner, camt(export(days, 1, 4))).added == 1
-    assert len(transactions(service, owner)) == 4
-
-
 # --- References
 
 
@@ -251,7 +237,10 @@ def test_pieces_in_any_order_make_the_whole(
     waiting = data.draw(st.permutations(pieces))
     while waiting:
         refused = [piece for piece in waiting if not _is_imported(service, owner, make(export(whole, *piece)))]
-        assert len(refused) < len(waiting), refused
+        if len(refused) == len(waiting):
+            # One closes by chance with what a later one opens with: what is missing between the two shows only now.
+            first, *refused = refused
+            assert _is_imported(service, owner, make(export(whole, *first)), allow_gaps=True), first
         waiting = refused
     expected = service.organization(credits_granted=10)
     import_file(service, expected, make(export(whole, 0, len(whole))))
@@ -260,10 +249,10 @@ def test_pieces_in_any_order_make_the_whole(
     assert account(service, owner)["extra"]["transactions_count"] == {"posted": len(whole), "pending": 0}
 
 
-def _is_imported(service: Service, owner: Organization, content: bytes) -> bool:
+def _is_imported(service: Service, owner: Organization, content: bytes, *, allow_gaps: bool = False) -> bool:
     """As the command line does: what is refused is tried again after the others."""
     try:
-        import_file(service, owner, content)
+        import_file(service, owner, content, allow_gaps=allow_gaps)
     except StatementError:
         return False
     return True

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from kontobahn import credits
 from kontobahn.access import keys
 from kontobahn.access.principal import Limits
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.rules import ConnectionStatus
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.payments import key_limits, poll, store
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments import bank as payment_bank
+from kontobahn.banking.payments import routes as payment_routes
+from kontobahn.banking.payments import store
+from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.provider import ProviderDown
 from kontobahn.clock import HOUR
+from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from tests.api.banking.test_key_limits import Payer, refusal
 from tests.api.banking.test_payments import PAYMENTS, bank, owner, pay, report, status
@@ -102,7 +107,7 @@ def test_only_an_order_that_nobody_took_is_held(service: Service) -> None:
     assert files.order_file(taken).status_code == 200
     rows = {row.id: row for row in service.db.read_now(store.PAYMENTS.all, "1 = 1")}
     for payment, expected in ((taken, False), (untaken, True)):
-        assert service.db.write_now(poll._hold_untaken, rows[int(payment["id"])]) is expected
+        assert service.db.write_now(payment_bank._hold_untaken, rows[int(payment["id"])]) is expected
 
 
 # --- Whose booking settles what
@@ -195,6 +200,29 @@ def test_the_kind_of_access_must_be_that_of_the_account(service: Service, bank: 
     assert (answer.status_code, answer.json()["field"]) == (400, "api")
 
 
+@pytest.mark.parametrize("state", get_args(ConnectionStatus))
+def test_only_an_active_connection_pays(service: Service, bank: Bank, state: ConnectionStatus) -> None:
+    owner = service.organization()
+    connection = bank.connected(owner)
+    become(service, connection, state)
+    answer = pay(service, owner)
+    if state == "active":
+        assert answer.status_code == 201, answer.text
+        return
+    assert (answer.status_code, f"is {state}" in answer.json()["error"]) == (409, True)
+    assert (bank.provider.asked, service.balance(owner).reserved) == ([], 0)
+    assert service.get(PAYMENTS, owner.key).json()["data"] == []
+    become(service, connection, "active")
+    assert pay(service, owner).status_code == 201, "once it is connected again"
+
+
+def become(service: Service, row: ConnectionRow, status: ConnectionStatus) -> None:
+    def unit(tx: Tx) -> None:
+        connections.change(tx, connections.get(tx, row.organization_id, row.id), status=status)
+
+    service.db.write_now(unit)
+
+
 def test_nothing_is_accepted_that_no_file_can_hold(service: Service) -> None:
     files = FileBank(service)
     answer = files.ask(reference="RF18539007547034", description="x" * 124)
@@ -213,7 +241,7 @@ def test_a_day_of_a_key_begins_at_midnight_in_berlin(service: Service) -> None:
 
 def test_a_limit_in_euros_says_nothing_of_other_money(service: Service, owner: Organization) -> None:
     payer = Payer(service, 100_00, None)
-    limited = service.db.read_now(keys.authenticate, service.vault.token_hash(payer.key.secret))
+    limited = service.db.read_now(keys.authenticate, service.vault.token_hash(payer.key.secret), service.clock.now())
     assert limited.limits == Limits(100_00, None)
     with pytest.raises(BadRequest, match="currency_code"):
-        service.db.write_now(key_limits.check, limited, 1, "USD")
+        service.db.write_now(payment_routes.check_key_limits, limited, 1, "USD")

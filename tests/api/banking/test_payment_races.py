@@ -8,12 +8,12 @@ import pytest
 
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.banking.connections import flows
-from kontobahn.banking.payments import cancel, order_files, orders, poll, store
-from kontobahn.banking.payments.apply import apply, apply_debits, apply_start
+from kontobahn.banking.payments import bank as payment_bank
+from kontobahn.banking.payments import order_files, store
 from kontobahn.banking.payments.order_files import Selection
-from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.store import PaymentRow, apply, apply_debits, apply_start
 from kontobahn.banking.provider import Banking, PaymentReport, PaymentStart, ProviderDown, Snapshot
+from kontobahn.banking.reports import apply as reports
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -48,7 +48,7 @@ def test_a_debit_beside_a_report_of_execution_settles_the_payment(
     snapshot = Snapshot(bank.connection_facts(connection.provider_ref), [account_facts()], [debit])
 
     def book(tx: Tx) -> None:
-        flows.ingest_snapshot(tx, connection, snapshot)
+        reports.ingest_snapshot(tx, connection, snapshot)
 
     def execute(tx: Tx) -> None:
         apply(tx, owner.id, int(payment["id"]), EXECUTED, "webhook")
@@ -86,7 +86,7 @@ def test_a_payment_that_the_bank_accepted_late_is_not_given_up(
     outcome = overlap(
         service.db,
         lambda tx: apply_start(tx, row, start, "creation"),
-        lambda tx: poll._give_up_creation(tx, row),
+        lambda tx: payment_bank._give_up_creation(tx, row),
     )
     assert outcome.lock == "banking_payment"
     assert (outcome.second.status, outcome.second.provider_ref) == ("authorizing", "late")
@@ -97,7 +97,7 @@ def test_a_payment_is_claimed_for_polling_by_one_job(service: Service, bank: Ban
     bank.connected(owner)
     pay(service, owner)
     service.clock.advance(seconds=3600)
-    outcome = overlap(service.db, poll._claim_due, poll._claim_due)
+    outcome = overlap(service.db, payment_bank._claim_due, payment_bank._claim_due)
     assert outcome.waited
     assert (len(outcome.first), outcome.second) == (1, [])
 
@@ -124,7 +124,7 @@ class Orders:
         return order_files.create(tx, self.principal, Selection(None, [self.row.id], False), banking, 30)
 
     def cancel(self, tx: Tx) -> PaymentRow:
-        return cancel._apply(tx, self.row, CANCELLATION, Actor("test"))
+        return payment_bank._apply_cancellation(tx, self.row, CANCELLATION, Actor("test"))
 
     def overlap(self, first: Any, second: Any) -> Overlap:
         return overlap(self.service.db, first, second)
@@ -138,7 +138,7 @@ def orders_of_files(service: Service) -> Orders:
 def test_an_order_put_into_a_file_is_not_abandoned(service: Service, orders_of_files: Orders) -> None:
     stale = orders_of_files.row
     service.clock.advance(seconds=60 * DAY // 1_000_000)
-    outcome = orders_of_files.overlap(orders_of_files.put_into_file, lambda tx: poll._abandon(tx, stale))
+    outcome = orders_of_files.overlap(orders_of_files.put_into_file, lambda tx: payment_bank._abandon(tx, stale))
     assert outcome.waited
     assert outcome.second.status == "initiated"
     assert outcome.second.order_file_id == outcome.first.id
@@ -149,7 +149,7 @@ def test_a_payment_on_which_the_bank_reports_is_not_abandoned(service: Service, 
     service.clock.advance(seconds=60 * DAY // 1_000_000)
     outcome = orders_of_files.overlap(
         lambda tx: apply(tx, stale.organization_id, stale.id, PaymentReport("processing", "ACSP"), "pain.002"),
-        lambda tx: poll._abandon(tx, stale),
+        lambda tx: payment_bank._abandon(tx, stale),
     )
     assert outcome.lock == "banking_payment"
     assert outcome.second.status == "processing"
@@ -158,7 +158,7 @@ def test_a_payment_on_which_the_bank_reports_is_not_abandoned(service: Service, 
 def test_an_order_that_is_abandoned_gets_into_no_file(service: Service, orders_of_files: Orders) -> None:
     stale = orders_of_files.row
     service.clock.advance(seconds=60 * DAY // 1_000_000)
-    outcome = orders_of_files.overlap(lambda tx: poll._abandon(tx, stale), orders_of_files.put_into_file)
+    outcome = orders_of_files.overlap(lambda tx: payment_bank._abandon(tx, stale), orders_of_files.put_into_file)
     assert outcome.first.status == "failed"
     assert isinstance(outcome.second, Conflict)
     assert orders_of_files.row.order_file_id is None
@@ -188,7 +188,7 @@ def test_a_file_is_discarded_once(service: Service, orders_of_files: Orders) -> 
 
 def test_an_order_that_is_being_cancelled_is_not_handed_out(service: Service, orders_of_files: Orders) -> None:
     stale = orders_of_files.row
-    outcome = orders_of_files.overlap(orders_of_files.cancel, lambda tx: orders._take(tx, stale))
+    outcome = orders_of_files.overlap(orders_of_files.cancel, lambda tx: payment_bank._take_order(tx, stale))
     assert outcome.lock == "banking_payment"
     assert isinstance(outcome.second, Conflict)
     assert orders_of_files.row.order_taken_at is None

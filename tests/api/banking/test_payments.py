@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kontobahn.api.call import Context
-from kontobahn.banking import inbound
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.provider import PaymentReport, ProviderDown, ProviderRefused
+from kontobahn.banking.reports import webhooks
 from kontobahn.clock import DAY, HOUR, SECOND
 from tests.bank_builder import CREDITOR_IBAN, IBAN, Bank, account_facts, account_id, events, facts, order
 from tests.harness import Organization, Service
@@ -170,11 +170,11 @@ def test_an_end_does_not_overtake_an_earlier_report_whose_applying_broke_off(
     payment, other = (pay(service, owner).json()["data"] for _ in range(2))
 
     async def dies(context: Context, provider: str, delivery_id: str, person: object) -> bool:
-        await context.db.write(inbound._claim, provider, delivery_id)
+        await context.db.write(webhooks._claim, provider, delivery_id)
         return False
 
     with monkeypatch.context() as killed:
-        killed.setattr(inbound, "apply_delivery", dies)
+        killed.setattr(webhooks, "apply_delivery", dies)
         bank.deliver("unreadable", kind="Unheard")
         report(bank, payment, "settled", delivery_id="settled")
     service.clock.advance(seconds=1)
@@ -183,8 +183,8 @@ def test_an_end_does_not_overtake_an_earlier_report_whose_applying_broke_off(
     report(bank, other, "rejected")
     assert (status(service, owner, payment), status(service, owner, other)) == ("initiated", "rejected")
     for _ in range(2):
-        service.clock.advance(seconds=inbound.ATTEMPT_TIMEOUT // SECOND)
-        service.run(inbound.apply_waiting(service.application.context))
+        service.clock.advance(seconds=webhooks.ATTEMPT_TIMEOUT // SECOND)
+        service.run(webhooks.apply_waiting(service.application.context))
     assert status(service, owner, payment) == "settled"
     history = service.get(f"{PAYMENTS}/{payment['id']}/history", owner.key).json()["data"]
     assert [(row["status"], row["outcome"]) for row in history[-2:]] == [

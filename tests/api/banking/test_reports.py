@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.connections import consents, refresh
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.provider import (
     CANNOT_BE_KNOWN,
     LOCKED,
@@ -20,6 +19,7 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Snapshot,
 )  # fmt: skip
+from kontobahn.banking.reports import refresh
 from kontobahn.clock import DAY, HOUR
 from tests.api.banking.test_connections import bank, listed, owner
 from tests.bank_builder import IBAN, SECOND_IBAN, Bank, account_facts, account_id, events, facts, order
@@ -180,7 +180,7 @@ def test_the_end_of_a_consent_is_announced_twice_and_not_to_the_one_url(
 
     def announce(days_passed: int) -> int:
         service.clock.advance(seconds=days_passed * DAY // 1_000_000)
-        return int(service.run(consents.announce_ends(service.application.context)))
+        return int(service.run(refresh.announce_ends(service.application.context)))
 
     # 20, 14, 13, 3, 2 and 0 days before the end.
     assert [announce(days) for days in (0, 6, 1, 10, 1, 2)] == [0, 1, 0, 1, 0, 0]

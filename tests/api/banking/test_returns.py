@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import inbound
 from kontobahn.banking.provider import ConnectionFailed, ConnectionFinished, ProviderDown, Report, Snapshot
+from kontobahn.banking.reports import webhooks
 from tests.api.banking.test_connections import bank, begin, listed, owner
 from tests.bank_builder import Bank, account_facts, facts
 from tests.harness import Organization, Service
@@ -67,7 +67,7 @@ def test_a_return_waits_for_a_provider_that_does_not_answer(service: Service, ba
     assert (waiting.status_code, waiting.headers["refresh"]) == (503, "5")
     # Whoever comes first, the person who reloads or the job: it is applied once.
     service.clock.advance(seconds=2)
-    service.run(inbound.apply_waiting(service.application.context))
+    service.run(webhooks.apply_waiting(service.application.context))
     assert [row["status"] for row in listed(service, owner)] == ["active"]
     assert "connection_id" in query_of(come_back(service, state=token, code="x"))
 

@@ -10,8 +10,8 @@ from lxml import etree
 
 from kontobahn.access import keys
 from kontobahn.banking.payments import order_files
+from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.payments.order_files import OrderFileRow
-from kontobahn.banking.payments.poll import poll_due_payments
 from kontobahn.banking.provider import Banking
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -203,7 +203,7 @@ def test_a_repeat_with_the_same_key_is_the_same_file(service: Service, bank: Fil
 @on_postgres
 def test_two_files_made_at_once_share_no_order(service: Service, bank: FileBank) -> None:
     bank.pay()
-    principal = service.db.read_now(keys.authenticate, service.vault.token_hash(bank.key))
+    principal = service.db.read_now(keys.authenticate, service.vault.token_hash(bank.key), service.clock.now())
     banking = service.application.api._dependencies.context.part(Banking)
     wanted = order_files.Selection(account_id=int(bank.account_id()), payment_ids=None, include_taken=True)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.payments import order_files, poll, store
-from kontobahn.banking.payments.apply import apply
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments import bank as payment_bank
+from kontobahn.banking.payments import order_files, store
+from kontobahn.banking.payments.bank import poll_due_payments
+from kontobahn.banking.payments.store import apply
 from kontobahn.banking.provider import PaymentReport, PaymentStart, ProviderDown
 from kontobahn.db import Tx
 from tests.api.banking.test_payments import pay
@@ -82,7 +83,7 @@ def test_reports_and_polling_of_one(service: Service) -> None:
     service.clock.advance(seconds=60)
     with shadowed(service, owner):
         due = service.db.read_now(store.PAYMENTS.all, "next_poll_at <= ?", service.clock.now())
-        assert all(service.db.write_now(poll._claim, row) for row in due if row.organization_id == owner.id)
+        assert all(service.db.write_now(payment_bank._claim, row) for row in due if row.organization_id == owner.id)
     service.run(poll_due_payments(service.application.context))
 
 
@@ -93,12 +94,12 @@ def test_order_files_of_one(service: Service) -> None:
     with shadowed(service, bank.owner):
         assert bank.order_file(first).status_code == 200
     with shadowed(service, bank.owner):
-        assert service.db.write_now(poll._hold_untaken, row)
+        assert service.db.write_now(payment_bank._hold_untaken, row)
         file = make(bank, second)
     content = service.get(f"{FILES}/{file['id']}/file", bank.key).content
     with shadowed(service, bank.owner):
         assert service.get(f"{FILES}/{file['id']}/file", bank.key).content == content
         assert service.get(f"{FILES}/{file['id']}", bank.key).json()["data"]["payment_ids"] == [second["id"]]
-        found = service.db.read_now(order_files.get, bank.owner.id, int(file["id"]))
+        found = service.db.read_now(order_files.look_up, bank.owner.id, int(file["id"]))
         assert found is not None
         assert service.db.write_now(order_files.discard, found).discarded_at == service.clock.now()

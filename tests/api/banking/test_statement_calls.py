@@ -128,6 +128,12 @@ def test_a_large_file_is_imported_after_the_answer(start_service: ServiceFactory
     assert failed["status"] == "failed"
     assert "do not add up" in failed["error"]
     assert [item["id"] for item in listed(service, owner)] == [failed["id"], done["id"]]
+    # Done or failed, it is that of its organisation and of whoever acts for it.
+    stranger = service.organization("Fremde GmbH")
+    for who, expected in ((stranger, 404), (service.agency(stranger), 403), (service.agency(owner), 200)):
+        found = [service.get(f"{IMPORTS}/{one['id']}", who.key).status_code for one in (done, failed)]
+        assert found == [expected] * 2
+        assert len(listed(service, who)) == (2 if expected == 200 else 0)
 
     def statuses(tx: Tx) -> list[str]:
         return sorted(row.status for row in TASKS.all(tx, "kind = 'statements'"))

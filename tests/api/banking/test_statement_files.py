@@ -137,6 +137,23 @@ def test_intraday_entries_become_what_the_statement_says(service: Service, owner
     assert {item["id"] for item in now[:2]} <= set(before)
 
 
+@pytest.mark.parametrize(("days", "stays"), [(0, True), (13, True), (14, False), (30, False)])
+def test_what_no_statement_mentions_for_two_weeks_is_pending_no_more(
+    service: Service, owner: Organization, days: int, stays: bool
+) -> None:
+    other = service.organization("Andere GmbH")
+    card = Booking(-5_00, "Karte", status="PDNG")
+    for who in (owner, other):
+        import_file(service, who, camt(Sheet([card], balances=""), kind="052"))
+    later = DAY + timedelta(days)
+    result = import_file(service, owner, camt(Sheet([Booking(1, booked=later, valued=later)], day=later)))
+    assert (result.added, result.removed) == (1, 0 if stays else 1)
+    assert [item["status"] for item in transactions(service, owner)] == ["pending", "posted"][not stays :]
+    count = account(service, owner)["extra"]["transactions_count"]
+    assert count == {"posted": 1, "pending": int(stays)}
+    assert len(transactions(service, other)) == 1
+
+
 def test_an_advice_is_ignored_if_there_are_statements(service: Service, owner: Organization) -> None:
     import_file(service, owner, camt(FIRST))
     advice = import_file(service, owner, camt(Sheet([FIRST.bookings[1]], balances="", id="A-1"), kind="054"))

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.imports import reading
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports import files as statement_files
+from kontobahn.banking.imports.files import ReadFile
+from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.store import ImportResult
 from kontobahn.formats.bank_files import read
 from tests.file_bank import FileBank, import_file
 from tests.harness import Organization, Service
@@ -41,7 +42,7 @@ def owner(service: Service) -> Organization:
 
 @pytest.fixture(autouse=True)
 def every_entry_is_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 1)
+    monkeypatch.setattr(statement_files, "CHUNK", 1)
 
 
 def take(service: Service, owner: Organization, content: bytes, own_ibans: Iterable[str]) -> ImportResult:

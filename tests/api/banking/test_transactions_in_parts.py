@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kontobahn.api import exchange
-from kontobahn.banking.transactions import listing
+from kontobahn.banking.transactions import store as transactions
+from kontobahn.banking.transactions import wire as transaction_wire
 from kontobahn.db import Tx
 from tests.bank_builder import Bank, account_facts, account_id, facts
 from tests.harness import Organization, Service, ServiceFactory
@@ -25,8 +26,8 @@ MEGABYTE, MANY = 1024 * 1024, 30
 @pytest.fixture(autouse=True)
 def parts_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them, and then one that is longer."""
-    monkeypatch.setattr(listing, "_PART_ROWS", 3)
-    monkeypatch.setattr(listing, "_SMALL_PARTS", 2)
+    monkeypatch.setattr(transactions, "_PART_ROWS", 3)
+    monkeypatch.setattr(transactions, "_SMALL_PARTS", 2)
 
 
 def stored(service: Service, sort: str) -> list[tuple[str, int, str]]:
@@ -47,7 +48,7 @@ def movements(count: int = len(DAYS), **more: Any) -> list[Any]:
 
 @pytest.mark.parametrize("sort", ["id", "made_on"])
 def test_every_part_arrives_in_order(service: Service, sort: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "INLINE_ROWS", 4)
+    monkeypatch.setattr(transactions, "INLINE_ROWS", 4)
     owner = service.organization()
     row = Bank(service).connected(owner, *movements(), accounts=list(BOTH))
     account, rows = account_id(service, owner), stored(service, sort)
@@ -101,10 +102,10 @@ def test_a_list_that_is_too_long_is_refused_before_any_of_it_is_read(
     service: Service, sort: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     got: list[Any] = []
-    read = listing._read
-    monkeypatch.setattr(listing, "_read", lambda tx, *more: read(Watched(tx, got), *more))  # type: ignore[arg-type]
-    monkeypatch.setattr(listing, "MAX_ROWS", 5)
-    monkeypatch.setattr(listing, "INLINE_ROWS", 0)
+    read = transactions._read
+    monkeypatch.setattr(transactions, "_read", lambda tx, *more, **joins: read(Watched(tx, got), *more, **joins))  # type: ignore[arg-type]
+    monkeypatch.setattr(transactions, "MAX_ROWS", 5)
+    monkeypatch.setattr(transactions, "INLINE_ROWS", 0)
     owner = service.organization()
     row = Bank(service).connected(owner, *movements(), accounts=list(BOTH))
     later, fewer = {"from_date": "2026-03-02"}, {"from_date": "2026-03-03"}
@@ -126,7 +127,7 @@ def test_all_parts_are_of_one_moment(service: Service, sort: str) -> None:
     owner, bank = service.organization(), Bank(service)
     row = bank.connected(owner, *movements())
     account, before = int(account_id(service, owner)), body_of(stored(service, sort))
-    query = listing.TransactionsQuery(account_id=str(account), sort=sort)  # type: ignore[arg-type]
+    query = transaction_wire.TransactionsQuery(account_id=str(account), sort=sort)  # type: ignore[arg-type]
     interrupted: list[str] = []
 
     class Interrupted:
@@ -143,7 +144,7 @@ def test_all_parts_are_of_one_moment(service: Service, sort: str) -> None:
             return found
 
     def read(tx: Tx) -> bytes:
-        page = listing._joined(Interrupted(tx), account, query)  # type: ignore[arg-type]
+        page = transactions._joined(Interrupted(tx), account, query)  # type: ignore[arg-type]
         return b"".join(page.answer.parts)
 
     assert service.db.read_now(read) == before
@@ -170,9 +171,9 @@ def take_the_beginning(service: Service, owner: Organization) -> socket.socket:
 @pytest.fixture
 def patient(start_service: ServiceFactory, monkeypatch: pytest.MonkeyPatch) -> Service:
     """A service that does not end idle connections during a test, and reads each transaction as a part of its own."""
-    monkeypatch.setattr(listing, "INLINE_ROWS", 0)
-    monkeypatch.setattr(listing, "_PART_ROWS", 1)
-    monkeypatch.setattr(listing, "_SMALL_PARTS", MANY)
+    monkeypatch.setattr(transactions, "INLINE_ROWS", 0)
+    monkeypatch.setattr(transactions, "_PART_ROWS", 1)
+    monkeypatch.setattr(transactions, "_SMALL_PARTS", MANY)
     return start_service(idle_seconds=10 * PATIENCE_SECONDS)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from kontobahn.api.tasks import Tasks
-from kontobahn.ledger.books import verify
+from kontobahn.books import verification
 from tests.ledger_builder import Books
 from tests.unit.formats.extf.files import Columns, satz, text_of
 from tests.waiting import PATIENCE_SECONDS
@@ -56,7 +56,7 @@ def undone(books: Books, import_id: str) -> Any:
 
 
 def differences(books: Books) -> list[str]:
-    return books.service.db.read_now(verify.find_differences, books.client.mandant)
+    return books.service.db.read_now(verification.find_differences, books.client.mandant)
 
 
 def count(books: Books) -> int:

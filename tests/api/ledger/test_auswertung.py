@@ -10,12 +10,15 @@ import pytest
 
 from kontobahn.ledger.bwa import is_profit_and_loss
 from kontobahn.ledger.kontierung import full
-from kontobahn.ledger.steuerschluessel import TAX_ACCOUNTS
+from kontobahn.ledger.steuer import TAX_ACCOUNTS
+from tests.api.ledger.files import file, imported
 from tests.harness import Service
 from tests.ledger_builder import Books, refusal
+from tests.unit.formats.extf.files import Columns, satz
 
 UST, BWA, SUSA = (f"/v2/ledger-rewe-read/{name}" for name in ("umsatzsteuer", "bwa", "susa"))
 YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
+NEXT_YEAR: Columns = {13: "20270101", 15: "20270101", 16: "20271231"}
 
 
 @pytest.fixture
@@ -80,6 +83,43 @@ def test_figures_of_some_days_only(books: Books) -> None:
     refusal(books.get(UST, geschaeftsjahrStartDatum="2019-01-01"), 404)
     refusal(books.get(BWA, geschaeftsjahrStartDatum="2019-01-01"), 404)
     refusal(books.get(BWA, **YEAR, bisPeriode="15"), 400, "bisPeriode")
+
+
+@pytest.mark.either_engine
+def test_days_outside_the_fiscal_year_are_refused(books: Books) -> None:
+    for days, field in (
+        ({"vonDatum": "2025-12-31"}, "vonDatum"),
+        ({"bisDatum": "2027-01-01"}, "bisDatum"),
+        ({"vonDatum": "2027-01-01"}, "vonDatum"),
+        ({"vonDatum": "2020-01-01", "bisDatum": "2020-12-31"}, "vonDatum"),
+    ):
+        refusal(books.get(UST, **YEAR, **days), 400, field)
+    assert books.read(UST, **YEAR, vonDatum="2026-01-01", bisDatum="2026-12-31") == books.read(UST, **YEAR)
+
+
+def test_the_tax_period_of_a_row_decides_the_month(books: Books) -> None:
+    """Column 116, else 115, else the day of the document; in whatever fiscal year the row was booked."""
+    books.open_year("2027-01-01")
+    rows = [
+        satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung"),
+        satz("238,00;S;;;;;10010;8400;;1501;RE-2;;;Rechnung", {115: "15022026"}),
+        satz("357,00;S;;;;;10010;8400;;1501;RE-3;;;Rechnung", {115: "15022026", 116: "01032026"}),
+        satz("476,00;S;;;;;10010;8400;;1501;RE-4;;;Rechnung", {116: "x", 115: "1032026"}),
+        satz("11,90;S;;;;;1200;10010;;1501;RE-1;;1,19;Zahlung", {116: "28022026"}),
+        satz("50,00;S;;;;;1576;1200;;1501;E;;;EUSt", {116: "28022026"}),
+    ]
+    imported(books, file(*rows))
+    late = file(satz("595,00;S;;;;;10010;8400;;0501;RE-5;;;Rechnung", {116: "31122026"}), header=NEXT_YEAR)
+    imported(books, late)
+
+    def base(month: str, last: str) -> Any:
+        found = books.read(UST, **YEAR, vonDatum=f"2026-{month}-01", bisDatum=f"2026-{month}-{last}")
+        return sum(line["bemessungsgrundlage"] for line in found["zeilen"] if line["art"] == "UMSATZSTEUER")
+
+    assert [base("01", "31"), base("02", "28"), base("03", "31"), base("12", "31")] == [100, 200, 700, 500]
+    february = books.read(UST, **YEAR, vonDatum="2026-02-01", bisDatum="2026-02-28")
+    assert (february["direktVorsteuer"], lines(february)[(None, "SKONTO")]) == (50, (19, -1, -0.19, 0, 1))
+    assert books.read(UST, geschaeftsjahrStartDatum="2027-01-01")["zeilen"] == []
 
 
 def test_a_profit_and_loss_by_line_and_period(books: Books) -> None:

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from kontobahn.access import audit
-from kontobahn.ledger.books import store
-from kontobahn.ledger.books.exporting import export_zip
+from kontobahn.books import store
+from kontobahn.books.export import export_zip
 from tests.api.ledger.files import IMPORTS, count, differences, file, imported, undone
 from tests.harness import START, Service
 from tests.ledger_builder import KASSENBUCH, NOT_ONE_LINE, Books, entry, line, refusal
@@ -49,6 +49,7 @@ def test_bookings_are_answered_in_their_order_and_read_back(books: Books) -> Non
     )
     assert made["ids"] == ["2", "1", "3"]
     assert made["platform"] == {"neuesGuthaben": 99}
+    assert made["ledgerAntwort"].keys() == {"status", "information"}
     assert made["ledgerAntwort"]["status"] == "SUCCESS"
     assert len(made["importe"]) == 2
     read = books.read("/v2/ledger-rewe-read/buchungen", geschaeftsjahrStartDatum="2026-01-01")
@@ -192,12 +193,42 @@ def test_an_unknown_tax_key_is_booked_gross_and_told(books: Books) -> None:
     made = booked(books, buchung(gegenkonto="8200"), buchung(gegenkonto="8200", buSchluessel="777", belegfeld1="RE-2"))
     (warning,) = made["protokoll"]
     assert (warning["art"], warning["zeile"], warning["spalte"]) == ("WARNUNG", 2, "BU-Schlüssel")
-    assert [item["typ"] for item in made["ledgerAntwort"]["meldungen"]] == ["WARNUNG", "INFO"]
-    assert made["ledgerAntwort"]["meldungen"][0]["nachricht"].startswith("Buchung 2: ")
+    told, booked_ones = made["ledgerAntwort"]["information"]
+    assert told["message"].startswith("Buchung 2: ")
+    at = "2026-03-02T09:00:00Z"
+    assert told | {"message": ""} == {"filename": None, "message": "", "timestamp": at, "type": "WARNUNG"}
+    assert booked_ones == {
+        "filename": None, "message": "2 Buchungen wurden gebucht.", "timestamp": at, "type": "INFO",
+    }  # fmt: skip
     assert books.read(f"{IMPORTS}/{made['importe'][0]}")["protokoll"] == [warning]
 
 
 def test_a_cash_book_that_becomes_negative_is_told_in_german(books: Books) -> None:
     made = booked(books, buchung(konto="1000", gegenkonto="1200", sollHabenKennzeichen="HABEN", umsatz=5))
-    told = [item["nachricht"] for item in made["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
+    told = [item["message"] for item in made["ledgerAntwort"]["information"] if item["type"] == "WARNUNG"]
     assert told == ["Die Kasse „Hauptkasse“ ist am 2026-01-15 negativ: -5.00 EUR."]
+
+
+@pytest.mark.either_engine
+def test_what_a_file_is_warned_about_is_told_of_a_booking_by_call_too(books: Books) -> None:
+    """The document number, the tax key, the discount without a rate: each by its number, in the protocol and in German."""
+    made = booked(
+        books,
+        buchung(),
+        buchung(belegfeld1="RE 4 (März)"),
+        buchung(konto="1200", gegenkonto="10010", belegfeld1="Ü-1", skonto=2.38),
+    )
+    row = satz("119,00;S;;;;;1200;10010;;1501;Ü-2;;2,38;Zahlung")
+    of_file = imported(books, file(row))["protokoll"]
+    told = [(line["zeile"], line["spalte"]) for line in made["protokoll"]]
+    assert told == [(2, "Belegfeld 1"), (3, "Belegfeld 1"), (3, "Skonto")]
+    assert [line["getan"] for line in of_file] == [line["getan"] for line in made["protokoll"][1:]]
+    meldungen = [item["message"] for item in made["ledgerAntwort"]["information"] if item["type"] == "WARNUNG"]
+    assert [text.split(":")[0] for text in meldungen] == ["Buchung 2", "Buchung 3", "Buchung 3"]
+    assert "RE 4 (März)" in meldungen[0]
+
+
+def test_a_discount_in_another_currency_is_refused(books: Books) -> None:
+    with books.unchanged():
+        answer = send(books, buchung(waehrung="CHF", basisUmsatz=100, konto="1200", gegenkonto="10010", skonto=2))
+        assert refusal(answer, 400)["field"] == "buchungen[0].skonto"

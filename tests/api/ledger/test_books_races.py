@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from kontobahn.books import batches, bookings, cash_book, partners, receipts, store, tax_corrections, undo, verification
+from kontobahn.books.imports import Job, import_file
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.extf import open_extf
-from kontobahn.ledger.books import batches, booking, cash, persons, posting, receipts, retaxing, store, undo, verify
-from kontobahn.ledger.books.importing import Job, import_file
-from kontobahn.ledger.buchung import NeueBuchung
+from kontobahn.ledger.buchungen import NeueBuchung
 from kontobahn.ledger.connections import find_for_operator
 from kontobahn.ledger.kassenbuch import CashEntry, CashLine, ReceiptImage
 from kontobahn.ledger.personenkonto import Personenkonto
@@ -40,7 +40,7 @@ def books(service: Service) -> Books:
 def enter(books: Books, betrag: int, kasse: str = "Hauptkasse", *images: ReceiptImage) -> Any:
     line = CashLine("Bon", "8400", betrag, None, None, None, (None, None))
     made = CashEntry(kasse, "EUR", betrag, to_datetime(START), (line,), images)
-    return lambda tx: cash.create_entry(tx, books.client, made, AUTHOR)
+    return lambda tx: cash_book.create_entry(tx, books.client, made, AUTHOR)
 
 
 def both(books: Books, first: Any, second: Any, lock: str) -> Overlap:
@@ -48,7 +48,7 @@ def both(books: Books, first: Any, second: Any, lock: str) -> Overlap:
     outcome = overlap(books.service.db, first, second)
     assert outcome.lock == lock
     assert not isinstance(outcome.first, Exception), outcome.first
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
     return outcome
 
 
@@ -66,7 +66,7 @@ def test_the_last_money_is_taken_once_and_an_entry_reversed_once(books: Books) -
     assert isinstance(both(books, enter(books, -60), enter(books, -60), "kassenbuch").second, Conflict)
 
     def reverse(tx: Tx) -> int:
-        return cash.reverse_entry(tx, books.client, "Hauptkasse", 2, "doppelt")
+        return cash_book.reverse_entry(tx, books.client, "Hauptkasse", 2, "doppelt")
 
     assert isinstance(both(books, reverse, reverse, "kassenbuch").second, Conflict)
     assert [record["betrag"] for record in entries(books)] == [100, -60, 60]
@@ -74,7 +74,7 @@ def test_the_last_money_is_taken_once_and_an_entry_reversed_once(books: Books) -
 
 def test_an_account_has_one_cash_book(books: Books) -> None:
     def create(name: str) -> Any:
-        return lambda tx: cash.create_cash_book(tx, books.client, name, "10100000")
+        return lambda tx: cash_book.create_cash_book(tx, books.client, name, "10100000")
 
     assert isinstance(both(books, create("Erste"), create("Zweite"), "kassenbuecher").second, Conflict)
 
@@ -96,7 +96,7 @@ def test_a_partner_is_created_once_and_then_changed(books: Books) -> None:
     person = msgspec.convert(FULL, Personenkonto)
 
     def save(tx: Tx) -> Any:
-        return persons.save(tx, books.client, person, AUTHOR)
+        return partners.save(tx, books.client, person, AUTHOR)
 
     saved = both(books, save, save, "personenkonten")
     assert (saved.first[1], saved.second[1]) == (True, False)
@@ -104,7 +104,7 @@ def test_a_partner_is_created_once_and_then_changed(books: Books) -> None:
     imported = both(
         books,
         lambda tx: import_persons(tx, books, "Aus der Datei GmbH"),
-        lambda tx: persons.save(tx, books.client, renamed, AUTHOR),
+        lambda tx: partners.save(tx, books.client, renamed, AUTHOR),
         "personenkonten",
     )
     assert imported.second[1] is False
@@ -151,7 +151,7 @@ def test_nothing_is_booked_into_a_year_that_is_being_shortened(books: Books) -> 
         return lambda tx: store.ensure_year(tx, books.client, date(2026, 1, 1), last)
 
     def book(tx: Tx) -> Any:
-        return booking.book(tx, books.client, [late], AUTHOR, another=False)
+        return bookings.book(tx, books.client, [late], AUTHOR, another=False)
 
     assert isinstance(both(books, shorten(date(2026, 2, 28)), enter(books, 100), "books_years").second, Conflict)
     refused = both(books, shorten(date(2026, 2, 10)), book, "books_years").second
@@ -164,8 +164,9 @@ def test_nothing_is_booked_into_a_year_that_is_being_shortened(books: Books) -> 
 def test_the_same_content_is_imported_once(books: Books) -> None:
     def identified(tx: Tx) -> None:
         jahr = store.years(tx, books.client)[0]
-        batch = posting.open_batch(tx, books.client, jahr, kind="extf 21", source="a.csv", author="test")
-        batches.identify(tx, books.client, batch.id, "content")
+        batch = batches.open_batch(tx, books.client, jahr, kind="extf 21", source="a.csv", author="test")
+        if batches.identify(tx, books.client, batch.id, "content") is not None:
+            raise Conflict("The content is known.")
 
     assert isinstance(both(books, identified, identified, "books_batches").second, Conflict)
 
@@ -178,4 +179,4 @@ def test_a_batch_is_undone_and_corrected_once(books: Books) -> None:
         return undo.undo_batch(tx, books.client, batch, "test")
 
     assert isinstance(both(books, undone, undone, "books_years").second, Conflict)
-    both(books, *(lambda tx: retaxing.apply(tx, books.client, date(2026, 1, 1)),) * 2, "books_years")
+    both(books, *(lambda tx: tax_corrections.apply(tx, books.client, date(2026, 1, 1)),) * 2, "books_years")

@@ -14,16 +14,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kontobahn.books import batches, posting, store, verification
+from kontobahn.books.satz import Satz
 from kontobahn.db import Tx
 from kontobahn.formats import extf
 from kontobahn.ids import new_id
-from kontobahn.ledger import rewe_export
-from kontobahn.ledger.books import posting, store, verify
-from kontobahn.ledger.books.posting import Satz
-from kontobahn.ledger.rewe_export import Exports
-from tests.api.ledger.files import send_file
+from kontobahn.ledger.routes import rewe
+from kontobahn.ledger.routes.rewe import Exports
+from tests.api.ledger.files import file, imported, send_file, undone
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line
+from tests.unit.formats.extf.files import satz
 
 EXPORTS = "/v2/ledger-rewe/exports"
 YEARS = ("2025-01-01", "2026-01-01")
@@ -121,7 +122,70 @@ def test_what_is_exported_and_imported_again_is_the_same(books: Books) -> None:
                 # Master data is the same in both years.
                 assert made.status_code == 201 or "Buchungsstapel" not in name, made.text
     assert everything(books, fresh) == original
-    assert books.service.db.read_now(verify.find_differences, fresh.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, fresh.mandant) == []
+
+
+KEYS = [
+    # As it was sent, and as DATEV would take it.
+    ("119,00;S;;;;;1000;8400;3;1501;RE-1;;;doppelt", ""),
+    ("119,00;S;;;;;1000;8400;;1501;RE-2;;;Automatik", ""),
+    ("119,00;S;;;;;1000;8400;40;1501;RE-3;;;aufgehoben", "40"),
+    ("119,00;S;;;;;1000;8400;2;1501;RE-4;;;Widerspruch", "40"),
+    ("119,00;S;;;;;1000;8400;777;1501;RE-5;;;unbekannt", "40"),
+    ("119,00;S;;;;;1000;8400;1;1501;RE-6;;;steuerfrei", "40"),
+    ("119,00;H;;;;;1000;8400;23;1501;RE-7;;;Umkehr im Schlüssel", "20"),
+    ("119,00;H;;;;;1000;8400;22;1501;RE-8;;;Umkehr im Schlüssel", "80"),
+    ("119,00;H;;;;;1000;8400;20;1501;RE-9;;;Umkehr im Schlüssel", "20"),
+    ("119,00;S;;;;;8400;8300;;1501;RE-10;;;zwei Automatikkonten", "40"),
+    ("119,00;S;;;;;4930;70001;9;1501;RE-11;;;kein Automatikkonto", "9"),
+    ("119,00;S;;;;;1000;8700;3;1501;RE-12;;;kein Automatikkonto", "3"),
+]
+
+
+@pytest.mark.either_engine
+def test_no_key_but_40_stands_beside_an_automatic_account(books: Books) -> None:
+    books.import_extf(
+        file(*(satz(row) for row, _ in KEYS), satz("1,00;H;;;;;1000;8400;3;1501;RE-13;;;Umkehr", {118: "1"}))
+    )
+    archive = exported(books, "2026-01-01")
+    (name,) = [name for name in archive.namelist() if "Buchungsstapel" in name]
+    with extf.open_extf(io.BytesIO(archive.read(name))) as opened:
+        rows = [row for row in opened.buchungssaetze() if isinstance(row, extf.Buchungssatz)]
+    assert [row.bu_schluessel for row in rows] == [*(key for _, key in KEYS), ""]
+    assert [row.generalumkehr for row in rows] == [*("Umkehr" in row for row, _ in KEYS), True]
+    (protocol,) = [archive.read(name).decode() for name in archive.namelist() if name.startswith("Protokoll")]
+    told = [number for number in range(1, 14) if f"Buchung {number}, BU-Schlüssel" in protocol]
+    assert told == [1, 4, 5, 6, 7, 8, 10, 13]
+    fresh = books.another_client(FRESH, years=YEARS)
+    assert send_file(books, archive.read(name), name, clientId=FRESH).status_code == 201
+    first, second = (everything(books, client)["susa 2026-01-01"] for client in (books.client, fresh))
+    assert first == second
+
+
+@pytest.mark.either_engine
+def test_what_was_undone_is_not_exported_and_leaves_no_trace_in_the_copy(books: Books) -> None:
+    """The document has the day and the text of what came after, in the books and in those made from the export."""
+    wrong = file(satz("119,00;S;;;;;10010;8400;;0201;RE-1;;;falsch", {117: "01022026"}))
+    undone(books, imported(books, wrong)["id"])
+    imported(books, file(satz("107,00;S;;;;;10010;8300;;1501;RE-1;;;richtig", {117: "28022026"})))
+    imported(books, file(satz("50,00;H;;;;;10010;8300;;2001;RE-1;;;Storno", {118: "1"})))
+    undone(books, imported(books, file(satz("9,00;S;;;;;1200;10010;;2101;RE-1;;1,00;falsch")))["id"])
+    archive = exported(books, "2026-01-01")
+    (name,) = [name for name in archive.namelist() if "Buchungsstapel" in name]
+    fresh = books.another_client(FRESH, years=YEARS)
+    made = send_file(books, archive.read(name), name, clientId=FRESH)
+    assert (made.status_code, made.json()["data"]["uebernommen"]) == (201, 2)
+    for path in ("susa", "umsatzsteuer", "bwa", "opos", "faelligkeiten"):
+        query = (
+            {"stichtag": "2026-12-31"} if path in ("opos", "faelligkeiten") else {"geschaeftsjahrStartDatum": YEARS[1]}
+        )
+        first, second = (
+            books.read(f"/v2/ledger-rewe-read/{path}", clientId=client.client_id, **query)
+            for client in (books.client, fresh)
+        )
+        assert first == second, path
+    (item,) = books.read("/v2/ledger-rewe-read/faelligkeiten", stichtag="2026-12-31")["konten"][0]["posten"]
+    assert (item["belegdatum"], item["buchungstext"], item["faelligAm"]) == ("2026-01-15", "richtig", "2026-02-28")
 
 
 def master_data(books: Books) -> None:
@@ -275,8 +339,8 @@ LARGE = 3 * 10**12 + 12_345
 def test_older_bookings_that_no_file_can_hold_come_out_mended(books: Books) -> None:
     def post(tx: Tx) -> None:
         jahr = store.year_of_start(tx, books.client, date(2026, 1, 1))
-        batch = posting.open_batch(tx, books.client, jahr, kind="test", source="test", sha256=new_id())
-        poster = posting.Poster(tx, books.client, batch)
+        batch = batches.open_batch(tx, books.client, jahr, kind="test", source="test", sha256=new_id())
+        poster = posting.begin(tx, books.client, batch)
         for umsatz, konto, gegenkonto, text, skonto in (
             (100, "100100000", "84000000", "Zwei\nZeilen", 0), (LARGE + 119, "100100000", "84000000", "Rechnung", 0),
             (LARGE, "12000000", "100100000", "Zahlung", 119), (10**15, "13600000", "12100000", "Zu viel", 0),
@@ -326,10 +390,10 @@ def test_exports_are_bounded(books: Books, monkeypatch: pytest.MonkeyPatch) -> N
     exports.leave("a third")
     image = {"content": base64.b64encode(b"%PDF-1.7\n").decode(), "dateiname": "a.pdf"}
     books.send(KASSENBUCH, entry(line(50), belegbilder=[image]))
-    monkeypatch.setattr(rewe_export, "MAX_RECEIPT_BYTES", 8)
+    monkeypatch.setattr(rewe, "MAX_RECEIPT_BYTES", 8)
     assert refusal_of(books.get(EXPORTS, **query), 409)["field"] == "belege"
     assert books.get(EXPORTS, **query, belege="false").status_code == 200
-    monkeypatch.setattr(rewe_export, "MAX_RECEIPT_BYTES", 9)
+    monkeypatch.setattr(rewe, "MAX_RECEIPT_BYTES", 9)
     assert books.get(EXPORTS, **query).status_code == 200
 
 

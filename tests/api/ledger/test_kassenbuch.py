@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import cash
+from kontobahn.books import cash_book
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 
@@ -247,6 +247,7 @@ def test_an_entry_is_among_the_bookings(books: Books) -> None:
     book(books, line(12.5, "1360"), line(-2.5, "4930", belegNummer="Q/7", kostenstelle1="KST"))
     shared = {"buSchluessel": None, "belegdatum": "2026-03-02T00:00:00Z"}
     nobody, kst = {"kost1": None, "kost2": None}, {"kost1": "KST", "kost2": None}
+    further = {"skonto": None, "basisUmsatz": None, "generalumkehr": False}
     assert books.read("/v2/ledger-rewe-read/buchungen", geschaeftsjahrStartDatum="2026-01-01") == [
         {
             "id": "1", "waehrung": "EUR", "sollHabenKennzeichen": "SOLL", "buchungstext": "Barverkauf",
@@ -254,6 +255,7 @@ def test_an_entry_is_among_the_bookings(books: Books) -> None:
                 {**shared, "kontonummer": "10000000", "umsatz": 12.5, "belegfeld1": "", "kostenstellen": nobody},
                 {**shared, "kontonummer": "13600000", "umsatz": 12.5, "belegfeld1": "", "kostenstellen": nobody},
             ],
+            **further,
         },
         {
             "id": "2", "waehrung": "EUR", "sollHabenKennzeichen": "HABEN", "buchungstext": "Barverkauf",
@@ -261,6 +263,7 @@ def test_an_entry_is_among_the_bookings(books: Books) -> None:
                 {**shared, "kontonummer": "10000000", "umsatz": 2.5, "belegfeld1": "Q/7", "kostenstellen": kst},
                 {**shared, "kontonummer": "49300000", "umsatz": 2.5, "belegfeld1": "Q/7", "kostenstellen": kst},
             ],
+            **further,
         },
     ]  # fmt: skip
 
@@ -314,7 +317,7 @@ def test_five_thousand_lines_are_booked_in_order(books: Books) -> None:
 def test_an_entry_is_reversed_by_its_opposite_and_only_once(books: Books) -> None:
     book(books, line(119, belegNummer="B-1", kostenstelle1="K"))
     book(books, line(-26.87, "4930", steuersatz={"buSchluessel": "9"}))
-    reverse = cash.reverse_entry
+    reverse = cash_book.reverse_entry
     assert books.service.db.write_now(reverse, books.client, "Hauptkasse", 2, "doppelt") == 3
     assert balances(books)["10000000"] == "119.00"
     assert balances(books)["15760000"] == "0.00"
@@ -334,4 +337,4 @@ def test_what_was_spent_since_cannot_be_reversed(books: Books) -> None:
     book(books, line(100))
     book(books, line(-60, "4930"))
     with books.unchanged(), pytest.raises(Exception, match="would make it negative"):
-        books.service.db.write_now(cash.reverse_entry, books.client, "Hauptkasse", 1, "falsch")
+        books.service.db.write_now(cash_book.reverse_entry, books.client, "Hauptkasse", 1, "falsch")

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import cash, verify
+from kontobahn.books import cash_book, verification
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line, refusal
 
 LISTING = "/v2/ledger-duo/kassenbuch"
+BALANCES = ("anfangsbestand", "endbestand")
 IMAGE = {"content": base64.b64encode(b"%PDF-1.7").decode(), "dateiname": "Beleg.pdf"}
 
 
@@ -22,7 +23,7 @@ def books(service: Service) -> Books:
 
 
 def agree(books: Books) -> None:
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
 
 
 def listed(books: Books, **query: str) -> list[dict[str, Any]]:
@@ -51,24 +52,26 @@ def test_an_entry_is_listed_with_all_it_has_and_costs_one(books: Books) -> None:
     assert answer.json() == {
         "data": [
             {
-                "nummer": 1, "datum": "2026-03-02", "betrag": 11.9, "saldo": 11.9, "belegtext": "Barverkauf", "gegenkonto": "8400",
+                "id": "2026-03-02.1", "art": "EINTRAG", "nummer": 1, "buchungId": "1",
+                "datum": "2026-03-02", "betrag": 11.9, "saldo": 11.9, "belegtext": "Barverkauf", "gegenkonto": "8400",
                 "belegnummer": "K-1", "buSchluessel": "40", "kostenstellen": [{"name": "VERTRIEB"}], "belegbilder": images,
                 "gebuchtAm": answer.json()["data"][0]["gebuchtAm"], "stornoVon": None, "storniertDurch": None,
             }
         ],
-        "platform": {"neuesGuthaben": 98},
+        "anfangsbestand": 0, "endbestand": 11.9, "platform": {"neuesGuthaben": 98},
     }  # fmt: skip
 
 
 def test_pages_and_days_narrow_the_list(books: Books) -> None:
     for number, day in enumerate(("2026-01-05", "2026-02-01", "2026-01-10", "2026-03-01"), 1):
         send(books, number, day)
-    assert [item["nummer"] for item in listed(books)] == [1, 2, 3, 4]
-    assert [item["nummer"] for item in listed(books, limit="2")] == [1, 2]
-    assert [item["nummer"] for item in listed(books, from_id="2", limit="1")] == [3]
-    assert [item["nummer"] for item in listed(books, from_date="2026-01-10", to_date="2026-02-01")] == [2, 3]
+    assert [item["nummer"] for item in listed(books)] == [1, 3, 2, 4]
+    assert [item["nummer"] for item in listed(books, limit="2")] == [1, 3]
+    assert [item["nummer"] for item in listed(books, from_id="3", limit="1")] == [2]
+    assert [item["nummer"] for item in listed(books, from_id=listed(books)[1]["id"])] == [2, 4]
+    assert [item["nummer"] for item in listed(books, from_date="2026-01-10", to_date="2026-02-01")] == [3, 2]
     # The balance is that of the cash book, whatever part of it is shown.
-    assert [item["saldo"] for item in listed(books, from_date="2026-02-01")] == [3, 10]
+    assert [item["saldo"] for item in listed(books, from_date="2026-02-01")] == [6, 10]
     refusal(books.get(LISTING, kassenname="Hauptkasse", from_date="2026-02-01", to_date="2026-01-01"), 400, "from_date")
     refusal(books.get(LISTING, kassenname="Portokasse"), 400, "kassenname")
     refusal(books.get(LISTING), 400, "kassenname")
@@ -81,14 +84,32 @@ def test_the_balance_counts_what_is_on_the_account_besides(books: Books) -> None
     send(books, 5, "2026-02-02")
     send(books, 7, "2025-07-01")
     send(books, 1, "2026-02-03")
-    assert [(item["nummer"], item["saldo"]) for item in listed(books)] == [
-        (1, 100),
-        (2, 480),
-        (3, 455),
-        (4, 107),
-        (5, 456),
+    rows = listed(books)
+    assert [(item["art"], item["nummer"], item["betrag"], item["saldo"]) for item in rows] == [
+        ("EINTRAG", 1, 100, 100),
+        ("EINTRAG", 4, 7, 107),
+        ("SALDOVORTRAG", None, 393, 500),
+        ("EINTRAG", 2, -20, 480),
+        ("BUCHUNG", None, -30, 450),
+        ("EINTRAG", 3, 5, 455),
+        ("EINTRAG", 5, 1, 456),
     ]
-    assert [item["saldo"] for item in listed(books, from_id="3")] == [107, 456]
+    assert [item["saldo"] for item in listed(books, from_id="2")] == [450, 455, 456]
+    assert listed(books, from_id=rows[2]["id"]) == rows[3:]
+    by_number = listed(books, sort="nummer")
+    assert [(item["nummer"], item["saldo"]) for item in by_number] == [(1, 100), (2, 480), (3, 455), (4, 107), (5, 456)]
+    assert listed(books, sort="nummer", from_id="3") == by_number[3:]
+    assert [books.get(LISTING, kassenname="Hauptkasse", sort="nummer").json()[name] for name in BALANCES] == [
+        None,
+        None,
+    ]
+
+
+def test_what_cannot_be_a_place_in_the_list_is_refused(books: Books) -> None:
+    send(books, 1, "2026-01-05")
+    for place in ("2", "2026-01-05", "2026-01-05.", "x"):
+        refusal(books.get(LISTING, kassenname="Hauptkasse", from_id=place), 400, "from_id")
+    refusal(books.get(LISTING, kassenname="Hauptkasse", from_id="2026-01-05.1", sort="nummer"), 400, "from_id")
 
 
 def test_a_reversal_is_the_opposite_of_today_and_both_say_so(books: Books) -> None:
@@ -135,7 +156,7 @@ def test_of_several_reversals_at_once_one_succeeds(books: Books) -> None:
 
 def test_every_call_reaches_the_client_that_is_named(books: Books) -> None:
     other = books.another_client("29098-7", years=("2026-01-01",))
-    books.service.db.write_now(cash.create_cash_book, other, "Zweitkasse", "10000000")
+    books.service.db.write_now(cash_book.create_cash_book, other, "Zweitkasse", "10000000")
     of_other = {"clientId": "29098-7"}
     assert books.read("/v2/ledger-duo/kassenbuecher", **of_other) == [{"bezeichnung": "Zweitkasse"}]
     sent = entry(line(5), kassenname="Zweitkasse", belegbilder=[IMAGE])

@@ -30,6 +30,8 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
     (entry(line(1), {**line(2), "belegText": "x"}), "belegzeilen[1].belegText"),
     (entry(line(1), line(2, belegtext="")), "belegzeilen[1].belegtext"),
     (entry(line(1, belegtext="x" * 61)), "belegzeilen[0].belegtext"),
+    (entry(line(1, belegtext="   ")), "belegzeilen[0].belegtext"),
+    (entry(line(1, kostenstelle1=" ")), "belegzeilen[0].kostenstelle1"),
     # What no line of an export can hold; a line break at the very end is one too.
     *((entry(line(1), line(1, belegtext=text)), "belegzeilen[1].belegtext") for text in NOT_ONE_LINE),
     (entry(line(1, kostenstelle2="K\n1")), "belegzeilen[0].kostenstelle2"),

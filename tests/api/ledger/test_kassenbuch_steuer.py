@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import cash, verify
+from kontobahn.books import cash_book, verification
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 
@@ -23,7 +23,7 @@ def book(books: Books, *lines: dict[str, Any], **fields: Any) -> list[str]:
     """Books an entry and returns its warnings."""
     answer = books.send(KASSENBUCH, entry(*lines, **fields))
     assert answer.status_code == 201, answer.text
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
     return [item["nachricht"] for item in answer.json()["ledgerAntwort"]["meldungen"] if item["typ"] == "WARNUNG"]
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_known_is_booked_gross_and_told(books: Books, konto: str, ke
 
 def test_a_reversal_is_split_as_its_entry_was_whatever_the_rates_of_today(books: Books) -> None:
     book(books, line(116, "2700", steuersatz={"prozent": 16}), transaktionsdatum="2020-08-03T10:00:00+02:00")
-    books.service.db.write_now(cash.reverse_entry, books.client, "Hauptkasse", 2, "Irrtum")
+    books.service.db.write_now(cash_book.reverse_entry, books.client, "Hauptkasse", 2, "Irrtum")
     assert books.rows("SELECT bu_schluessel, aufteilung FROM books_bookings WHERE id = 3") == [("3", "U16g")]
     assert balances(books)["17750000"] == 16
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []

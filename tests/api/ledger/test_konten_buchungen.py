@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.api.ledger.files import file, imported, undone
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line, refusal
+from tests.unit.formats.extf.files import satz
 
 KONTEN, BUCHUNGEN = "/v2/ledger-rewe-read/konten", "/v2/ledger-rewe-read/buchungen"
 YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
@@ -63,10 +66,50 @@ def test_bookings_have_the_contract_s_shape_and_cost_one(books: Books) -> None:
                 "sollHabenKennzeichen": "HABEN",
                 "buchungstext": "Papier und Toner",
                 "buchungszeilen": [{"kontonummer": "49300000", **shared}, {"kontonummer": "700010000", **shared}],
+                "skonto": None,
+                "basisUmsatz": None,
+                "generalumkehr": False,
             }
         ],
         "platform": {"neuesGuthaben": 999},
     }
+
+
+@pytest.mark.either_engine
+def test_what_is_read_of_a_person_account_adds_up_to_its_line_of_the_trial_balance(books: Books) -> None:
+    imported(
+        books,
+        file(
+            satz("119,00;S;;;;;10010;8400;;1501;RE-1;;;Rechnung"),
+            satz("116,62;S;;;;;1200;10010;;0102;RE-1;;2,38;Zahlung mit Skonto"),
+            satz("119,00;S;;;;;10010;8400;;1601;RE-2;;;Rechnung"),
+            satz("119,00;H;;;;;10010;8400;;1701;RE-2;;;Storno", {118: "1"}),
+            satz("100,00;H;CHF;1,0500;95,24;EUR;70001;4930;;1801;ER-1;;;Rechnung in Franken"),
+            satz("23,80;S;;;;;70001;1200;;1802;ER-2;;0,48;Zahlung"),
+        ),
+    )
+    undone(books, imported(books, file(satz("50,00;S;;;;;1200;10010;;0103;RE-1;;1,00;Irrtum")))["id"])
+    read = books.read(BUCHUNGEN, **YEAR)
+    for konto in ("100100000", "700010000"):
+        (zeile,) = books.read("/v2/ledger-rewe-read/susa", **YEAR, kontonummer=konto)
+        assert turnover(read, konto) == (Decimal(str(zeile["umsatzSoll"])), Decimal(str(zeile["umsatzHaben"])))
+
+
+def turnover(read: list[dict[str, Any]], konto: str) -> tuple[Decimal, Decimal]:
+    """Debit and credit of a person account, from nothing but what the call answers."""
+    sums = {"SOLL": Decimal(), "HABEN": Decimal()}
+    for item in read:
+        numbers = [zeile["kontonummer"] for zeile in item["buchungszeilen"]]
+        if konto not in numbers:
+            continue
+        sides = ["SOLL", "HABEN"] if item["sollHabenKennzeichen"] == "SOLL" else ["HABEN", "SOLL"]
+        amount = item["buchungszeilen"][0]["umsatz"] if item["basisUmsatz"] is None else item["basisUmsatz"]
+        amount = Decimal(str(amount)) + Decimal(str(item["skonto"] or 0))
+        side = sides[numbers.index(konto)]
+        if item["generalumkehr"]:
+            side, amount = {"SOLL": "HABEN", "HABEN": "SOLL"}[side], -amount
+        sums[side] += amount
+    return sums["SOLL"], sums["HABEN"]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 100])

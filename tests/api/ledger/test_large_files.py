@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import file_imports, preparing, slices
+from kontobahn.books import claims, imports, slices
 from tests.api.ledger.files import IMPORTS, differences, file, send_file, undone
 from tests.api.ledger.test_imports import (
     ended,
@@ -61,15 +61,15 @@ def books(service: Service) -> Books:
 
 
 def make_slices_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS"):
+    for name in ("FIRST_ROWS", "MIN_ROWS", "MAX_ROWS"):
         monkeypatch.setattr(slices, name, 4)
     monkeypatch.setattr(slices, "ROWS_GATHERED", 9)
-    monkeypatch.setattr(preparing, "HEADROOM", 6)
+    monkeypatch.setattr(claims, "HEADROOM", 6)
 
 
 @pytest.fixture(autouse=True)
 def every_file_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_imports, "SLICED_FROM_BYTES", 0)
+    monkeypatch.setattr(imports, "SLICED_FROM_BYTES", 0)
     make_slices_short(monkeypatch)
 
 
@@ -114,7 +114,7 @@ def test_nobody_sees_a_file_before_all_of_it_is_there(large: Books, gate: Gate) 
     assert everything_read(large) == before
     assert differences(large) == []
     hidden = large.rows("SELECT COUNT(*) FROM books_bookings WHERE id > 2")[0][0]
-    assert hidden == len(INVOICES) + 2 - preparing.HEADROOM
+    assert hidden == len(INVOICES) + 2 - claims.HEADROOM
     assert [item["status"] for item in large.read(IMPORTS) if item["id"] == running] == ["running"]
     gate.opened.set()
     assert ended(large, running)["uebernommen"] == len(INVOICES) + 2
@@ -125,7 +125,7 @@ def test_nobody_sees_a_file_before_all_of_it_is_there(large: Books, gate: Gate) 
 
 def test_others_book_meanwhile_and_numbers_have_no_gap(large: Books, gate: Gate) -> None:
     running = begin(large, gate, file(*INVOICES))
-    for number in range(preparing.HEADROOM):
+    for number in range(claims.HEADROOM):
         made = large.service.post(CASH, large.owner.key, params=large.query(), json=entry(line(number + 1)))
         assert made.status_code == 201, made.text
     refused = large.service.post(CASH, large.owner.key, params=large.query(), json=entry(line(99)))
@@ -135,9 +135,9 @@ def test_others_book_meanwhile_and_numbers_have_no_gap(large: Books, gate: Gate)
     assert ended(large, running)["status"] == "done"
     assert differences(large) == []
     ids = [number for (number,) in large.rows("SELECT id FROM books_bookings ORDER BY id")]
-    assert ids == list(range(1, len(INVOICES) + preparing.HEADROOM + 1))
+    assert ids == list(range(1, len(INVOICES) + claims.HEADROOM + 1))
     (own,) = large.rows("SELECT first_booking, last_booking FROM books_batches WHERE id = ?", running)
-    assert own == (preparing.HEADROOM + 1, ids[-1])
+    assert own == (claims.HEADROOM + 1, ids[-1])
     undone(large, running)
     assert large.read("/v2/ledger-rewe-read/opos")["konten"] == []
     gate.reached.clear()

@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.dashboard.views.books import bookings_of_document
-from kontobahn.ledger.books import document_reading, preparing, sliced_undo, slices, undo
-from kontobahn.ledger.books.sliced_undo import Undoing
+from kontobahn.books import bookings, claims, open_items, slices, undo
+from kontobahn.books.undo import Undo
 from tests.api.ledger.files import BAD, IMPORTS, ROWS, differences, file, imported, send_file, tidied, undone
 from tests.api.ledger.test_large_files import CASH, INVOICES, OPENING, PAID, everything_read, make_slices_short
 from tests.api.ledger.test_undo_imports import (
@@ -64,9 +63,9 @@ def books(service: Service) -> Books:
 
 @pytest.fixture(autouse=True)
 def every_import_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliced_undo, "SLICED_FROM_ROWS", 1)
+    monkeypatch.setattr(undo, "SLICED_FROM_ROWS", 1)
     make_slices_short(monkeypatch)
-    monkeypatch.setattr(preparing, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(claims, "ROWS_AT_ONCE", 5)
 
 
 class Gate:
@@ -74,9 +73,9 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.reached, self.opened = threading.Event(), threading.Event()
-        do = getattr(Undoing, name)
+        do = getattr(Undo, name)
 
-        def held(work: Undoing, undo_id: str) -> None:
+        def held(work: Undo, undo_id: str) -> None:
             if name == "prepare":
                 do(work, undo_id)
             self.reached.set()
@@ -84,7 +83,7 @@ class Gate:
             if name == "tidy":
                 do(work, undo_id)
 
-        monkeypatch.setattr(Undoing, name, held)
+        monkeypatch.setattr(Undo, name, held)
 
 
 @pytest.fixture
@@ -116,10 +115,10 @@ def undoing(books: Books, import_id: str, gate: Gate) -> Iterator[Future[httpx.R
 def read_in_all_ways(books: Books) -> dict[str, Any]:
     """By call, and what reconciliation and the pages read."""
     db, client = books.service.db, books.client
-    document = db.read_now(bookings_of_document, client.connection_id, client.client_id, "100100000", "RE-1", 100)
+    document = db.read_now(bookings.of_document, client, "100100000", "RE-1", "", 100)
     return everything_read(books) | {
-        "movements": db.read_now(document_reading.belegbewegungen, client, date(2026, 1, 1), 1_000),
-        "document": [booking._replace(batch="") for booking in document],
+        "movements": db.read_now(open_items.belegbewegungen, client, date(2026, 1, 1), 1_000),
+        "document": document,
     }
 
 
@@ -157,7 +156,7 @@ def test_it_is_answered_and_read_as_in_one_transaction(service: Service, monkeyp
     rows = [OPENING, satz("50,00;S;;;;;1000;8400;;0102;;;;Einlage"), *INVOICES, PAID, DUE]
     answers, reads = [], []
     for from_rows in (1, len(rows) + 1):
-        monkeypatch.setattr(sliced_undo, "SLICED_FROM_ROWS", from_rows)
+        monkeypatch.setattr(undo, "SLICED_FROM_ROWS", from_rows)
         books = Books(service, service.organization(), years=("2025-01-01", "2026-01-01"))
         books.post(f"{BEFORE}\n2026-02-03 H 1000 4900 40,00 B Bar")
         answer = undone(books, imported(books, file(*rows), another="true")["id"])
@@ -174,7 +173,7 @@ def test_others_book_meanwhile_also_to_its_documents(books: Books, gate: Gate) -
     with undoing(books, made["id"], gate) as answer:
         # As many as there are numbers left; the first to a document of the import.
         books.post("2026-03-01 S 1200 10011 1,00 RE-1 Zahlung")
-        for number in range(preparing.HEADROOM - 1):
+        for number in range(claims.HEADROOM - 1):
             assert books.send(CASH, entry(line(number + 1))).status_code == 201
         refused = books.send(CASH, entry(line(99)))
         assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
@@ -185,7 +184,7 @@ def test_others_book_meanwhile_also_to_its_documents(books: Books, gate: Gate) -
     assert [(item["beleg"], item["belegdatum"], item["saldo"]) for item in konto["posten"]] == [
         ("RE-1", "2026-03-01", -1)
     ]
-    count = 2 * len(INVOICES) + preparing.HEADROOM
+    count = 2 * len(INVOICES) + claims.HEADROOM
     assert [number for (number,) in books.rows("SELECT id FROM books_bookings ORDER BY id")] == list(
         range(1, count + 1)
     )
@@ -255,7 +254,7 @@ def imported_at_once(books: Books) -> Any:
 
 
 def test_a_small_import_is_undone_in_one_transaction(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliced_undo, "SLICED_FROM_ROWS", len(ROWS) + 1)
+    monkeypatch.setattr(undo, "SLICED_FROM_ROWS", len(ROWS) + 1)
     monkeypatch.setattr(slices, "begin", lambda *_: pytest.fail("it is small"))
     made = imported(books, file(*ROWS))
     assert undone(books, made["id"])["uebernommen"] == len(ROWS)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from kontobahn.ledger.books import store
+from kontobahn.books import store
 from kontobahn.ledger.errors import AREAS, Area
 from tests.harness import Organization, Service
 from tests.ledger_builder import KASSENBUCH, PERSONENKONTO, Books, entry, line

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books import imports
+from kontobahn.books.imports import FileImport, Job, Report
+from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.formats.extf import ExtfFile, open_extf
-from kontobahn.ledger.books import master_data
-from kontobahn.ledger.books.file_imports import FileImport
-from kontobahn.ledger.books.importing import Job, Report
-from kontobahn.ledger.books.store import Client
 from tests.api.ledger.files import send_file
 from tests.api.ledger.test_imports import ended, large
 from tests.harness import Service
@@ -34,7 +33,7 @@ def books(service: Service) -> Books:
 
 @pytest.fixture(autouse=True)
 def a_chunk_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(master_data, "CHUNK", 2)
+    monkeypatch.setattr(imports, "CHUNK", 2)
 
 
 def partners(**names: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import verify
+from kontobahn.books import verification
 from tests.harness import Service
 from tests.ledger_builder import Books
 
@@ -68,7 +68,7 @@ def balances(books: Books, jahr: str) -> dict[str, tuple[float, float]]:
 
 
 def agree(books: Books) -> None:
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
 
 
 @pytest.mark.parametrize("form", FORMS)

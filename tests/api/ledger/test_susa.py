@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger.books import store
+from kontobahn.books import store
 from tests.harness import Service
 from tests.ledger_builder import Books, refusal
 

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from kontobahn.cli.entry import command_line
 from kontobahn.clock import SECOND
 from kontobahn.db import Tx
-from kontobahn.mobility.invoices import documents, issue, typesetting
-from kontobahn.mobility.invoices.facts import Facts
-from kontobahn.mobility.invoices.typesetting import Document, Failed, Typesetter
+from kontobahn.mobility.invoices import documents, store
+from kontobahn.mobility.invoices import typesetter as typesetting
+from kontobahn.mobility.invoices.rules import Facts
+from kontobahn.mobility.invoices.typesetter import Document, Failed, Typesetter
 from tests.harness import Service
 from tests.interleaving import on_postgres, overlap
 from tests.mobility_builder import Shop, ticket
@@ -32,7 +33,7 @@ def some_facts(lines: int = 1) -> Facts:
 
 
 def test_an_invoice_takes_what_it_can_and_leaves_the_rest(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(issue, "MAX_TICKETS", 3)
+    monkeypatch.setattr(store, "MAX_TICKETS", 3)
     shop = Shop(service)
     customer = shop.customer(*(ticket(f"PN-{number}", valid_from=f"2026-0{9 - number}") for number in range(5)))
     first = shop.post(f"/customers/{customer}/invoice")
@@ -92,7 +93,7 @@ def test_documents_that_fail_three_times_are_laid_aside_and_told(
         assert (asked.status_code, asked.headers["retry-after"]) == (503, "3600")
         assert "laid aside" in asked.json()["error"]
         service.run(documents.make_due(service.db))
-    [told] = service.db.read_now(documents.laid_aside)
+    [told] = service.db.read_now(documents.given_up)
     assert (told.invoice_number, "SIGABRT" in told.error) == (invoice["invoice_number"], True)
     assert '"event":"documents_laid_aside"' in capfd.readouterr().err
     # Others are not held up.
@@ -100,7 +101,7 @@ def test_documents_that_fail_three_times_are_laid_aside_and_told(
     [again] = service.db.write_now(documents.allow_again, invoice["invoice_number"])
     assert again == told
     assert shop.get(f"/invoices/{invoice['id']}/pdf").content.startswith(b"%PDF")
-    assert service.db.read_now(documents.laid_aside) == []
+    assert service.db.read_now(documents.given_up) == []
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -138,7 +139,7 @@ def test_a_try_during_which_the_process_died_counts(service: Service) -> None:
         assert service.db.read_now(documents._due) == []
         service.clock.advance(seconds=documents.CLAIM_SECONDS)
     assert service.db.read_now(documents._due) == []
-    assert [item.invoice_id for item in service.db.read_now(documents.laid_aside)] == [invoice["id"]]
+    assert [item.invoice_id for item in service.db.read_now(documents.given_up)] == [invoice["id"]]
 
 
 @pytest.mark.either_engine
@@ -163,7 +164,7 @@ def test_documents_amid_which_the_service_only_died_are_tried_again_rarely_and_n
     assert service.db.read_now(documents._due) == []
     service.db.write_now(lambda tx: tx.run("UPDATE mobility_documents_due SET last_error = NULL"))
     service.run(documents.make_due(service.db))
-    assert service.db.read_now(documents.laid_aside) == []
+    assert service.db.read_now(documents.given_up) == []
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -219,7 +220,7 @@ def typesetter(starts: list[Start]) -> Iterator[Typesetter]:
 
 def limited(**limits: int) -> Start:
     values = "; ".join(f"typesetting.{name} = {value}" for name, value in limits.items())
-    return child(f"from kontobahn.mobility.invoices import typesetting; {values}; typesetting.main()")
+    return child(f"from kontobahn.mobility.invoices import typesetter as typesetting; {values}; typesetting.main()")
 
 
 def test_the_child_is_used_again_unless_it_has_ended(typesetter: Typesetter) -> None:
@@ -251,7 +252,7 @@ def test_a_document_that_takes_too_long_is_given_up(
 
 
 def test_a_child_that_never_stops_working_is_ended_by_the_system() -> None:
-    start = "from kontobahn.mobility.invoices import typesetting; typesetting.SECONDS = 0; typesetting._limit_time()"
+    start = "from kontobahn.mobility.invoices import typesetter as typesetting; typesetting.SECONDS = 0; typesetting._limit_time()"
     program = f"{start}\nwhile True: pass"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode < 0
 

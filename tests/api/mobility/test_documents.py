@@ -16,9 +16,8 @@ from pypdf import PdfReader
 from kontobahn.formats.cii import national
 from kontobahn.mobility import customers
 from kontobahn.mobility.invoices import documents
-from kontobahn.mobility.invoices.issue import issue
-from kontobahn.mobility.invoices.store import load
-from kontobahn.mobility.invoices.typesetting import render
+from kontobahn.mobility.invoices.store import issue, load
+from kontobahn.mobility.invoices.typesetter import render
 from tests.harness import Service
 from tests.mobility_builder import Shop, broken_rules, ticket
 from tests.waiting import PATIENCE_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from kontobahn.formats.cii import national
 from kontobahn.mobility.invoices import store
-from kontobahn.mobility.invoices.facts import Facts
+from kontobahn.mobility.invoices.rules import Facts
 from tests.harness import Service
 from tests.mobility_builder import Shop, ticket
 

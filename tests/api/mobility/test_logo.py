@@ -8,7 +8,7 @@ import httpx
 import pytest
 from pypdf import PdfReader
 
-from kontobahn.mobility.logos import logo
+from kontobahn.mobility import seller
 from tests.harness import Service
 from tests.mobility_builder import Shop, png, ticket
 
@@ -32,7 +32,7 @@ def test_it_is_set_read_and_removed(service: Service) -> None:
     assert send("GET").status_code == send("DELETE").status_code == 404
     made = send("PUT", png(), **{"idempotency-key": "logo-1"})
     assert made.json() == {
-        "media_type": "image/png", "width": 40, "height": 10, "sha256": logo.check(png()).sha256,
+        "media_type": "image/png", "width": 40, "height": 10, "sha256": seller.check_logo(png()).sha256,
     }  # fmt: skip
     found = send("GET")
     assert (found.content, found.headers["content-type"]) == (png(), "image/png")
@@ -53,7 +53,7 @@ def test_what_is_no_picture_or_too_large_changes_nothing(service: Service) -> No
         (b"<svg/>", 400),
         (png(pixels=b"nonsense"), 400),
         (b"", 400),
-        (png() + bytes(logo.MAX_BYTES), 413),
+        (png() + bytes(seller.MAX_LOGO_BYTES), 413),
     ):
         refused = service.request("PUT", PATH, owner.key, content=content)
         assert refused.status_code == status, refused.text

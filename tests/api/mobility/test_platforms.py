@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from kontobahn.errors import Unavailable
-from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketPlatform, TicketReport
-from kontobahn.mobility.providers.csv_file import CsvTickets
-from kontobahn.mobility.providers.own import OwnTickets
-from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.mobility.platforms import CsvTickets, OwnTickets
+from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketPlatform
+from kontobahn.mobility.tickets import NewTicket, TicketReport
 from tests.harness import Service
 from tests.mobility_builder import Shop, ticket
 

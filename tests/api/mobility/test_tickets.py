@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.mobility.customers import MAX_NEW_TICKETS
 from tests.harness import Service
 from tests.mobility_builder import Shop, ticket
 
@@ -22,6 +23,28 @@ def test_a_ticket_says_what_is_charged(service: Service) -> None:
         "updated_at": "2026-03-02T09:00:00Z",
     }  # fmt: skip
     assert shop.tickets(customer_id) == [made]
+
+
+def test_as_many_tickets_as_the_document_says_fit_one_call(service: Service) -> None:
+    shop = Shop(service)
+    tickets = [
+        ticket(
+            f"{number:0>64}", product="P" * 100, reference=f"R{number:0>63}", valid_to="2026-04",
+            discount_in_cents=100, employer_share_in_cents=6200,
+        )
+        for number in range(MAX_NEW_TICKETS)
+    ]  # fmt: skip
+    customer_id = shop.customer()
+    assert len(shop.add(customer_id, *tickets)) == MAX_NEW_TICKETS
+    refused = shop.post(f"/customers/{customer_id}/tickets", {"tickets": [*tickets, ticket()]})
+    assert (refused.status_code, refused.json()["field"]) == (400, "tickets")
+
+
+@pytest.mark.parametrize("written", [6300.0, 6300])
+def test_a_whole_number_of_cents_is_one_however_it_is_written(service: Service, written: float) -> None:
+    shop = Shop(service)
+    (made,) = shop.add(shop.customer(), ticket(price_in_cents=written, vat_rate=type(written)(7)))
+    assert (made["price_in_cents"], made["vat_rate"]) == (6300, 7)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

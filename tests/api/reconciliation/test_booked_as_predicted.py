@@ -8,11 +8,11 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
+from kontobahn.books import bookings
 from kontobahn.formats.extf import Buchungssatz
-from kontobahn.ledger.accounting import Geschaeftsjahr
-from kontobahn.ledger.books import booking
 from kontobahn.ledger.provider import Author
-from kontobahn.reconciliation import batch_file, booking_rows
+from kontobahn.ledger.wire import Geschaeftsjahr
+from kontobahn.reconciliation import booking_rows
 from kontobahn.reconciliation.booking_rows import Transfer
 from kontobahn.reconciliation.core.model import Key, Line
 from tests.harness import Service
@@ -35,7 +35,7 @@ def open_items(books: Books) -> dict[Key, int]:
 
 def file_of(books: Books, records: list[Buchungssatz]) -> bytes:
     jahr = Geschaeftsjahr(date(2026, 1, 1), date(2026, 12, 31), "SKR03", 4)
-    return batch_file.make(records, books.client.client_id, jahr, datetime(2026, 3, 2, 9)).content
+    return booking_rows.make_file(records, books.client.client_id, jahr, datetime(2026, 3, 2, 9)).content
 
 
 def invoices(chance: random.Random) -> str:
@@ -60,17 +60,17 @@ def paid(chance: random.Random, before: dict[Key, int], number: int) -> Transfer
         left = before[key]
         kind = chance.choice(("full", "part", "discount"))
         amount = left // 2 if kind == "part" and abs(left) > 3 else left
-        lines.append(Line("posten", *key, amount))
+        lines.append(Line("item", *key, amount))
         if kind == "discount" and abs(left) > 100:
             lines.append(Line("skonto", *key, -(left // 50)))
     if chance.random() < 0.3:
-        lines.append(Line("akonto", konto, "", 777 if lines[0].amount_minor > 0 else -777))
+        lines.append(Line("on_account", konto, "", 777 if lines[0].amount_minor > 0 else -777))
     if chance.random() < 0.2:
         lines = [
-            line._replace(kind="ruecklast" if line.kind == "posten" else line.kind, amount_minor=-line.amount_minor)
+            line._replace(kind="return" if line.kind == "item" else line.kind, amount_minor=-line.amount_minor)
             for line in lines
         ]
-        lines.append(Line("gebuehr", FEES, "", -350))
+        lines.append(Line("fee", FEES, "", -350))
     day = date(2026, 3, 2) + timedelta(number)
     return Transfer(
         f"m{number}",
@@ -89,7 +89,7 @@ def taken(transfers: list[Transfer]) -> dict[Key, int]:
     """Straight from the lines: what each takes from a document, or gives back."""
     sums: dict[Key, int] = defaultdict(int)
     for line in (line for transfer in transfers for line in transfer.lines):
-        if line.kind in ("posten", "ruecklast", "akonto"):
+        if line.kind in ("item", "return", "on_account"):
             sums[line.konto, line.beleg] += line.amount_minor
     return sums
 
@@ -120,7 +120,7 @@ def test_open_items_after_the_batch_are_the_predicted_ones(service: Service, see
     report = by_file.import_extf(file_of(by_file, records))
     assert report.imported == len(records)
     author = Author("request", "test", "test")
-    service.db.write_now(booking.book, by_call.client, booking_rows.for_books(records), author, another=False)
+    service.db.write_now(bookings.book, by_call.client, booking_rows.for_books(records), author, another=False)
     after = expected(before, transfers)
     assert open_items(by_file) == open_items(by_call) == after
     changed = booking_rows.changes(records)
@@ -135,8 +135,8 @@ def test_open_items_after_the_batch_are_the_predicted_ones(service: Service, see
 
 def test_a_row_says_what_was_paid_by_whom_and_for_what() -> None:
     lines = (
-        Line("posten", "100100000", "RE-2026-Ä 1", 119_00), Line("skonto", "100100000", "RE-2026-Ä 1", -2_38),
-        Line("akonto", "100100000", "", 1_00), Line("transfer", "13600000", "", -5_00),
+        Line("item", "100100000", "RE-2026-Ä 1", 119_00), Line("skonto", "100100000", "RE-2026-Ä 1", -2_38),
+        Line("on_account", "100100000", "", 1_00), Line("transfer", "13600000", "", -5_00),
     )  # fmt: skip
     transfer = Transfer("m", 1_000_000_000_042, date(2026, 3, 2), BANK, lines, "Müller\tGmbH", "A3", "E-1", "M-9")
     first, second, third = booking_rows.rows(transfer, {("100100000", "RE-2026-Ä 1"): 19})
@@ -155,12 +155,12 @@ def test_a_row_says_what_was_paid_by_whom_and_for_what() -> None:
     ("line", "reason"),
     [
         (Line("transfer", "", "", 5), "no account"),
-        (Line("posten", "K10001", "RE-1", 5), "no account"),
-        (Line("sachkonto", BANK, "", 5), "bank itself"),
+        (Line("item", "K10001", "RE-1", 5), "no account"),
+        (Line("ledger_account", BANK, "", 5), "bank itself"),
         (Line("skonto", "100100000", "RE-1", 5), "no account"),
     ],
 )
 def test_what_cannot_be_booked_says_why(line: Line, reason: str) -> None:
     transfer = Transfer("m", 1, date(2026, 3, 2), BANK, (line,))
     assert reason in (booking_rows.problem(transfer) or "")
-    assert booking_rows.problem(transfer._replace(sachkonto="")) == "The bank has no ledger account."
+    assert booking_rows.problem(transfer._replace(konto="")) == "The bank has no ledger account."

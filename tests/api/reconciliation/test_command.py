@@ -14,15 +14,15 @@ DAYS = ("--from", "2026-01-01", "--to", "2026-03-31")
 
 @on_sqlite
 def test_a_run_is_tried_stored_and_listed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(100_00, "RE-2026-00124"), automatisch=["A2"])
+    desk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(100_00, "RE-2026-00124"), automatic_classes=["A2"])
     line = CommandLine(service.settings.data_dir, monkeypatch)
     tried = line.run("reconcile", *DAYS)
     assert tried.code == 0, tried.err
     assert "nothing was stored" in tried.out
     assert desk.read("transactions") == []
     stored = line.run("reconcile", *DAYS, "--account", "DE89 3704 0044 0532 0130 00", "--store", "--json").json
-    assert (stored["zugeordnet"], stored["vorgeschlagen"]) == (1, 1)
-    assert [row["betrag"] for row in line.run("reconcile", "--list", "matched", "--json").json] == [119]
+    assert (stored["matched"], stored["proposed"]) == (1, 1)
+    assert [row["amount"] for row in line.run("reconcile", "--list", "matched", "--json").json] == [119]
     listed = line.run("reconcile", "--list", "proposed").out
     assert "100100000 RE-2026-00124" in listed
     assert "B1" in listed
@@ -37,4 +37,4 @@ def test_a_run_is_tried_stored_and_listed(service: Service, monkeypatch: pytest.
         refused = line.run("reconcile", *wrong)
         assert refused.code != 0
         assert said in refused.err.replace("\n", " "), refused.err
-    assert desk.set_up(automatisch=[]).status_code == 200
+    assert desk.set_up(automatic_classes=[]).status_code == 200

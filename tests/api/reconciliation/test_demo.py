@@ -35,24 +35,24 @@ def run_of(service: Service, today: date) -> dict[str, Any]:
     """Builds the demo, says whose books the bank account's are, and tries two months."""
     facts = build(service)
     key, account = facts["api_key"], facts["banking"]["account_id"]
-    settings = {"connectionId": facts["ledger"]["connection_id"], "sachkonto": "1200"}
+    settings = {"connection_id": facts["ledger"]["connection_id"], "konto": "1200"}
     answer = service.request("PUT", f"/v2/reconciliation/accounts/{account}", key, json=settings)
     assert answer.status_code == 200, answer.text
     asked = {"account_id": account, "from_date": (today - timedelta(days=60)).isoformat(), "limit": 500}
     answer = service.request("POST", "/v2/reconciliation/runs", key, json=asked)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()["data"]
-    assert len(found["data"]) == found["transaktionen"]
+    assert len(found["data"]) == found["transactions"]
     return found
 
 
 def test_a_run_finds_something_of_every_class_and_nothing_wrong(service: Service, today: date) -> None:
     found = run_of(service, today)
-    best = [(row, row["vorschlaege"][0]) for row in found["data"] if row["vorschlaege"]]
+    best = [(row, row["proposals"][0]) for row in found["data"] if row["proposals"]]
     clear = {
-        row["betrag"]: (proposal["klasse"], [(line["beleg"], line["betrag"]) for line in proposal["zeilen"]])
+        row["amount"]: (proposal["evidence_class"], [(line["beleg"], line["amount"]) for line in proposal["lines"]])
         for row, proposal in best
-        if proposal["klasse"] != "C"
+        if proposal["evidence_class"] != "C"
     }
     # The year is that of the documents, also in January.
     assert clear == {
@@ -66,16 +66,16 @@ def test_a_run_finds_something_of_every_class_and_nothing_wrong(service: Service
         327.37: ("B2", [("RE-2026-0707", 327.37)]),
     }
     # What remains is for a person: regular costs that a rule fits, and two suppliers by their name only.
-    by_rule = [(row["betrag"], lines(proposal)) for row, proposal in best if lines(proposal)[0][0] == "sachkonto"]
+    by_rule = [(row["amount"], lines(proposal)) for row, proposal in best if lines(proposal)[0][0] == "ledger_account"]
     assert {(kinds[0][1], amount) for amount, kinds in by_rule} == {
         ("49700000", -12.90), ("17400000", -1980.0), ("17400000", -2121.0), ("17400000", -2262.0), ("42100000", -2380.0),
     }  # fmt: skip
     partners = {*trade.DEBTORS, *trade.CREDITORS}
-    by_name = {row["name"] for row, proposal in best if proposal["klasse"] == "C"} & partners
+    by_name = {row["name"] for row, proposal in best if proposal["evidence_class"] == "C"} & partners
     assert by_name == {"Telekomnetz AG", "Stadtwerke Musterstadt"}
     # All else that partners paid or were paid is booked already, and recognised.
-    others = [row for row in found["data"] if row["name"] in partners and not row["vorschlaege"]]
-    assert found["gebucht"] == len(others) > 40
+    others = [row for row in found["data"] if row["name"] in partners and not row["proposals"]]
+    assert found["booked"] == len(others) > 40
 
 
 def test_the_company_has_one_name_in_its_books_at_its_bank_and_on_its_invoices(service: Service) -> None:

@@ -17,11 +17,11 @@ SETTLED = """
 
 
 def by_amount(found: dict[str, Any]) -> dict[float, list[dict[str, Any]]]:
-    return {row["betrag"]: row["vorschlaege"] for row in found["data"]}
+    return {row["amount"]: row["proposals"] for row in found["data"]}
 
 
 def signals(proposal: dict[str, Any]) -> list[str]:
-    return [reason["signal"] for reason in proposal["gruende"]]
+    return [reason["signal"] for reason in proposal["reasons"]]
 
 
 def test_what_the_books_show_is_not_proposed_again_and_a_second_payment_is(service: Service) -> None:
@@ -30,11 +30,15 @@ def test_what_the_books_show_is_not_proposed_again_and_a_second_payment_is(servi
     desk.books.post(SETTLED)
     desk.books.post("2026-03-01 S 1200 10010 100,00 RE-2026-00124 Teilzahlung")
     found = desk.run()
-    assert (found["gebucht"], found["offene_posten"]) == (2, 4)
-    rows = {(row["made_on"], row["betrag"]): row["vorschlaege"] for row in found["data"]}
+    assert (found["booked"], found["open_items"]) == (2, 4)
+    rows = {(row["made_on"], row["amount"]): row["proposals"] for row in found["data"]}
     assert rows["2026-02-28", 357] == rows["2026-03-02", 100] == []
     again = rows["2026-03-02", 357][0]
-    assert (again["klasse"], again["eindeutig"], lines(again)) == ("B1", False, [("akonto", "100100000", "", 357)])
+    assert (again["evidence_class"], again["clear"], lines(again)) == (
+        "B1",
+        False,
+        [("on_account", "100100000", "", 357)],
+    )
     assert "paid_before" in signals(again)
     only_second = desk.run(from_date="2026-03-02")
     assert by_amount(only_second)[357][0] == again, (
@@ -45,19 +49,19 @@ def test_what_the_books_show_is_not_proposed_again_and_a_second_payment_is(servi
 def test_a_booking_that_was_taken_back_is_open_again(service: Service) -> None:
     desk = Desk(service, paid(119_00, "Rechnung RE-2026-00123"))
     desk.books.post("2026-03-01 S 1200 10010 119,00 RE-2026-00123 Zahlung")
-    assert (desk.run()["gebucht"], by_amount(desk.run())[119]) == (1, [])
+    assert (desk.run()["booked"], by_amount(desk.run())[119]) == (1, [])
     desk.books.post("2026-03-01 H 1200 10010 119,00 RE-2026-00123 Zahlung gu=1")
     found = desk.run()
-    assert (found["gebucht"], by_amount(found)[119][0]["klasse"]) == (0, "A2")
+    assert (found["booked"], by_amount(found)[119][0]["evidence_class"]) == (0, "A2")
 
 
 def test_an_amount_alone_is_not_taken_for_what_is_booked(service: Service) -> None:
     desk = Desk(service, paid(357_00, "Danke", "Irgendwer", OTHER), paid(357_00, "Danke"))
     desk.books.post(SETTLED)
     found = desk.run()
-    assert found["gebucht"] == 1
+    assert found["booked"] == 1
     [known] = [row for row in found["data"] if row["name"] == "ANNA MUSTER BAU"]
-    assert known["vorschlaege"] == [], "hers is the one that is booked"
+    assert known["proposals"] == [], "hers is the one that is booked"
 
 
 def test_a_return_of_what_is_booked_opens_it_again_and_names_the_fee(service: Service) -> None:
@@ -67,9 +71,9 @@ def test_a_return_of_what_is_booked_opens_it_again_and_names_the_fee(service: Se
     desk.books.post(SETTLED)
     for found in (desk.run(), desk.run(from_date="2026-03-02")):
         [best] = by_amount(found)[-360.5]
-        assert (best["klasse"], best["eindeutig"]) == ("A5", True)
+        assert (best["evidence_class"], best["clear"]) == ("A5", True)
         assert lines(best) == [
-            ("ruecklast", "100100000", "RE-2026-00131", -357), ("gebuehr", "49700000", "", -3.5),
+            ("return", "100100000", "RE-2026-00131", -357), ("fee", "49700000", "", -3.5),
         ]  # fmt: skip
 
 
@@ -87,8 +91,10 @@ def test_a_mobility_invoice_is_found_by_its_number(service: Service) -> None:
         paid(58_00, f"Rechnung {number}", "FREMDE FAHRTEN NORD", OTHER),
     )
     found = by_amount(desk.run(to_date="2026-03-10"))
-    assert lines(found[63][0]) == [("posten", "100100000", known["invoice_number"], 63)]
-    assert found[63][0]["klasse"] == "A2"
-    assert lines(found[49][0]) == [("posten", "K10002", strange["invoice_number"], 49)]
-    assert (found[49][0]["klasse"], found[49][0]["eindeutig"]) == ("B1", False), "the books do not know the customer"
-    assert lines(found[58][0]) == [("posten", "100200000", number, 58)], "what the books have is theirs"
+    assert lines(found[63][0]) == [("item", "100100000", known["invoice_number"], 63)]
+    assert found[63][0]["evidence_class"] == "A2"
+    assert lines(found[49][0]) == [("item", "K10002", strange["invoice_number"], 49)]
+    assert (found[49][0]["evidence_class"], found[49][0]["clear"]) == ("B1", False), (
+        "the books do not know the customer"
+    )
+    assert lines(found[58][0]) == [("item", "100200000", number, 58)], "what the books have is theirs"

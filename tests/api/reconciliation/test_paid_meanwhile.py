@@ -8,39 +8,39 @@ import pytest
 
 from tests.harness import Service
 from tests.ledger_builder import refusal
-from tests.reconciliation_desk import Office, paid, posten, refused
+from tests.reconciliation_desk import Office, item, paid, refused
 
 PAID = (paid(119_00, "RE-2026-00123"), paid(238_00, "RE-2026-00124"))
 
 
 def states(office: Office) -> dict[str, int]:
     """How many transactions are in which state, without the cent that every account begins with."""
-    return Counter(row["status"] for row in office.read("transactions") if row["betrag"] != 0.01)
+    return Counter(row["status"] for row in office.read("transactions") if row["amount"] != 0.01)
 
 
 def test_what_cash_paid_since_is_left_out_with_the_figures(service: Service) -> None:
-    office = Office(service, *PAID, bucht="kontobahn")
-    match = office.by_hand(119, posten("RE-2026-00123", 119)).json()["data"]["id"]
+    office = Office(service, *PAID, booked_by="kontobahn")
+    match = office.by_hand(119, item("RE-2026-00123", 119)).json()["data"]["id"]
     office.books.post("2026-03-02 H 10010 1000 119,00 RE-2026-00123 bar bezahlt")
     before = office.open_items()
     with office.books.unchanged():
         answer = refusal(office.make(), 409)
-        assert (answer["offen"], answer["betrag"], answer["beleg"]) == (0, 119, "RE-2026-00123")
+        assert (answer["open_amount"], answer["amount"], answer["beleg"]) == (0, 119, "RE-2026-00123")
         assert "something else was booked on it since" in answer["error"]
-    assert office.by_hand(238, posten("RE-2026-00124", 238)).status_code == 201
+    assert office.by_hand(238, item("RE-2026-00124", 238)).status_code == 201
     made = office.made()
-    assert [row["beleg"] for row in made["zeilen"]] == ["RE-2026-00124"]
-    [left_out] = made["ausgelassen"]
-    assert (left_out["match_id"], left_out["offen"], left_out["betrag"]) == (match, 0, 119)
+    assert [row["beleg"] for row in made["lines"]] == ["RE-2026-00124"]
+    [left_out] = made["left_out"]
+    assert (left_out["match_id"], left_out["open_amount"], left_out["amount"]) == (match, 0, 119)
     assert office.open_items() == {key: amount for key, amount in before.items() if key[1] != "RE-2026-00124"}
     # Undone, it opens nothing that cash has paid: the payment is one too many, and stays on account.
     assert office.undo(match).status_code == 200
-    again = refused(office.by_hand(119, posten("RE-2026-00123", 119)), 409)
-    assert (again["offen"], again["betrag"]) == (0, 119)
+    again = refused(office.by_hand(119, item("RE-2026-00123", 119)), 409)
+    assert (again["open_amount"], again["amount"]) == (0, 119)
     office.store_run()
     assert states(office) == {"matched": 1, "proposed": 1}, "cash is not this payment: somebody must look at it"
-    assert office.by_hand(119, {"art": "akonto", "kontonummer": "10010", "betrag": 119}).status_code == 201
-    assert office.made()["ausgelassen"] == []
+    assert office.by_hand(119, {"kind": "on_account", "konto": "10010", "amount": 119}).status_code == 201
+    assert office.made()["left_out"] == []
     assert office.open_items()["100100000", ""] == -119
 
 
@@ -50,17 +50,19 @@ def test_what_the_office_has_booked_is_listed_and_what_cash_paid_is_not(service:
     office.books.post("2026-03-02 H 10010 1200 119,00 RE-2026-00123 Zahlung")
     office.books.post("2026-03-02 H 10010 1000 38,00 RE-2026-00124 bar")
     made = office.made()
-    assert [row["beleg"] for row in made["zeilen"]] == ["RE-2026-00123"]
-    assert [(one["beleg"], one["offen"], one["betrag"]) for one in made["ausgelassen"]] == [("RE-2026-00124", 200, 238)]
+    assert [row["beleg"] for row in made["lines"]] == ["RE-2026-00123"]
+    assert [(one["beleg"], one["open_amount"], one["amount"]) for one in made["left_out"]] == [
+        ("RE-2026-00124", 200, 238)
+    ]
 
 
 def test_what_the_books_show_is_not_booked_by_us_too(service: Service) -> None:
-    office = Office(service, *PAID, bucht="kontobahn")
+    office = Office(service, *PAID, booked_by="kontobahn")
     ids = office.match_two()
     office.books.post("2026-03-02 H 10010 1200 119,00 RE-2026-00123 von der Kanzlei")
     made = office.made()
-    assert [row["beleg"] for row in made["zeilen"]] == ["RE-2026-00124"]
-    assert "already, on 2026-03-02" in made["ausgelassen"][0]["grund"]
+    assert [row["beleg"] for row in made["lines"]] == ["RE-2026-00124"]
+    assert "already, on 2026-03-02" in made["left_out"][0]["reason"]
     assert office.undo(ids[0]).status_code == 200
     office.store_run()
     assert states(office) == {"booked": 1, "matched": 1}
@@ -68,37 +70,37 @@ def test_what_the_books_show_is_not_booked_by_us_too(service: Service) -> None:
 
 def test_two_part_payments_of_one_amount_are_two(service: Service) -> None:
     """The booking of the first has its transaction beside the document: it is not taken for the second."""
-    office = Office(service, paid(50_00, "erste Rate"), paid(50_01, "zweite Rate"), bucht="kontobahn")
-    assert office.by_hand(50, posten("RE-2026-00124", 50)).status_code == 201
-    assert office.made()["zuordnungen"] == 1
-    rest = {"art": "akonto", "kontonummer": "10010", "betrag": 0.01}
-    assert office.by_hand(50.01, posten("RE-2026-00124", 50), rest).status_code == 201
-    assert office.made()["zuordnungen"] == 1
+    office = Office(service, paid(50_00, "erste Rate"), paid(50_01, "zweite Rate"), booked_by="kontobahn")
+    assert office.by_hand(50, item("RE-2026-00124", 50)).status_code == 201
+    assert office.made()["matches"] == 1
+    rest = {"kind": "on_account", "konto": "10010", "amount": 0.01}
+    assert office.by_hand(50.01, item("RE-2026-00124", 50), rest).status_code == 201
+    assert office.made()["matches"] == 1
     assert office.open_items()["100100000", "RE-2026-00124"] == 138
 
 
 @pytest.mark.either_engine
 def test_a_booked_transaction_waits_for_nobody_until_its_booking_is_taken_back(service: Service) -> None:
-    office = Office(service, *PAID, bucht="kontobahn")
+    office = Office(service, *PAID, booked_by="kontobahn")
     office.store_run()
     assert states(office) == {"proposed": 2}
     office.books.post("2026-03-02 H 10010 1200 119,00 RE-2026-00123 von der Kanzlei")
     run = office.store_run()
-    assert (run["gebucht"], run["vorgeschlagen"]) == (1, 1)
+    assert (run["booked"], run["proposed"]) == (1, 1)
     assert states(office) == {"booked": 1, "proposed": 1}
-    assert office.listed(119)["vorschlag"] is None
-    assert [row["betrag"] for row in office.read("transactions", status="booked")] == [119]
+    assert office.listed(119)["best_proposal"] is None
+    assert [row["amount"] for row in office.read("transactions", status="booked")] == [119]
     # What we booked and then took back is proposed for at once: the next batch takes it back in the books.
     assert office.confirm(238).status_code == 201
-    [made] = office.made()["zeilen"]
+    [made] = office.made()["lines"]
     assert office.undo(made["match_id"]).status_code == 200
     office.store_run()
     assert states(office) == {"booked": 1, "proposed": 1}
-    assert office.listed(238)["vorschlag"]["zeilen"][0]["beleg"] == "RE-2026-00124"
+    assert office.listed(238)["best_proposal"]["lines"][0]["beleg"] == "RE-2026-00124"
 
 
 def test_what_the_bank_has_removed_is_neither_booked_nor_waits(service: Service) -> None:
-    office = Office(service, *PAID, bucht="kontobahn")
+    office = Office(service, *PAID, booked_by="kontobahn")
     office.store_run()
     assert office.confirm(119).status_code == 201
     service.db.write_now(lambda tx: tx.run("DELETE FROM banking_transactions WHERE amount_minor IN (11900, 23800)"))
@@ -106,8 +108,8 @@ def test_what_the_bank_has_removed_is_neither_booked_nor_waits(service: Service)
         assert "removed this transaction" in refusal(office.make(), 409)["error"]
     office.store_run()
     assert states(office) == {"matched": 1, "ignored": 1}, "a match stands until somebody undoes it"
-    gone = [row for row in office.read("transactions") if row["entfernt"]]
-    assert [row["vorschlag"] for row in gone] == [None, None]
+    gone = [row for row in office.read("transactions") if row["removed"]]
+    assert [row["best_proposal"] for row in gone] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +130,9 @@ def test_a_discount_has_the_tax_of_its_document_or_is_left_out(
     service: Service, bookings: str, konto: str, key: str | None
 ) -> None:
     sign = 1 if konto == "10010" else -1
-    office = Office(service, paid(sign * 98_00, "X-1"), bucht="kontobahn")
+    office = Office(service, paid(sign * 98_00, "X-1"), booked_by="kontobahn")
     office.books.post(bookings)
-    line = posten("X-1", sign * 98, konto, skonto=sign * 2)
+    line = item("X-1", sign * 98, konto, skonto=sign * 2)
     match = office.by_hand(sign * 98, line).json()["data"]["id"]
     if key is None:
         with office.books.unchanged():
@@ -138,9 +140,9 @@ def test_a_discount_has_the_tax_of_its_document_or_is_left_out(
             assert "document X-1 of account" in answer["error"]
             assert "which tax it reduces is not known" in answer["error"]
         assert office.undo(match).status_code == 200
-        discount = {"art": "sachkonto", "kontonummer": "8730", "betrag": sign * -2}
-        assert office.by_hand(sign * 98, posten("X-1", sign * 100, konto), discount).status_code == 201
-        assert len(office.made()["zeilen"]) == 2
+        discount = {"kind": "ledger_account", "konto": "8730", "amount": sign * -2}
+        assert office.by_hand(sign * 98, item("X-1", sign * 100, konto), discount).status_code == 201
+        assert len(office.made()["lines"]) == 2
     else:
         made = office.made()
         [row] = office.call("GET", f"batches/{made['id']}/extf").content.decode("cp1252").splitlines()[2:]

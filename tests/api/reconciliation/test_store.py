@@ -41,19 +41,19 @@ def run(tx: Tx, sql: str) -> None:
 
 def test_the_database_holds_the_sum_and_one_live_match(service: Service) -> None:
     desk = Desk(service, paid(119_00, "danke"))
-    posten = ("posten", 119_00, 119_00)
+    line = ("item", 119_00, 119_00)
     with pytest.raises(Exception, match="must sum to its transaction"):
-        write(desk, match(desk, "m1", 119_00), ("posten", 100_00, 119_00), ("akonto", 18_99, 0))
+        write(desk, match(desk, "m1", 119_00), ("item", 100_00, 119_00), ("on_account", 18_99, 0))
     with pytest.raises(Exception, match="must sum to its transaction"):
-        write(desk, match(desk, "m1", 118_00), ("posten", 118_00, 119_00))
+        write(desk, match(desk, "m1", 118_00), ("item", 118_00, 119_00))
     with pytest.raises(Exception, match="must sum to its transaction"):
-        write(desk, match(desk, "m1", 119_00, transaction_id=1), posten)
+        write(desk, match(desk, "m1", 119_00, transaction_id=1), line)
     with pytest.raises(Exception, match=r"(?i)check"):
-        write(desk, match(desk, "m1", 119_00), ("posten", 119_00, 118_99))
+        write(desk, match(desk, "m1", 119_00), ("item", 119_00, 118_99))
     assert desk.books.rows("SELECT match_id FROM recon_lines") == [], "nothing half written"
-    write(desk, match(desk, "m1", 119_00), ("posten", 121_00, 121_00), ("skonto", -2_00, 0))
+    write(desk, match(desk, "m1", 119_00), ("item", 121_00, 121_00), ("skonto", -2_00, 0))
     with pytest.raises(Exception, match=r"(?i)unique"):
-        write(desk, match(desk, "m2", 119_00), posten)
+        write(desk, match(desk, "m2", 119_00), line)
     for sql in (
         "UPDATE recon_matches SET amount_minor = 1", "DELETE FROM recon_matches", "UPDATE recon_lines SET amount_minor = 1",
         "DELETE FROM recon_lines", "INSERT INTO recon_lines SELECT organization_id, match_id, 3, kind, konto, 'X', amount_minor,"
@@ -66,7 +66,7 @@ def test_the_database_holds_the_sum_and_one_live_match(service: Service) -> None
 def test_undoing_is_a_row_and_happens_once(service: Service) -> None:
     desk = Desk(service, paid(119_00, "danke"))
     row = match(desk, "m1", 119_00)
-    write(desk, row, ("posten", 119_00, 119_00))
+    write(desk, row, ("item", 119_00, 119_00))
 
     def undo(tx: Tx, id: str) -> None:
         store.UNDOS.insert(tx, UndoRow(desk.owner.id, id, f"m{id}", "", "user:1", 2))
@@ -77,7 +77,7 @@ def test_undoing_is_a_row_and_happens_once(service: Service) -> None:
         service.db.write_now(undo, "2")
     with pytest.raises(Exception, match="append-only"):
         service.db.write_now(lambda tx: tx.run("DELETE FROM recon_undos"))
-    write(desk, match(desk, "m3", 119_00), ("posten", 119_00, 119_00))
+    write(desk, match(desk, "m3", 119_00), ("item", 119_00, 119_00))
     client = Client(desk.owner.id, desk.books.connection_id, "29098-55003")
     read = service.db.read_now
     assert [row.id for row in read(store.matches, client)] == ["m3"]

@@ -7,10 +7,9 @@ from decimal import Decimal
 
 import pytest
 
+from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, offered
 from kontobahn.banking.connections import flows
 from kontobahn.banking.hosted.pages import content_policy
-from kontobahn.sandbox_bank.banks import BANKS, offered
-from kontobahn.sandbox_bank.people import PEOPLE
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import RETURN_TO, Visitor, events, query_of, words
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, PLANS, amount_of
 from kontobahn.cli.sandbox import app
 from kontobahn.money import amount_text
-from kontobahn.sandbox_bank.banks import BANKS
-from kontobahn.sandbox_bank.people import PEOPLE
-from kontobahn.sandbox_bank.plans import PLANS, amount_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text("utf-8")
 

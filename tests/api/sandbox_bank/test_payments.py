@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.bank_providers.sandbox import payments as sandbox_payments
+from kontobahn.bank_providers.sandbox.rules import PLANS, amount_of, choose_plan
+from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.money import amount_text
-from kontobahn.sandbox_bank import payments as sandbox_payments
-from kontobahn.sandbox_bank.plans import PLANS, amount_of, choose
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import Visitor, events, query_of, words
 
@@ -200,7 +200,7 @@ def test_a_payment_nobody_authorises_fails_when_its_page_has_run_out(
 def test_a_plan_is_chosen_by_creditor_or_amount_and_by_nothing_else(name: str) -> None:
     words = name.replace("_", " ")
     if name != "usual":
-        assert choose("Papier GmbH", amount_of(name), "SEPA").name == name
-    assert choose(f"SANDBOX  {words.upper()}", 100, "SEPA").name == name
-    assert choose(words, 100, "SEPA").name == "usual"
-    assert choose(f"Sandbox {words} GmbH", 100, "SEPA_INSTANT").name == "at_once"
+        assert choose_plan("Papier GmbH", amount_of(name), "SEPA").name == name
+    assert choose_plan(f"SANDBOX  {words.upper()}", 100, "SEPA").name == name
+    assert choose_plan(words, 100, "SEPA").name == "usual"
+    assert choose_plan(f"Sandbox {words} GmbH", 100, "SEPA_INSTANT").name == "at_once"

@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
+from kontobahn.bank_providers.sandbox import bank, store
+from kontobahn.bank_providers.sandbox.rules import Booking
 from kontobahn.clock import DAY, berlin_date
 from kontobahn.db import Tx
-from kontobahn.sandbox_bank import bank, store
-from kontobahn.sandbox_bank.texts import Booking
 from tests.harness import Organization, Service
 from tests.sandbox_visitor import Visitor, events, query_of
 

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from kontobahn.bank_providers.sandbox import bank
+from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.clock import MINUTE, SECOND
 from kontobahn.db import Tx
-from kontobahn.sandbox_bank import bank, deliveries
 from tests.harness import START, Organization, Service, ServiceFactory
 from tests.sandbox_visitor import Visitor, events
 from tests.waiting import eventually
@@ -29,13 +30,13 @@ def signed(service: Service, body: bytes = BODY, delivery_id: str = "dlv_1", now
     return {
         "webhook-id": delivery_id,
         "webhook-timestamp": timestamp,
-        "webhook-signature": deliveries.sign(key, delivery_id, timestamp, body),
+        "webhook-signature": sandbox_webhooks.sign(key, delivery_id, timestamp, body),
         "content-type": "application/json",
     }
 
 
 def send(service: Service, headers: dict[str, str], body: bytes = BODY) -> httpx.Response:
-    return service.http.post(deliveries.PATH, content=body, headers=headers)
+    return service.http.post(sandbox_webhooks.PATH, content=body, headers=headers)
 
 
 def taken(service: Service) -> list[Any]:
@@ -45,7 +46,7 @@ def taken(service: Service) -> list[Any]:
 @one_engine
 def test_what_the_bank_did_not_sign_is_refused_and_not_kept(service: Service) -> None:
     good = signed(service)
-    other_key = deliveries.sign(b"another key", "dlv_1", good["webhook-timestamp"], BODY)
+    other_key = sandbox_webhooks.sign(b"another key", "dlv_1", good["webhook-timestamp"], BODY)
     bad: list[tuple[dict[str, str], bytes]] = [
         ({**good, "webhook-signature": other_key}, BODY),
         ({**good, "webhook-signature": ""}, BODY),
@@ -74,8 +75,8 @@ def test_a_repeat_is_answered_and_applied_once(service: Service, visitor: Visito
     row = visitor.connection()
     visitor.at_bank(lambda tx: bank.notify_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
     before = events(service, owner)
-    assert visitor.at_bank(deliveries.redeliver_latest, 10) == 2
-    assert service.db.read_now(deliveries.waiting) == []
+    assert visitor.at_bank(sandbox_webhooks.redeliver_latest, 10) == 2
+    assert service.db.read_now(sandbox_webhooks.waiting) == []
     assert events(service, owner) == before
     assert visitor.shown(owner, connection["id"])["error_class"] == "ProviderError"
 
@@ -114,11 +115,11 @@ def test_deliveries_are_tried_again_and_keep_their_order(service: Service, visit
     client.answers = [500, OSError("refused")]
     visitor.at_bank(two_failures)
     for seconds in (1, 2):
-        assert len(service.db.read_now(deliveries.waiting)) == 2
+        assert len(service.db.read_now(sandbox_webhooks.waiting)) == 2
         service.clock.advance(seconds=seconds)
         visitor.deliver()
     assert [b"ProviderError" in body for body in client.tried] == [True, True, True, False]
-    assert service.db.read_now(deliveries.waiting) == []
+    assert service.db.read_now(sandbox_webhooks.waiting) == []
     failures = [data["error_class"] for name, data in events(service, owner) if name == "connection_error"]
     assert failures == ["ProviderError", "ConnectionLost"]
 
@@ -130,13 +131,13 @@ def test_a_delivery_that_never_gets_through_is_given_up_and_can_be_made_again(
     owner = service.organization()
     visitor.connect(owner)
     row, client = visitor.connection(), InterceptingClient(service)
-    client.answers = [503] * len(deliveries.RETRY_AFTER)
+    client.answers = [503] * len(sandbox_webhooks.RETRY_AFTER)
     visitor.at_bank(lambda tx: bank.notify_failure(tx, "ProviderError", ref=row.ref, pending_token=None))
-    for wait in deliveries.RETRY_AFTER:
+    for wait in sandbox_webhooks.RETRY_AFTER:
         service.clock.advance(seconds=wait // SECOND)
         visitor.deliver()
-    assert (len(client.tried), service.db.read_now(deliveries.waiting)) == (len(deliveries.RETRY_AFTER), [])
-    visitor.at_bank(deliveries.redeliver_latest, 1)
+    assert (len(client.tried), service.db.read_now(sandbox_webhooks.waiting)) == (len(sandbox_webhooks.RETRY_AFTER), [])
+    visitor.at_bank(sandbox_webhooks.redeliver_latest, 1)
     assert events(service, owner)[-1][0] == "connection_error"
 
 
@@ -154,16 +155,16 @@ def test_the_door_takes_sixty_a_minute_and_the_bank_waits_for_the_next(
             bank.notify_failure(tx, f"ProviderError{number}", ref=row.ref, pending_token=None)
 
     visitor.at_bank(many)
-    waiting = len(service.db.read_now(deliveries.waiting))
+    waiting = len(service.db.read_now(sandbox_webhooks.waiting))
     assert waiting == 3
     refused = send(service, {})
     assert (refused.status_code, refused.headers["ratelimit-limit"]) == (429, "60")
     service.clock.advance(seconds=30)
     visitor.deliver()
-    assert len(service.db.read_now(deliveries.waiting)) == 3
+    assert len(service.db.read_now(sandbox_webhooks.waiting)) == 3
     service.clock.advance(seconds=31)
     visitor.deliver()
-    assert service.db.read_now(deliveries.waiting) == []
+    assert service.db.read_now(sandbox_webhooks.waiting) == []
 
 
 def test_the_sender_is_woken_by_changes_here_and_looks_for_those_made_elsewhere(

@@ -17,7 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from kontobahn import log
 from kontobahn.clock import SECOND
-from kontobahn.webhooks import deliver
+from kontobahn.webhooks import deliverer
 from kontobahn.webhooks.claims import JITTER, RETRY_AFTER
 from tests.api.webhooks.conftest import Delivering
 from tests.receiver import Answer, Receiver
@@ -206,7 +206,7 @@ def test_how_long_a_receiver_took_is_told_in_milliseconds(
     receiver = make_receiver()
     customer = start_delivering(receiver).customer(receiver)
     ticks = itertools.count(0, 1.5)
-    monkeypatch.setattr(deliver, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    monkeypatch.setattr(deliverer, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     delivery = customer.wait_for(customer.emit())
     assert delivery["attempts"][0]["milliseconds"] == 1500
 

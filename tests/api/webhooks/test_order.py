@@ -175,11 +175,11 @@ def test_what_a_dead_process_had_in_flight_is_taken_over(start_delivering: Start
     customer = world.customer(receiver)
     event_id = customer.emit()
     capacity = Capacity(9, 9, 9, 9, {}, (), frozenset())
-    cycle = db.write_now(claims.run_cycle, db.engine.name, "dead", [], capacity, claim_seconds=45, pause_days=5)
+    cycle = db.write_now(claims.run_cycle, "dead", [], capacity, claim_seconds=45, pause_days=5)
     assert [item.id for item in cycle.claimed] == [event_id]
 
     def claim_as(owner: str) -> list[str]:
-        again = db.write_now(claims.run_cycle, db.engine.name, owner, [], capacity, claim_seconds=45, pause_days=5)
+        again = db.write_now(claims.run_cycle, owner, [], capacity, claim_seconds=45, pause_days=5)
         return [item.id for item in again.claimed]
 
     assert claim_as("alive") == [], "it is in the hand of another"
@@ -187,7 +187,7 @@ def test_what_a_dead_process_had_in_flight_is_taken_over(start_delivering: Start
     assert claim_as("alive") == [event_id]
     # The dead one was only slow: what it says now of a claim that is no longer its own changes nothing.
     late = [claims.Outcome(cycle.claimed[0], world.service.clock.now(), 1, 204, None)]
-    written = db.write_now(claims.run_cycle, db.engine.name, "dead", late, capacity, claim_seconds=45, pause_days=5)
+    written = db.write_now(claims.run_cycle, "dead", late, capacity, claim_seconds=45, pause_days=5)
     assert written.postponed == late
     assert customer.delivery(event_id)["state"] == "pending"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books.imports import ImportRefused, Report
 from kontobahn.errors import Conflict
 from kontobahn.formats.extf import ExtfError
-from kontobahn.ledger.books.importing import ImportRefused, Report
 from tests.corpus.extf.dialects import DIALECTS, Dialect, by_the_book, header, lines, rows, titles
 from tests.corpus.extf.others import MASTER_DATA, UNBOOKABLE
 from tests.harness import Service

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.imports.importer import ImportResult, StatementImporter
-from kontobahn.banking.imports.reading import ReadFile
+from kontobahn.banking.imports.files import ReadFile
+from kontobahn.banking.imports.importer import StatementImporter
+from kontobahn.banking.imports.store import ImportResult
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import StatementError

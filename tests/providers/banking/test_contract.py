@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from kontobahn import banks
-from kontobahn.banking.connections import flows
+from kontobahn.app import set_up_banks
+from kontobahn.bank_providers.sandbox.adapter import SandboxProvider
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import (
@@ -27,10 +27,10 @@ from kontobahn.banking.provider import (
     ProviderRefused,
     Snapshot,
 )  # fmt: skip
-from kontobahn.banking.reports import fetch_all
+from kontobahn.banking.reports import apply as reports
+from kontobahn.banking.reports.apply import fetch_all
 from kontobahn.banking.transactions.ingest import Counts
 from kontobahn.db import Tx
-from kontobahn.sandbox_bank.adapter import SandboxProvider
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service
 from tests.providers.enable_banking import person as enable_banking_person
@@ -86,7 +86,7 @@ def fints(service: Service) -> Adapter:
         service.settings, connect_provider="fints", fints_product_id="P", bank_allow=urlsplit(address).netloc
     )
     context = service.application.context
-    made = banks.set_up(settings, service.db, service.vault, service.clock)
+    made = set_up_banks(settings, service.db, service.vault, service.clock)
     context.parts[Banking] = made  # type: ignore[index]
     owner = service.organization()
     person = fints_person.Person(service, owner, address)
@@ -102,7 +102,7 @@ def salt_edge(service: Service) -> Adapter:
     remote = salt_edge_person.simulator()
     settings = salt_edge_person.settings_for(remote, remote.serve(), service.settings.data_dir)
     context = service.application.context
-    made = banks.set_up(msgspec.structs.replace(service.settings, **settings), service.db, service.vault, service.clock)
+    made = set_up_banks(msgspec.structs.replace(service.settings, **settings), service.db, service.vault, service.clock)
     context.parts[Banking] = made  # type: ignore[index]
     owner = service.organization()
     person = salt_edge_person.Person(service, owner, remote)
@@ -121,7 +121,7 @@ def enable_banking(service: Service) -> Adapter:
     settings = msgspec.structs.replace(
         service.settings, **enable_banking_person.settings_for(bank, service.settings.data_dir)
     )
-    made = banks.set_up(settings, service.db, service.vault, service.clock)
+    made = set_up_banks(settings, service.db, service.vault, service.clock)
     service.application.context.parts[Banking] = made  # type: ignore[index]
     owner = service.organization()
     person = enable_banking_person.Person(service, owner, bank)
@@ -191,7 +191,7 @@ def test_a_snapshot_is_consistent_and_brings_nothing_new_the_second_time(reader:
 
     def ingest(tx: Tx) -> Counts:
         connections.lock(tx, reader.owner.id, reader.connection.id)
-        return flows.ingest_snapshot(tx, reader.connection, snapshot)
+        return reports.ingest_snapshot(tx, reader.connection, snapshot)
 
     assert reader.service.db.write_now(ingest) == Counts(0, 0, 0)
 
@@ -203,7 +203,7 @@ def test_a_balance_that_the_bank_does_not_tell_is_null_and_the_account_is_there(
 
     def read() -> tuple[Any, int]:
         snapshot = reader.ask(fetch_all(reader.provider, reader.connection.provider_ref, None))
-        reader.service.db.write_now(flows.ingest_snapshot, reader.connection, snapshot)
+        reader.service.db.write_now(reports.ingest_snapshot, reader.connection, snapshot)
         accounts = reader.service.get("/v2/banking/accounts", reader.owner.key).json()["data"]
         found = next(one for one in accounts if one["extra"]["iban"] == reader.iban)
         return found["balance"], found["extra"]["transactions_count"]["posted"]

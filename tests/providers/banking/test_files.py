@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kontobahn.bank_providers.files.adapter import FilesProvider
 from kontobahn.banking.provider import (
     BadSignature,
     ConnectRequest,
@@ -16,7 +17,6 @@ from kontobahn.banking.provider import (
     PaymentReport,
     ProviderRefused,
 )
-from kontobahn.banking.providers.files.adapter import FilesProvider
 from kontobahn.clock import start_of_day
 from tests.bank_builder import CREDITOR_IBAN, IBAN
 from tests.harness import START

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from kontobahn.banking.providers.enable_banking.bank_list import code_of
+from kontobahn.bank_providers.enable_banking.rules import code_of
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_data import Account, transaction
 from simulators.enable_banking_wire import private_pem

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kontobahn.banking.payments import poll
-from kontobahn.banking.providers.enable_banking.codes import PAYMENTS
+from kontobahn.bank_providers.enable_banking.client import SKEW_SECONDS
+from kontobahn.bank_providers.enable_banking.rules import PAYMENTS
+from kontobahn.bank_providers.enable_banking.webhooks import reports
+from kontobahn.banking.payments import bank as payment_bank
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_data import transaction
 from simulators.enable_banking_server import How
@@ -116,7 +119,7 @@ def test_a_payment_without_an_answer_is_never_made_again_and_only_its_debit_tell
         assert (payment["status"], payment["payment_url"]) == ("initiated", None)
         for _ in range(3):
             service.clock.advance(seconds=4000)
-            service.run(poll.poll_due_payments(service.application.context))
+            service.run(payment_bank.poll_due_payments(service.application.context))
         assert status_of(person, payment)[0] == "initiated"
         assert len(bank.payments) == (count if how == "lost" else 0)
     assert bank.asked.count(("POST", "/payments")) == 3  # one was never heard
@@ -180,6 +183,38 @@ def test_webhooks_are_taken_if_they_are_theirs_in_any_order_and_once(
     assert status_of(person, payment)[0] == "settled"
     bank.webhook_key = theirs
     assert "BEGIN" not in capfd.readouterr().err
+
+
+def test_a_token_or_a_delivery_nested_without_end_is_refused(
+    person: Person, bank: EnableBanking, service: Service
+) -> None:
+    deep = b"[" * 2_500
+    part = base64.urlsafe_b64encode(b'{"a":' + deep).rstrip(b"=").decode()
+    path = "/v2/banking/webhooks/enable_banking"
+    answer = service.post(path, content=b"{}", headers={"authorization": f"Bearer {part}.{part}.aa"})
+    assert answer.status_code == 401, answer.text
+    payment = person.pay().json()["data"]
+    [(ref, made)] = bank.payments.items()
+    made["status"] = "ACSC"
+    eventually(lambda: bank.deliver(ref) == 200)
+    assert bank.deliver(ref, body=b'{"x": ' + deep) in (200, 400, 401)
+    assert status_of(person, payment)[0] == "executed"
+    assert reports(b'{"x": ' + deep) == []
+
+
+def test_a_webhook_is_believed_until_its_token_expires(person: Person, bank: EnableBanking, service: Service) -> None:
+    payment = person.pay().json()["data"]
+    [(ref, made)] = bank.payments.items()
+    made["status"] = "ACSP"
+    eventually(lambda: bank.deliver(ref) == 200)
+    now, made["status"] = service.clock.now() // 1_000_000, "ACCC"
+    wrong: list[Any] = [now - SKEW_SECONDS - 1, now - 86_400, 0, str(now + 60), None, [now + 60], {}]
+    for expires in wrong:
+        assert bank.deliver(ref, claims={"exp": expires}) == 401, expires
+    assert ("settled", "webhook") not in history(person, payment)
+    service.clock.advance(seconds=60)
+    assert bank.deliver(ref, claims={"exp": now + 60 - SKEW_SECONDS}) == 200, "clocks may differ so much"
+    assert history(person, payment)[-1] == ("settled", "webhook")
 
 
 def test_a_pinned_key_is_the_only_one(start_service: ServiceFactory, bank: EnableBanking, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.banking import inbound
-from kontobahn.banking.connections import refresh
-from kontobahn.banking.providers.enable_banking import store
+from kontobahn.bank_providers.enable_banking import store
+from kontobahn.banking.connections import routes
+from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.clock import DAY, to_datetime
 from simulators.enable_banking import EnableBanking
 from simulators.enable_banking_data import Account, transaction
@@ -82,7 +82,7 @@ def test_a_person_connects_and_a_reconnect_finds_the_same_accounts(
     # What nobody uses any more is ended there as well, once the flow cannot come back to it.
     service.clock.advance(seconds=7200)
     service.db.write_now(store.end_orphans)
-    service.run(refresh.end_accesses(service.application.context))
+    service.run(routes.end_accesses(service.application.context))
     assert sorted(one["status"] for one in bank.sessions.values()) == ["AUTHORIZED", "CLOSED"]
     assert bank.faults == []
 
@@ -94,14 +94,14 @@ def test_removing_a_connection_ends_its_session_and_one_that_has_ended_is_no_fai
     for _ in range(2):
         connection = person.connect()
         assert service.request("DELETE", f"/v2/banking/connections/{connection['id']}", owner.key).status_code < 300
-        service.run(refresh.end_accesses(service.application.context))
+        service.run(routes.end_accesses(service.application.context))
         assert {one["status"] for one in bank.sessions.values()} == {"CLOSED"}
         assert service.db.read_now(lambda tx: tx.all("SELECT * FROM banking_removals")) == []
         assert service.db.read_now(lambda tx: tx.all("SELECT * FROM enable_banking_sessions")) == []
         person.connect()
         bank.end_session("CLOSED")
         service.request("DELETE", f"/v2/banking/connections/{person.connection()['id']}", owner.key)
-        service.run(refresh.end_accesses(service.application.context))
+        service.run(routes.end_accesses(service.application.context))
     assert bank.faults == []
 
 
@@ -155,7 +155,7 @@ def test_a_return_survives_whatever_breaks_after_the_session_was_made(
         assert person.come_back(addresses[-1]).status_code == 503
         assert person.connection()["status"] == "pending_connect"
         service.clock.advance(seconds=5)
-        service.run(inbound.apply_waiting(service.application.context))
+        service.run(webhooks.apply_waiting(service.application.context))
         assert person.connection()["status"] == "active"
         assert person.transactions() == EVERYTHING
         # The code was used once: the session was kept before anything could break.
@@ -176,7 +176,7 @@ def test_a_lost_answer_to_the_code_is_told_and_the_person_signs_in_again(
     address = bank.sign_in(person.url)
     assert person.come_back(address).status_code == 503
     service.clock.advance(seconds=5)
-    service.run(inbound.apply_waiting(service.application.context))
+    service.run(webhooks.apply_waiting(service.application.context))
     assert "ALREADY_AUTHORIZED" in person.connection()["error_message"]
     assert person.connect()["status"] == "active"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.connections import refresh
-from kontobahn.banking.hosted import going_on
+from kontobahn.bank_providers.fints import adapter, store
+from kontobahn.bank_providers.fints.rules import failure
+from kontobahn.banking.connect import steps
 from kontobahn.banking.provider import LOCKED, PERSON_NEEDED
-from kontobahn.banking.providers.fints import adapter, store
-from kontobahn.banking.providers.fints.codes import failure
+from kontobahn.banking.reports import refresh
 from kontobahn.clock import DAY
 from simulators.fints_bank import FakeBank
 from tests.harness import Organization, Service, ServiceFactory
@@ -58,7 +58,30 @@ def everything_stored(service: Service) -> bytes:
     return service.db.read_now(read)
 
 
+def test_whoever_names_a_login_keeps_no_other_organisation_from_it(
+    person: Person, bank: FakeBank, service: Service, owner: Organization
+) -> None:
+    bank.start = "tan"
+    person.begin()
+    person.sign_in()
+    # The first waits for a TAN that never comes.
+    assert person.send(method="920")
+    other = Person(service, service.organization("Zweite GmbH"), person.address).begin()
+    assert "smsTAN" in other.sign_in()
+
+
+def test_an_attempt_that_the_bank_does_not_answer_leaves_the_login_free(
+    person: Person, bank: FakeBank, service: Service, owner: Organization
+) -> None:
+    person.begin()
+    bank.breaks = ["500"]
+    assert "antwortet gerade nicht" in person.sign_in()
+    assert service.db.read_now(lambda tx: tx.all("SELECT login FROM fints_dialogs")) == []
+    assert "smsTAN" in Person(service, owner, person.address).begin().sign_in()
+
+
 @on_one_engine
+@pytest.mark.either_engine
 def test_a_login_with_a_tan_becomes_a_connection_and_its_secrets_stay_secret(
     person: Person, bank: FakeBank, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +113,7 @@ def test_a_login_with_a_tan_becomes_a_connection_and_its_secrets_stay_secret(
 
 
 @on_one_engine
+@pytest.mark.either_engine
 @pytest.mark.parametrize("orders", [{"HKCAZ"}, {"HKKAZ", "HKSAL"}])
 def test_an_order_on_the_way_may_want_a_tan_each_time(person: Person, bank: FakeBank, orders: set[str]) -> None:
     bank.confirmed_orders = orders
@@ -106,6 +130,7 @@ def test_an_order_on_the_way_may_want_a_tan_each_time(person: Person, bank: Fake
 
 
 @on_one_engine
+@pytest.mark.either_engine
 def test_a_confirmation_in_the_app_is_polled_at_the_banks_pace_on_a_chosen_device(
     person: Person, bank: FakeBank
 ) -> None:
@@ -126,6 +151,7 @@ def test_a_confirmation_in_the_app_is_polled_at_the_banks_pace_on_a_chosen_devic
     assert bank.faults == []
 
 
+@pytest.mark.either_engine
 def test_a_refresh_without_the_person_ends_where_the_bank_wants_one(person: Person, bank: FakeBank) -> None:
     connection = person.connect(keep="yes")
     service, context = person.service, person.service.application.context
@@ -164,6 +190,7 @@ def test_a_refresh_without_the_person_ends_where_the_bank_wants_one(person: Pers
 
 
 @on_one_engine
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("where", "code", "error_class"),
     [
@@ -194,6 +221,33 @@ def test_a_refusal_is_told_in_the_banks_words_and_nothing_is_tried_again(
     assert person.service.db.read_now(lambda tx: tx.all("SELECT login FROM fints_dialogs")) == []
 
 
+@on_one_engine
+@pytest.mark.either_engine
+@pytest.mark.parametrize("where", ["refusal", "question", "start"])
+def test_what_the_bank_repeats_of_pin_and_tan_is_neither_shown_nor_kept(
+    person: Person, bank: FakeBank, where: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    repeated = f"mit TAN {TAN} und PIN {PIN}"
+    bank.confirmed_orders = set() if where == "start" else {"HKCAZ"}
+    if where == "start":
+        # It has not been told a TAN yet.
+        bank.errors["start"] = [("9910", f"Abgewiesen mit PIN {PIN}")]
+    elif where == "refusal":
+        bank.errors["tan"] = [("9941", f"Abgewiesen {repeated}")]
+    person.begin()
+    person.sign_in()
+    page = person.send(method="920")
+    if where != "start":
+        bank.adds = f", {repeated}" if where == "question" else ""
+        page = person.send(tan=TAN)
+    assert ("Abgewiesen mit" if where != "question" else "Bitte TAN eingeben: Auftrag") in page
+    assert "•••" in page
+    told = page + str(person.connection()) + "".join(capfd.readouterr())
+    for secret in (PIN, TAN):
+        assert secret not in told
+        assert secret.encode() not in everything_stored(person.service)
+
+
 @pytest.mark.parametrize(
     ("codes", "error_class"),
     [
@@ -211,6 +265,7 @@ def test_the_worst_code_counts_and_the_bank_is_quoted(codes: list[tuple[str, str
 
 
 @on_one_engine
+@pytest.mark.either_engine
 @pytest.mark.parametrize("fault", ["500", "nonsense", "cut", "huge"])
 def test_a_broken_answer_loses_nothing(person: Person, bank: FakeBank, fault: Any) -> None:
     person.begin()
@@ -224,6 +279,7 @@ def test_a_broken_answer_loses_nothing(person: Person, bank: FakeBank, fault: An
 
 
 @on_one_engine
+@pytest.mark.either_engine
 def test_a_bank_that_does_not_answer_is_waited_for_only_so_long(
     person: Person, bank: FakeBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,10 +292,11 @@ def test_a_bank_that_does_not_answer_is_waited_for_only_so_long(
 
 
 @on_one_engine
+@pytest.mark.either_engine
 def test_a_page_does_not_wait_for_a_slow_bank_and_goes_on_by_itself(
     person: Person, bank: FakeBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(going_on, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(steps, "ANSWER_SECONDS", 0.05)
     person.begin()
     bank.pause.clear()
     page = person.send_at_once(user="muster", pin=PIN, blz="99990000", url=person.address)
@@ -282,8 +339,8 @@ def test_a_login_has_one_dialog_at_a_time(
     person.begin()
     person.sign_in()
     person.send(method="920")
-    # Another window, or another organisation with the same login.
-    other = Person(service, service.organization("Zweite GmbH"), person.address).begin()
+    # Another window.
+    other = Person(service, owner, person.address).begin()
     assert "antwortet gerade nicht" in other.sign_in()
     assert person.service.http.post(person.url, data={"step": "x", "action": "cancel"}).status_code == 303
     person.send(action="cancel")
@@ -298,6 +355,7 @@ def test_a_login_has_one_dialog_at_a_time(
 
 
 @on_one_engine
+@pytest.mark.either_engine
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/fints", "https://localhost/fints", "file:///etc/passwd"])
 def test_an_address_that_is_not_public_is_not_reached(person: Person, bank: FakeBank, url: str) -> None:
     person.begin()
@@ -307,6 +365,7 @@ def test_an_address_that_is_not_public_is_not_reached(person: Person, bank: Fake
 
 
 @on_one_engine
+@pytest.mark.either_engine
 def test_a_payment_from_such_an_account_is_an_order_file(person: Person, service: Service, owner: Organization) -> None:
     person.connect()
     account = service.get("/v2/banking/accounts", owner.key, params={"payments_supported": "true"}).json()["data"][0]

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 
+from kontobahn.bank_providers.fints import client, wire
+from kontobahn.bank_providers.fints.client import BankError, FinTSConnectionError
+from kontobahn.bank_providers.fints.rules import failure, snapshot_of
+from kontobahn.bank_providers.fints.wire import Challenge, Documents, Login, Work
 from kontobahn.banking.provider import LOCKED, PERSON_NEEDED, ProviderDown, ProviderRefused, Snapshot
-from kontobahn.banking.providers.fints import documents as kept
-from kontobahn.banking.providers.fints import work as steps
-from kontobahn.banking.providers.fints.client import BankError, FinTSConnectionError
-from kontobahn.banking.providers.fints.codes import failure
-from kontobahn.banking.providers.fints.documents import Documents
-from kontobahn.banking.providers.fints.model import Challenge, Login, Work
-from kontobahn.banking.providers.fints.snapshot import snapshot_of
 from simulators.fints_bank import Account, FakeBank, camt_document
 from tests.providers.fints.person import GIRO, MT940, PIN, TAGESGELD, TAN, open_bank
 
@@ -48,11 +45,11 @@ def post_to(bank: FakeBank) -> Callable[[str, bytes], bytes]:
 def read_all(bank: FakeBank, work: Work) -> Documents:
     """From the first contact to the last page, with a TAN wherever the bank wants one, and everything through the sealed state."""
     post = post_to(bank)
-    steps.find_methods(work, post)
-    steps.find_devices(work, post, "920")
-    found = steps.read(work, post)
+    client.find_methods(work, post)
+    client.find_devices(work, post, "920")
+    found = client.read(work, post)
     while isinstance(found, Challenge):
-        found = steps.go_on(work, post, TAN)
+        found = client.go_on(work, post, TAN)
     return found
 
 
@@ -121,7 +118,7 @@ def test_a_bank_that_has_only_mt940_and_cuts_it_anywhere() -> None:
 
 def test_a_long_history_is_read_page_by_page_and_loses_nothing_at_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     # Small, so that everything goes to disk.
-    monkeypatch.setattr(kept, "IN_MEMORY", 1000)
+    monkeypatch.setattr(wire, "IN_MEMORY", 1000)
     bank = open_bank()
     pages = [
         camt_document(GIRO, DAY - timedelta(days=page % 50), [(f"{page}.{n:02d}", f"SVWZ+Seite {page}") for n in range(3)])
@@ -146,7 +143,7 @@ def test_pages_that_do_not_end_end_the_reading() -> None:
 
 
 def test_more_than_can_be_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_BYTES", 1000)
+    monkeypatch.setattr(wire, "MAX_BYTES", 1000)
     with pytest.raises(ProviderRefused, match="more transactions than"):
         read_all(open_bank(), work_for())
 
@@ -176,6 +173,6 @@ def test_devices_are_asked_for_without_a_confirmation_and_without_them_the_bank_
     for is_free, devices in ((True, ["Handy", "Tablet"]), (False, [])):
         bank.lists_devices_freely = is_free
         work = work_for()
-        steps.find_methods(work, post_to(bank))
-        assert steps.find_devices(work, post_to(bank), "922") == devices
+        client.find_methods(work, post_to(bank))
+        assert client.find_devices(work, post_to(bank), "922") == devices
     assert bank.faults == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.banking.providers.salt_edge import client
+from kontobahn.bank_providers.salt_edge import client
 from simulators.salt_edge import SaltEdge
 from tests.harness import Organization, Service, ServiceFactory
 from tests.providers.salt_edge.person import Person, settings_for, simulator

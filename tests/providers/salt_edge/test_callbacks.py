@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kontobahn.banking.providers.salt_edge.callbacks import payment_report, read_public_keys
-from kontobahn.banking.providers.salt_edge.tables import MEANINGS, PAYMENT_STATES, REMEDIES
-from kontobahn.banking.providers.salt_edge.wire import Payment, custom, error_of, instant
+from kontobahn.bank_providers.salt_edge.rules import MEANINGS, PAYMENT_STATES, REMEDIES, payment_report
+from kontobahn.bank_providers.salt_edge.webhooks import read_public_keys
+from kontobahn.bank_providers.salt_edge.wire import Payment, custom, error_of, instant
 from kontobahn.errors import SetupError
 from simulators.salt_edge import Callback, SaltEdge, key
 from tests.harness import ServiceFactory

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking import inbound
-from kontobahn.banking.connections import refresh
+from kontobahn.bank_providers.salt_edge.adapter import LISTS
 from kontobahn.banking.provider import PERSON_NEEDED
-from kontobahn.banking.providers.salt_edge.adapter import LISTS
+from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.clock import DAY, SECOND
 from simulators.salt_edge import SaltEdge, Shapes
 from tests.harness import Organization, Service
@@ -277,8 +276,8 @@ def test_an_installation_that_salt_edge_refuses_says_so_to_its_operator_only(
 def test_nobody_waits_until_a_long_history_is_read(
     person: Person, remote: SaltEdge, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbound, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(inbound, "ATTEMPT_TIMEOUT", SECOND // 20)
+    monkeypatch.setattr(webhooks, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(webhooks, "ATTEMPT_TIMEOUT", SECOND // 20)
     back, connection = person.begin().sign_in()
     assert connection is not None
     for number in range(1500):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kontobahn.bank_providers.salt_edge import rules
+from kontobahn.bank_providers.salt_edge.adapter import LISTS
 from kontobahn.banking.provider import ProviderDown
-from kontobahn.banking.providers.salt_edge import snapshot
-from kontobahn.banking.providers.salt_edge.adapter import LISTS
 from simulators.salt_edge import SaltEdge, Shapes
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -23,7 +23,7 @@ def read_all(remote: SaltEdge, ref: str) -> list[tuple[str | None, str, int, boo
         from_id, after = 0, 0
         while True:
             query = {"connection_id": ref, **dict.fromkeys(flags, "true"), "from_id": str(from_id), "per_page": "1000"}
-            page = snapshot.bookings(encode(remote._transactions(query)), name, after)
+            page = rules.bookings(encode(remote._transactions(query)), name, after)
             found += [(facts.provider_ref, facts.status, facts.amount_minor, facts.duplicated) for facts in page.facts]
             if page.next_id is None:
                 break
@@ -60,6 +60,6 @@ def test_a_list_that_is_not_in_order_is_refused() -> None:
     row = {"account_id": "7", "made_on": "2026-03-01", "amount": 1, "currency_code": "EUR"}
     content = encode({"data": [{**row, "id": str(number)} for number in (5, 9, 8)]})
     with pytest.raises(ProviderDown, match="order of ids"):
-        snapshot.bookings(content, "posted", 0)
+        rules.bookings(content, "posted", 0)
     # What is repeated from the page before is no disorder.
-    assert [facts.provider_ref for facts in snapshot.bookings(content, "posted", 8).facts] == ["9"]
+    assert [facts.provider_ref for facts in rules.bookings(content, "posted", 8).facts] == ["9"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.banking.payments.poll import poll_due_payments
+from kontobahn.banking.payments.bank import poll_due_payments
 from simulators.salt_edge import SaltEdge, Shapes
 from tests.bank_builder import order
 from tests.harness import Service

@@ -13,14 +13,12 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontobahn.banking.gathered import without_repeats
+from kontobahn.bank_providers.enable_banking import rules
+from kontobahn.bank_providers.enable_banking.rules import code_of, minor, payment_body
+from kontobahn.bank_providers.enable_banking.webhooks import read_public_key
+from kontobahn.bank_providers.enable_banking.wire import Amount, Bank, PaymentKind, Refusal, RemittanceLine
 from kontobahn.banking.provider import PaymentOrder, ProviderDown, ProviderRefused
-from kontobahn.banking.providers.enable_banking import codes
-from kontobahn.banking.providers.enable_banking.bank_list import code_of
-from kontobahn.banking.providers.enable_banking.facts import minor
-from kontobahn.banking.providers.enable_banking.payments import payment_body
-from kontobahn.banking.providers.enable_banking.signing import read_public_key
-from kontobahn.banking.providers.enable_banking.wire import Amount, Bank, PaymentKind, Refusal, RemittanceLine
+from kontobahn.banking.reports.gathered import without_repeats
 from kontobahn.money import amount_text
 from simulators.enable_banking_wire import key_pair, public_pem
 from tests.bank_builder import facts
@@ -96,7 +94,7 @@ def test_an_order_is_sent_within_what_the_bank_takes_or_not_at_all() -> None:
 
 def test_errors_are_of_the_person_of_later_or_of_the_operator() -> None:
     def failure(status: int, code: str | None) -> tuple[type, str | None]:
-        found = codes.failure(status, Refusal("Words.", code))
+        found = rules.failure(status, Refusal("Words.", code))
         return type(found), getattr(found, "error_class", None)
 
     # Whatever the status.

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.banking import gathered
-from kontobahn.banking.gathered import Gathered, without_repeats
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.reported import reported, texts_of
+from kontobahn.banking.reports import gathered
+from kontobahn.banking.reports.gathered import Gathered, without_repeats
+from kontobahn.banking.transactions.wire import reported, texts_of
 
 DAY = date(2026, 3, 2)
 

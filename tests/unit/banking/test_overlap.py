@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from kontobahn.banking.imports.overlap import Booking, Plan, Span, Stretch, by_days, chains, compare, merged
+from kontobahn.banking.imports.rules import Booking, Plan, Span, Stretch, by_days, chains, compare, merged
 
 
 class Fact(NamedTuple):
@@ -122,6 +123,55 @@ def test_numbers_tell_a_sequel_from_a_repetition() -> None:
     again.take([COFFEE, refund], 1000)
     again.take([COFFEE, refund], 1000)
     assert again.contents() == contents([COFFEE, refund])
+
+
+def test_a_number_alone_makes_no_sequel() -> None:
+    """The next number with other balances is not the next statement: what both have is the same."""
+    account = Account()
+    account.take([A, B], 1000, number=4)
+    plan = account.take([B, C], 1100, number=5)
+    assert plan is not None
+    assert plan.relations == {1: "extends_end"}
+    assert account.contents() == contents([A, B, C])
+    earlier = Account()
+    earlier.take([B, C], 1100, number=5)
+    assert earlier.take([A, B], 1000, number=4) is not None
+    assert earlier.contents() == contents([A, B, C])
+    # Banks that do not count write 0.
+    uncounted, refund = Account(), Fact(2, 350, "Storno")
+    for number in (0, 1):
+        uncounted.take([COFFEE, refund], 1000, number=number)
+    assert uncounted.contents() == contents([COFFEE, refund])
+
+
+LATER = Fact(4, 7, "d")
+
+
+@pytest.mark.parametrize(
+    ("known", "stated", "opens"),
+    [
+        # One that both cover is missing: at the end, at the start, inside, around, and one of two alike.
+        ([A, B, C], [A, C, LATER], 1000),
+        ([B, C, LATER], [A, B, LATER], 1000),
+        ([A, B, C, LATER], [A, C, LATER], 1000),
+        ([A, C], [A, B, C, LATER], 1000),
+        ([A, COFFEE, COFFEE, C], [A, COFFEE, C, LATER], 1000),
+        # The opening balance has the other sign, or misses by the first booking.
+        ([A, B, C], [A, B, C, LATER], -1000),
+        ([A, B, C], [B, C, LATER], -1100),
+        ([A, B, C], [B, C], -1100),
+        ([A, B, C], [B, C, LATER], 1000),
+        ([A, B, C], [B, C, LATER], 1200),
+        ([B, C], [A, B, C, LATER], -1000),
+        ([B, C, LATER], [A, B, C], -1000),
+    ],
+)
+def test_an_overlap_with_other_figures_contradicts(known: list[Fact], stated: list[Fact], opens: int) -> None:
+    account = Account()
+    account.take(known, 1000 + (100 if known[0] == B else 0))
+    before = list(account.rows)
+    assert account.take(stated, opens) is None
+    assert account.rows == before
 
 
 def test_another_order_within_a_day_is_the_same() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kontobahn.banking.providers.reaching import retry_after
+from kontobahn.bank_providers.http import retry_after
 
 
 @pytest.mark.parametrize(

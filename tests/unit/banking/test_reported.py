@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from kontobahn.banking.provider import TransactionFacts
-from kontobahn.banking.transactions.reported import parse_description, texts_of
-from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.banking.transactions.wire import Transaction, parse_description, texts_of
 from kontobahn.json_text import encode
 
 NOW = datetime(2026, 3, 2, 8, 15, 30, 125_000, UTC)

@@ -7,14 +7,7 @@ from typing import get_args
 
 import pytest
 
-from kontobahn.banking.payments.transitions import (
-    AWAITING_PAYER,
-    FINAL,
-    STATUS_BY_ISO_CODE,
-    TRANSITIONS,
-    Outcome,
-    outcome_of,
-)
+from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL, STATUS_BY_ISO_CODE, TRANSITIONS, Outcome, outcome_of
 from kontobahn.banking.provider import PaymentReport, PaymentStatus
 from tests.payment_table import ISO_CODES, MEANING, STATUSES, documented
 

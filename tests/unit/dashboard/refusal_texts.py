@@ -1,4 +1,4 @@
-"""Collects from the source what areas may say to a person: sentences, with `{}` for what is filled in."""
+"""Collects from the source what areas may say to a person: codes of sentences, and sentences without holes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,38 @@ from pathlib import Path
 import kontobahn
 
 SOURCE = Path(kontobahn.__file__).parent
-ROOMS = ("access", "api", "banking", "credits.py", "dashboard", "errors.py", "events", "formats", "ledger", "mobility",
-         "outbound.py", "reconciliation", "webhooks")  # fmt: skip
+ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "dashboard", "errors.py", "events", "formats",
+         "ledger", "mobility", "outbound.py", "reconciliation", "webhooks")  # fmt: skip
 # What a call tells about itself, not about a request; and texts that have their German in another way.
-_NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext")
+_NOT_SAID = ("get", "post", "put", "delete", "Meta", "form", "N_", "_", "gettext", "ngettext", "said")
 _SENTENCE = re.compile(r"[A-Z'“`{].*[a-z]{2} [a-z].*(\.|\{\})", re.DOTALL)
 _SQL = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|FROM|JOIN) ")
 
 
 def sentences() -> dict[str, str]:
-    """Every sentence with the module that says it."""
+    """Every sentence that is not made by `said`, with the module that says it; with `{}` for what an f-string fills in."""
     found: dict[str, str] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
+    for name, tree in _modules():
         if name.split("/")[0] in ROOMS:
-            for text in _texts(ast.parse(path.read_text("utf-8"))):
+            for text in _texts(tree):
                 if _SENTENCE.fullmatch(text) and not _SQL.match(text):
                     found.setdefault(text, name)
     return found
+
+
+def codes() -> dict[str, str]:
+    """The code of every sentence that `said` makes, with the module; `?` and the line for one that is not written out."""
+    return {
+        str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else f"? {name}:{node.lineno}": name
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said"
+    }
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
 
 
 def forms() -> set[str]:

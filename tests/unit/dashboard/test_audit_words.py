@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import kontobahn
-from kontobahn.dashboard.audit_words import ACTIONS
+from kontobahn.dashboard.pages.audit_log import ACTIONS
 
 _ACTION = re.compile(r"[a-z_]+\.[a-z_]+")
 

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from kontobahn.dashboard import charts, words
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.errors import BadRequest, Conflict, Unavailable
 
 

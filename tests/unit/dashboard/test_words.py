@@ -7,8 +7,8 @@ import runpy
 
 import pytest
 
-from kontobahn.dashboard import po, refusals, rendering, words
-from kontobahn.dashboard.po import Message
+from kontobahn.dashboard import page_templates, refusals, words
+from kontobahn.dashboard.words import Message
 from tests.tidy_rules import ROOT
 
 BY_HAND = sorted((words.FOLDER / "de").glob(refusals.CATALOGUES))
@@ -16,7 +16,7 @@ CATALOGUES = sorted((words.FOLDER / "de").glob("*.po"))
 
 
 def messages() -> list[tuple[str, Message]]:
-    return [(path.stem, message) for path in CATALOGUES for message in po.read(path.read_text("utf-8"))]
+    return [(path.stem, message) for path in CATALOGUES for message in words.read_catalogue(path.read_text("utf-8"))]
 
 
 def test_the_catalogues_hold_what_the_pages_say() -> None:
@@ -48,10 +48,10 @@ def test_a_translation_has_the_places_of_its_text() -> None:
             assert found <= wanted if optional else found == wanted, (stem, message.text)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in rendering.TEMPLATES.rglob("*.html")))
+@pytest.mark.parametrize("name", sorted(path.name for path in page_templates.TEMPLATES.rglob("*.html")))
 def test_every_template_compiles(name: str) -> None:
-    rendering.environment().get_template(name)
-    text = next(path for path in rendering.TEMPLATES.rglob("*.html") if path.name == name).read_text("utf-8")
+    page_templates.environment().get_template(name)
+    text = next(path for path in page_templates.TEMPLATES.rglob("*.html") if path.name == name).read_text("utf-8")
     assert '"parts.html" as parts with context' not in text, "with context its components are made anew for every page"
 
 
@@ -63,7 +63,7 @@ def test_a_catalogue_is_read_as_it_was_written() -> None:
         Message("Unsure", "", ("Unsicher",), fuzzy=True),
         Message("Open", "", ("",)),
     ]
-    assert po.read(po.write(written, "de")) == written
+    assert words.read_catalogue(words.write_catalogue(written, "de")) == written
     assert [message.is_translated for message in written] == [True, True, True, False, False]
 
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from kontobahn.formats.line_breaks import join_lines
-from kontobahn.formats.purpose import Purpose, parse
+from kontobahn.formats.statements.purpose import Purpose, join_lines, parse
 
 IBAN = "DE89370400440532013000"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kontobahn.formats.line_breaks import join_lines
 from kontobahn.formats.mt940.entry import read_information
-from kontobahn.formats.purpose import Purpose, parse
+from kontobahn.formats.statements.purpose import Purpose, join_lines, parse
 from tests.corpus.statements.purposes import Purpose as Written
 from tests.corpus.statements.purposes import all_purposes
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kontobahn.books import batches
+from kontobahn.books.batches import Content
+from kontobahn.books.imports import _as_satz, _content_of_satz
 from kontobahn.formats.extf import Buchungssatz, open_extf
-from kontobahn.ledger.books import batches
-from kontobahn.ledger.books.batches import Content
-from kontobahn.ledger.books.importing import _as_satz, _content_of_satz
 from tests.unit.formats.extf.files import Columns, satz, text_of
 
 ROWS = [

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books import store
+from kontobahn.books.duplicates import LooksBooked
+from kontobahn.books.imports import ImportRefused, Report
 from kontobahn.errors import Conflict
-from kontobahn.ledger.books import store
-from kontobahn.ledger.books.booked import LooksBooked
-from kontobahn.ledger.books.importing import ImportRefused, Report
 from tests.harness import Service
 from tests.ledger_builder import Books
 from tests.unit.formats.extf.files import Columns, satz, text_of

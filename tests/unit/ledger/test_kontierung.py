@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontobahn.ledger.automatikkonten import automatic_taxes, suspect_accounts
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import KontierungError, Leg, Split, full, legs, parts_of, split, tax_in, tax_on
-from kontobahn.ledger.kontierung_1 import split_by_first_rule
-from kontobahn.ledger.steuerschluessel import NO_TAX, TAX_ACCOUNTS, era_of
+from kontobahn.ledger.steuer import NO_TAX, TAX_ACCOUNTS, automatic_taxes, era_of, suspect_accounts
 
 SKR03, SKR04 = KONTENRAHMEN["SKR03"], KONTENRAHMEN["SKR04"]
 KASSE, BANK, ERLOESE, BUERO, MIETE = "10000000", "12000000", "84000000", "49300000", "42100000"
@@ -278,10 +276,10 @@ def test_net_is_rounded_half_up_and_tax_is_the_rest(gross: int, prozent: int) ->
     skr=st.sampled_from(sorted(KONTENRAHMEN)), first=st.integers(0, 150), second=st.integers(0, 150), soll=st.booleans(),
     betrag=st.integers(1, 10**14), bu=st.sampled_from(KEYS), skonto=st.sampled_from((0, 0, 1, 238, 10**6)),
     day=st.sampled_from(("2006-01-01", "2019-05-05", "2020-08-08", "2026-02-02")),
-    invoice=st.sampled_from(("", "", "U19", "V7", "U16", "V5", "R19", "F0", "*")), is_first=st.booleans(),
+    invoice=st.sampled_from(("", "", "U19", "V7", "U16", "V5", "R19", "F0", "*")),
 )  # fmt: skip
 def test_the_legs_of_any_booking_come_to_nothing(
-    skr: str, first: int, second: int, soll: bool, betrag: int, bu: str, skonto: int, day: str, invoice: str, is_first: bool
+    skr: str, first: int, second: int, soll: bool, betrag: int, bu: str, skonto: int, day: str, invoice: str
 ) -> None:  # fmt: skip
     rahmen, accounts = KONTENRAHMEN[skr], ACCOUNTS[skr]
     konto, gegenkonto = accounts[first % len(accounts)], accounts[second % len(accounts)]
@@ -291,8 +289,6 @@ def test_the_legs_of_any_booking_come_to_nothing(
         rahmen, konto=konto, gegenkonto=gegenkonto, schluessel=bu, era=era_of(day), skonto=skonto, invoice=invoice
     )
     text = decided.text
-    if is_first and (not skonto or text[0] == "S"):
-        text = split_by_first_rule(rahmen, konto, gegenkonto, bu, skonto)
     found = legs(rahmen, text, konto=konto, gegenkonto=gegenkonto, soll=soll, betrag=betrag, skonto=skonto)
     assert sum(leg.betrag for leg in found) == 0
     # What a text says is read the same way again; GROSS is told, and never carries tax.
@@ -307,20 +303,6 @@ def test_the_legs_of_any_booking_come_to_nothing(
             assert Leg(name, amount) in found
     taken_back = legs(rahmen, text, konto=konto, gegenkonto=gegenkonto, soll=not soll, betrag=betrag, skonto=skonto)
     assert sorted((leg.konto, -leg.betrag) for leg in taken_back) == sorted(found)
-
-
-@pytest.mark.parametrize(
-    ("konto", "gegenkonto", "bu", "skonto", "text"),
-    [
-        (DEBITOR, ERLOESE, "", 0, "U19g"), (ERLOESE, DEBITOR, "20", 0, "U19k"), (DEBITOR, ERLOESE, "40", 0, "-"),
-        (BANK, BUERO, "9", 0, "V19g"), (BUERO, BANK, "28", 0, "V7k"), (BUERO, MIETE, "9", 0, "V19g"),
-        (DEBITOR, "84100000", "", 0, "-"), (KREDITOR, "34250000", "", 0, "-"), (DEBITOR, "87360000", "", 0, "-"),
-        (BANK, DEBITOR, "", 238, "S19"), (BANK, DEBITOR, "2", 238, "S7"), (BANK, DEBITOR, "40", 238, "S0"),
-        (BANK, KREDITOR, "1", 238, "S0"),
-    ],
-)  # fmt: skip
-def test_the_first_rule_splits_as_it_always_did(konto: str, gegenkonto: str, bu: str, skonto: int, text: str) -> None:
-    assert split_by_first_rule(SKR03, konto, gegenkonto, bu, skonto) == text
 
 
 # --- The tables

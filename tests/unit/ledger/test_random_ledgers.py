@@ -20,6 +20,12 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from kontobahn.access import organizations
+from kontobahn.books import account_sheets, export, posting, read_models, reports, store, verification
+from kontobahn.books.batches import open_batch
+from kontobahn.books.imports import Job, import_file
+from kontobahn.books.open_items import offene_posten
+from kontobahn.books.satz import Satz
+from kontobahn.books.store import Client
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -27,10 +33,7 @@ from kontobahn.formats.extf import open_extf
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.books import answers, exporting, posting, preparing, reading, store, verify
-from kontobahn.ledger.books.importing import Job, import_file
-from kontobahn.ledger.books.posting import Satz
-from kontobahn.ledger.books.store import Client
+from kontobahn.ledger.kontoblatt import SheetLine, SheetSelection
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.settings import load
 from tests.harness import ACTOR, START, place_migrated_sqlite
@@ -116,9 +119,7 @@ def post_all(tx: Tx, connection_id: str, ledgers: list[Ledger]) -> list[Client]:
 def add(tx: Tx, client: Client, batches: list[list[Booking]]) -> None:
     for batch in batches:
         jahr = store.year_of_start(tx, client, date.fromisoformat(batch[0].jahr))
-        poster = posting.Poster(
-            tx, client, posting.open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id())
-        )
+        poster = posting.begin(tx, client, open_batch(tx, client, jahr, kind="test", source="test", sha256=new_id()))
         for item in batch:
             poster.add(
                 Satz(
@@ -131,7 +132,7 @@ def add(tx: Tx, client: Client, batches: list[list[Booking]]) -> None:
 
 def ask(tx: Tx, client: Client, stichtag: str, mode: str, side: str = "all", konto: str | None = None) -> Any:
     selection = OposSelection(date.fromisoformat(stichtag), cast(Side, side), cast(EbModus, mode), konto)
-    return plain(reading.offene_posten(tx, client, selection))
+    return plain(offene_posten(tx, client, selection))
 
 
 def plain(answer: Any) -> Any:
@@ -188,7 +189,8 @@ def without_dates_of_zero(answer: Any, bookings: list[Booking]) -> Any:
 def check_ledger(tx: Tx, client: Client, ledger: Ledger) -> None:
     check_open_items(tx, client, ledger)
     check_trial_balances(tx, client, ledger)
-    assert verify.find_differences(tx, client.mandant) == []
+    check_account_sheets(tx, client, ledger)
+    assert verification.find_differences(tx, client.mandant) == []
 
 
 def check_open_items(tx: Tx, client: Client, ledger: Ledger) -> None:
@@ -225,7 +227,7 @@ def check_trial_balances(tx: Tx, client: Client, ledger: Ledger) -> None:
 
 def trial_balance(tx: Tx, client: Client, ledger: Ledger, jahr: str) -> dict[str, int]:
     """Account → balance; every line is consistent, and all of them add up to zero."""
-    rows = plain(reading.susa(tx, client, date.fromisoformat(jahr), None))
+    rows = plain(reports.susa(tx, client, date.fromisoformat(jahr), None))
     for row in rows:
         moved = sum(signed(item["saldo"]) for item in row["periodenwerte"])
         assert moved == cents(row["umsatzSoll"]) - cents(row["umsatzHaben"])
@@ -240,6 +242,37 @@ def trial_balance(tx: Tx, client: Client, ledger: Ledger, jahr: str) -> dict[str
             check_line(row, must)
     found = {konto: signed(row["saldo"]) for konto, row in by_konto.items()}
     assert sum(found.values()) == 0
+    return found
+
+
+def check_account_sheets(tx: Tx, client: Client, ledger: Ledger) -> None:
+    """The lines of an account add up to its line of the trial balance, in each period and in the order of days."""
+    chance = random.Random(ledger.order)
+    start = date.fromisoformat(chance.choice(ledger.years)[0])
+    rows = plain(reports.susa(tx, client, start, None))
+    for row in chance.sample(rows, min(4, len(rows))):
+        lines = sheet_lines(tx, client, SheetSelection(start, row["kontonummer"], limit=chance.randint(1, 5)))
+        assert [line.place for line in lines] == list(dict.fromkeys(line.place for line in lines))
+        assert lines == sorted(lines, key=lambda line: (line.periode, line.belegdatum, int(line.booking)))
+        opening = [line for line in lines if line.periode == 0]
+        assert sum(line.soll - line.haben for line in opening) == signed(row["ebWert"])
+        assert sum(line.soll for line in lines[len(opening) :]) == cents(row["umsatzSoll"])
+        assert sum(line.haben for line in lines[len(opening) :]) == cents(row["umsatzHaben"])
+        assert lines[-1].saldo == signed(row["saldo"])
+        for item in row["periodenwerte"]:
+            of_period = sheet_lines(tx, client, SheetSelection(start, row["kontonummer"], item["periode"], limit=2))
+            assert of_period == [line for line in lines if line.periode == item["periode"]]
+            assert sum(line.soll - line.haben for line in of_period) == signed(item["saldo"])
+
+
+def sheet_lines(tx: Tx, client: Client, selection: SheetSelection) -> list[SheetLine]:
+    found: list[SheetLine] = []
+    after: str | None = ""
+    while after is not None:
+        page = account_sheets.page(tx, client, selection._replace(after=after))
+        assert not found or page.saldo_davor == found[-1].saldo
+        found += page.lines
+        after = page.next
     return found
 
 
@@ -293,7 +326,7 @@ def test_open_items_and_trial_balances_agree_with_a_plain_recalculation(books: B
 def test_so_they_are_where_accounts_have_too_many_items_to_be_kept_as_text(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_STORED_ITEMS", 1)
+    monkeypatch.setattr(read_models, "MAX_STORED_ITEMS", 1)
     for_each_ledger(books, books.ledgers // 10, check_ledger)
 
 
@@ -326,12 +359,12 @@ def test_the_order_in_which_bookings_arrive_leaves_no_trace(books: Books) -> Non
             continue
         compared += 1
         both = [books.db.write_now(post, books.connection_id, item) for item in orders]
-        first, second = (books.db.read_now(read_models, client) for client in both)
+        first, second = (books.db.read_now(stored_models, client) for client in both)
         assert first == second, f"seed {seed}"
     assert compared > len(seeds) * 0.9
 
 
-def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
+def stored_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
     tables = {
         "books_years": "jahr, has_eb",
         "books_periods": "jahr, konto, periode, soll, haben",
@@ -343,7 +376,7 @@ def read_models(tx: Tx, client: Client) -> dict[str, list[tuple[Any, ...]]]:
         "books_item_moves": "belegdatum, konto, beleg, betrag",
         "books_openings": "konto, jahr, betrag, gegenkonto, beleg, is_reversal, is_twin",
     }
-    numbers = dict.fromkeys(preparing.TABLES, ("edition", store.edition_of(tx, client)))
+    numbers = dict.fromkeys(read_models.TABLES, ("edition", store.edition_of(tx, client)))
     found = {}
     for table, columns in tables.items():
         owner, number = numbers.get(table, ("mandant", client.mandant))
@@ -358,12 +391,12 @@ def test_exported_and_imported_again_every_ledger_is_the_same(books: Books) -> N
         for start, _ in ledger.years:
             jahr = books.db.read_now(store.year_of_start, client, date.fromisoformat(start))
             target = io.BytesIO()
-            assert not exporting.export_zip(books.db, client, jahr, target, START, with_receipts=True).notes.count
+            assert not export.export_zip(books.db, client, jahr, target, START, with_receipts=True).notes.count
             with zipfile.ZipFile(target) as archive:
                 for name in archive.namelist():
                     if "Buchungsstapel" in name:
                         books.db.write_now(take_in, fresh, archive.read(name))
-        first, second = (books.db.read_now(read_models, item) for item in (client, fresh))
+        first, second = (books.db.read_now(stored_models, item) for item in (client, fresh))
         assert first == second, f"seed {seed}"
 
 

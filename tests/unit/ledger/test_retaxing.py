@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kontobahn.ledger import steuerschluessel
-from kontobahn.ledger.books import retaxing, verify
-from kontobahn.ledger.books.retaxing import Change, Difference
+from kontobahn.books import tax_corrections, verification
+from kontobahn.books.tax_corrections import Change, Difference
+from kontobahn.ledger import steuer
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 
@@ -36,8 +36,8 @@ def books(service: Service) -> Books:
 @pytest.fixture
 def learned(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that were not known when the books were written."""
-    monkeypatch.setitem(steuerschluessel._KEYS, "777", ("U", "voll"))
-    monkeypatch.setitem(steuerschluessel._KEYS, "888", ("R", "voll"))
+    monkeypatch.setitem(steuer._KEYS, "777", ("U", "voll"))
+    monkeypatch.setitem(steuer._KEYS, "888", ("R", "voll"))
 
 
 FOUND = [
@@ -62,12 +62,12 @@ def balances(books: Books) -> dict[str, tuple[Any, ...]]:
 @pytest.mark.usefixtures("learned")
 def test_it_shows_what_today_s_rule_would_split_otherwise_and_changes_nothing(books: Books) -> None:
     with books.unchanged():
-        assert books.service.db.read_now(retaxing.differences, books.client, YEAR) == FOUND
+        assert books.service.db.read_now(tax_corrections.differences, books.client, YEAR) == FOUND
 
 
 def test_nothing_is_found_where_nothing_was_learned(books: Books) -> None:
     with books.unchanged():
-        assert books.service.db.write_now(retaxing.apply, books.client, YEAR) == []
+        assert books.service.db.write_now(tax_corrections.apply, books.client, YEAR) == []
 
 
 @pytest.mark.usefixtures("learned")
@@ -76,7 +76,7 @@ def test_it_is_corrected_by_other_bookings_once(books: Books) -> None:
     before = balances(books)
     bookings = books.rows("SELECT * FROM books_bookings ORDER BY id")
     items = books.read("/v2/ledger-rewe-read/opos")
-    assert db.write_now(retaxing.apply, books.client, YEAR) == FOUND
+    assert db.write_now(tax_corrections.apply, books.client, YEAR) == FOUND
     assert books.rows("SELECT * FROM books_bookings WHERE id <= 7 ORDER BY id") == bookings
     after = balances(books)
     # Turnover too is as if it had been split so from the beginning: 238 + 11.90 + 59.50 gross, and 119 there and back.
@@ -90,7 +90,7 @@ def test_it_is_corrected_by_other_bookings_once(books: Books) -> None:
         konto: row for konto, row in before.items() if konto not in changed
     }
     assert books.read("/v2/ledger-rewe-read/opos") == items
-    assert db.read_now(verify.find_differences, mandant) == []
+    assert db.read_now(verification.find_differences, mandant) == []
     # Each in the period it was in, the closing entry in 13.
     assert dict(books.rows("SELECT periode, COUNT(*) FROM books_bookings WHERE id > 7 GROUP BY periode")) == {
         2: 8,
@@ -98,7 +98,7 @@ def test_it_is_corrected_by_other_bookings_once(books: Books) -> None:
         13: 2,
     }
     with books.unchanged():
-        assert db.write_now(retaxing.apply, books.client, YEAR) == []
+        assert db.write_now(tax_corrections.apply, books.client, YEAR) == []
 
 
 @pytest.mark.usefixtures("learned")
@@ -107,25 +107,7 @@ def test_figures_of_tax_are_those_of_the_corrected_bookings(books: Books) -> Non
         return books.read("/v2/ledger-rewe-read/umsatzsteuer", geschaeftsjahrStartDatum="2026-01-01")
 
     assert figures()["summeUmsatzsteuer"] == 19
-    books.service.db.write_now(retaxing.apply, books.client, YEAR)
+    books.service.db.write_now(tax_corrections.apply, books.client, YEAR)
     found = figures()
     assert (found["summeUmsatzsteuer"], found["summeVorsteuer"]) == (19 + 49.4 + 19, 19)
     assert found["bruttoGebucht"] == 0
-
-
-def test_bookings_of_the_first_rule_can_be_corrected_to_the_rule_of_today(books: Books) -> None:
-    """3425 was no automatic account then."""
-    books.post("2026-02-06 H 70001 3425 1000,00 ER-2 bu=40")
-    is_sqlite = books.service.db.engine.name == "sqlite"
-
-    def as_before(tx: Any) -> None:
-        for name in ("_no_update", "_no_delete") if is_sqlite else ("_append_only",):
-            tx.run(f"DROP TRIGGER books_bookings{name}" + ("" if is_sqlite else " ON books_bookings"))
-        tx.run("UPDATE books_bookings SET aufteilung = '', bu_schluessel = '' WHERE belegfeld1 = 'ER-2'")
-
-    books.service.db.write_now(as_before)
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
-    found = books.service.db.write_now(retaxing.apply, books.client, YEAR)
-    assert found == [Difference(Change("", "34250000", "-", "E19g"), 1, 19000, 19000)]
-    assert balances(books)["17740000"][0] == -190
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []

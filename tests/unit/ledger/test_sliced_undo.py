@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books import claims, slices, store, undo, verification
+from kontobahn.books.store import Client
+from kontobahn.books.undo import Undo
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx
 from kontobahn.errors import Conflict, StillRunning, Unavailable
 from kontobahn.ids import new_id
-from kontobahn.ledger.books import copying, preparing, removing, sliced_undo, store, undo, verify
-from kontobahn.ledger.books.sliced_undo import Undoing
-from kontobahn.ledger.books.store import Client
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, cut_offs, opening
 from tests.unit.ledger.recalculation import PERSONS, Booking
-from tests.unit.ledger.test_random_ledgers import FIRST_SEED, MODES, Books, add, ask_all, books, create, read_models
+from tests.unit.ledger.test_random_ledgers import FIRST_SEED, MODES, Books, add, ask_all, books, create, stored_models
 from tests.unit.ledger.test_slices import TABLES, Interrupted, Killed, contents, killed_at, short_slices
 from tests.unit.ledger.test_undo import balances
 
@@ -30,10 +30,10 @@ YEARS = [("2024-01-01", "2024-12-31"), ("2025-01-01", "2025-12-31")]
 
 @pytest.fixture(autouse=True)
 def every_batch_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sliced_undo, "SLICED_FROM_ROWS", 1)
+    monkeypatch.setattr(undo, "SLICED_FROM_ROWS", 1)
     monkeypatch.setattr(undo, "PAGE", 5)
-    monkeypatch.setattr(removing, "ROWS_OF_KONTO", 2)
-    monkeypatch.setattr(removing, "DOCUMENTS_AT_ONCE", 2)
+    monkeypatch.setattr(undo, "ROWS_OF_KONTO", 2)
+    monkeypatch.setattr(undo, "DOCUMENTS_AT_ONCE", 2)
 
 
 class Taking:
@@ -41,7 +41,7 @@ class Taking:
 
     def __init__(self, db: Database, client: Client, batch: str, between: Callable[[], None] = lambda: None) -> None:
         self.db, self.id = Interrupted(db.engine, between), new_id()
-        self.work = Undoing(self.db, lambda tx: client, batch, "test")
+        self.work = Undo(self.db, lambda tx: client, batch, "test")
         self.is_committed = False
 
     def prepare(self) -> None:
@@ -63,13 +63,13 @@ def last_batch(books: Books, client: Client) -> str:
 
 
 def differences(books: Books, client: Client) -> list[str]:
-    return books.db.read_now(verify.find_differences, client.mandant)
+    return books.db.read_now(verification.find_differences, client.mandant)
 
 
 def everything(tx: Tx, client: Client) -> dict[str, list[Any]]:
     """The read models, with the numbers of bookings and the taxes of documents."""
     edition = store.edition_of(tx, client)
-    return read_models(tx, client) | {
+    return stored_models(tx, client) | {
         "taxes": sorted(tx.all("SELECT konto, beleg, steuer FROM books_items WHERE edition = ?", edition)),
         "openings": sorted(tx.all("SELECT booking, konto, is_twin FROM books_openings WHERE edition = ?", edition)),
         "moves": sorted(tx.all("SELECT booking, konto FROM books_item_moves WHERE mandant = ?", client.mandant)),
@@ -125,7 +125,7 @@ def _compare_with_never(books: Books, ledger: Ledger, undone: Client, without: C
     """Every read is that of books in which the batch never was."""
     questions = [(stichtag, mode) for stichtag in cut_offs(ledger, 3) for mode in MODES]
     asked, models = (
-        [books.db.read_now(fn, client) for client in (undone, without)] for fn in (_asked(questions), read_models)
+        [books.db.read_now(fn, client) for client in (undone, without)] for fn in (_asked(questions), stored_models)
     )
     assert asked[0] == asked[1], ledger
     for table, rows in models[0].items():
@@ -230,7 +230,7 @@ def test_who_posts_to_a_document_of_the_batch_wherever_it_is_finds_it_again(book
 
 def test_an_undoing_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the process tidies up, or dies and a job does when its lease has expired."""
-    monkeypatch.setattr(preparing, "HEADROOM", 5)
+    monkeypatch.setattr(claims, "HEADROOM", 5)
     client, batch = _with_a_large_batch(books)
     clock = books.db.engine._clock  # type: ignore[attr-defined]
     assert isinstance(clock, ManualClock)
@@ -246,16 +246,16 @@ def test_an_undoing_that_breaks_off_anywhere_leaves_nothing(books: Books, monkey
             pass
         assert differences(books, client) == []
         if reached % 2:
-            preparing.give_up(books.db, client.mandant, taking.id)
+            claims.give_up(books.db, client.mandant, taking.id)
         else:
-            preparing.sweep(books.db)
+            claims.sweep(books.db)
             with pytest.raises(StillRunning, match=batch):
                 Taking(books.db, client, batch).prepare()
-            clock.advance(seconds=preparing.LEASE_SECONDS)
-            preparing.sweep(books.db)
+            clock.advance(seconds=claims.LEASE_SECONDS)
+            claims.sweep(books.db)
         assert books.db.read_now(contents) == before, f"broken off before transaction {reached}"
     assert reached > 20
-    preparing.give_up(books.db, client.mandant, taking.id)
+    claims.give_up(books.db, client.mandant, taking.id)
     assert books.db.read_now(contents) == before
     with pytest.raises(Unavailable, match="given up"):
         books.db.write_now(taking.work.commit, taking.id)
@@ -272,7 +272,7 @@ def test_what_is_left_after_it_counts_for_nobody_and_is_swept_wherever_that_brea
     for reached in range(1, 1_000):
         assert differences(books, client) == []
         try:
-            preparing.sweep(Interrupted(books.db.engine, killed_at(reached)))
+            claims.sweep(Interrupted(books.db.engine, killed_at(reached)))
             break
         except Killed:
             pass
@@ -319,7 +319,7 @@ def test_others_that_post_while_the_edition_is_copied_are_in_it(books: Books) ->
     client, batch = _with_a_large_batch(books)
 
     def between() -> None:
-        if taking.db.next is copying._finish:
+        if taking.db.next is slices._finish:
             books.db.write_now(add, client, [[invoice(PERSONS[0], jahr="2025-01-01", beleg="R1")]])
 
     taking = Taking(books.db, client, batch, between)
@@ -332,7 +332,8 @@ def test_others_that_post_while_the_edition_is_copied_are_in_it(books: Books) ->
 @pytest.mark.parametrize("engine", ["sqlite"])
 def test_what_is_left_to_an_account_is_found_by_the_account_whatever_the_books_hold(books: Books) -> None:
     """Reading every booking between two numbers for each of some thousand accounts took minutes."""
-    for column in ("konto", "gegenkonto"):
-        sql = f"EXPLAIN QUERY PLAN {removing._NAMING.format(column)}"
-        plan = books.db.read_now(lambda tx, sql=sql: tx.all(sql, 1, "2024-01-01", PERSONS[0], 1, 9, 9))  # type: ignore[misc]
+    for column, naming in zip(("konto", "gegenkonto"), undo.NAMING, strict=True):
+        sql = f"EXPLAIN QUERY PLAN {naming}"
+        given = (1, "2024-01-01", PERSONS[0], *undo.FIRST_PLACE, 1, 9, 9)
+        plan = books.db.read_now(lambda tx, sql=sql, given=given: tx.all(sql, *given))  # type: ignore[misc]
         assert f"books_bookings_by_{column} " in plan[0][-1]

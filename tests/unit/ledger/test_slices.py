@@ -10,32 +10,33 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from kontobahn.books import batches, claims, read_models, slices, store, verification
+from kontobahn.books.batches import Batch
+from kontobahn.books.satz import Satz
+from kontobahn.books.slices import SlicedPoster
+from kontobahn.books.store import Client
 from kontobahn.clock import ManualClock
 from kontobahn.db import Database, Tx
 from kontobahn.db.database import Engine
 from kontobahn.errors import StillRunning, Unavailable
 from kontobahn.ids import new_id
-from kontobahn.ledger.books import copying, posting, preparing, slices, store, verify
-from kontobahn.ledger.books.posting import Batch, Satz
-from kontobahn.ledger.books.slices import SlicedPoster
-from kontobahn.ledger.books.store import Client
 from tests.unit.ledger.random_ledgers import Ledger, Year, any_ledger, opening
 from tests.unit.ledger.recalculation import PERSONS, Booking
 from tests.unit.ledger.test_random_ledgers import FIRST_SEED, Books, add, books, check_ledger, create
 
 __all__ = ["books"]
 LEDGERS = {"sqlite": 50, "postgres": 12}
-OF_EDITIONS = tuple(preparing.TABLES)
+OF_EDITIONS = tuple(read_models.TABLES)
 TABLES = (*OF_EDITIONS, "books_bookings", "books_item_moves", "books_batches", "books_partial_rows", "books_years")
 
 
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FIRST_ROWS", "LEAST_ROWS", "MOST_ROWS", "FIRST_KONTEN", "LEAST_KONTEN", "MOST_KONTEN"):
+    for name in ("FIRST_ROWS", "MIN_ROWS", "MAX_ROWS", "FIRST_KONTEN", "MIN_KONTEN", "MAX_KONTEN"):
         monkeypatch.setattr(slices, name, 3)
     monkeypatch.setattr(slices, "ROWS_GATHERED", 7)
-    monkeypatch.setattr(preparing, "ROWS_AT_ONCE", 4)
-    monkeypatch.setattr("kontobahn.ledger.books.copying.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(claims, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("kontobahn.books.slices.ROWS_AT_ONCE", 4)
 
 
 class Posted(NamedTuple):
@@ -81,7 +82,7 @@ class Writing:
     def run(self) -> None:
         self.write()
         self.db.write_now(self.appear)
-        preparing.sweep(self.db)
+        claims.sweep(self.db)
 
     def write(self) -> None:
         client = self._client
@@ -98,7 +99,7 @@ class Writing:
         assert self._poster.finish() == len(self._rows)
 
     def appear(self, tx: Tx) -> None:
-        posting.open_batch(tx, self._client, self._poster.batch.jahr, kind="test", source="test", batch_id=self.id)
+        batches.open_batch(tx, self._client, self._poster.batch.jahr, kind="test", source="test", batch_id=self.id)
         self._poster.appear(tx)
 
 
@@ -108,7 +109,7 @@ def test_a_ledger_written_in_slices_while_others_post_is_that_of_a_plain_recalcu
     for seed in range(FIRST_SEED, FIRST_SEED + LEDGERS[engine]):
         ledger, chance = any_ledger(seed), random.Random(seed)
         # As large as the others can need, or larger than the file, or next to nothing.
-        monkeypatch.setattr(preparing, "HEADROOM", chance.choice((len(ledger.bookings), 40, 1_000)))
+        monkeypatch.setattr(claims, "HEADROOM", chance.choice((len(ledger.bookings), 40, 1_000)))
         client = books.db.write_now(create, books.connection_id, ledger)
         batches = ledger.batches
         while batches:
@@ -125,10 +126,10 @@ def test_a_ledger_written_in_slices_while_others_post_is_that_of_a_plain_recalcu
             def between(client: Client = client, others: list[Any] = others, chance: random.Random = chance) -> None:
                 if others and chance.random() < 0.4:
                     books.db.write_now(add, client, [others.pop()])
-                    assert books.db.read_now(verify.find_differences, client.mandant) == []
+                    assert books.db.read_now(verification.find_differences, client.mandant) == []
 
             Writing(books, client, rows, between).run()
-            assert books.db.read_now(verify.find_differences, client.mandant) == [], f"seed {seed}"
+            assert books.db.read_now(verification.find_differences, client.mandant) == [], f"seed {seed}"
             books.db.write_now(add, client, others)
         posted = books.db.read_now(as_posted, client, ledger.years, ledger.order)
         assert sorted(posted.posted) == sorted(ledger.bookings)
@@ -144,13 +145,13 @@ def test_a_year_carried_over_at_the_last_moment_of_copying_counts_for_every_acco
     books.db.write_now(add, client, [open_before])
 
     def between() -> None:
-        if writing.db.next is copying._finish:
+        if writing.db.next is slices._finish:
             books.db.write_now(add, client, [[opening("2025-01-01", PERSONS[0], 500)]])
 
     writing = Writing(books, client, rows, between)
     writing.run()
     assert len(books.db.read_now(as_posted, client, years, 1).posted) == len(PERSONS) + 5
-    assert books.db.read_now(verify.find_differences, client.mandant) == []
+    assert books.db.read_now(verification.find_differences, client.mandant) == []
 
 
 # --- What breaks off
@@ -177,7 +178,7 @@ def contents(tx: Tx) -> dict[str, list[Any]]:
 
 def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the process tidies up, or dies and a job does when its lease has expired."""
-    monkeypatch.setattr(preparing, "HEADROOM", 5)
+    monkeypatch.setattr(claims, "HEADROOM", 5)
     ledger = any_ledger(14)
     client = books.db.write_now(create, books.connection_id, ledger)
     *earlier, last = sorted(ledger.batches, key=len)
@@ -192,21 +193,21 @@ def test_a_file_that_breaks_off_anywhere_leaves_nothing(books: Books, monkeypatc
             break
         except Killed:
             pass
-        assert books.db.read_now(verify.find_differences, client.mandant) == []
+        assert books.db.read_now(verification.find_differences, client.mandant) == []
         if reached % 2:
-            preparing.give_up(books.db, client.mandant, writing.id)
+            claims.give_up(books.db, client.mandant, writing.id)
         else:
             clock = books.db.engine._clock  # type: ignore[attr-defined]
             assert isinstance(clock, ManualClock)
-            preparing.sweep(books.db)
+            claims.sweep(books.db)
             if reached > 2:
                 with pytest.raises(StillRunning):
                     Writing(books, client, last, lambda: None).write()
-            clock.advance(seconds=preparing.LEASE_SECONDS)
-            preparing.sweep(books.db)
+            clock.advance(seconds=claims.LEASE_SECONDS)
+            claims.sweep(books.db)
         assert books.db.read_now(contents) == before, f"broken off before transaction {reached}"
     assert reached > 20
-    preparing.give_up(books.db, client.mandant, writing.id)
+    claims.give_up(books.db, client.mandant, writing.id)
     assert books.db.read_now(contents) == before
 
 
@@ -220,8 +221,8 @@ def test_whoever_gathers_slowly_is_not_given_up_for_dead(books: Books, monkeypat
 
     def adds_slowly(poster: SlicedPoster, satz: Satz) -> int:
         booking = plain_add(poster, satz)
-        clock.advance(seconds=preparing.LEASE_SECONDS * 0.4)
-        preparing.sweep(books.db)
+        clock.advance(seconds=claims.LEASE_SECONDS * 0.4)
+        claims.sweep(books.db)
         return booking
 
     monkeypatch.setattr(SlicedPoster, "add", adds_slowly)
@@ -236,10 +237,10 @@ def test_who_was_given_up_for_dead_writes_nothing_more(books: Books) -> None:
     writing = Writing(books, client, ledger.batches[0], lambda: None)
     writing.write()
     # While its rows are removed, and after.
-    books.db.write_now(preparing._end_lease, client.mandant, writing.id)
+    books.db.write_now(claims._end_lease, client.mandant, writing.id)
     with pytest.raises(Unavailable):
         books.db.write_now(writing.appear)
-    preparing.give_up(books.db, client.mandant, writing.id)
+    claims.give_up(books.db, client.mandant, writing.id)
     with pytest.raises(Unavailable):
         books.db.write_now(writing.appear)
     assert not any(books.db.read_now(contents)[table] for table in TABLES if table != "books_years")

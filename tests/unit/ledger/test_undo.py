@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kontobahn.books import reports, store, undo, verification
+from kontobahn.books.satz import Satz, reversal_of
+from kontobahn.books.store import Client
 from kontobahn.db import Tx
-from kontobahn.ledger.books import reading, splitting, store, undo, verify
-from kontobahn.ledger.books.posting import Satz
-from kontobahn.ledger.books.store import Client
 from tests.unit.ledger.random_ledgers import Ledger, any_ledger, cut_offs
 from tests.unit.ledger.recalculation import Booking
 from tests.unit.ledger.test_random_ledgers import FIRST_SEED, MODES, Opened, add, ask, create, plain
@@ -32,7 +32,7 @@ def _compare(tx: Tx, connection_id: str, ledger: Ledger, chance: random.Random) 
     ids = _add_and_undo(tx, with_undone, ledger.batches, undone, chance)
     add(tx, without, kept)
     for client in (with_undone, without):
-        assert verify.find_differences(tx, client.mandant) == [], f"seed {ledger}"
+        assert verification.find_differences(tx, client.mandant) == [], f"seed {ledger}"
     for stichtag in cut_offs(ledger, 4):
         for mode in MODES:
             assert ask(tx, with_undone, stichtag, mode) == ask(tx, without, stichtag, mode), (ledger, stichtag, mode)
@@ -61,15 +61,7 @@ def _add_and_undo(
 
 
 def balances(tx: Tx, client: Client, start: str) -> Any:
-    """The trial balance without accounts and periods in which nothing is left."""
-    found = {}
-    for line in plain(reading.susa(tx, client, date.fromisoformat(start), None)):
-        periods = [item for item in line["periodenwerte"] if item["saldo"]["betrag"]]
-        opening = line["ebWert"] if line["ebWert"] and line["ebWert"]["betrag"] else None
-        turnover = (line["umsatzSoll"], line["umsatzHaben"])
-        if periods or opening or any(turnover):
-            found[line["kontonummer"]] = (periods, opening, line["saldo"], turnover)
-    return found
+    return plain(reports.susa(tx, client, date.fromisoformat(start), None))
 
 
 @pytest.mark.parametrize(
@@ -85,5 +77,5 @@ def balances(tx: Tx, client: Client, start: str) -> Any:
 def test_a_reversal_goes_to_the_other_side_and_its_turnover_back(
     satz: Satz, reversed_as: tuple[bool, bool, str]
 ) -> None:
-    found = splitting.reversal_of(satz)
+    found = reversal_of(satz)
     assert (found.soll, found.generalumkehr, found.bu_schluessel) == reversed_as

@@ -6,9 +6,8 @@ import base64
 
 import pytest
 
-from kontobahn.db import Tx
-from kontobahn.ledger import steuerschluessel
-from kontobahn.ledger.books import verify
+from kontobahn.books import verification
+from kontobahn.ledger import steuer
 from tests.harness import Service
 from tests.ledger_builder import KASSENBUCH, Books, entry, line
 
@@ -72,7 +71,7 @@ def books(service: Service) -> Books:
 
 def test_every_wrong_cent_text_or_day_is_found(books: Books) -> None:
     db = books.service.db
-    assert db.read_now(verify.find_differences, books.client.mandant) == []
+    assert db.read_now(verification.find_differences, books.client.mandant) == []
     is_sqlite = db.engine.name == "sqlite"
     triggers = ("_no_update", "_no_delete") if is_sqlite else ("_append_only",)
 
@@ -86,14 +85,14 @@ def test_every_wrong_cent_text_or_day_is_found(books: Books) -> None:
                 for name in triggers:
                     tx.run(f"DROP TRIGGER {table}{name}" + ("" if is_sqlite else f" ON {table}"))
             tx.run(statement if is_sqlite else statement.replace("X'", "'\\x"))
-            found = verify.find_differences(tx, books.client.mandant)
+            found = verification.find_differences(tx, books.client.mandant)
             assert found, statement
             assert all(text.startswith("Client 29098-55003 of connection ") for text in found)
             raise Undone
 
         with pytest.raises(Undone):
             db.write_now(damage)
-    assert db.read_now(verify.find_differences, books.client.mandant) == []
+    assert db.read_now(verification.find_differences, books.client.mandant) == []
 
 
 def test_how_a_booking_was_split_is_stored_and_a_rule_that_learns_changes_no_books(
@@ -103,27 +102,12 @@ def test_how_a_booking_was_split_is_stored_and_a_rule_that_learns_changes_no_boo
     books.post("2026-03-01 S 10010 2700 119,00 RE-9 bu=777")
     before = books.rows("SELECT konto, soll, haben FROM books_periods ORDER BY konto")
     assert ("!",) in books.rows("SELECT aufteilung FROM books_bookings")
-    monkeypatch.setitem(steuerschluessel._KEYS, "777", ("U", "voll"))
-    monkeypatch.setitem(steuerschluessel._KEYS, "3", ("U", "ermaessigt"))
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    monkeypatch.setitem(steuer._KEYS, "777", ("U", "voll"))
+    monkeypatch.setitem(steuer._KEYS, "3", ("U", "ermaessigt"))
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []
     assert books.rows("SELECT konto, soll, haben FROM books_periods ORDER BY konto") == before
     books.post("2026-03-02 S 10010 2700 119,00 RE-10 bu=777")
     assert ("U19g",) in books.rows("SELECT aufteilung FROM books_bookings")
-
-
-def test_bookings_without_a_stored_split_are_read_by_the_first_rule(books: Books) -> None:
-    """As they were when they were posted: 8410 carried no tax then, 8400 did."""
-    books.post("2026-03-01 S 10010 8400 119,00 RE-9\n2026-03-01 S 10010 8400 119,00 RE-9 bu=40")
-    is_sqlite = books.service.db.engine.name == "sqlite"
-
-    def forget(tx: Tx) -> None:
-        for name in ("_no_update", "_no_delete") if is_sqlite else ("_append_only",):
-            tx.run(f"DROP TRIGGER books_bookings{name}" + ("" if is_sqlite else " ON books_bookings"))
-        tx.run("UPDATE books_bookings SET aufteilung = ''")
-        tx.run("UPDATE books_items SET steuer = ''")
-
-    books.service.db.write_now(forget)
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
 
 
 def test_a_discount_is_split_at_the_rate_of_its_invoice(books: Books) -> None:
@@ -139,4 +123,4 @@ def test_a_discount_is_split_at_the_rate_of_its_invoice(books: Books) -> None:
     assert rows == {"RE-8": "S7", "RE-9": "S7", "RE-7": "S19!"}
     taxes = dict(books.rows("SELECT beleg, steuer FROM books_items WHERE beleg LIKE 'RE-_' AND steuer <> ''"))
     assert taxes == {"RE-1": "U19", "RE-2": "U19", "RE-8": "U7", "RE-9": "U7"}
-    assert books.service.db.read_now(verify.find_differences, books.client.mandant) == []
+    assert books.service.db.read_now(verification.find_differences, books.client.mandant) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
 from kontobahn.mobility import seller as sellers
-from kontobahn.mobility.invoices.facts import Buyer, Facts, Line, Sum, split_vat
+from kontobahn.mobility.invoices.rules import Buyer, Facts, Line, Sum, split_vat
 from kontobahn.mobility.seller import Seller
 from tests.mobility_builder import SELLER
 

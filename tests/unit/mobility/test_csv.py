@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kontobahn.errors import BadRequest
-from kontobahn.mobility.tickets.csv_file import TicketFile, read
-from kontobahn.mobility.tickets.ticket import NewTicket
+from kontobahn.mobility.ticket_file import TicketFile, read
+from kontobahn.mobility.tickets import NewTicket
 
 HEADER = "product;holder_reference;valid_from;price_in_cents;vat_rate"
 ROW = "Deutschlandticket Job;PN-1;2026-03;6300;7"

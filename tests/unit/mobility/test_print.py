@@ -10,9 +10,8 @@ import pytest
 from pypdf import PdfReader
 
 from kontobahn.formats import cii
-from kontobahn.mobility.invoices import letter, pdf
-from kontobahn.mobility.invoices.electronic import to_cii
-from kontobahn.mobility.invoices.facts import Facts
+from kontobahn.mobility.invoices import pdf
+from kontobahn.mobility.invoices.rules import Facts, to_cii
 from tests.unit.mobility.invoices import BUYER, line, make, seller
 
 AT = 1_772_442_000
@@ -26,8 +25,8 @@ def printed(facts: Facts) -> list[str]:
 
 def test_every_character_that_is_listed_as_printable_is() -> None:
     """PDF/A forbids a missing glyph, so one that the typeface lacks would make the whole invoice impossible."""
-    every = "".join(chr(code) for first, last in letter._PRINTABLE for code in range(first, last + 1))
-    assert letter.printable(every) == every
+    every = "".join(chr(code) for first, last in pdf._PRINTABLE for code in range(first, last + 1))
+    assert pdf.printable(every) == every
     pieces = [every[start : start + 60].strip() or "x" for start in range(0, len(every), 60)]
     facts = make(*(line(product=piece, holder_reference=piece) for piece in pieces))
     assert printed(facts)
@@ -53,7 +52,7 @@ def test_text_is_never_taken_for_markup() -> None:
 def test_pages_and_sums_are_right_for_any_number_of_tickets(count: int) -> None:
     pages = printed(make(*(line(holder_reference=f"PN-{number:04d}") for number in range(count))))
     whole = "\n".join(pages)
-    assert letter.euro(6_300 * count).replace("\u00a0", " ") in pages[0]
+    assert pdf.euro(6_300 * count).replace("\u00a0", " ") in pages[0]
     assert "IBAN" in pages[0]
     assert "GiroCode" in pages[0], "how to pay stands on the first page"
     assert {f"PN-{number:04d}" for number in range(count)} <= set(re.findall(r"PN-\d{4}", whole))
@@ -82,19 +81,19 @@ def test_the_longest_texts_stay_on_the_page() -> None:
 
 def test_a_correction_and_nothing_to_pay_have_no_payment_code() -> None:
     correction = make(line(-6_300))
-    assert letter.giro_code(correction) is None
+    assert pdf.giro_code(correction) is None
     (page, *_) = printed(correction)
     assert "Rechnungskorrektur" in page
     assert "63,00 €" in page
     assert "RE-2025-00007" in page
     assert "IBAN DE02" in page, "in the footer"
     nothing = make(line(6_300), line(-6_300))
-    assert letter.giro_code(nothing) is None
+    assert pdf.giro_code(nothing) is None
     assert "Es ist nichts zu zahlen" in printed(nothing)[0]
 
 
 def test_the_giro_code_follows_the_standard() -> None:
-    text = letter.giro_payload(
+    text = pdf.giro_payload(
         name="Verkehrsverbund GmbH",
         iban="DE02120300000000202051",
         bic=None,
@@ -102,12 +101,12 @@ def test_the_giro_code_follows_the_standard() -> None:
         purpose="RE-1 K10001",
     )
     assert text == "BCD\n002\n1\nSCT\n\nVerkehrsverbund GmbH\nDE02120300000000202051\nEUR1499.85\n\n\nRE-1 K10001"
-    assert letter.qr_code(text).startswith("<svg")
-    longest = letter.giro_payload(
+    assert pdf.qr_code(text).startswith("<svg")
+    longest = pdf.giro_payload(
         name="Ü" * 70,
         iban="MT84MALT011000012345MTLCAST001S",
         bic="BYLADEM1001",
         amount_in_cents=99_999_999_999,
         purpose="W" * 40,
     )
-    assert letter.qr_code(longest), "even the longest fits version 13"
+    assert pdf.qr_code(longest), "even the longest fits version 13"

@@ -17,9 +17,8 @@ from pypdf import PdfReader
 
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.mobility.invoices import letter, typesetting
-from kontobahn.mobility.invoices.electronic import to_cii
-from kontobahn.mobility.invoices.facts import Facts
+from kontobahn.mobility.invoices import pdf, typesetter
+from kontobahn.mobility.invoices.rules import Facts, to_cii
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import random_invoices
 
@@ -36,8 +35,8 @@ def amount(xml: str, name: str) -> int:
 @given(facts=random_invoices())
 @settings(max_examples=COUNT, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 def test_a_random_invoice_is_valid_and_its_sums_are_the_same_everywhere(facts: Facts) -> None:
-    pdf, xml = typesetting.render(facts, ISSUED_AT)
-    _, embedded = get_xml_from_pdf(pdf.content)
+    printable, xml = typesetter.render(facts, ISSUED_AT)
+    _, embedded = get_xml_from_pdf(printable.content)
     profile = cii.profile_of(to_cii(facts))
     assert broken_rules(embedded, is_xrechnung=False) == set()
     assert broken_rules(xml.content, is_xrechnung=profile == "xrechnung") == set()
@@ -52,15 +51,15 @@ def test_a_random_invoice_is_valid_and_its_sums_are_the_same_everywhere(facts: F
         assert amount(text, "TaxTotalAmount") == sign * facts.vat_in_cents
         assert amount(text, "GrandTotalAmount") == sign * (total - facts.rounding_in_cents)
 
-    printed = "".join(page.extract_text() for page in PdfReader(io.BytesIO(pdf.content)).pages)
+    printed = "".join(page.extract_text() for page in PdfReader(io.BytesIO(printable.content)).pages)
     printed = re.sub(r"\s", "", printed)
     for cents in (abs(total), *(part for item in facts.sums for part in (item.net_in_cents, item.vat_in_cents))):
-        assert re.sub(r"\s", "", letter.euro(cents)) in printed, cents
+        assert re.sub(r"\s", "", pdf.euro(cents)) in printed, cents
 
 
 @pytest.mark.parametrize("cents", [0, 5, -5, 99, 100, 123_456_789, -100_000])
 def test_amounts_are_written_the_german_way(cents: int) -> None:
-    text = letter.euro(cents).removesuffix("\u00a0€")
+    text = pdf.euro(cents).removesuffix("\u00a0€")
     back = int(text.replace(".", "").replace(",", "").replace("−", "-"))
     assert back == cents
     assert re.fullmatch(r"−?[0-9]{1,3}(\.[0-9]{3})*,[0-9]{2}", text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.mobility.invoices.facts import split_vat
+from kontobahn.mobility.invoices.rules import split_vat
 
 RATES = (0, 7, 19)
 

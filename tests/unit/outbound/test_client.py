@@ -15,7 +15,7 @@ import pytest
 
 from kontobahn import outbound
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
-from kontobahn.posts import Posts
+from kontobahn.posts import WebhookClient
 from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
 from tests.waiting import take_time
 
@@ -50,7 +50,7 @@ def send(client: OutboundClient, url: str, **options: Any) -> Any:
 
 def send_by_posts(client: OutboundClient, url: str, *, seconds: float = 15, max_bytes: int = 4096) -> Any:
     async def once() -> Reply:
-        posts = Posts(client)
+        posts = WebhookClient(client)
         try:
             return await posts.post(url, {}, b"{}", seconds=seconds, max_bytes=max_bytes)
         finally:
@@ -111,7 +111,7 @@ def test_a_name_with_one_answer_that_is_not_public_gets_no_connection(answers: l
         client,
         lambda: client.check(f"https://{NAME}/"),
         lambda: client.send("POST", f"https://{NAME}/"),
-        lambda: Posts(client).post(f"https://{NAME}/", {}, b"{}", seconds=15, max_bytes=4096),
+        lambda: WebhookClient(client).post(f"https://{NAME}/", {}, b"{}", seconds=15, max_bytes=4096),
     )
     for refusal in (saved, sent, posted):
         assert isinstance(refusal, Refused)

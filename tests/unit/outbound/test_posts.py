@@ -12,7 +12,7 @@ import pytest
 
 from kontobahn import posts
 from kontobahn.outbound import OutboundClient, Rule, Unreached
-from kontobahn.posts import MAX_HEAD_BYTES, Posts
+from kontobahn.posts import MAX_HEAD_BYTES, WebhookClient
 from tests.waiting import PATIENCE_SECONDS
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -49,13 +49,15 @@ class Script:
 
 
 @asynccontextmanager
-async def served(script: Script, host: str = "127.0.0.1", name: str = "localhost") -> AsyncIterator[tuple[Posts, str]]:
+async def served(
+    script: Script, host: str = "127.0.0.1", name: str = "localhost"
+) -> AsyncIterator[tuple[WebhookClient, str]]:
     """A sender, and the URL of the script's server. In the end all is closed, and the event loop has had nothing to complain of."""
     complaints: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
     server = await asyncio.start_server(script.serve, host, 0)
     place = f"{name}:{server.sockets[0].getsockname()[1]}"
-    sender = Posts(OutboundClient(Rule.of_setting(place)))
+    sender = WebhookClient(OutboundClient(Rule.of_setting(place)))
     yield sender, f"http://{place}"
     sender.close()
     server.close()
@@ -263,7 +265,7 @@ def test_a_name_server_that_does_not_answer_in_time_is_told_from_one_that_knows_
             raise self._failure
 
     for failure, kind in ((TimeoutError(), "timeout"), (OSError(), "dns")):
-        sender = Posts(OutboundClient(Rule(), resolver=Failing(failure)))
+        sender = WebhookClient(OutboundClient(Rule(), resolver=Failing(failure)))
         with pytest.raises(Unreached) as raised:
             asyncio.run(sender.post("https://receiver.example/", {}, b"", seconds=30, max_bytes=1))
         assert raised.value.kind == kind
@@ -298,13 +300,13 @@ def test_the_host_is_named_with_its_port_if_it_is_not_the_usual_one(url: str, ho
     assert posts._head(target, "x").split(b"\r\n")[1].decode() == f"Host: {host}"
 
 
-async def post(sender: Posts, url: str) -> None:
+async def post(sender: WebhookClient, url: str) -> None:
     reply = await sender.post(url + "/", {}, b"{}", seconds=30, max_bytes=10)
     assert reply.status == 200
 
 
 def test_a_header_with_a_line_break_is_not_sent() -> None:
-    sender = Posts(OutboundClient(Rule.of_setting("localhost:1")))
+    sender = WebhookClient(OutboundClient(Rule.of_setting("localhost:1")))
     for value in ("a\r\nb: c", "a\nb", "a\rb"):
         with pytest.raises(ValueError, match="line break"):
             asyncio.run(sender.post("http://localhost:1/", {"x": value}, b"", seconds=1, max_bytes=1))

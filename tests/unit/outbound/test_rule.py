@@ -67,6 +67,8 @@ TAKEN = [
     "https://93.184.216.34/hook",
     "https://[2606:4700::1111]/hook",
     "https://1.receiver.example/",
+    "https://localdomain.example/",
+    "https://mylocaldomain.example/",
 ]
 REFUSED = [
     ("http://receiver.example/", "https"),
@@ -100,6 +102,11 @@ REFUSED = [
     ("https://a.localhost/", "private network"),
     ("https://metadata.google.internal/", "private network"),
     ("https://printer.local/", "private network"),
+    ("https://Localhost.localdomain/", "private network"),
+    ("https://localhost6.LOCALDOMAIN6/", "private network"),
+    ("https://localdomain/", "private network"),
+    ("https://nas.home/", "private network"),
+    ("https://mail.corp/", "private network"),
     ("https://intranet/", "private network"),
     ("https://127.0.0.1/", "public"),
     ("https://127.0.0.1./", "dot"),

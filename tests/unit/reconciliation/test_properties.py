@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kontobahn.reconciliation.core.matcher import MOST_PROPOSALS, Matcher, run
+from kontobahn.reconciliation.core.items import exact_choice, exact_sums
+from kontobahn.reconciliation.core.matcher import MAX_PROPOSALS, Matcher, run
 from kontobahn.reconciliation.core.model import Discount, Knowledge, Movement, OpenItem, Person
 from kontobahn.reconciliation.core.numbers import NumberIndex
-from kontobahn.reconciliation.core.sums import exact_choice, exact_sums
 from kontobahn.reconciliation.core.text import cut
 
 DAY = date(2026, 5, 4)
 KONTOS = ("100010000", "100020000", "700010000")
 # Calls of functions to match one movement of the worst kind: 1,000 tokens in runs of up to eight, each looked up.
-MOST_CALLS = 600_000
+MAX_CALLS = 600_000
 belege = st.text("RE-/. 0123", min_size=1, max_size=8)
 written = st.from_regex(r"[RE]{0,2}[-/.]?[1-3][0-3]{0,5}(-[0-3]{1,3})?", fullmatch=True)
 amounts = st.integers(-400, 400)
@@ -68,13 +68,13 @@ def test_lines_sum_and_nothing_is_paid_beyond_what_is_open(owed: list[OpenItem],
     outcomes = run(Matcher(unique, KNOWN), paid)
     left = {item.key: item.open_minor for item in unique}
     for outcome in outcomes:
-        assert len(outcome.proposals) <= MOST_PROPOSALS
+        assert len(outcome.proposals) <= MAX_PROPOSALS
         for proposal in outcome.proposals:
             assert proposal.sum_minor == outcome.movement.amount_minor
         if outcome.acted is not None:
             assert outcome.acted.acts
             for line in outcome.acted.lines:
-                if line.kind == "posten":
+                if line.kind == "item":
                     left[line.konto, line.beleg] -= line.amount_minor
     for item in unique:
         # Acting alone settles an item or leaves it alone.
@@ -153,7 +153,7 @@ def test_hostile_input_costs_little() -> None:
             Movement("1", DAY, 4_900, texts=(("svwz", text), ("kref", text)), name="Anna Muster", iban="DE1")
         )
         assert time.process_time() - started < 2.0, text[:10]
-        assert len(found) <= MOST_PROPOSALS
+        assert len(found) <= MAX_PROPOSALS
         assert not [proposal for proposal in found if proposal.acts]
 
 
@@ -183,7 +183,7 @@ def test_the_work_for_a_text_has_a_bound_whatever_is_in_it_and_however_much_is_o
         return calls_of(Matcher(owed), movement)
 
     longest = work(10_000, 100)
-    assert longest < MOST_CALLS
+    assert longest < MAX_CALLS
     # A few calls more or less are the collector's.
     assert abs(work(100_000, 100) - longest) < 100, "what is longer is not read"
     assert work(10_000, 400) < longest * 1.5 + 5_000, "the cost follows the text, not what is open"

@@ -9,9 +9,9 @@ import pytest
 
 from kontobahn.clock import DAY, HOUR, MINUTE, SECOND
 from kontobahn.outbound import Reply
-from kontobahn.webhooks import claims, deliver, outbox, receiver
+from kontobahn.webhooks import claims, deliverer, outbox, receiver
 from kontobahn.webhooks.claims import Capacity, Claimed, Cycle, Outcome
-from kontobahn.webhooks.deliver import Deliverer
+from kontobahn.webhooks.deliverer import Deliverer
 from tests.harness import Organization, Service
 
 # What both engines do alike is tried on one; tests/api/webhooks has both.
@@ -39,7 +39,7 @@ class Sender:
 
     def cycle(self, *outcomes: Outcome, capacity: Capacity = PLENTY, seconds: float = 60) -> Cycle:
         return self.service.db.write_now(
-            claims.run_cycle, "sqlite", self.owner, list(outcomes), capacity, claim_seconds=seconds, pause_days=5
+            claims.run_cycle, self.owner, list(outcomes), capacity, claim_seconds=seconds, pause_days=5
         )
 
     def claim(self, **more: Any) -> list[Claimed]:
@@ -167,7 +167,7 @@ def test_an_outcome_that_comes_after_its_claim_changes_nothing(service: Service,
 
 def verdict(tries: int, status: int | None, now: int = 0, **more: Any) -> tuple[str, int]:
     claimed = Claimed("o", "r", 1, "s", 0, tries, "e", "payment_update", "{}", URL, None, None)  # type: ignore[arg-type]
-    return claims._verdict(Outcome(claimed, 0, 0, status, None, **more), now)
+    return claims._verdict(Outcome(claimed, 0, 0, status, None, **more), tries + 1, now)
 
 
 def test_the_pauses_are_those_of_the_contract(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +245,12 @@ def test_one_answer_of_several_says_that_it_is_alive(sender: Sender) -> None:
     ],
 )  # fmt: skip
 def test_only_a_busy_receiver_may_ask_for_seconds(engine: str, status: int, value: str, expected: int | None) -> None:
-    assert deliver._retry_after(Reply(status, {"retry-after": value}, b"")) == expected
-    assert deliver._retry_after(Reply(status, {}, b"")) is None
+    assert deliverer._retry_after(Reply(status, {"retry-after": value}, b"")) == expected
+    assert deliverer._retry_after(Reply(status, {}, b"")) is None
 
 
 def test_the_reason_of_a_failure_is_in_our_words(engine: str) -> None:
-    reasons = {status: deliver._reason(Reply(status, {}, b"")) for status in (199, 200, 299, 300, 399, 400, 410)}
+    reasons = {status: deliverer._reason(Reply(status, {}, b"")) for status in (199, 200, 299, 300, 399, 400, 410)}
     assert reasons[200] is None
     assert reasons[299] is None
     assert "redirects" in str(reasons[300])

@@ -12,8 +12,8 @@ import pytest
 
 from kontobahn.clock import DAY
 from kontobahn.db import Tx
-from kontobahn.events.entries import Entry, Filter, walk
 from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks.entries import Entry, Filter, walk
 from tests.harness import ACTOR, Organization, Service
 from tests.waiting import take_time
 

@@ -2,8 +2,9 @@
 
 from kontobahn_client import models, webhooks
 from kontobahn_client.client import AsyncKontobahn, Kontobahn
-from kontobahn_client.errors import (
+from kontobahn_client.transport.errors import (
     ApiError,
+    ApiWarning,
     BadRequest,
     Conflict,
     Forbidden,
@@ -22,6 +23,7 @@ from kontobahn_client.errors import (
 
 __all__ = [
     "ApiError",
+    "ApiWarning",
     "AsyncKontobahn",
     "BadRequest",
     "Conflict",

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kontobahn_client.errors import WebhookError
 from kontobahn_client.models.events import (
     BatchCreated,
     ConnectionDestroyed,
@@ -26,6 +25,7 @@ from kontobahn_client.models.events import (
     PaymentUpdate,
     RefreshComplete,
 )
+from kontobahn_client.transport.errors import WebhookError
 
 TOLERANCE_SECONDS = 5 * 60
 EventData = (

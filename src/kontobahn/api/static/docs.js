@@ -95,6 +95,7 @@ function offerFilter() {
     document.getElementById("nothing").hidden = count + read > 0;
     const guide = read ? `, ${read} of the guide` : "";
     document.getElementById("filter-result").textContent = wanted.length ? `${count} of ${calls.size} calls${guide}` : "";
+    for (const link of all(".ask")) link.search = wanted.length ? new URLSearchParams({ q: input.value.trim() }) : "";
     openWhereFound(wanted);
   }
 

@@ -1,1 +1,1 @@
-"""Bank connections: their rows and status, connect flows, refreshes, and the calls about them."""
+"""Bank connections, their accounts and their connect flows, as rows; and the calls that read and remove them."""

@@ -1,4 +1,4 @@
-"""Connect flows: a placeholder while the person is at the bank, the real connection once the bank reports success.
+"""The rows of connect flows: a placeholder while the person is at the bank, the real connection once the bank reports success.
 
 A flow outlives its placeholder: a slow person who finishes after the clean-up still gets the connection.
 """
@@ -10,19 +10,15 @@ from typing import NamedTuple
 
 from kontobahn.access import users
 from kontobahn.access.principal import Principal
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import emit_refresh_complete
-from kontobahn.banking.connections import status, store
+from kontobahn.banking.connections import store
 from kontobahn.banking.connections.store import CONNECTIONS, TOKEN_PREFIX, ConnectionRow
-from kontobahn.banking.gathered import Gathered
-from kontobahn.banking.provider import Api, ConnectionFailed, ConnectStart, Snapshot
-from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
+from kontobahn.banking.provider import Api, ConnectStart
 from kontobahn.clock import DAY, MINUTE
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest
 
 PLACEHOLDER_LIFETIME = 15 * MINUTE
-# How long we wait for the outcome of a flow.
+# The time that we wait for the outcome of a flow.
 FLOW_LIFETIME = 30 * DAY
 
 
@@ -81,7 +77,7 @@ def start_reconnect(tx: Tx, flow: FlowRow, connection_id: str, started: ConnectS
     """Writes a flow that renews a connection; the connection keeps its id."""
     store.lock(tx, flow.organization_id, connection_id)
     row = store.get(tx, flow.organization_id, connection_id)
-    status.move(tx, row, "reconnect_started", refresh_type="manual", refresh_started_at=tx.now)
+    store.move(tx, row, "reconnect_started", refresh_type="manual", refresh_started_at=tx.now)
     return _begun(tx, flow, started)
 
 
@@ -103,7 +99,7 @@ def by_token(tx: Tx, organization_id: str, pending_token: str) -> FlowRow | None
 
 
 def bank_name(tx: Tx, organization_id: str, pending_token: str) -> str:
-    """Which bank a flow is about, as far as that is known."""
+    """Returns the name of the bank that a flow is about, as far as that is known."""
     flow = by_token(tx, organization_id, pending_token)
     row = store.look_up(tx, organization_id, (flow.connection_id if flow else None) or pending_token)
     return "" if row is None else row.provider_name
@@ -126,118 +122,6 @@ def set_provider(
         )  # fmt: skip
 
 
-# --- What the provider reports
-
-
-def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> ConnectionRow | None:
-    """Stores what the bank reports of a connection. Returns None if neither the connection nor the flow is known."""
-    facts = snapshot.connection
-    flow = find(tx, provider, pending_token)
-    if flow is not None:
-        store.lock(tx, flow.organization_id, flow.pending_token)
-        flow = find(tx, provider, pending_token)
-    row = store.by_provider_ref(tx, provider, facts.provider_ref)
-    if row is None and flow is not None and flow.connection_id is not None:
-        # A reconnect, after which the provider uses another reference.
-        row = store.look_up(tx, flow.organization_id, flow.connection_id)
-        if row is None:
-            return None
-    if row is not None:
-        row = store.look_up_locked(tx, row.organization_id, row.id)
-        if row is None:
-            # It was removed a moment ago; what the bank still reports of it is ignored.
-            return None
-    if row is None:
-        if flow is None:
-            return None
-        row = _replace_placeholder(tx, flow, snapshot)
-        refresh_type, is_new = "manual", True
-    else:
-        refresh_type, is_new = row.refresh_type or "automatic", row.status != "active"
-        if row.owner_user_id is None and flow is not None:
-            row = store.change(tx, row, owner_user_id=flow.owner_user_id)
-        if row.consent_expires_at != facts.consent_expires_at:
-            row = store.change(tx, row, announced_days=None)
-        row = status.move(
-            tx, row, "finished",
-            **store.columns_of(facts), error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
-        )  # fmt: skip
-    if flow is not None and flow.connection_id is None:
-        FLOWS.update(tx, flow, connection_id=row.id)
-    before = accounts.of_connection(tx, row.organization_id, row.id)
-    counts = ingest_snapshot(tx, row, snapshot)
-    after = accounts.of_connection(tx, row.organization_id, row.id)
-    if not snapshot.is_partial:
-        # An account that is new here has older transactions than were asked for: the next fetch goes back to the beginning.
-        has_gap = snapshot.since is not None and len(after) > len(before)
-        row = store.change(tx, row, fetched_at=None if has_gap else tx.now)
-    # Choice 43: only if something new was stored. That the connection works again is new as well.
-    if is_new or any(counts) or accounts.differ(before, after):
-        emit_refresh_complete(tx, row, refresh_type, after)
-    return row
-
-
-def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> ConnectionRow:
-    # Choice 23: also after the clean-up has removed it.
-    tx.run(
-        f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", flow.organization_id, flow.pending_token
-    )
-    owner = flow.owner_user_id
-    if owner is not None and not tx.one("SELECT 1 FROM users WHERE id = ?", owner):
-        owner = None
-    return store.create(
-        tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection
-    )
-
-
-def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
-    found = snapshot.transactions
-    transactions = found if isinstance(found, Gathered) else Gathered(found)
-    added = modified = removed = 0
-    accounts.adopt(tx, row.organization_id, row.id, snapshot.accounts)
-    for account_facts in snapshot.accounts:
-        account = accounts.save(tx, row.organization_id, row.id, account_facts)
-        ingest = TransactionIngest(tx, account)
-        ingest.add(transactions.of_account(account_facts.provider_ref))
-        if not snapshot.is_partial:
-            ingest.remove_missing_pending()
-        counts = ingest.finish()
-        added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
-    return Counts(added, modified, removed)
-
-
-def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
-    """Records that a flow or a refresh failed. Returns False if neither the connection nor the flow is known."""
-    row = store.by_provider_ref(tx, provider, report.provider_ref) if report.provider_ref else None
-    flow = find(tx, provider, report.pending_token)
-    if row is None:
-        if flow is None:
-            return False
-        row = store.look_up(tx, flow.organization_id, flow.connection_id or flow.pending_token)
-    if row is not None:
-        row = store.look_up_locked(tx, row.organization_id, row.id)
-    if row is None:
-        return True
-    if row.status == "pending_connect":
-        # Nothing was connected; the person may try again until the clean-up.
-        store.change(tx, row, error_class=report.error_class[:100], error_message=report.error_message[:1000])
-    elif row.status == "active" and flow is not None:
-        # A reconnect failed; the access is as good as it was before.
-        store.change(tx, row, refresh_type="", refresh_started_at=None)
-    else:
-        status.fail(tx, row, report.error_class, report.error_message)
-    return True
-
-
-def apply_gone(tx: Tx, provider: str, provider_ref: str) -> bool:
-    """Removes a connection that the provider has ended. Returns False if it is not known."""
-    row = store.by_provider_ref(tx, provider, provider_ref)
-    if row is None:
-        return False
-    status.remove(tx, row.organization_id, row.id, "automatic", at_provider=False)
-    return True
-
-
 # --- Cleaning up
 
 
@@ -256,7 +140,7 @@ def remove_unfinished(tx: Tx) -> int:
     ):
         row = store.look_up_locked(tx, organization_id, connection_id)
         if row is not None and row.status == "pending" and _is_abandoned(row, tx.now):
-            status.move(tx, row, "reconnect_abandoned", refresh_type="", refresh_started_at=None)
+            store.move(tx, row, "reconnect_abandoned", refresh_type="", refresh_started_at=None)
     tx.run(f"DELETE FROM {FLOWS.name} WHERE created_at <= ?", tx.now - FLOW_LIFETIME)
     return removed
 
@@ -272,5 +156,5 @@ def remove_of_user(tx: Tx, user_id: str) -> list[ConnectionRow]:
         store.lock(tx, flow.organization_id, flow.pending_token)
     tx.run(f"DELETE FROM {FLOWS.name} WHERE owner_user_id = ?", user_id)
     owned = CONNECTIONS.all(tx, "owner_user_id = ? ORDER BY organization_id, id", user_id)
-    removed = [status.remove(tx, row.organization_id, row.id) for row in owned]
+    removed = [store.remove(tx, row.organization_id, row.id) for row in owned]
     return [row for row in removed if row is not None]

@@ -1,18 +1,20 @@
-"""The rows of bank connections: found, created, changed. What a status means is in `status.py`."""
+"""The rows of bank connections: found, created, changed, moved from status to status, and removed with all that belongs to them."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.banking import numbers
-from kontobahn.banking.emitted import EVENTS
+from kontobahn.access.principal import Principal, in_scope
+from kontobahn.banking import ids
+from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS, ConnectionStatus, Trigger
 from kontobahn.banking.provider import Api, BankConnectionFacts, ConnectStart
-from kontobahn.db import Table, Tx
+from kontobahn.banking.wire import EVENTS
+from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import Conflict, NotFound
+from kontobahn.sentences import said
 from kontobahn.webhooks.outbox import emit
 
-ConnectionStatus = Literal["active", "inactive", "disabled", "pending", "pending_connect"]
 # A placeholder's id is the pending token of its connect flow.
 TOKEN_PREFIX = "pending_"
 
@@ -52,8 +54,9 @@ class ConnectionRow(NamedTuple):
 CONNECTIONS = Table("banking_connections", ConnectionRow)
 
 
-def listing(tx: Tx, organizations: tuple[str, ...]) -> list[ConnectionRow]:
-    return CONNECTIONS.all(tx, f"{in_scope(len(organizations))} ORDER BY created_at, id", *organizations)
+@short_read
+def listing(organizations: tuple[str, ...]) -> Rounds[list[ConnectionRow]]:
+    return CONNECTIONS.ask_all(f"{in_scope(len(organizations))} ORDER BY created_at, id", *organizations)
 
 
 def needing_a_person(tx: Tx, organization_id: str, ends_before: int) -> list[ConnectionRow]:
@@ -65,15 +68,18 @@ def needing_a_person(tx: Tx, organization_id: str, ends_before: int) -> list[Con
     return CONNECTIONS.all(tx, condition, organization_id, ends_before)
 
 
-def find(tx: Tx, principal: Principal, connection_id: str) -> ConnectionRow:
+@short_read
+def find(principal: Principal, connection_id: str) -> Rounds[ConnectionRow]:
     """Returns the connection with this id, or the one made by the connect flow with this pending token."""
+    scope = in_scope(len(principal.scope))
+    by_id, ids = "?", [connection_id]
     if connection_id.startswith(TOKEN_PREFIX):
-        flow = tx.one(
-            f"SELECT connection_id FROM banking_connect_flows WHERE {in_scope(len(principal.scope))} AND pending_token = ?",
-            *principal.scope, connection_id,
-        )  # fmt: skip
-        connection_id = flow[0] if flow and flow[0] else connection_id
-    return find_in_scope(tx, CONNECTIONS, principal, "Connection", connection_id)
+        flow = f"SELECT NULLIF(connection_id, '') FROM banking_connect_flows WHERE {scope} AND pending_token = ?"
+        by_id, ids = f"COALESCE(({flow}), ?)", [*principal.scope, connection_id, connection_id]
+    row = yield from CONNECTIONS.ask_one(f"{scope} AND id = {by_id}", *principal.scope, *ids)
+    if row is None:
+        raise principal.missing("Connection")
+    return row
 
 
 def look_up(tx: Tx, organization_id: str, connection_id: str) -> ConnectionRow | None:
@@ -99,13 +105,39 @@ def by_provider_ref(tx: Tx, provider: str, provider_ref: str) -> ConnectionRow |
     )  # fmt: skip
 
 
+def used_by_connection(table: str) -> str:
+    """The condition that a connection at the provider (a parameter) uses the `ref` of a row, for a provider's own table."""
+    return (
+        "EXISTS (SELECT 1 FROM banking_connections c"
+        f" WHERE c.organization_id = {table}.organization_id AND c.provider = ? AND c.provider_ref = {table}.ref)"
+    )
+
+
+def is_used_by_others(tx: Tx, provider: str, scope: tuple[str, ...]) -> bool:
+    """Returns whether an organisation outside this scope has connections at this provider."""
+    found = tx.one(
+        f"SELECT 1 FROM banking_connections WHERE provider = ? AND NOT {in_scope(len(scope))} LIMIT 1", provider, *scope
+    )
+    return found is not None
+
+
+def names_of_user(tx: Tx, organization_id: str, user_id: str) -> list[str]:
+    """The names of the banks that a person connected."""
+    rows = tx.all(
+        "SELECT provider_name FROM banking_connections WHERE organization_id = ? AND owner_user_id = ?"
+        " ORDER BY provider_name",
+        organization_id, user_id,
+    )  # fmt: skip
+    return [name for (name,) in rows]
+
+
 def create(
     tx: Tx, organization_id: str, *, provider: str, api: Api, owner_user_id: str | None, facts: BankConnectionFacts
 ) -> ConnectionRow:
     """Writes an active connection, as its provider reports it."""
     row = ConnectionRow(
         organization_id=organization_id,
-        id=str(numbers.take(tx, organization_id, "connection")),
+        id=str(ids.take(tx, organization_id, "connection")),
         provider=provider,
         api=api,
         status="active",
@@ -170,7 +202,9 @@ def lock(tx: Tx, organization_id: str, connection_id: str) -> None:
 def check_active(row: ConnectionRow, purpose: str) -> None:
     """Raises Conflict if the connection cannot be used now."""
     if row.status != "active":
-        raise Conflict(f"The bank connection is {row.status}: reconnect it before {purpose}.")
+        raise Conflict(
+            said("The bank connection is {status}: reconnect it before {purpose}.", status=row.status, purpose=purpose)
+        )
 
 
 def emit_event(tx: Tx, row: ConnectionRow, event: str, data: dict[str, Any]) -> None:
@@ -182,3 +216,98 @@ def emit_event(tx: Tx, row: ConnectionRow, event: str, data: dict[str, Any]) -> 
         "country_code": row.country_code,
     }
     emit(tx, row.organization_id, event, f"connection:{row.id}", EVENTS[event](**connection, **data))
+
+
+# --- Moved, failed, removed
+
+
+def move(tx: Tx, row: ConnectionRow, trigger: Trigger, **values: Any) -> ConnectionRow:
+    return change(tx, row, status=TRANSITIONS.get((row.status, trigger), row.status), **values)
+
+
+def fail(
+    tx: Tx, row: ConnectionRow, error_class: str, error_message: str, *, trigger: Trigger | None = None
+) -> ConnectionRow:
+    """Records an error at the bank with what it means for the status, and emits the event if it says anything new.
+
+    The row was read under its lock.
+    """
+    before = row
+    row = move(
+        tx, row, trigger or TRIGGERS.get(error_class, "transient_error"),
+        error_class=error_class[:100], error_message=error_message[:1000], refresh_type="", refresh_started_at=None,
+    )  # fmt: skip
+    known = (before.status, before.error_class, before.error_message)
+    # Somebody who asked for a refresh gets an answer, even if it is the same error again.
+    if before.refresh_type or known != (row.status, row.error_class, row.error_message):
+        _emit_error(tx, row, before.refresh_type or "automatic")
+    return row
+
+
+def remove(
+    tx: Tx, organization_id: str, connection_id: str, refresh_type: str = "manual", *, at_provider: bool = True
+) -> ConnectionRow | None:
+    """Removes the connection with its accounts and transactions; its payments stay. Returns None if it is already gone.
+
+    Access at the provider is ended afterwards by a job, unless the provider has ended it already.
+    """
+    # Read under the lock: a flow may have been finished meanwhile, or the provider may use another reference by now.
+    row = look_up_locked(tx, organization_id, connection_id)
+    if row is None:
+        return None
+    tx.run(f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", row.organization_id, row.id)
+    if row.status == "pending_connect":
+        # The flow was called off: whatever it still leads to is ignored.
+        tx.run(
+            "DELETE FROM banking_connect_flows WHERE organization_id = ? AND pending_token = ?",
+            row.organization_id, row.id,
+        )  # fmt: skip
+        return row
+    _remove_accounts(tx, row.organization_id, row.id)
+    if at_provider:
+        end_access(tx, row.provider, [row.provider_ref])
+    _emit_destroyed(tx, row, refresh_type)
+    return row
+
+
+def end_access(tx: Tx, provider: str, provider_refs: Iterable[str]) -> None:
+    """Has a job end these accesses at the provider."""
+    tx.many(
+        "INSERT INTO banking_removals (provider, provider_ref, attempts, next_attempt_at) VALUES (?, ?, 0, ?)"
+        " ON CONFLICT DO NOTHING",
+        [(provider, ref, tx.now) for ref in provider_refs],
+    )
+
+
+def _emit_error(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
+    data = {"refresh_type": refresh_type, "error_class": row.error_class, "error_message": row.error_message}
+    emit_event(tx, row, "connection_error", data)
+
+
+def _emit_destroyed(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
+    emit_event(tx, row, "connection_destroyed", {"refresh_type": refresh_type})
+
+
+def _remove_accounts(tx: Tx, organization_id: str, connection_id: str) -> None:
+    """Removes the accounts with their transactions, which the change feed then reports as removed."""
+    for (account_id,) in tx.all(
+        "SELECT id FROM banking_accounts WHERE organization_id = ? AND connection_id = ? ORDER BY id",
+        organization_id, connection_id,
+    ):  # fmt: skip
+        counted = tx.one("SELECT COUNT(*) FROM banking_transactions WHERE account_id = ?", account_id)
+        count = int(counted[0]) if counted else 0
+        if count:
+            first = ids.take(tx, organization_id, "change", count)
+            tx.run(
+                "INSERT INTO banking_removed_transactions"
+                " (organization_id, change_number, account_id, connection_id, id, first_change, removed_at)"
+                " SELECT ?, ? + ROW_NUMBER() OVER (ORDER BY id), account_id, ?, id, first_change, ?"
+                " FROM banking_transactions WHERE account_id = ?",
+                organization_id, first - 1, connection_id, tx.now, account_id,
+            )  # fmt: skip
+        tx.run("DELETE FROM banking_transactions WHERE account_id = ?", account_id)
+        tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
+        tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
+    tx.run(
+        "DELETE FROM banking_accounts WHERE organization_id = ? AND connection_id = ?", organization_id, connection_id
+    )

@@ -1,1 +1,1 @@
-"""Hosted pages that any bank needs: layout, forms, headers. What a step means belongs to the bank that shows it."""
+"""Hosted pages that any bank needs: layout, forms, headers, words. What a step means belongs to the bank that shows it."""

@@ -41,7 +41,7 @@ Page = Callable[[Request], Awaitable[Response]]
 
 
 class People:
-    """Who looks at a page: banks treat an access differently if the person is there, and want to know from where."""
+    """The people who look at pages: banks treat an access differently if the person is there, and want to know from where."""
 
     def __init__(self, trusted_proxies: str) -> None:
         self._addresses = ClientAddress(trusted_proxies)
@@ -149,7 +149,7 @@ def content_policy(return_to: str | None) -> str:
 
 
 def routes() -> list[Route]:
-    """What all hosted pages share."""
+    """Returns the routes that all hosted pages share."""
     return [Route("/banking/static/hosted.css", _stylesheet, methods=["GET"])]
 
 

@@ -1,52 +1,42 @@
 """Imports statement files: accounts by IBAN, entries as transactions, status reports to their payments.
 
-A file is read before (reading.py), and imported in one transaction. Booked statements may overlap, and must leave no gap between
+A file is read before (`files.py`), and imported in one transaction. Booked statements may overlap, and must leave no gap between
 them that was not there before.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow, emit_refresh_complete
+import msgspec
+
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.imports import spans
-from kontobahn.banking.imports.overlap import Gap, gaps
-from kontobahn.banking.imports.reading import ReadFile, ReadStatement, own_ibans
-from kontobahn.banking.imports.statement import StatementImport
+from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
+from kontobahn.banking.imports import store
+from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans
+from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, by_days, compare, gaps, match
+from kontobahn.banking.imports.store import ImportResult
 from kontobahn.banking.payments import order_files
-from kontobahn.banking.payments.apply import apply
-from kontobahn.banking.payments.transitions import STATUS_BY_ISO_CODE
+from kontobahn.banking.payments.rules import STATUS_BY_ISO_CODE
+from kontobahn.banking.payments.store import apply
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
+from kontobahn.banking.transactions.ingest import TransactionIngest
+from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
+    Closing,
     Opening,
     ReportedStatus,
     StatementError,
     StatementWarning,
     StatusReport,
 )
-
-
-class ImportResult(NamedTuple):
-    """What importing a file did.
-
-    `repeated` counts statements that brought nothing new, `left_out` entries that are in the account's statements anyway, or
-    only inform.
-    """
-
-    accounts: int = 0
-    statements: int = 0
-    repeated: int = 0
-    added: int = 0
-    modified: int = 0
-    removed: int = 0
-    left_out: int = 0
-    payments: int = 0
-    warnings: tuple[StatementWarning, ...] = ()
-
+from kontobahn.formats.statements.model import UNBALANCED
+from kontobahn.money import amount_text
+from kontobahn.sentences import joined, said
 
 _COUNTS = ("accounts", "statements", "repeated", "added", "modified", "removed", "left_out", "payments")
 
@@ -92,14 +82,14 @@ class StatementImporter:
         self._check_gaps()
         self._counts["accounts"] = len(self._seen)
         self._emit_events()
-        return ImportResult(**self._counts, warnings=tuple(self._warnings))
+        return ImportResult(**self._counts, warnings=tuple(self._warnings), refusal="")
 
     def _check_gaps(self) -> None:
         """Raises StatementError for the first gap that this file has made and not filled."""
         if self._allow_gaps:
             return
         for account_id, before in self._seen.items():
-            after = gaps(spans.load(self._tx, account_id))
+            after = gaps(store.load_spans(self._tx, account_id))
             new = [gap for gap in after if not any(gap.is_same(known) for known in before)]
             if len(after) > len(before) and new:
                 raise self._gap_error(account_id, new[0])
@@ -111,7 +101,7 @@ class StatementImporter:
         return statement.error(gap.sentence(about_later=about_later, currency=statement.account.currency_code))
 
     def _emit_events(self) -> None:
-        """To a receiver of events a file is like a refresh."""
+        """Emits what a refresh would: to a receiver of events a file is one."""
         # Choice 43: only if something new was stored.
         for connection_id in sorted(self._changed_connections):
             row = connections.get(self._tx, self._organization_id, connection_id)
@@ -121,7 +111,7 @@ class StatementImporter:
     def _import(self, read: ReadStatement) -> None:
         account = self._account(read.opening)
         if account.id not in self._seen:
-            self._seen[account.id] = gaps(spans.load(self._tx, account.id))
+            self._seen[account.id] = gaps(store.load_spans(self._tx, account.id))
         statement = StatementImport(self._tx, account, read, self._own_ibans, unbalanced=self._unbalanced)
         statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
@@ -130,7 +120,7 @@ class StatementImporter:
             self._counts[name] += getattr(statement.ingest, name)
         if statement.has_changed:
             self._changed_connections.add(statement.account.connection_id)
-        if statement.span != spans.NO_SPAN:
+        if statement.span != store.NO_SPAN:
             self._booked.append(statement)
         self._warnings += statement.warnings
 
@@ -156,7 +146,7 @@ class StatementImporter:
 
         number = IBAN(iban)
         ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
-        # Two imports at once must not both create it, and it may be removed at this moment.
+        # Two imports at once must not both create it, and it may be removed meanwhile.
         connections.lock(self._tx, self._organization_id, ref)
         known = connections.by_provider_ref(self._tx, FILES, ref)
         if known is not None and connections.look_up_locked(self._tx, self._organization_id, known.id):
@@ -186,13 +176,13 @@ class StatementImporter:
         Raises StatementError if it reports on none of this organisation's.
         """
         unknown = []
-        # What is said of an instruction or an order itself counts more than what is said of the file around it, and comes later.
+        # A status of an instruction or an order itself counts more than what is said of the file around it, and comes later.
         latest: dict[int, ReportedStatus] = {}
         for item in report.items:
             found = order_files.reported_on(self._tx, self._organization_id, item)
             if not found:
                 name = item.end_to_end_id if item.level == "transaction" else report.original_message_id
-                sentence = f"It reports on “{name}”, which is not a payment of this organisation."
+                sentence = said("It reports on “{name}”, which is not a payment of this organisation.", name=name)
                 unknown.append(StatementWarning(f"line {item.line}", sentence, "This report was left out."))
             latest |= dict.fromkeys(found, item)
         for payment_id, item in latest.items():
@@ -214,5 +204,236 @@ def account_named(option: str) -> tuple[str, str]:
     """Reads ACCOUNT=IBAN, for an account that a file identifies in another way."""
     account, equals, iban = option.partition("=")
     if not equals or not account.strip() or not iban.strip():
-        raise BadRequest(f"`iban` takes ACCOUNT=IBAN, not “{option}”.", field="iban")
+        raise BadRequest(said("`iban` takes ACCOUNT=IBAN, not “{option}”.", option=option), field="iban")
     return account.strip(), iban.strip()
+
+
+# --- One statement: entries that are not known yet are ingested
+
+
+# A pending entry that no statement has mentioned for this long will not be booked.
+MAX_PENDING = timedelta(days=14)
+
+
+class StatementImport:
+    """A statement that was read; `run` imports it.
+
+    Afterwards `span` is the number of its span, if it has one. `is_new` is False if it brought nothing that was not known.
+    """
+
+    def __init__(
+        self, tx: Tx, account: AccountRow, statement: ReadStatement, own_ibans: set[str], *, unbalanced: bool
+    ) -> None:
+        self._tx = tx
+        self.account = account
+        self._statement = statement
+        self._opening = statement.opening
+        self._own_ibans = own_ibans
+        self._unbalanced = unbalanced
+        self._bookings = statement.bookings()
+        self.ingest = TransactionIngest(tx, account, ids_are_firm=True)
+        self.left_out = 0
+        self.span = store.NO_SPAN
+        self.is_new = True
+        self.warnings: list[StatementWarning] = []
+        self._balance = account.balance
+
+    @property
+    def has_changed(self) -> bool:
+        """True if anything is stored that was not before."""
+        counts = self.ingest.added + self.ingest.modified + self.ingest.removed
+        return bool(counts) or self._balance != self.account.balance
+
+    def run(self, source: str) -> None:
+        """Raises StatementError if the statement contradicts those imported before it."""
+        closing = self._statement.closing
+        if self._opening.kind == "booked":
+            self._run_booked(closing, source)
+        # An advice repeats entries of statements, often split differently: if there are statements, they are authoritative.
+        elif self._opening.kind == "advice" and store.has_statements(self._tx, self.account.id):
+            self.left_out = self._statement.entry_count
+        else:
+            self._ingest_entries({}, None, None)
+            self.ingest.finish()
+            self._set_balance(closing)
+
+    def _run_booked(self, closing: Closing, source: str) -> None:
+        tx, account_id = self._tx, self.account.id
+        sha256 = self._statement.sha256
+        identity = self._statement.identity
+        if store.is_recorded(tx, account_id, identity):
+            self.is_new = False
+            return
+        ends = store.ends_of(tx, account_id, closing)
+        stated = self._stretch(closing, ends)
+        spans = store.spans_of_days(tx, account_id, stated)
+        plan = self._compare(stated, spans, by_balances=ends is not None and closing.adds_up)
+        if ends is not None:
+            self.span = store.extend_spans(tx, account_id, spans, stated, plan)
+        store.record_statement(
+            tx, account_id, closing, identity=identity, sha256=sha256, source=source, span=self.span, ends=ends
+        )
+        self._ingest_entries(plan.shared, identity, ends and ends.opens_minor)
+        self.is_new = len(plan.shared) < len(self._bookings) or "inside" not in plan.relations.values()
+        if closing.balance is not None:
+            # A booking that intraday reports showed by then, but no statement contains, did not happen.
+            day = closing.balance.day
+            self.ingest.remove_unbooked(day.isoformat(), (day - MAX_PENDING).isoformat())
+        self.ingest.finish()
+        self._set_balance(closing)
+
+    def _stretch(self, closing: Closing, ends: store.Ends | None) -> Stretch:
+        opening = self._opening
+        days = [booking.booked_on for booking in self._bookings]
+        start = ends.opens_minor if ends else 0
+        self._bookings = [
+            booking._replace(balance_minor=start + (booking.balance_minor or 0)) for booking in self._bookings
+        ]
+        closes_on = str(store.closes_on(closing) or max(days, default=""))
+        opens = opening.balance.day if opening.balance else opening.from_date
+        opens_on = str(opens or min(days, default=closes_on))
+        return Stretch(
+            start, opens_on, ends.closes_minor if ends else 0, closes_on, min(days, default=closes_on),
+            max(days, default=closes_on), opening.number, opening.number, opening.statement_id,
+        )  # fmt: skip
+
+    def _compare(self, stated: Stretch, spans: list[Span], *, by_balances: bool) -> Plan:
+        """Finds the bookings that are already known, judged by the balances if they prove anything."""
+        rows: list[Booking] = []
+        if stated.begins_on and store.has_statements(self._tx, self.account.id):
+            rows = store.rows_between(self._tx, self.account.id, self._statement.value_dates, stated)
+        if by_balances:
+            plan = compare(stated, self._bookings, spans, rows)
+            if plan is not None:
+                self._warn_of_other_words(plan.in_other_words)
+                return plan
+            sentence = contradiction(self._tx, self.account, stated, self._bookings, spans, rows, self._texts)
+            if not self._unbalanced:
+                raise self.error(joined(" ", [sentence, UNBALANCED]))
+            self._warn(sentence, "Imported nevertheless, but for bookings that are known by day, amount and text.")
+        return Plan(match(self._bookings, rows), by_days(stated, spans))
+
+    def _warn_of_other_words(self, count: int) -> None:
+        if count:
+            sentence = said(
+                "{count} bookings are known in other words: day, amount and balances are the same.", count=count
+            )
+            self._warn(sentence, "Left as they are.")
+
+    def _warn(self, found: str, done: str) -> None:
+        self.warnings.append(StatementWarning(said("statement {id}", id=self._opening.statement_id), found, done))
+
+    def error(self, sentence: str) -> StatementError:
+        opening = self._opening
+        return StatementError(sentence, file=opening.file, statement=opening.statement_id, place=f"line {opening.line}")
+
+    def _texts(self, numbers: set[int]) -> dict[int, str]:
+        return {number: entry.description for number, entry in self._statement.entries() if number in numbers}
+
+    def _ingest_entries(self, shared: dict[int, Booking], identity: str | None, balance: int | None) -> None:
+        if len(shared) == self._statement.entry_count:
+            return
+        bookings = self._statement.reported(RenderContext(frozenset(self._own_ibans), identity, balance))
+        self.ingest.add(booking for number, booking in bookings if number not in shared)
+
+    def _set_balance(self, closing: Closing) -> None:
+        """The account's balance is that of its latest statement, or of an intraday report after it."""
+        latest = store.latest_stretch(self._tx, self.account.id)
+        reported = closing.balance if self._opening.kind != "booked" else None
+        if reported is not None and (latest is None or reported.day.isoformat() >= latest.closes_on):
+            balance = reported.amount_minor
+        elif latest is not None:
+            balance = latest.closes_minor
+        else:
+            return
+        self._balance = balance
+        self._tx.run(
+            "UPDATE banking_accounts SET balance_minor = ?, balance_known = 1, updated_at = ? WHERE organization_id = ? AND id = ?",
+            balance, self._tx.now, self.account.organization_id, self.account.id,
+        )  # fmt: skip
+
+
+# --- Sentences about a statement that contradicts those imported before it: balances, sums, bookings
+
+
+_SHOWN = 3
+
+
+def contradiction(
+    tx: Tx,
+    account: AccountRow,
+    stated: Stretch,
+    bookings: Sequence[Booking],
+    spans: Sequence[Span],
+    rows: Sequence[Booking],
+    texts: Callable[[set[int]], dict[int, str]],
+) -> str:
+    """Returns the sentences, with the figures. `texts` finds the texts of the statement's bookings by their numbers."""
+    shared = match(bookings, rows)
+    span = _most_involved(stated, spans, shared)
+    known = span.known
+    from_minor, from_on = max(
+        (known.begins_on, known.opens_minor, known.opens_on), (stated.begins_on, stated.opens_minor, stated.opens_on)
+    )[1:]
+    to_minor, to_on = min(
+        (known.ends_on, known.closes_minor, known.closes_on), (stated.ends_on, stated.closes_minor, stated.closes_on)
+    )[1:]
+    first, last = max(known.begins_on, stated.begins_on), min(known.ends_on, stated.ends_on)
+    both = [row for row in shared.values() if row.span == span.number]
+    in_rows = {row.number for row in both}
+    only_file = [item for item in bookings if first <= item.booked_on <= last and item.number not in shared]
+    only_rows = [row for row in rows if row.span == span.number and row.number not in in_rows]
+    moved, expected = sum(row.amount_minor for row in both), to_minor - from_minor
+    currency = account.currency_code
+    wire = {row.number: _text_of(tx, account.id, row.number) for row in only_rows[:_SHOWN]}
+    found = [
+        said(
+            "It contradicts statements imported before. Both cover the time from the balance {amount}"
+            " {currency} ({day}) to the balance {amount_to} {other} ({day_to}), a difference of"
+            " {amount_wanted}; but the {count} bookings that are in both make {amount_moved}, which is"
+            " {amount_difference} {more}.",
+            amount=amount_text(from_minor),
+            currency=currency,
+            day=from_on,
+            amount_to=amount_text(to_minor),
+            other=currency,
+            day_to=to_on,
+            amount_wanted=amount_text(expected),
+            count=len(both),
+            amount_moved=amount_text(moved),
+            amount_difference=amount_text(abs(expected - moved)),
+            more="less" if moved < expected else "more",
+        ),
+        _listed("Only in this file", only_file, texts({item.number for item in only_file[:_SHOWN]})),
+        _listed("Only in those imported before", only_rows, wire),
+    ]
+    return joined(" ", filter(None, found))
+
+
+def _most_involved(stated: Stretch, spans: Sequence[Span], shared: dict[int, Booking]) -> Span:
+    counts = {span.number: 0 for span in spans}
+    for row in shared.values():
+        counts[row.span] = counts.get(row.span, 0) + 1
+
+    def involvement(span: Span) -> tuple[bool, int, str]:
+        meets = span.known.begins_on <= stated.ends_on and stated.begins_on <= span.known.ends_on
+        return meets, counts[span.number], span.known.closes_on
+
+    return max(spans, key=involvement)
+
+
+def _text_of(tx: Tx, account_id: int, number: int) -> str:
+    found = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account_id, number)
+    return msgspec.json.decode(found[0], type=Transaction).description if found else ""
+
+
+def _listed(title: str, bookings: Sequence[Booking], texts: dict[int, str]) -> str:
+    if not bookings:
+        return ""
+    shown = [
+        f"{item.booked_on} {amount_text(item.amount_minor)} “{texts.get(item.number, '')[:40]}”"
+        for item in bookings[:_SHOWN]
+    ]
+    if len(bookings) > _SHOWN:
+        shown[-1] = said("{last} and {count} more", last=shown[-1], count=len(bookings) - _SHOWN)
+    return said("{title}: {rows}.", title=title, rows=joined("; ", shown))

@@ -7,14 +7,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.tasks import Tasks, Work
 from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid
-from kontobahn.banking.imports import history
-from kontobahn.banking.imports.history import TASK_KIND, File, ImportRow
+from kontobahn.banking.imports import store
+from kontobahn.banking.imports.files import ReadFile, own_ibans
 from kontobahn.banking.imports.importer import StatementImporter, account_named
-from kontobahn.banking.imports.reading import ReadFile, own_ibans
+from kontobahn.banking.imports.store import TASK_KIND, File, ImportRow
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.formats.bank_files import read
@@ -74,17 +75,9 @@ class StatementImportReport(Answer):
     warnings: list[ImportWarning]
 
 
-class ImportAnswer(Answer):
-    data: StatementImportReport
-
-
-class ImportsAnswer(Answer):
-    data: list[StatementImportReport]
-
-
 # Choice 37: a file to 200 MiB; a large one is imported after the answer.
 @post("/v2/banking/statements", scope="banking:write", statuses=(201, 202), errors=(400, 403, 404))
-async def import_statements(call: Call, query: StatementsQuery, body: Upload) -> ImportAnswer:
+async def import_statements(call: Call, query: StatementsQuery, body: Upload) -> Data[StatementImportReport]:
     """Import a file of account statements or payment status reports.
 
     camt.052, 053 and 054, MT940, MT942, pain.002, or a ZIP archive of them: the request body, or the one file of a form. It is
@@ -103,13 +96,13 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
         items = read(body.file, file.source, ibans=ibans, unbalanced=query.unbalanced)
         found = await _READERS.run(ReadFile, items, await call.read(own_ibans, organization_id))
 
-    def commit(tx: Tx, task_id: str) -> ImportAnswer:
+    def commit(tx: Tx, task_id: str) -> Data[StatementImportReport]:
         assert found is not None
         importer = StatementImporter(
             tx, organization_id, file.source, allow_gaps=query.allow_gaps, unbalanced=query.unbalanced
         )
         result = importer.import_file(found)
-        return ImportAnswer(data=_report(history.record_done(tx, file._replace(id=task_id), result)))
+        return Data(_report(store.record_done(tx, file._replace(id=task_id), result)))
 
     async def tidy(task_id: str) -> None:
         if found is not None:
@@ -123,25 +116,25 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
             organization_id=organization_id,
             kind=TASK_KIND,
             subject=body.sha256,
-            begun=lambda task: ImportAnswer(data=_report(history.from_task(task))),
+            begun=lambda task: Data(_report(store.from_task(task))),
         )
     except StatementError as error:
-        await call.context.db.write(history.record_refused, file, error.without_file(file.source))
+        await call.context.db.write(store.record_refused, file, error.without_file(file.source))
         raise
 
 
 @get("/v2/banking/imports", scope="banking:read", errors=(403, 404))
-async def list_statement_imports(call: Call, query: ImportsQuery) -> ImportsAnswer:
+async def list_statement_imports(call: Call, query: ImportsQuery) -> Data[list[StatementImportReport]]:
     """List the files that were imported or refused, the latest first."""
     organizations = call.principal.organizations(query.organization_id)
-    rows = await call.read(history.listing, organizations, query.limit)
-    return ImportsAnswer(data=[_report(row) for row in rows])
+    rows = await call.read(store.listing, organizations, query.limit)
+    return Data([_report(row) for row in rows])
 
 
 @get("/v2/banking/imports/{id}", scope="banking:read", errors=(403, 404))
-async def get_statement_import(call: Call, id: Uuid) -> ImportAnswer:
+async def get_statement_import(call: Call, id: Uuid) -> Data[StatementImportReport]:
     """Read what came of one file."""
-    return ImportAnswer(data=_report(await call.read(history.find, call.principal, id)))
+    return Data(_report(await call.read(store.find, call.principal, id)))
 
 
 def _report(row: ImportRow) -> StatementImportReport:

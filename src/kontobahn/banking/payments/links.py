@@ -14,9 +14,9 @@ import uuid
 from typing import Literal, NamedTuple
 
 from kontobahn.api.call import Context
-from kontobahn.banking.connections.connecting import RETURN_PATH
+from kontobahn.banking.interaction import RETURN_PATH
+from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PaymentRow
-from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.banking.provider import Banking
 from kontobahn.clock import DAY
 from kontobahn.vault import Vault
@@ -31,7 +31,7 @@ _SIGNATURE_BYTES = 16
 
 
 class Link(NamedTuple):
-    """What a link opens, and until when, however often it is used."""
+    """The content of a link: what it opens, and until when, however often it is used."""
 
     kind: Kind
     organization_id: str
@@ -63,7 +63,7 @@ def url_of(context: Context, link: Link) -> str:
 
 
 def way_back(context: Context, row: PaymentRow) -> tuple[str, str]:
-    """Where the payer of a payment is sent back to, and the `state` by which the page there recognises the payment."""
+    """Returns the address that the payer of a payment is sent back to, and the `state` by which the page there recognises the payment."""
     link = Link("payment", row.organization_id, row.id, row.created_at + RETURN_LIFETIME)
     return f"{context.settings.base_url}{RETURN_PATH}/{row.provider}", make_token(context.vault, link)
 
@@ -74,7 +74,7 @@ class PayerAddress(NamedTuple):
 
 
 def payer_address(context: Context, row: PaymentRow) -> PayerAddress:
-    """Where the payer continues with a payment, and until when; nothing if there is nothing left for the payer to do."""
+    """Returns where the payer continues with a payment, and until when; nothing if there is nothing left for the payer to do."""
     # An order in a file with others is uploaded with that file, which has a page of its own.
     is_open = row.status in AWAITING_PAYER and row.provider_ref is not None and row.order_file_id is None
     if not is_open or (row.expires_at is not None and row.expires_at <= context.clock.now()):

@@ -1,4 +1,4 @@
-"""Files that hold several orders from one account: made, found, handed out, discarded; and which payments a report is about.
+"""Files that hold several orders from one account: made, listed, read, fetched, discarded; and which payments a report is about.
 
 An order is in one file at a time, and not handed out by itself while it is: uploaded twice it would be paid twice.
 """
@@ -7,19 +7,163 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from decimal import Decimal
+from typing import Annotated, Literal, NamedTuple
 
+from msgspec import Meta
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.banking import accounts, numbers
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call, Context
+from kontobahn.api.declare import delete, get, post
+from kontobahn.api.wire import Answer, Body, Download, ListQuery, Timestamp, Uuid
+from kontobahn.banking import ids
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.payments import store
-from kontobahn.banking.payments.create import as_order
-from kontobahn.banking.payments.store import PAYMENTS, PaymentRow
-from kontobahn.banking.payments.transitions import AWAITING_PAYER
+from kontobahn.banking.payments.links import Link, url_of
+from kontobahn.banking.payments.rules import AWAITING_PAYER
+from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, as_order
 from kontobahn.banking.provider import Banking, PaymentOrder
-from kontobahn.clock import DAY
+from kontobahn.banking.wire import NumericId
+from kontobahn.clock import DAY, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.statements import ReportedStatus
+from kontobahn.money import to_wire
+from kontobahn.sentences import said
+
+
+class OrderFilesQuery(ListQuery):
+    account_id: Annotated[NumericId, Meta(description="Only files with orders from this account.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="At most so many, newest first.")] = 100
+
+
+class NewOrderFile(Body, kw_only=True):
+    account_id: NumericId | None = None
+    payment_ids: Annotated[list[NumericId], Meta(min_length=1, max_length=MAX_PAYMENTS)] | None = None
+    include_taken: bool = False
+
+
+class PaymentOrderFile(Answer):
+    id: str
+    organization_id: Uuid
+    account_id: str
+    message_id: str
+    status: OrderFileStatus
+    payment_ids: list[str]
+    amount: Decimal
+    currency_code: str
+    # A page for a person; null when there is nothing left to upload.
+    file_url: str | None
+    expires_at: Timestamp | None
+    created_at: Timestamp
+
+
+@post(
+    "/v2/banking/order-files",
+    scope="payments",
+    one_of=("payment_ids", "account_id"),
+    errors=(403, 404, 409),
+    body_example={"payment_ids": ["17", "18"]},
+)
+async def create_order_file(call: Call, body: NewOrderFile) -> Data[PaymentOrderFile]:
+    """Put several orders from one account into one pain.001 file: the payments named, or all open ones of the account.
+
+    An order that is in a file, or was fetched by itself, is not put into another one.
+    """
+    if body.account_id is None and body.payment_ids is None:
+        raise BadRequest("Send `payment_ids`, or `account_id` for all open orders.", field="payment_ids")
+    return await call.commit(_create, call.context, call.principal, body, call.actor)
+
+
+def _create(tx: Tx, context: Context, principal: Principal, body: NewOrderFile, actor: Actor) -> Data[PaymentOrderFile]:
+    wanted = Selection(
+        None if body.account_id is None else int(body.account_id),
+        None if body.payment_ids is None else [int(one) for one in body.payment_ids],
+        body.include_taken,
+    )
+    days = context.settings.order_file_days
+    file = create(tx, principal, wanted, context.part(Banking), days)
+    audit.record(tx, file.organization_id, actor, "order_file.create", str(file.id), payments=file.payments)
+    return Data(_shown(tx, context, file))
+
+
+@get("/v2/banking/order-files", scope=("banking:read", "payments"), errors=(403, 404))
+async def list_order_files(call: Call, query: OrderFilesQuery) -> Data[list[PaymentOrderFile]]:
+    """List the order files, newest first."""
+    return await call.read(_listed, call.context, call.principal, query)
+
+
+def _listed(tx: Tx, context: Context, principal: Principal, query: OrderFilesQuery) -> Data[list[PaymentOrderFile]]:
+    organizations = principal.organizations(query.organization_id)
+    account_id = None if query.account_id is None else accounts.find(tx, principal, query.account_id).id
+    files = listing(tx, organizations, account_id, query.limit)
+    return Data([_shown(tx, context, file) for file in files])
+
+
+@get("/v2/banking/order-files/{id}", scope=("banking:read", "payments"), errors=(403, 404))
+async def get_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile]:
+    """Read one order file: what it holds, and whether it may still be uploaded."""
+
+    def unit(tx: Tx) -> Data[PaymentOrderFile]:
+        return Data(_shown(tx, call.context, find(tx, call.principal, id)))
+
+    return await call.read(unit)
+
+
+@get("/v2/banking/order-files/{id}/file", scope="payments", errors=(403, 404, 409), media_types=("application/xml",))
+async def get_order_file_content(call: Call, id: NumericId) -> Download:
+    """Fetch the pain.001 file, the same every time."""
+    file = await call.read(find, call.principal, id)
+    return Download(await hand_out(call.context, file), "application/xml", file_name(file))
+
+
+@delete("/v2/banking/order-files/{id}", scope="payments", errors=(403, 404, 409))
+async def discard_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile]:
+    """Discard a file that was not uploaded. Its orders are free for another one."""
+
+    def unit(tx: Tx) -> Data[PaymentOrderFile]:
+        file = discard(tx, find(tx, call.principal, id))
+        audit.record(tx, file.organization_id, call.actor, "order_file.discard", str(file.id))
+        return Data(_shown(tx, call.context, file))
+
+    return await call.commit(unit)
+
+
+async def hand_out(context: Context, file: OrderFileRow) -> bytes:
+    orders = await context.db.read(orders_of, file)
+    provider = context.part(Banking).provider(file.provider)
+    return provider.order_file(file.message_id, file.created_at, orders).content
+
+
+def file_name(file: OrderFileRow) -> str:
+    return f"orders-{file.id}.xml"
+
+
+def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
+    rows = payments_of(tx, file)
+    status = status_of(file, rows)
+    is_of_use = status == "open" and file.expires_at > context.clock.now()
+    link = Link("file", file.organization_id, file.id, file.expires_at)
+    return PaymentOrderFile(
+        id=str(file.id),
+        organization_id=file.organization_id,
+        account_id=str(file.account_id),
+        message_id=file.message_id,
+        status=status,
+        payment_ids=[str(row.id) for row in rows],
+        amount=to_wire(file.amount_minor),
+        currency_code="EUR",
+        file_url=url_of(context, link) if is_of_use else None,
+        expires_at=optional_datetime(file.expires_at) if is_of_use else None,
+        created_at=to_datetime(file.created_at),
+    )
+
+
+# --- Rows
+
 
 MESSAGE_PREFIX = "KBF"
 MAX_PAYMENTS = 1000
@@ -48,7 +192,7 @@ ORDER_FILES = Table("banking_order_files", OrderFileRow)
 
 
 class Selection(NamedTuple):
-    """Which orders are to be in a file: these payments, or all open ones of the account."""
+    """The orders that are to be in a file: these payments, or all open ones of the account."""
 
     account_id: int | None
     payment_ids: Sequence[int] | None
@@ -64,7 +208,7 @@ def create(tx: Tx, principal: Principal, wanted: Selection, banking: Banking, da
     if not provider.orders_are_files:
         raise Conflict("Payments from this account are authorised at their `payment_url`; there are no files for them.")
     orders = [as_order(tx, row) for row in rows]
-    number = numbers.take(tx, first.organization_id, "order_file")
+    number = ids.take(tx, first.organization_id, "order_file")
     message_id = f"{MESSAGE_PREFIX}{number}-{secrets.token_hex(4).upper()}"
     written = provider.order_file(message_id, tx.now, orders)
     file = OrderFileRow(
@@ -119,14 +263,17 @@ def _named(tx: Tx, principal: Principal, wanted: Selection) -> list[PaymentRow]:
 
 def _check_free(row: PaymentRow, *, include_taken: bool) -> None:
     if row.status not in AWAITING_PAYER:
-        raise Conflict(f"The payment {row.id} is {row.status}.")
+        raise Conflict(said("The payment {id} is {status}.", id=row.id, status=row.status))
     if row.provider_ref is None:
-        raise Conflict(f"The payment {row.id} has not been accepted yet. Try again in a few minutes.")
+        raise Conflict(said("The payment {id} has not been accepted yet. Try again in a few minutes.", id=row.id))
     if row.order_file_id is not None:
-        raise Conflict(f"The payment {row.id} is in the order file {row.order_file_id}.")
+        raise Conflict(said("The payment {id} is in the order file {file}.", id=row.id, file=row.order_file_id))
     if row.order_taken_at is not None and not include_taken:
         raise Conflict(
-            f"The order of payment {row.id} was fetched on its own. If it was not uploaded, send `include_taken`."
+            said(
+                "The order of payment {id} was fetched on its own. If it was not uploaded, send `include_taken`.",
+                id=row.id,
+            )
         )
 
 
@@ -137,7 +284,7 @@ def find(tx: Tx, principal: Principal, order_file_id: str) -> OrderFileRow:
     return find_in_scope(tx, ORDER_FILES, principal, "Order file", int(order_file_id))
 
 
-def get(tx: Tx, organization_id: str, order_file_id: int) -> OrderFileRow | None:
+def look_up(tx: Tx, organization_id: str, order_file_id: int) -> OrderFileRow | None:
     return ORDER_FILES.one(tx, "organization_id = ? AND id = ?", organization_id, order_file_id)
 
 
@@ -168,19 +315,19 @@ def payments_of(tx: Tx, file: OrderFileRow) -> list[PaymentRow]:
 
 
 def status_of(file: OrderFileRow, rows: list[PaymentRow]) -> OrderFileStatus:
-    """Whether a file with these payments is still to be uploaded."""
+    """Returns whether a file with these payments is still to be uploaded."""
     if file.discarded_at is not None:
         return "discarded"
     return "void" if is_void(rows) else "open"
 
 
 def is_void(rows: Iterable[PaymentRow]) -> bool:
-    """Whether the file must not be uploaded any more, because one of its payments has failed or was cancelled."""
+    """Returns whether the file may no longer be uploaded, because one of its payments has failed or was cancelled."""
     return any(row.status in ("failed", "rejected") for row in rows)
 
 
 def orders_of(tx: Tx, file: OrderFileRow) -> list[PaymentOrder]:
-    """Returns the orders as they stand in the file. Raises Conflict if it must not be uploaded any more."""
+    """Returns the orders as they stand in the file. Raises Conflict if it may no longer be uploaded."""
     rows = payments_of(tx, file)
     if file.discarded_at is not None:
         raise Conflict("This order file was discarded.")
@@ -194,19 +341,22 @@ def orders_of(tx: Tx, file: OrderFileRow) -> list[PaymentOrder]:
 def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     """Frees the orders of a file that was not uploaded. Raises Conflict if the bank has reported on one of them."""
     tx.lock("banking_order_file", file.organization_id, str(file.id))
-    again = get(tx, file.organization_id, file.id)
+    again = look_up(tx, file.organization_id, file.id)
     assert again is not None
     if again.discarded_at is not None:
         return again
     # In the UPDATE: the bank may report on one of them at this moment.
     tx.run(
         "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL"
-        f" WHERE organization_id = ? AND order_file_id = ? AND ({_IS_AWAITING} OR error_class IS NOT NULL)",
-        file.organization_id, file.id, *_AWAITING,
+        " WHERE organization_id = ? AND id IN (SELECT payment_id FROM banking_order_file_payments WHERE organization_id = ?"
+        f" AND order_file_id = ?) AND order_file_id = ? AND ({_IS_AWAITING} OR error_class IS NOT NULL)",
+        file.organization_id, file.organization_id, file.id, file.id, *_AWAITING,
     )  # fmt: skip
     for row in payments_of(tx, again):
         if row.order_file_id == file.id:
-            raise Conflict(f"The payment {row.id} of this file is {row.status}: the bank has the file.")
+            raise Conflict(
+                said("The payment {id} of this file is {status}: the bank has the file.", id=row.id, status=row.status)
+            )
     return ORDER_FILES.update(tx, again, discarded_at=tx.now)
 
 

@@ -24,12 +24,11 @@ from kontobahn.banking.hosted.pages import (
     read_form,
     redirect,
 )
-from kontobahn.banking.payments import links, order_files, orders, store
-from kontobahn.banking.payments.cancel import cancel
-from kontobahn.banking.payments.order_file_routes import file_name, hand_out
-from kontobahn.banking.payments.order_files import OrderFileRow
+from kontobahn.banking.payments import bank, links, order_files, store
+from kontobahn.banking.payments.bank import cancel
+from kontobahn.banking.payments.order_files import OrderFileRow, file_name, hand_out
+from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PaymentRow
-from kontobahn.banking.payments.transitions import AWAITING_PAYER
 from kontobahn.clock import berlin_datetime
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.formats.pain.sepa import in_groups
@@ -75,7 +74,7 @@ class OrderPages:
                 return _download(await hand_out(self._context, found), file_name(found))
             # A request for the headers alone does not hand out the file.
             if found.status in AWAITING_PAYER and request.method == "GET":
-                return _download(await orders.hand_out(self._context, found), f"payment-{found.id}.xml")
+                return _download(await bank.hand_out(self._context, found), f"payment-{found.id}.xml")
         except Conflict:
             # It was cancelled or expired since the page was shown; the page says so.
             pass
@@ -86,7 +85,7 @@ class OrderPages:
         if link is None:
             return None
         if link.kind == "file":
-            return await self._context.db.read(order_files.get, link.organization_id, link.id)
+            return await self._context.db.read(order_files.look_up, link.organization_id, link.id)
         try:
             return await self._context.db.read(store.get, link.organization_id, link.id)
         except NotFound:

@@ -1,17 +1,28 @@
-"""The rows of payments and of what was reported on them: found and listed. `apply.py` is the only module that moves one."""
+"""The rows of payments and of what was reported on them; and `apply`, the one entry point through which a report changes a payment.
+
+Creation, webhook, poll, imported file and booked debit all go through it: status, credits, history and event change together
+or not at all. Which change is allowed is decided in `rules.py`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kontobahn.access.principal import Principal, find_in_scope, in_scope
-from kontobahn.banking.emitted import EVENTS
+from kontobahn import credits, log
+from kontobahn.access import audit, organizations
+from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
-from kontobahn.banking.provider import PaymentStatus, Template
-from kontobahn.clock import end_of_day, start_of_day, to_datetime
-from kontobahn.db import Table, Tx
+from kontobahn.banking.provider import PaymentOrder, PaymentReport, PaymentStart, PaymentStatus, Template
+from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
+from kontobahn.banking.wire import EVENTS
+from kontobahn.clock import HOUR, MINUTE, end_of_day, start_of_day, to_datetime
+from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import NotFound
 from kontobahn.money import amount_text
 from kontobahn.webhooks.outbox import emit
@@ -62,6 +73,11 @@ class PaymentRow(NamedTuple):
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
+_FINAL = tuple(sorted(FINAL))
+_IS_UNDER_WAY = f"status NOT IN ({', '.join('?' * len(_FINAL))})"
+# A search reads this many payments at a time.
+_CHUNK = 500
+_LAST = 2**62
 
 
 def get(tx: Tx, organization_id: str, payment_id: int) -> PaymentRow:
@@ -77,7 +93,7 @@ def lock(tx: Tx, organization_id: str, payment_id: int) -> None:
 
 
 def claim_sending(tx: Tx, organization_id: str, payment_id: int) -> bool:
-    """Returns whether the caller is the one who may send this payment to the bank, or see to it that nobody does.
+    """Returns whether the caller is the one who may send this payment to the bank, or ensure that nobody does.
 
     In the UPDATE: of all processes and for all time, one gets it.
     """
@@ -90,8 +106,9 @@ def claim_sending(tx: Tx, organization_id: str, payment_id: int) -> bool:
     )  # fmt: skip
 
 
-def find(tx: Tx, principal: Principal, payment_id: str) -> PaymentRow:
-    return find_in_scope(tx, PAYMENTS, principal, "Payment", int(payment_id))
+@short_read
+def find(principal: Principal, payment_id: str) -> Rounds[PaymentRow]:
+    return ask_in_scope(PAYMENTS, principal, "Payment", int(payment_id))
 
 
 def by_provider_ref(tx: Tx, provider: str, provider_ref: str) -> PaymentRow | None:
@@ -103,7 +120,7 @@ def ordered_since(tx: Tx, organization_id: str, account_id: int, since: int, lim
     return PAYMENTS.all(
         tx,
         "organization_id = ? AND account_id = ? AND created_at >= ? AND status NOT IN ('failed', 'rejected')"
-        " ORDER BY id DESC LIMIT ?",
+        " ORDER BY created_at DESC, id DESC LIMIT ?",
         organization_id, account_id, since, limit,
     )  # fmt: skip
 
@@ -163,6 +180,254 @@ def history(tx: Tx, principal: Principal, payment_id: str) -> list[PaymentEvent]
             row.organization_id, row.id,
         )
     ]  # fmt: skip
+
+
+def as_order(tx: Tx, row: PaymentRow) -> PaymentOrder:
+    """Returns the order in the form that providers accept."""
+    # A payment outlives its connection; then the payer is known by the organisation's name only.
+    connection_ref, account_ref, holder_name = tx.one(
+        "SELECT c.provider_ref, COALESCE(a.provider_ref, ''), a.holder_name FROM banking_connections c"
+        " LEFT JOIN banking_accounts a ON a.organization_id = c.organization_id AND a.connection_id = c.id AND a.id = ?"
+        " WHERE c.organization_id = ? AND c.id = ?",
+        row.account_id, row.organization_id, row.connection_id,
+    ) or ("", "", None)  # fmt: skip
+    details = msgspec.json.decode(row.order_details, type=dict[str, object])
+    return_to = details.pop("return_to", None)
+    return PaymentOrder(
+        end_to_end_id=row.end_to_end_id,
+        connection_ref=connection_ref,
+        account_ref=account_ref,
+        template_identifier=row.template_identifier,
+        amount_minor=row.amount_minor,
+        currency_code=row.currency_code,
+        creditor_name=row.creditor_name,
+        creditor_iban=row.creditor_iban,
+        debtor_name=organizations.get(tx, row.organization_id).name if holder_name is None else holder_name,
+        debtor_iban=row.debtor_iban,
+        description=row.description,
+        reference=row.reference,
+        details=details,
+        return_to=return_to if isinstance(return_to, str) else None,
+        customer_ip_address=row.customer_ip_address,
+        created_at=row.created_at,
+    )
+
+
+# --- Reports
+
+
+END_TO_END_PREFIX = "KB"
+# The source of a report that we asked for ourselves.
+POLL = "asked"
+# A payment is polled this long after its last change: soon at first, then less and less often.
+POLL_AFTER = (MINUTE, 2 * MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR)
+_AUDIT_ACTOR = audit.Actor("bank")
+
+
+def apply(tx: Tx, organization_id: str, payment_id: int, report: PaymentReport, source: str) -> PaymentRow:
+    """Applies a report: moves the payment, or records why not. Returns the payment as it is afterwards."""
+    lock(tx, organization_id, payment_id)
+    row = get(tx, organization_id, payment_id)
+    outcome = outcome_of(report, row.status, row.raw_provider_status)
+    if outcome == "moved":
+        row = _move(tx, row, report)
+    elif outcome == "noted":
+        row = PAYMENTS.update(tx, row, raw_provider_status=report.raw_status, updated_at=tx.now)
+    elif outcome == "contradicts":
+        # A final status is never changed silently: a person must look at it.
+        audit.record(
+            tx, organization_id, _AUDIT_ACTOR, "payment.contradiction", str(payment_id),
+            final=row.status, reported=report.status, source=source,
+        )  # fmt: skip
+        log.warning(
+            "payment_contradiction", payment_id=payment_id, final=row.status, reported=report.status, source=source
+        )
+    if source != POLL or outcome not in ("repeated", "not understood"):
+        # Polling again and again must not fill the history with the same answer.
+        _record(tx, row, report, source, outcome)
+    if outcome == "moved" and row.status == "executed" and _has_booked_debit(tx, row):
+        return apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
+    return row
+
+
+def apply_start(tx: Tx, row: PaymentRow, start: PaymentStart, source: str) -> PaymentRow:
+    """Stores that the provider accepted the order, with the payer's address, and applies its first report."""
+    lock(tx, row.organization_id, row.id)
+    tx.run(
+        "UPDATE banking_payments SET provider_ref = ?, payment_url = ?, expires_at = ?, unsent = 0"
+        " WHERE organization_id = ? AND id = ? AND provider_ref IS NULL",
+        start.provider_ref, start.payment_url, start.expires_at, row.organization_id, row.id,
+    )  # fmt: skip
+    return apply(tx, row.organization_id, row.id, start.report, source)
+
+
+# Choice 27: a posted debit with the same end-to-end id and amount settles an executed payment.
+def find_paid(tx: Tx, account: AccountRow, end_to_end_id: str | None, amount_minor: int) -> int | None:
+    """Returns the id of the payment that a debit on this account belongs to."""
+    if amount_minor >= 0 or end_to_end_id is None or not end_to_end_id.startswith(END_TO_END_PREFIX):
+        return None
+    row = tx.one(
+        "SELECT id FROM banking_payments WHERE organization_id = ? AND end_to_end_id = ? AND (account_id = ? OR debtor_iban = ?)",
+        account.organization_id, end_to_end_id, account.id, account.iban or "",
+    )  # fmt: skip
+    return None if row is None else int(row[0])
+
+
+def apply_debits(tx: Tx, organization_id: str, debits: Iterable[tuple[int, int]]) -> None:
+    """Settles the payments (id, amount of the debit) whose debits the bank has booked, where the debit decides that.
+
+    Called once the debits are written: a report of `executed` that waits for the lock finds them.
+    """
+    ordered = sorted(debits)
+    # All locks first and in one order: two transactions with several payments each would deadlock over the credits.
+    for payment_id in dict.fromkeys(payment_id for payment_id, _ in ordered):
+        lock(tx, organization_id, payment_id)
+    for payment_id, amount_minor in ordered:
+        _apply_debit(tx, organization_id, payment_id, amount_minor)
+
+
+def _apply_debit(tx: Tx, organization_id: str, payment_id: int, amount_minor: int) -> None:
+    """Also notes the debit of a payment that has ended otherwise."""
+    row = get(tx, organization_id, payment_id)
+    if row.amount_minor != -amount_minor or row.status == "settled":
+        return
+    # Nobody knows what became of an order without an answer, until its debit is booked.
+    is_unanswered = row.provider_ref is None
+    if row.status in FINAL or row.status == "executed" or row.debit_settles or is_unanswered:
+        apply(tx, organization_id, payment_id, PaymentReport("settled", row.raw_provider_status), "booked debit")
+
+
+def _has_booked_debit(tx: Tx, row: PaymentRow) -> bool:
+    found = tx.one(
+        # In this order: an organisation has few accounts, and an account has many transactions.
+        "SELECT 1 FROM banking_accounts a CROSS JOIN banking_transactions t WHERE a.organization_id = ? AND (a.id = ? OR a.iban = ?)"
+        " AND t.account_id = a.id AND t.end_to_end_id = ? AND t.amount_minor = ? AND t.status = 'posted'",
+        row.organization_id, row.account_id, row.debtor_iban, row.end_to_end_id, -row.amount_minor,
+    )  # fmt: skip
+    return found is not None
+
+
+def _move(tx: Tx, row: PaymentRow, report: PaymentReport) -> PaymentRow:
+    is_final = report.status in FINAL
+    row = PAYMENTS.update(
+        tx, row,
+        status=report.status,
+        raw_provider_status=report.raw_status or row.raw_provider_status,
+        error_class=report.error_class,
+        error_message=report.error_message,
+        polls=0,
+        next_poll_at=None if is_final else tx.now + POLL_AFTER[0],
+        updated_at=tx.now,
+    )  # fmt: skip
+    if is_final:
+        _settle_credits(tx, row)
+    emit_payment_changed(tx, row)
+    return row
+
+
+def _settle_credits(tx: Tx, row: PaymentRow) -> None:
+    if row.hold_id is None:
+        return
+    if row.status != "settled":
+        credits.expire(tx, row.payer_organization_id, row.hold_id)
+        return
+    try:
+        credits.confirm(tx, row.payer_organization_id, row.hold_id)
+    except credits.HoldLapsed:
+        # It took longer to settle than any reservation is kept; the money has moved all the same.
+        log.warning("payment_settled_after_its_reservation", payment_id=row.id)
+
+
+def _record(tx: Tx, row: PaymentRow, report: PaymentReport, source: str, outcome: str) -> None:
+    tx.run(
+        "INSERT INTO banking_payment_reports (organization_id, payment_id, position, source, status, raw_provider_status,"
+        " error_class, error_message, outcome, at)"
+        " SELECT ?, ?, COALESCE(MAX(position), 0) + 1, ?, ?, ?, ?, ?, ?, ? FROM banking_payment_reports"
+        " WHERE organization_id = ? AND payment_id = ?",
+        row.organization_id, row.id, source, report.status, report.raw_status, report.error_class, report.error_message,
+        outcome, tx.now, row.organization_id, row.id,
+    )  # fmt: skip
+
+
+def count_under_way(tx: Tx, organization_id: str) -> int:
+    """Returns how many payments of this organisation, ordered or paid by it, are not final."""
+    row = tx.one(
+        "SELECT COUNT(*) FROM banking_payments WHERE (organization_id = ? OR payer_organization_id = ?)"
+        f" AND {_IS_UNDER_WAY}",
+        organization_id, organization_id, *_FINAL,
+    )  # fmt: skip
+    return int(row[0]) if row else 0
+
+
+def under_way(tx: Tx, organization_id: str, provider: str, limit: int) -> list[PaymentRow]:
+    """Payments that this provider has and that are not final, the latest first."""
+    return PAYMENTS.all(
+        tx,
+        f"organization_id = ? AND provider = ? AND provider_ref IS NOT NULL AND {_IS_UNDER_WAY}"
+        " ORDER BY created_at DESC, id DESC LIMIT ?",
+        organization_id, provider, *_FINAL, limit,
+    )  # fmt: skip
+
+
+# --- As people look for them
+
+STATES: dict[str, frozenset[str]] = {
+    "waiting": frozenset(AWAITING_PAYER),
+    "underway": frozenset({"authorized", "processing", "executed"}),
+    "settled": frozenset({"settled"}),
+    "failed": frozenset({"failed", "rejected"}),
+}
+
+
+class Key(NamedTuple):
+    created_at: int
+    id: int
+
+
+class PaymentSearch(NamedTuple):
+    since: date | None = None
+    until: date | None = None
+    state: str = ""
+    account_id: str = ""
+    words: Sequence[Word] = ()
+    # The last one of the page before.
+    after: Key | None = None
+
+
+class FoundPayments(NamedTuple):
+    rows: list[PaymentRow]
+    # The place where the search stopped, if it did not get to the end.
+    stopped_at: Key | None
+
+
+def search(tx: Tx, organization_id: str, wanted: PaymentSearch, limit: int) -> FoundPayments:
+    """The latest first, with a bound on what is looked through."""
+    since = start_of_day(wanted.since) if wanted.since else 0
+    before = wanted.after or Key(end_of_day(wanted.until) if wanted.until else _LAST, 0)
+    found: list[PaymentRow] = []
+    size = limit
+    for _ in range(LOOKED_THROUGH // _CHUNK + 2):
+        rows = PAYMENTS.all(
+            tx, "organization_id = ? AND created_at >= ? AND (created_at, id) < (?, ?)"
+            " ORDER BY created_at DESC, id DESC LIMIT ?",
+            organization_id, since, *before, size,
+        )  # fmt: skip
+        found += [row for row in rows if _fits(row, wanted)]
+        if len(found) >= limit or len(rows) < size:
+            return FoundPayments(found[:limit], None)
+        before, size = Key(rows[-1].created_at, rows[-1].id), _CHUNK
+    return FoundPayments(found, before)
+
+
+def _fits(row: PaymentRow, wanted: PaymentSearch) -> bool:
+    if wanted.state and row.status not in STATES.get(wanted.state, ()):
+        return False
+    if wanted.account_id and str(row.account_id) != wanted.account_id:
+        return False
+    if not wanted.words:
+        return True
+    texts = (row.creditor_name, row.creditor_iban, row.description, row.reference, row.end_to_end_id)
+    return fits(wanted.words, texts, row.amount_minor, str(row.id))
 
 
 # --- Events, with exactly the contract's fields, in the transaction of the change they report

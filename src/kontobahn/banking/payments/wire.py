@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.numbers_only import OR_TEXT
+from kontobahn.api.numbers import OR_TEXT
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
-from kontobahn.banking.fields import ConnectionId, CustomerAddress, FromId, NumericId
 from kontobahn.banking.provider import Api, PaymentStatus, Template
+from kontobahn.banking.wire import ConnectionId, CustomerAddress, FromId, NumericId
+from kontobahn.formats.pain import sepa
 
 # The value of a filter that selects everything, like leaving it out.
 EVERYTHING = "__all__"
@@ -55,7 +56,7 @@ class PaymentsQuery(ListQuery):
     ] = ""
 
 
-# What is published is what `sepa.check_amount` takes; as a text too, because some platforms have no exact numbers.
+# The published form is what `sepa.check_amount` takes; as a text too, because some platforms have no exact numbers.
 Amount = Annotated[
     Decimal,
     OR_TEXT,
@@ -73,7 +74,7 @@ Amount = Annotated[
 
 
 class Address(Body, kw_only=True):
-    street_name: Annotated[str, Meta(max_length=70)] | None = None
+    street_name: Annotated[str, Meta(max_length=sepa.MAX_NAME)] | None = None
     building_number: Annotated[str, Meta(max_length=16)] | None = None
     post_code: Annotated[str, Meta(max_length=16)] | None = None
     town_name: Annotated[str, Meta(min_length=1, max_length=35)]
@@ -83,16 +84,16 @@ class NewPayment(Body, kw_only=True):
     # Choice 26: the body of a payment.
     account_id: NumericId
     amount: Amount
-    creditor_name: Annotated[str, Meta(min_length=1, max_length=200)]
+    creditor_name: Annotated[str, Meta(min_length=1, max_length=sepa.MAX_NAME)]
     creditor_iban: Annotated[str, Meta(min_length=1, max_length=60, examples=["DE02120300000000202051"])]
-    description: Annotated[str, Meta(min_length=1, max_length=1000)]
+    description: Annotated[str, Meta(min_length=1, max_length=sepa.MAX_REMITTANCE)]
     currency_code: Literal["EUR"] = "EUR"
     template_identifier: Template = "SEPA"
-    reference: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    reference: Annotated[str, Meta(min_length=1, max_length=sepa.MAX_ID)] | None = None
     creditor_country_code: Annotated[str, form("a country code of two capital letters", r"^[A-Z]{2}$")] | None = None
-    creditor_address: Address | Annotated[str, Meta(min_length=1, max_length=140)] | None = None
+    creditor_address: Address | Annotated[str, Meta(min_length=1, max_length=sepa.MAX_REMITTANCE)] | None = None
     creditor_agent: Annotated[str, form("a BIC", r"^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$")] | None = None
-    creditor_agent_name: Annotated[str, Meta(min_length=1, max_length=70)] | None = None
+    creditor_agent_name: Annotated[str, Meta(min_length=1, max_length=sepa.MAX_NAME)] | None = None
     date: Annotated[datetime.date, Meta(description="Day of execution; as soon as possible when omitted.")] | None = (
         None
     )
@@ -137,20 +138,8 @@ class CurrentPayment(Payment, kw_only=True):
     expires_at: Timestamp | UnsetType | None = UNSET
 
 
-class CurrentPaymentAnswer(Answer):
-    data: CurrentPayment
-
-
-class CreatedPaymentAnswer(Answer):
-    data: CreatedPayment
-
-
-class PaymentsAnswer(Answer):
-    data: list[Payment]
-
-
 class PaymentEvent(Answer):
-    """What was reported about a payment, and the outcome."""
+    """A report about a payment, and its outcome."""
 
     at: Timestamp
     source: str
@@ -161,7 +150,3 @@ class PaymentEvent(Answer):
     outcome: Annotated[
         str, Meta(description="moved, noted, repeated, stale, contradicts, or not understood", examples=["moved"])
     ]
-
-
-class PaymentHistoryAnswer(Answer):
-    data: list[PaymentEvent]

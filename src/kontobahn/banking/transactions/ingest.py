@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from kontobahn.banking import numbers
-from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.payments.apply import apply_debits, find_paid
-from kontobahn.banking.transactions.reported import Reported, fingerprint_of, parse_description, texts_of
-from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.banking import ids
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.payments.store import apply_debits, find_paid
+from kontobahn.banking.transactions.wire import Reported, Transaction, fingerprint_of, parse_description, texts_of
 from kontobahn.clock import to_datetime
+from kontobahn.days import days_later
 from kontobahn.db import Table, Tx
 from kontobahn.json_text import encode
 from kontobahn.money import from_minor
 
-# How far the day of a booking may move between two reports of it.
+# The day of a booking may move this far between two reports of it.
 MAX_SHIFT = timedelta(days=7)
 CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
@@ -98,8 +98,8 @@ class TransactionIngest:
     def _add(self, chunk: list[Reported]) -> None:
         if not self._was_empty:
             self._load(
-                min(booking.made_on for booking in chunk) - MAX_SHIFT,
-                max(booking.made_on for booking in chunk) + MAX_SHIFT,
+                days_later(min(booking.made_on for booking in chunk), -MAX_SHIFT.days),
+                days_later(max(booking.made_on for booking in chunk), MAX_SHIFT.days),
             )
         new: list[tuple[Reported, bool]] = []
         for booking in chunk:
@@ -150,15 +150,15 @@ class TransactionIngest:
             ranges, self._loaded = [(first, last)], (first, last)
         else:
             low, high = self._loaded
-            ranges = [(first, low - timedelta(days=1)), (high + timedelta(days=1), last)]
+            ranges = [(first, days_later(low, -1))] if first < low else []
+            ranges += [(days_later(high, 1), last)] if last > high else []
             self._loaded = min(first, low), max(last, high)
         for start, end in ranges:
-            if start <= end:
-                for known in KNOWN.all(
-                    self._tx, "account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
-                    self._account.id, start.isoformat(), end.isoformat(),
-                ):  # fmt: skip
-                    self._remember(known)
+            for known in KNOWN.all(
+                self._tx, "account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
+                self._account.id, start.isoformat(), end.isoformat(),
+            ):  # fmt: skip
+                self._remember(known)
 
     def _remember(self, known: KnownRow) -> None:
         if known.id in self._matched:
@@ -229,8 +229,8 @@ class TransactionIngest:
         if not new:
             return
         tx, account = self._tx, self._account
-        first_id = numbers.take(tx, account.organization_id, "transaction", len(new))
-        change = numbers.take(tx, account.organization_id, "change", len(new))
+        first_id = ids.take(tx, account.organization_id, "transaction", len(new))
+        change = ids.take(tx, account.organization_id, "change", len(new))
         time = encode(to_datetime(tx.now)).decode()
         rows = []
         for offset, (booking, looks_duplicated) in enumerate(new):
@@ -275,7 +275,7 @@ class TransactionIngest:
         if after == before:
             return
         after.updated_at = to_datetime(tx.now)
-        change = numbers.take(tx, account.organization_id, "change")
+        change = ids.take(tx, account.organization_id, "change")
         tx.run(
             _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref,
             booking.fingerprint, facts.statement or known.statement, end_to_end_id, payment, change,
@@ -289,7 +289,7 @@ class TransactionIngest:
 
     def _remove(self, known: KnownRow) -> None:
         tx, account = self._tx, self._account
-        change = numbers.take(tx, account.organization_id, "change")
+        change = ids.take(tx, account.organization_id, "change")
         tx.run(
             "INSERT INTO banking_removed_transactions"
             " (organization_id, change_number, account_id, connection_id, id, first_change, removed_at)"
@@ -308,13 +308,12 @@ class TransactionIngest:
 
 
 def _became(known: KnownRow, booking: Reported) -> bool:
-    """Whether the pending row became this posted booking: same end-to-end id, or same text on a nearby day."""
+    """Returns whether the pending row became this posted booking: same end-to-end id or same text, on a nearby day."""
+    if _days_between(known.made_on, booking.made_on) > MAX_SHIFT.days:
+        return False
     if known.end_to_end_id and known.end_to_end_id == booking.end_to_end_id:
         return True
-    days = _days_between(known.made_on, booking.made_on)
-    return days <= MAX_SHIFT.days and known.fingerprint == fingerprint_of(
-        booking.facts()._replace(made_on=date.fromisoformat(known.made_on))
-    )
+    return known.fingerprint == fingerprint_of(booking.facts()._replace(made_on=date.fromisoformat(known.made_on)))
 
 
 def _days_between(one: str, other: date) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -10,18 +10,17 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import keys, scopes
+from kontobahn.access import keys
 from kontobahn.access.keys import ApiKey
 from kontobahn.access.keys import NewKey as MadeKey
-from kontobahn.access.principal import ROLES, Limits, Role
-from kontobahn.access.scopes import MEANINGS, SCOPES
+from kontobahn.access.principal import MEANINGS, ROLES, SCOPES, Limits, Role, parse_scopes
 from kontobahn.api.call import Call
 from kontobahn.api.declare import Endpoint
 from kontobahn.api.wire import ListQuery, Text
 from kontobahn.banking.connections import routes as bank_connections
-from kontobahn.clock import start_of_day
+from kontobahn.clock import end_of_day
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.pages.team import ROLE_NAMES
+from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import QUELLE, Visit
 from kontobahn.dashboard.words import N_, _
@@ -55,20 +54,20 @@ class Secret(Struct):
     secret: Annotated[str, Meta(max_length=200)]
 
 
-@page("/keys", role="admin")
+@page("/keys", own=True, role="admin")
 async def api_keys(visit: Visit) -> Response:
     found = await visit.read(keys.listing, visit.principal.organization_id)
     return visit.show("api_keys.html", keys=found[::-1], states=STATES, role_names=ROLE_NAMES)
 
 
-@page("/keys/new", role="admin")
+@page("/keys/new", own=True, role="admin")
 async def new_key(visit: Visit) -> Response:
     roles = [(role, _(ROLE_NAMES[role])) for role in ROLES if visit.may(role)]
     meanings = [(scope, refusal(MEANINGS[scope])) for scope in SCOPES]
     return visit.show("api_key_new.html", roles=roles, meanings=meanings)
 
 
-@action("/keys/new", role="admin", confirm=True)
+@action("/keys/new", own=True, role="admin", confirm=True)
 async def make_key(visit: Visit) -> Response:
     wanted = visit.form.read(NewKey)
     if wanted is not None:
@@ -77,9 +76,9 @@ async def make_key(visit: Visit) -> Response:
             made = await visit.write(
                 keys.create, visit.context.vault, principal.organization_id, wanted.name, visit.actor,
                 role=wanted.role,
-                scopes=scopes.parse(wanted.scopes) if wanted.scopes else None,
+                scopes=parse_scopes(wanted.scopes) if wanted.scopes else None,
                 limits=Limits(_cents(wanted.payment_limit), _cents(wanted.daily_limit)),
-                expires_at=start_of_day(wanted.expires + timedelta(days=1)) if wanted.expires else None,
+                expires_at=end_of_day(wanted.expires) if wanted.expires else None,
                 created_by=principal.user_id,
                 by=principal,
             )  # fmt: skip
@@ -106,14 +105,16 @@ def _show_secret(visit: Visit, made: MadeKey, answer: str = "") -> Response:
 _TRIED: Endpoint = bank_connections.list_bank_connections
 
 
-@action("/keys/try", role="admin")
+@action("/keys/try", own=True, role="admin")
 async def try_key(visit: Visit) -> Response:
     """Makes a free call with the new key and shows the answer."""
     sent = visit.form.read(Secret)
     if sent is None:
         return visit.redirect(PATH)
     try:
-        principal = await visit.read(keys.authenticate, visit.context.vault.token_hash(sent.secret))
+        principal = await visit.read(
+            keys.authenticate, visit.context.vault.token_hash(sent.secret), visit.context.clock.now()
+        )
         if principal.organization_id != visit.principal.organization_id:
             return visit.redirect(PATH)
         key = await visit.read(keys.get, principal.organization_id, principal.key_id or "")
@@ -133,7 +134,7 @@ async def try_key(visit: Visit) -> Response:
     return _show_secret(visit, MadeKey(key, sent.secret), answer)
 
 
-@page("/keys/{id}", role="admin")
+@page("/keys/{id}", own=True, role="admin")
 async def api_key(visit: Visit, id: str) -> Response:
     key = await visit.read(keys.get, visit.principal.organization_id, id)
     return visit.show(
@@ -147,7 +148,7 @@ async def api_key(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/keys/{id}/rotate", role="admin", confirm=True)
+@action("/keys/{id}/rotate", own=True, role="admin", confirm=True)
 async def rotate_key(visit: Visit, id: str) -> Response:
     wanted = visit.form.read(Rotation)
     if wanted is not None:
@@ -161,7 +162,7 @@ async def rotate_key(visit: Visit, id: str) -> Response:
     return response
 
 
-@page("/keys/{id}/revoke", role="admin")
+@page("/keys/{id}/revoke", own=True, role="admin")
 async def ask_to_revoke(visit: Visit, id: str) -> Response:
     key: ApiKey = await visit.read(keys.get, visit.principal.organization_id, id)
     return visit.ask_first(
@@ -172,7 +173,7 @@ async def ask_to_revoke(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/keys/{id}/revoke", role="admin", confirm=True)
+@action("/keys/{id}/revoke", own=True, role="admin", confirm=True)
 async def revoke_key(visit: Visit, id: str) -> Response:
     key = await visit.write(keys.revoke, visit.principal.organization_id, id, visit.actor)
     return visit.redirect(PATH, _("The key “%(name)s” has been revoked.", name=key.name))

@@ -2,22 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import date
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import keys, users
-from kontobahn.access.audit import AuditEntry
-from kontobahn.dashboard import audit_words, figures
+from kontobahn.access import audit, keys, users
+from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
+from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
-from kontobahn.dashboard.views import team as views
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _
+from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 
 MAX_CSV_ROWS = 20_000
+ACTIONS = {
+    "api_key.create": N_("API key created"),
+    "api_key.revoke": N_("API key revoked"),
+    "api_key.rotate": N_("API key rotated"),
+    "bank_connection.delete": N_("Bank connection deleted"),
+    "books.retax": N_("Tax of bookings corrected"),
+    "books.reverse": N_("Cash entry reversed"),
+    "books.right": N_("Right to the books changed"),
+    "books.service": N_("Bookkeeping service changed"),
+    "books.undo": N_("Booking batch undone"),
+    "credits.grant": N_("Credits granted"),
+    "client_access.give": N_("Access to a client given"),
+    "client_access.withdraw": N_("Access to a client ended"),
+    "factor.add": N_("Second factor added"),
+    "factor.remove": N_("Second factor removed"),
+    "invitation.accept": N_("Invitation accepted"),
+    "invitation.create": N_("Invitation created"),
+    "invitation.revoke": N_("Invitation revoked"),
+    "ledger_connection.connected": N_("Accounting connection works again"),
+    "ledger_connection.error": N_("Accounting connection broken"),
+    "ledger_connection.expired": N_("Accounting connection expired"),
+    "ledger_connection.pending": N_("Accounting connection begun"),
+    "ledger_connection.revoked": N_("Accounting connection revoked"),
+    "ledger_connection.renew": N_("Accounting connection renewed"),
+    "mobility.logo": N_("Logo on invoices changed"),
+    "mobility.seller": N_("Seller's data changed"),
+    "order_file.create": N_("Order file created"),
+    "order_file.discard": N_("Order file discarded"),
+    "organization.create": N_("Organisation created"),
+    "organization.delete": N_("Organisation deleted"),
+    "organization.rename": N_("Organisation renamed"),
+    "password_reset.create": N_("Link for a new password created"),
+    "password_reset.use": N_("New password set by link"),
+    "payment.cancel": N_("Payment cancelled"),
+    "payment.contradiction": N_("Bank contradicts itself about a payment"),
+    "reconciliation.batch": N_("Matches handed over"),
+    "reconciliation.forget": N_("Learned payer forgotten"),
+    "reconciliation.match": N_("Transaction matched"),
+    "reconciliation.rules": N_("Rules of reconciliation changed"),
+    "reconciliation.settings": N_("Account set up for reconciliation"),
+    "reconciliation.undo": N_("Match undone"),
+    "recovery_code.use": N_("Recovery code used"),
+    "recovery_codes.make": N_("Recovery codes created"),
+    "sandbox.book": N_("Booked at the sandbox bank"),
+    "sandbox.clock": N_("Clock of the sandbox bank moved"),
+    "sandbox.destroy": N_("Connection ended by the sandbox bank"),
+    "sandbox.expire_consent": N_("Consent ended at the sandbox bank"),
+    "sandbox.fail": N_("Failure at the sandbox bank"),
+    "sandbox.payment": N_("Payment at the sandbox bank changed"),
+    "sandbox.post_pending": N_("Pending bookings posted at the sandbox bank"),
+    "sandbox.report": N_("New data reported by the sandbox bank"),
+    "second_factor.require": N_("Second-factor requirement changed"),
+    "session.confirm": N_("Identity confirmed"),
+    "session.create": N_("Signed in"),
+    "session.end": N_("Session ended"),
+    "session.end_others": N_("Other sessions ended"),
+    "session.refuse": N_("Sign-in attempts refused"),
+    "user.change_password": N_("Password changed"),
+    "user.change_role": N_("Role changed"),
+    "user.create": N_("Person added"),
+    "user.delete": N_("Person deleted"),
+    "webhook_endpoint.change": N_("Receiver of events changed"),
+    "webhook_endpoint.create": N_("Receiver of events added"),
+    "webhook_endpoint.delete": N_("Receiver of events removed"),
+    "webhook_endpoint.paused": N_("Receiver of events switched off"),
+    "webhook_endpoint.gone": N_("Receiver of events is gone"),
+    "webhook_endpoint.pause": N_("Receiver of events paused"),
+    "webhook_endpoint.resume": N_("Receiver of events resumed"),
+    "webhook_secret.rotate": N_("Secret for events renewed"),
+    "webhook_url.clear": N_("Webhook URL removed"),
+    "webhook_url.paused": N_("Webhook URL switched off"),
+    "webhook_url.gone": N_("Webhook URL is gone"),
+    "webhook_url.set": N_("Webhook URL set"),
+}
+_ACTORS = {COMMAND_LINE.name: N_("command line"), SYSTEM.name: N_("automatically"), "anybody": N_("somebody unknown")}
 
 
 class AuditFilters(Struct):
@@ -28,20 +105,20 @@ class AuditFilters(Struct):
     subject: str = ""
 
 
-@page("/audit", role="admin")
+@page("/audit", own=True, role="admin")
 async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)
     names = await _names(visit)
-    actions = await visit.read(views.audit_actions, visit.principal.organization_id)
+    actions = await visit.read(audit.actions, visit.principal.organization_id)
     return visit.show(
         "audit_log.html",
         filters=filters,
         list=filters.first_page(found, lambda entry: entry.id),
-        actions=[(action, audit_words.action_words(action)) for action in actions],
-        action_words=audit_words.action_words,
+        actions=[(action, action_words(action)) for action in actions],
+        action_words=action_words,
         names=names,
-        details=audit_words.details,
+        details=details_line,
         chips=filters.chips(
             {
                 "from_date": _("From"),
@@ -50,27 +127,27 @@ async def audit_log(visit: Visit) -> Response:
                 "actor": _("Who"),
                 "subject": _("Object"),
             },
-            lambda name, text: audit_words.action_words(text) if name == "action" else names.get(text, text),
+            lambda name, text: action_words(text) if name == "action" else names.get(text, text),
         ),
     )
 
 
-@page("/audit.csv", role="admin")
+@page("/audit.csv", own=True, role="admin")
 async def audit_csv(visit: Visit) -> Response:
     found = await visit.read(_wanted, visit.principal.organization_id, visit.filters(AuditFilters), MAX_CSV_ROWS)
     names = await _names(visit)
     head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
-        (figures.moment(entry.at), names.get(entry.actor, entry.actor), audit_words.action_words(entry.action), entry.subject,
-         audit_words.details(entry), entry.ip or "", entry.request_id or "")
+        (figures.moment(entry.at), names.get(entry.actor, entry.actor), action_words(entry.action), entry.subject,
+         details_line(entry), entry.ip or "", entry.request_id or "")
         for entry in found
     ]  # fmt: skip
-    return visit.csv("audit", head, rows)
+    return await visit.csv("audit", head, rows)
 
 
 def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit: int) -> list[AuditEntry]:
     wanted = filters.wanted
-    return views.audit_entries(
+    return audit.latest(
         tx, organization_id, limit,
         since=wanted.from_date, until=wanted.to_date, action=wanted.action, actor=wanted.actor, subject=wanted.subject,
         after=filters.after,
@@ -81,4 +158,32 @@ async def _names(visit: Visit) -> dict[str, str]:
     organization_id = visit.principal.organization_id
     people = await visit.read(users.listing, organization_id)
     made = await visit.read(keys.listing, organization_id)
-    return audit_words.actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])
+    return actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])
+
+
+# --- Words for what was done, who did it, and the details of it
+
+
+def action_words(action: str) -> str:
+    return _(ACTIONS[action]) if action in ACTIONS else action
+
+
+def actor_names(people: Iterable[tuple[str, str]], keys: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Returns the names of actors: people and keys (id and name each) by their names."""
+    names = {name: _(text) for name, text in _ACTORS.items()}
+    names |= {f"key:{id}": _("Key “%(name)s”", name=name) for id, name in keys}
+    return names | {f"user:{id}": name for id, name in people}
+
+
+def details_line(entry: AuditEntry) -> str:
+    """The details in one line: `role: admin, email: …`. What was not given is left out."""
+    found = msgspec.json.decode(entry.details)
+    if not isinstance(found, Mapping):
+        return str(found)
+    return ", ".join(f"{name}: {_value(value)}" for name, value in found.items() if value not in (None, [], ""))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

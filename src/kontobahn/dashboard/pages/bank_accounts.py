@@ -9,15 +9,16 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import FILES
+from kontobahn.banking.transactions import search
+from kontobahn.banking.transactions.search import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
 from kontobahn.dashboard import bank_words, charts, figures
-from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.views import banking as views
-from kontobahn.dashboard.views import use
-from kontobahn.dashboard.views.banking import AccountLine, Wanted, numeric
+from kontobahn.dashboard.declare import numeric, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -48,6 +49,12 @@ class Span(Struct):
     days: int = DEFAULT_DAYS
 
 
+class AccountLine(NamedTuple):
+    account: AccountRow
+    connection: ConnectionRow | None
+    last_on: date | None
+
+
 class Facts(NamedTuple):
     line: AccountLine
     balances: list[tuple[date, int]]
@@ -57,13 +64,23 @@ class Facts(NamedTuple):
 
 @page("/accounts", poll=15)
 async def bank_accounts(visit: Visit) -> Response:
-    lines = await visit.read(views.account_lines, visit.organization_id)
+    lines = await visit.read(_lines, visit.organization_id)
     totals: dict[str, int] = {}
     for line in lines:
         account = line.account
         if account.balance is not None:
             totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance
     return visit.show("bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now)
+
+
+def _lines(tx: Tx, organization_id: str) -> list[AccountLine]:
+    """The accounts with their connections and the day of their latest booking."""
+    by_id = {row.id: row for row in connections.listing(tx, (organization_id,))}
+    last_on = accounts.last_booked(tx, organization_id)
+    return [
+        AccountLine(row, by_id.get(row.connection_id), last_on.get(row.id))
+        for row in accounts.of_organization(tx, organization_id)
+    ]
 
 
 @page("/accounts/{id}", poll=15)
@@ -87,11 +104,12 @@ async def bank_account(visit: Visit, id: str) -> Response:
 
 def _facts(tx: Tx, principal: Principal, account_id: str, today: date, days: int) -> Facts:
     account = accounts.find(tx, principal, numeric(account_id))
-    line = views.account_line(tx, account)
+    connection = connections.look_up(tx, account.organization_id, account.connection_id)
+    line = AccountLine(account, connection, accounts.last_booked_on(tx, account))
     return Facts(
         line=line,
-        balances=use.balance_by_day(tx, account, today, days),
-        latest=views.transactions(tx, [account.id], Wanted(), LATEST).rows,
+        balances=accounts.balance_by_day(tx, account, today, days),
+        latest=search.search(tx, [account.id], TransactionSearch(), LATEST).rows,
         can_pay=line.connection is not None and accounts.can_pay(account, line.connection.templates),
     )
 

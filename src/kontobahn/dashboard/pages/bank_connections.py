@@ -7,15 +7,15 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.connections import routes, store
-from kontobahn.banking.connections.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect, Refresh
+from kontobahn.banking.connect import routes as connect_routes
+from kontobahn.banking.connect.routes import Connect, ConnectAnswer, ConnectQuery, Reconnect
+from kontobahn.banking.connections import accounts, routes, store
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import TOKEN_PREFIX, ConnectionRow
 from kontobahn.banking.provider import FILES, Banking
+from kontobahn.banking.reports.refresh import Refresh, refresh_bank_connection
 from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.views import banking as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
@@ -32,11 +32,16 @@ class Facts(NamedTuple):
 
 @page("/connections", poll=5)
 async def bank_connections(visit: Visit) -> Response:
-    lines = await visit.read(views.connection_lines, visit.organization_id)
+    lines = await visit.read(_lines, visit.organization_id)
     return visit.show("bank_connections.html", lines=lines, bank_words=bank_words, now=visit.now, files=FILES)
 
 
-@page("/connections/new")
+def _lines(tx: Tx, organization_id: str) -> list[Facts]:
+    by_connection = accounts.by_connection(tx, organization_id)
+    return [Facts(row, by_connection.get(row.id, [])) for row in store.listing(tx, (organization_id,))]
+
+
+@page("/connections/new", role="bookkeeping")
 async def connect_page(visit: Visit) -> Response:
     names = visit.context.part(Banking).connect_providers
     return visit.show("bank_connect.html", can_connect=bool(names), goes_directly="fints" in names)
@@ -49,16 +54,16 @@ async def connect(visit: Visit) -> Response:
             return_to=f"{visit.context.settings.base_url}{PATH}/return", customer_user_agent=visit.device[:300]
         )
         started: ConnectAnswer = await visit.ask(
-            routes.start_connect, query=ConnectQuery(organization_id=visit.organization_id), body=body
+            connect_routes.start_connect, query=ConnectQuery(organization_id=visit.organization_id), body=body
         )
         return visit.leave(started.connect_url)
     response: Response = await connect_page.handler(visit)
     return response
 
 
-@page("/connections/return")
+@page("/connections/return", role="bookkeeping")
 async def returned(visit: Visit) -> Response:
-    """Where the bank's pages lead back to, with what came of it in the address."""
+    """The page that the bank's pages lead back to, with the outcome in the address."""
     token = visit.query.get("pending_token", [""])[-1][:MAX_ID_LENGTH]
     error = visit.query.get("error_class", [""])[-1][:100]
     row = None
@@ -113,7 +118,7 @@ async def refresh(visit: Visit, id: str) -> Response:
         # The person waits for it; behind a socket of this machine there is no address.
         address = visit.exchange.ip if visit.exchange.ip != "unknown" else None
         body = Refresh(customer_ip_address=address, customer_user_agent=visit.device[:300])
-        await visit.ask(routes.refresh_bank_connection, id=id, body=body)
+        await visit.ask(refresh_bank_connection, id=id, body=body)
         return visit.redirect(f"{PATH}/{id}", _("The bank is being asked. Anything new will appear here in a moment."))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
@@ -124,12 +129,12 @@ async def reconnect(visit: Visit, id: str) -> Response:
         body = Reconnect(
             return_to=f"{visit.context.settings.base_url}{PATH}/return", customer_user_agent=visit.device[:300]
         )
-        started: ConnectAnswer = await visit.ask(routes.reconnect_bank_connection, id=id, body=body)
+        started: ConnectAnswer = await visit.ask(connect_routes.reconnect_bank_connection, id=id, body=body)
         return visit.leave(started.connect_url)
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@page("/connections/{id}/delete")
+@page("/connections/{id}/delete", role="bookkeeping")
 async def ask_to_delete(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     row = facts.connection

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import date
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.transactions import search
+from kontobahn.banking.transactions.search import FoundTransactions, Key, TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.dashboard import bank_words, csv_file, figures
+from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.csv_file import Cell
-from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
-from kontobahn.dashboard.searching import words_of
-from kontobahn.dashboard.views import banking as views
-from kontobahn.dashboard.views.banking import Found, Key, Wanted
+from kontobahn.dashboard.declare import numeric, page
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -72,7 +70,7 @@ class TransactionFilters(Struct):
 
 class Listed(NamedTuple):
     accounts: list[AccountRow]
-    found: Found
+    found: FoundTransactions
 
 
 @page("/transactions", poll=15)
@@ -108,7 +106,7 @@ async def _search(visit: Visit, filters: Filters[TransactionFilters]) -> Listed:
             break
         more = await visit.read(_listed, organization_id, filters, stopped, PAGE_SIZE + 1 - len(rows))
         rows, stopped = rows + more.found.rows, more.found.stopped_at
-    return Listed(listed.accounts, Found(rows, stopped))
+    return Listed(listed.accounts, FoundTransactions(rows, stopped))
 
 
 def _listed(
@@ -117,20 +115,20 @@ def _listed(
     wanted = filters.wanted
     found = accounts.of_organization(tx, organization_id)
     chosen = [account.id for account in found if not wanted.account or str(account.id) == wanted.account]
-    search = Wanted(wanted.from_date, wanted.to_date, wanted.state, words_of(wanted.q), after)
-    return Listed(found, views.transactions(tx, chosen, search, limit))
+    asked = TransactionSearch(wanted.from_date, wanted.to_date, wanted.state, search_words(wanted.q), after)
+    return Listed(found, search.search(tx, chosen, asked, limit))
 
 
 def _after(text: str) -> Key | None:
     day, _mark, number = text.partition("_")
     try:
-        return Key(date.fromisoformat(day).isoformat(), int(views.numeric(number)))
+        return Key(date.fromisoformat(day).isoformat(), int(numeric(number)))
     except (ValueError, KontobahnError):
         return None
 
 
 def _place(row: Transaction | Key) -> str:
-    """Where a row stands in the list, for the address of the next page."""
+    """Returns the place of a row in the list, for the address of the next page."""
     return f"{row.made_on}_{row.id}"
 
 
@@ -153,8 +151,7 @@ async def transactions_csv(visit: Visit) -> Response:
         raise _too_many()
     head = [_("Day"), _("Booked on"), _("Account"), _("With whom"), _("IBAN"), _("Purpose"), _("Amount"), _("Currency"),
             _("Status"), _("End-to-end reference"), _("ID")]  # fmt: skip
-    content = await asyncio.to_thread(csv_file.write, head, rows)
-    return visit.download(content, "text/csv; charset=utf-8", "transactions.csv")
+    return await visit.csv("transactions", head, rows)
 
 
 def _too_many() -> BadRequest:
@@ -174,7 +171,7 @@ def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
 
 @page("/transactions/{id}")
 async def bank_transaction(visit: Visit, id: str) -> Response:
-    row = await visit.read(views.transaction, visit.organization_id, id)
+    row = await visit.read(search.find, visit.organization_id, numeric(id))
     account = await visit.read(accounts.find, visit.principal, row.account_id)
     return visit.show(
         "bank_transaction.html",
@@ -188,7 +185,7 @@ async def bank_transaction(visit: Visit, id: str) -> Response:
 
 
 def _facts(labels: dict[str, str], part: Any, currency: str) -> list[tuple[str, str]]:
-    """What is known, as people read it."""
+    """Returns everything that is known, as people read it."""
     found = [(label, getattr(part, name)) for name, label in labels.items()]
     return [(_(label), _as_read(label, value, currency)) for label, value in found if value not in (None, "")]
 

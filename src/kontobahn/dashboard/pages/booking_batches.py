@@ -9,13 +9,13 @@ from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import words_of
-from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import Refusal
-from kontobahn.ledger import rewe_write
 from kontobahn.ledger.imports import Import, ImportMitProtokoll, Protokollzeile
-from kontobahn.ledger.rewe_write import ImporteQuery, ImportQuery
+from kontobahn.ledger.routes import rewe
+from kontobahn.ledger.routes.rewe import ImporteQuery, ImportQuery
 
 PATH = f"{ROOT}/batches"
 STATES = {
@@ -53,7 +53,7 @@ async def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Re
     chosen = await books.choose(visit)
     filters = visit.filters(BatchFilter)
     query = ImporteQuery(**chosen.query, from_id=filters.after or None, limit=PAGE_SIZE + 1)
-    answer = await visit.ask(rewe_write.list_imports, query=query)
+    answer = await visit.ask(rewe.list_imports, query=query)
     rows = plain(answer.data, list[Import])
     return visit.show(
         "batches.html", chosen=chosen, list=filters.first_page(rows, lambda row: row.id), states=STATES, kinds=KINDS,
@@ -72,7 +72,7 @@ async def read_file(visit: Visit) -> Response:
     elif wanted is not None:
         query = ImportQuery(**chosen.query, partial=wanted.partial, another=wanted.another)
         try:
-            answer = await visit.ask(rewe_write.create_import, query=query, body=upload)
+            answer = await visit.ask(rewe.create_import, query=query, body=upload)
         except Refusal as error:
             visit.form.fail("", words_of(error))
             refused = plain(error.extra.get("protokoll", []), list[Protokollzeile])
@@ -94,7 +94,7 @@ async def batch(visit: Visit, id: str) -> Response:
     return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS)
 
 
-@page("/batches/{id}/undo")
+@page("/batches/{id}/undo", role="bookkeeping")
 async def undo_page(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
     return visit.show("batch_undo.html", chosen=chosen, batch=found)
@@ -104,7 +104,7 @@ async def undo_page(visit: Visit, id: str) -> Response:
 async def undo(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
     with visit.form.refusals():
-        answer = await visit.ask(rewe_write.undo_import, query=books.query_of(chosen), id=id)
+        answer = await visit.ask(rewe.undo_import, query=books.query_of(chosen), id=id)
         made = plain(answer.data, ImportMitProtokoll)
         return visit.redirect(
             chosen.url(f"{PATH}/{made.id}"), _("The batch has been undone: every booking was booked again, reversed.")
@@ -116,5 +116,5 @@ async def _find(visit: Visit, import_id: str) -> tuple[ChosenBooks, ImportMitPro
     chosen = await books.choose(visit)
     if len(import_id) != 36:
         raise visit.principal.missing("Import")
-    answer = await visit.ask(rewe_write.get_import, query=books.query_of(chosen), id=import_id)
+    answer = await visit.ask(rewe.get_import, query=books.query_of(chosen), id=import_id)
     return chosen, plain(answer.data, ImportMitProtokoll)

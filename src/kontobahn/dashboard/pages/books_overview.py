@@ -7,8 +7,8 @@ from starlette.responses import Response
 from kontobahn.dashboard import books
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.visit import Visit
-from kontobahn.ledger import rewe_export
-from kontobahn.ledger.rewe_export import ExportQuery
+from kontobahn.ledger.routes import rewe
+from kontobahn.ledger.routes.rewe import ExportQuery
 
 
 @page("/books")
@@ -22,4 +22,4 @@ async def export_year(visit: Visit) -> Response:
     """A fiscal year as files that another program reads, with the receipts."""
     chosen = await books.choose(visit)
     query = ExportQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
-    return visit.stream(await visit.ask(rewe_export.export_year, query=query))
+    return visit.stream(await visit.ask(rewe.export_year, query=query))

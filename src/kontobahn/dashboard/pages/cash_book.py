@@ -20,11 +20,9 @@ from kontobahn.dashboard.once import ask_once, new_key
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.errors import Conflict, TooLarge
-from kontobahn.ledger import duo
-from kontobahn.ledger.accounting import Kontonummer
-from kontobahn.ledger.duo import DropdownQuery, KassenbuchQuery
 from kontobahn.ledger.kassenbuch import (
     MAX_IMAGE_BYTES,
+    Kassenbericht,
     Kassenbuch,
     Kassenbuchzeile,
     Kurztext,
@@ -34,18 +32,13 @@ from kontobahn.ledger.kassenbuch import (
     Steuersatz,
     Storno,
 )
+from kontobahn.ledger.routes import duo
+from kontobahn.ledger.routes.duo import DropdownQuery, KassenbuchQuery, NewEntryQuery
+from kontobahn.ledger.wire import Kontonummer
 
 PATH = f"{ROOT}/cash-book"
-# A month of a shop that writes every sale; more than that is asked for by call.
+# A month of a shop that writes every sale; more than that is shown in parts.
 MAX_ENTRIES = 5_000
-
-
-class CashFilter(Struct):
-    connection: str = ""
-    client: str = ""
-    year: str = ""
-    kasse: str = ""
-    month: str = ""
 
 
 class NewEntry(Struct):
@@ -56,6 +49,7 @@ class NewEntry(Struct):
     direction: Literal["in", "out"] = "out"
     document: Annotated[str, Meta(max_length=36)] = ""
     tax_key: Annotated[str, Meta(max_length=4)] = ""
+    another: bool = False
 
 
 class Reversal(Struct):
@@ -63,30 +57,38 @@ class Reversal(Struct):
 
 
 class CashMonth(NamedTuple):
+    """A month of a cash book, or the part of one that is shown: its opening balance and its rows add up to its closing balance."""
+
     name: str
     names: list[str]
     first: date
     entries: list[Kassenbuchzeile]
+    opening: Decimal = Decimal()
+    closing: Decimal = Decimal()
+    # The places after which this part and the next one begin; both are empty if the month is shown as a whole.
+    after: str = ""
+    goes_on_after: str = ""
 
     @property
     def last(self) -> date:
         return self.first.replace(day=monthrange(self.first.year, self.first.month)[1])
 
     @property
-    def opening(self) -> Decimal | None:
-        return self.entries[0].saldo - self.entries[0].betrag if self.entries else None
-
-    @property
     def taken(self) -> Decimal:
-        return sum((entry.betrag for entry in self.entries if entry.betrag > 0), Decimal())
+        return sum((entry.betrag for entry in self._moved if entry.betrag > 0), Decimal())
 
     @property
     def spent(self) -> Decimal:
-        return sum((-entry.betrag for entry in self.entries if entry.betrag < 0), Decimal())
+        return sum((-entry.betrag for entry in self._moved if entry.betrag < 0), Decimal())
 
     @property
-    def closing(self) -> Decimal | None:
-        return self.entries[-1].saldo if self.entries else None
+    def carried_over(self) -> Decimal:
+        """The change by the opening balance of a fiscal year that begins within the month."""
+        return self.closing - self.opening - self.taken + self.spent
+
+    @property
+    def _moved(self) -> list[Kassenbuchzeile]:
+        return [entry for entry in self.entries if entry.art != "SALDOVORTRAG"]
 
     def month(self, step: int) -> str:
         """The month before or after, as the address names it."""
@@ -103,7 +105,7 @@ async def cash_book(visit: Visit) -> Response:
     return visit.show("cash_book.html", chosen=chosen, month=found, url=_url(chosen, found))
 
 
-@page("/cash-book/new")
+@page("/cash-book/new", role="bookkeeping")
 async def new_entry_page(visit: Visit) -> Response:
     return await _show_form(visit)
 
@@ -117,7 +119,8 @@ async def make_entry(visit: Visit) -> Response:
     if wanted is not None and found is not None:
         with visit.form.refusals(transaktionsdatum="day", betrag="amount"):
             body = _body(found.name, wanted, upload)
-            await ask_once(visit, duo.create_kassenbucheintrag, query=books.query_of(chosen), body=body)
+            query = NewEntryQuery(**chosen.query, another=wanted.another)
+            await ask_once(visit, duo.create_kassenbucheintrag, query=query, body=body)
             month = f"{wanted.day:%Y-%m}"
             return visit.redirect(chosen.url(PATH, kasse=found.name, month=month), _("The entry is in the cash book."))
     return await _show_form(visit)
@@ -132,7 +135,7 @@ async def _show_form(visit: Visit) -> Response:
     return visit.show("cash_entry.html", chosen=chosen, month=found, url=_url(chosen, found), once=key)
 
 
-@page("/cash-book/{number}/reverse")
+@page("/cash-book/{number}/reverse", role="bookkeeping")
 async def reverse_page(visit: Visit, number: str) -> Response:
     return await _show_reversal(visit, number)
 
@@ -155,11 +158,21 @@ async def reverse_entry(visit: Visit, number: str) -> Response:
 async def _show_reversal(visit: Visit, number: str) -> Response:
     chosen = await books.choose(visit)
     found = await _month(visit, chosen)
-    entry = next((item for item in found.entries if str(item.nummer) == number), None) if found else None
+    entry = await _entry(visit, chosen, found.name, number) if found else None
     if found is None or entry is None:
         raise visit.principal.missing("Entry")
     key = visit.form.text("once") or new_key()
     return visit.show("cash_reversal.html", chosen=chosen, month=found, entry=entry, url=_url(chosen, found), once=key)
+
+
+async def _entry(visit: Visit, chosen: ChosenBooks, name: str, number: str) -> Kassenbuchzeile | None:
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    query = KassenbuchQuery(
+        **chosen.query, kassenname=name, sort="nummer", from_id=str(max(int(number) - 1, 0)), limit=1
+    )
+    answer = await visit.ask(duo.list_kassenbucheintraege, query=query)
+    return next((entry for entry in plain(answer.data, list[Kassenbuchzeile]) if str(entry.nummer) == number), None)
 
 
 @page("/cash-book/receipts/{id}")
@@ -179,7 +192,9 @@ async def _month(visit: Visit, chosen: ChosenBooks) -> CashMonth | None:
     asked = visit.form.text("kasse") or (visit.query.get("kasse") or [""])[-1]
     name = asked if asked in names else names[0]
     wanted = _first_day(visit.form.text("month") or (visit.query.get("month") or [""])[-1])
-    found = await _entries(visit, chosen, CashMonth(name, names, wanted or visit.today.replace(day=1), []))
+    after = (visit.query.get("after") or [""])[-1]
+    month = CashMonth(name, names, wanted or visit.today.replace(day=1), [], after=after if wanted else "")
+    found = await _entries(visit, chosen, month)
     if wanted is not None:
         return found
     # Nobody asked for a month: the latest with entries, if there was one within a year.
@@ -195,10 +210,17 @@ async def _month(visit: Visit, chosen: ChosenBooks) -> CashMonth | None:
 
 async def _entries(visit: Visit, chosen: ChosenBooks, month: CashMonth) -> CashMonth:
     query = KassenbuchQuery(
-        **chosen.query, kassenname=month.name, from_date=month.first, to_date=month.last, limit=MAX_ENTRIES
+        **chosen.query, kassenname=month.name, from_date=month.first, to_date=month.last, from_id=month.after or None,
+        limit=MAX_ENTRIES + 1,
+    )  # fmt: skip
+    answer = plain(await visit.ask(duo.list_kassenbucheintraege, query=query), Kassenbericht)
+    shown, opening, closing = answer.data[:MAX_ENTRIES], answer.anfangsbestand, answer.endbestand
+    goes_on_after = ""
+    if len(answer.data) > MAX_ENTRIES:
+        goes_on_after, closing = shown[-1].id, shown[-1].saldo
+    return month._replace(
+        entries=shown, opening=opening or Decimal(), closing=closing or Decimal(), goes_on_after=goes_on_after
     )
-    answer = await visit.ask(duo.list_kassenbucheintraege, query=query)
-    return month._replace(entries=plain(answer.data, list[Kassenbuchzeile]))
 
 
 def _first_day(month: str) -> date | None:

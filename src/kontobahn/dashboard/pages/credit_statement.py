@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from statistics import median
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -10,12 +11,12 @@ from starlette.responses import Response
 
 from kontobahn import credits
 from kontobahn.access import keys
+from kontobahn.api import request_log
+from kontobahn.api.request_log import DayUse
 from kontobahn.credits import Movement
 from kontobahn.dashboard import charts, figures
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
-from kontobahn.dashboard.views import credits as views
-from kontobahn.dashboard.views import use
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -40,17 +41,17 @@ class StatementFilters(Struct):
 
 class Facts(NamedTuple):
     balance: credits.Balance
-    use: list[use.DayUse]
-    reservations: list[views.Reservation]
-    grants: list[views.Grant]
-    by_endpoint: list[views.Use]
-    by_key: list[views.Use]
-    by_source: list[views.Use]
+    use: list[DayUse]
+    reservations: list[credits.Reservation]
+    grants: list[credits.Grant]
+    by_endpoint: list[request_log.Use]
+    by_key: list[request_log.Use]
+    by_source: list[request_log.Use]
     lines: list[Movement]
     key_names: dict[str, str]
 
 
-@page("/credits", poll=15)
+@page("/credits", own=True, poll=15)
 async def credit_statement(visit: Visit) -> Response:
     filters = visit.filters(StatementFilters)
     facts = await visit.read(_facts, visit, filters)
@@ -62,7 +63,7 @@ async def credit_statement(visit: Visit) -> Response:
         list=filters.first_page(facts.lines, lambda line: line.line),
         chips=filters.chips(labels, lambda name, text: _shown(name, text, facts.key_names)),
         kinds={kind: _(text) for kind, text in KINDS.items()},
-        days_left=use.days_left(facts.balance.available, facts.use[-USE_DAYS:]),
+        days_left=days_left(facts.balance.available, facts.use[-USE_DAYS:]),
         chart=_chart(facts.use),
         chart_rows=[(figures.day(day.day), figures.number(day.credits)) for day in facts.use if day.credits],
     )
@@ -73,21 +74,27 @@ def _facts(tx: Tx, visit: Visit, filters: Filters[StatementFilters]) -> Facts:
     since = visit.today - timedelta(days=DAYS - 1)
     return Facts(
         balance=credits.balance(tx, organization_id),
-        use=use.use_by_day(tx, organization_id, visit.today, DAYS),
-        reservations=views.reservations(tx, organization_id),
-        grants=views.grants(tx, organization_id),
-        by_endpoint=views.use_by(tx, organization_id, "endpoint", since),
-        by_key=views.use_by(tx, organization_id, "api_key_id", since),
-        by_source=views.use_by(tx, organization_id, "quelle", since),
+        use=request_log.by_day(tx, organization_id, visit.today, DAYS),
+        reservations=credits.reservations(tx, organization_id),
+        grants=credits.grants(tx, organization_id),
+        by_endpoint=request_log.totals_by(tx, organization_id, "endpoint", since),
+        by_key=request_log.totals_by(tx, organization_id, "api_key_id", since),
+        by_source=request_log.totals_by(tx, organization_id, "quelle", since),
         lines=_lines(tx, organization_id, filters, PAGE_SIZE + 1),
         key_names={key.id: key.name for key in keys.listing(tx, organization_id)},
     )
 
 
+def days_left(available: int, use: list[DayUse]) -> int | None:
+    """Returns how many days the credits last at the median day of use; None if nothing is used."""
+    usual = median(day.credits for day in use) if use else 0
+    return int(available / usual) if usual else None
+
+
 def _lines(tx: Tx, organization_id: str, filters: Filters[StatementFilters], limit: int) -> list[Movement]:
     wanted = filters.wanted
     before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else 0
-    return views.statement(
+    return credits.latest(
         tx, organization_id, limit, kind=wanted.kind, endpoint=wanted.endpoint, key=wanted.key, before=before
     )
 
@@ -96,7 +103,7 @@ def _shown(name: str, text: str, key_names: dict[str, str]) -> str:
     return _(KINDS.get(text, text)) if name == "kind" else key_names.get(text, text)
 
 
-def _chart(days: list[use.DayUse]) -> Any:
+def _chart(days: list[DayUse]) -> Any:
     bars = [
         charts.Bar(
             figures.short_day(day.day),
@@ -108,7 +115,7 @@ def _chart(days: list[use.DayUse]) -> Any:
     return charts.bars(bars, _("Credits by day, the last %(days)s days", days=DAYS))
 
 
-@page("/credits.csv")
+@page("/credits.csv", own=True)
 async def credit_csv(visit: Visit) -> Response:
     organization_id = visit.principal.organization_id
     lines = await visit.read(_lines, organization_id, visit.filters(StatementFilters), MAX_CSV_ROWS)
@@ -122,4 +129,4 @@ async def credit_csv(visit: Visit) -> Response:
          line.request_id)
         for line in lines
     ]  # fmt: skip
-    return visit.csv("credits", head, rows)
+    return await visit.csv("credits", head, rows)

@@ -9,35 +9,35 @@ import msgspec
 from msgspec import Struct, field
 from starlette.responses import Response
 
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
-from kontobahn.banking.fields import NumericId
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import match_words, once
-from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.books import as_written
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.match_words import CLASSES
-from kontobahn.dashboard.views import books as book_views
-from kontobahn.dashboard.views import reconciliation as views
-from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
-from kontobahn.reconciliation import batch_store, batch_wire, batches, report, runs, settings
-from kontobahn.reconciliation.batch_wire import NeuerStapel, Stapel, StapelMitZeilen
+from kontobahn.ledger.provider import LedgerClient
+from kontobahn.reconciliation import accounts as account_settings
+from kontobahn.reconciliation import batch_store, batches, report, runs, store
+from kontobahn.reconciliation.accounts import ActingClass, NewReconciliationSettings
+from kontobahn.reconciliation.batch_store import Batch, BatchWithLines, NewBatch
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
-from kontobahn.reconciliation.report import BerichtQuery
-from kontobahn.reconciliation.runs import Lauf, NeuerLauf
-from kontobahn.reconciliation.settings import ActingClass, NeueEinstellungen
-from kontobahn.reconciliation.store import AccountSettings, Bucht
+from kontobahn.reconciliation.report import ReportQuery
+from kontobahn.reconciliation.runs import NewRun, Run
+from kontobahn.reconciliation.store import AccountSettings, BookedBy
 
 HANDOVERS, ACCOUNTS = f"{ROOT}/handovers", f"{ROOT}/reconciliation-accounts"
-# Of a trial run so many transactions are looked through for the examples.
+# Transactions of a trial run that are searched for examples.
 SHOWN_OF_TRIAL = 200
 WHO_BOOKS = {
-    "kanzlei": N_("the tax adviser: matches are a list"),
+    "adviser": N_("the tax adviser: matches are a list"),
     "kontobahn": N_("Kontobahn: matches become bookings and a DATEV file"),
 }
 
@@ -53,7 +53,7 @@ class HandOver(Struct):
 
 
 class Listed(NamedTuple):
-    batches: list[Stapel]
+    batches: list[Batch]
     accounts: list[AccountRow]
     settings: list[AccountSettings]
 
@@ -77,9 +77,9 @@ async def handover_list(visit: Visit) -> Response:
 def _listed(tx: Tx, organization_id: str, before: str) -> Listed:
     found = batch_store.latest(tx, organization_id, before, PAGE_SIZE + 1)
     return Listed(
-        [batch_wire.head(wire) for wire in found],
+        [batch_store.head(wire) for wire in found],
         accounts.of_organization(tx, organization_id),
-        views.set_up(tx, organization_id),
+        store.all_settings(tx, organization_id),
     )
 
 
@@ -88,7 +88,7 @@ async def hand_over(visit: Visit) -> Response:
     wanted = visit.form.read(HandOver)
     if wanted is not None:
         with visit.form.refusals():
-            body = NeuerStapel(account_id=wanted.account_id, from_date=wanted.from_date, to_date=wanted.to_date)
+            body = NewBatch(account_id=wanted.account_id, from_date=wanted.from_date, to_date=wanted.to_date)
             made = await once.ask_once(visit, batches.create_batch, body=body)
             return visit.redirect(f"{HANDOVERS}/{made['data']['id']}", _("The matches are handed over."))
     response: Response = await handover_list.handler(visit)
@@ -97,7 +97,7 @@ async def hand_over(visit: Visit) -> Response:
 
 @page("/handovers/{id}")
 async def handover(visit: Visit, id: str) -> Response:
-    batch: StapelMitZeilen = (await visit.ask(batches.get_batch, id=id)).data
+    batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     return visit.show("handover.html", batch=batch, who_books=WHO_BOOKS)
 
 
@@ -109,7 +109,7 @@ async def handover_file(visit: Visit, id: str) -> Response:
 
 @page("/handovers/{id}/list.csv")
 async def handover_csv(visit: Visit, id: str) -> Response:
-    batch: StapelMitZeilen = (await visit.ask(batches.get_batch, id=id)).data
+    batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     head = [
         _("Day"),
         _("Account"),
@@ -122,36 +122,33 @@ async def handover_csv(visit: Visit, id: str) -> Response:
     ]
     rows = [
         (
-            row.made_on, row.kontonummer, row.beleg, row.betrag, row.skonto, _("yes") if row.storno else "",
-            row.buchungstext, row.transaction_id,
+            row.made_on, row.konto, row.beleg, row.amount, row.skonto, _("yes") if row.reversal else "",
+            row.text, row.transaction_id,
         )
-        for row in batch.zeilen
+        for row in batch.lines
     ]  # fmt: skip
-    return visit.csv("handover", head, rows)
+    return await visit.csv("handover", head, rows)
 
 
-# --- Which books
+# --- Settings of the account
 
 
 class SetUp(Struct):
     account_id: NumericId
     # The connection and the client, with a blank between them.
     books: str
-    sachkonto: str
-    gebuehrenkonto: str = ""
-    transferkonto: str = ""
+    konto: str
+    fee_konto: str = ""
+    transfer_konto: str = ""
     start_date: date | None = None
-    bucht: Bucht = "kanzlei"
-    automatisch: list[ActingClass] = field(default_factory=list)
+    booked_by: BookedBy = "adviser"
+    automatic_classes: list[ActingClass] = field(default_factory=list)
 
 
 class Known(NamedTuple):
     accounts: list[AccountRow]
     settings: list[AccountSettings]
     connections: list[LedgerConnection]
-    clients: list[book_views.BooksClient]
-    # The ledger accounts of each account that is set up, as the client writes them: the bank's, for fees, for transfers.
-    written: dict[int, list[str]]
 
 
 @page("/reconciliation-accounts")
@@ -165,8 +162,9 @@ async def account_set_up(visit: Visit, account: str) -> Response:
     return await _set_up_page(visit, int(numeric(account)), None)
 
 
-async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None) -> Response:
+async def _set_up_page(visit: Visit, account_id: int | None, trial: Run | None) -> Response:
     known = await visit.read(_known, visit.organization_id)
+    clients = await connections.list_clients(visit.context, visit.organization_id)
     chosen = next((one for one in known.settings if one.account_id == account_id), None)
     if account_id is not None and chosen is None:
         raise NotFound("There is no such page.")
@@ -175,7 +173,7 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
     working = {item.id for item in known.connections if item.status == "connected"}
     books = [
         (f"{client.connection_id} {client.client_id}", f"{names.get(client.connection_id, '')} · {client.client_id}")
-        for client in sorted(known.clients, key=lambda client: client.connection_id not in working)
+        for client in sorted(clients, key=lambda client: client.connection_id not in working)
     ] or [(item.id, names[item.id]) for item in known.connections]
     return visit.show(
         "reconciliation_accounts.html",
@@ -183,9 +181,9 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Lauf | None)
         names={row.id: row.name for row in known.accounts},
         known=known,
         chosen=chosen,
-        written=known.written,
+        written={one.account_id: _written(clients, one) for one in known.settings},
         trial=trial,
-        report=(await visit.ask(report.get_report, query=BerichtQuery(account_id=str(chosen.account_id)))).data
+        report=(await visit.ask(report.get_report, query=ReportQuery(account_id=str(chosen.account_id)))).data
         if chosen
         else None,
         books=books,
@@ -203,24 +201,25 @@ async def try_account(visit: Visit, account: str) -> Response:
     """A trial run over the last 90 days: nothing is stored."""
     trial = None
     with visit.form.refusals():
-        body = NeuerLauf(account_id=numeric(account), limit=SHOWN_OF_TRIAL)
-        trial = msgspec.convert((await once.ask_once(visit, runs.run_matching, body=body))["data"], Lauf, strict=False)
-    # What was sent is not what the form on the page holds: that shows the settings.
+        body = NewRun(account_id=numeric(account), limit=SHOWN_OF_TRIAL)
+        trial = msgspec.convert((await once.ask_once(visit, runs.run_matching, body=body))["data"], Run, strict=False)
+    # The values that were sent are not those of the form on the page: that shows the settings.
     visit.form.values.clear()
     return await _set_up_page(visit, int(numeric(account)), trial)
 
 
+def _written(clients: list[LedgerClient], one: AccountSettings) -> list[str]:
+    """Returns the ledger accounts as the client writes them: the bank's, for fees, for transfers."""
+    konten = (one.konto, one.fee_konto, one.transfer_konto)
+    return as_written(clients, one.connection_id, one.client_id, *konten)
+
+
 def _known(tx: Tx, organization_id: str) -> Known:
-    found = views.set_up(tx, organization_id)
+    found = store.all_settings(tx, organization_id)
     return Known(
         accounts.of_organization(tx, organization_id),
         found,
         connections.listing(tx, (organization_id,)),
-        book_views.clients(tx, (organization_id,)),
-        {
-            one.account_id: views.as_written(tx, one.client, one.sachkonto, one.gebuehrenkonto, one.transferkonto)
-            for one in found
-        },
     )
 
 
@@ -229,21 +228,21 @@ async def set_up(visit: Visit) -> Response:
     wanted = visit.form.read(SetUp)
     if wanted is not None:
         connection_id, _blank, client_id = wanted.books.partition(" ")
-        with visit.form.refusals(connectionId="books", clientId="books"):
+        with visit.form.refusals(connection_id="books", client_id="books"):
             known = await visit.read(_known, visit.organization_id)
             if connection_id not in {item.id for item in known.connections}:
                 raise NotFound("There is no such page.")
-            body = NeueEinstellungen(
-                connectionId=connection_id,
-                clientId=client_id or None,
-                sachkonto=wanted.sachkonto,
-                gebuehrenkonto=wanted.gebuehrenkonto or None,
-                transferkonto=wanted.transferkonto or None,
+            body = NewReconciliationSettings(
+                connection_id=connection_id,
+                client_id=client_id or None,
+                konto=wanted.konto,
+                fee_konto=wanted.fee_konto or None,
+                transfer_konto=wanted.transfer_konto or None,
                 start_date=wanted.start_date,
-                bucht=wanted.bucht,
-                automatisch=wanted.automatisch,
+                booked_by=wanted.booked_by,
+                automatic_classes=wanted.automatic_classes,
             )
-            await visit.ask(settings.set_up_account, account_id=wanted.account_id, body=body)
+            await visit.ask(account_settings.set_up_account, account_id=wanted.account_id, body=body)
             return visit.redirect(f"{ROOT}/reconciliation?account={wanted.account_id}", _("The account is set up."))
     chosen = wanted.account_id if wanted and visit.form.text("known") else None
     return await _set_up_page(visit, int(chosen) if chosen else None, None)

@@ -7,15 +7,17 @@ from starlette.responses import Response
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
+from kontobahn.api.answers import Data
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
-from kontobahn.ledger import connections, permissions
+from kontobahn.ledger import connections
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection
-from kontobahn.ledger.permissions import ProbeEintrag, RechteAntwort
+from kontobahn.ledger.permissions import ProbeEintrag, Rechte
+from kontobahn.ledger.routes import rewe_read
 
 PATH = f"{ROOT}/ledger/connections"
 STATUS = {
@@ -55,8 +57,8 @@ async def ledger_connection(visit: Visit, id: str) -> Response:
     problem = ""
     rights: list[tuple[str, ProbeEintrag, str]] = []
     try:
-        answer: RechteAntwort = await visit.ask(
-            permissions.get_permissions, query=ClientQuery(connection_id=found.id)
+        answer: Data[Rechte] = await visit.ask(
+            rewe_read.get_permissions, query=ClientQuery(connection_id=found.id)
         )  # fmt: skip
     except KontobahnError as error:
         # A connection without books yet, or a provider that is down: its page is there nevertheless.
@@ -70,7 +72,7 @@ async def ledger_connection(visit: Visit, id: str) -> Response:
 
 @page("/ledger/connections/{id}/reconnect")
 async def reconnect_page(visit: Visit, id: str) -> Response:
-    """Where `reconnectUrl` leads."""
+    """The page that `reconnectUrl` leads to."""
     return visit.show("ledger_reconnect.html", connection=await _find(visit, id), states=STATUS)
 
 

@@ -9,33 +9,40 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.banking.transactions import listing
+from kontobahn.banking.transactions import store as transactions
+from kontobahn.dashboard.books import as_written
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import reconciliation as views
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
-from kontobahn.ledger.connections import ClientQuery
+from kontobahn.ledger import connections
 from kontobahn.money import to_minor
-from kontobahn.reconciliation import knowledge
+from kontobahn.reconciliation import knowledge, store
+from kontobahn.reconciliation.accounts import Konto
 from kontobahn.reconciliation.core.model import Movement, Rule
 from kontobahn.reconciliation.core.special import Rules
-from kontobahn.reconciliation.knowledge import GelerntQuery, GespeicherteRegel, NeueRegeln, Regel, Richtung
+from kontobahn.reconciliation.knowledge import (
+    BooksQuery,
+    Direction,
+    KnowledgeQuery,
+    MatchRule,
+    NewMatchRule,
+    NewMatchRules,
+)
 from kontobahn.reconciliation.movements import movement_of
-from kontobahn.reconciliation.settings import Kontonummer
 from kontobahn.reconciliation.store import Client
 
 RULES, LEARNED = f"{ROOT}/reconciliation-rules", f"{ROOT}/reconciliation-knowledge"
-DIRECTIONS = {"alle": N_("money in and out"), "eingang": N_("money in"), "ausgang": N_("money out")}
-# What a rule would have hit is looked for in so many days, and so many transactions of each account.
+DIRECTIONS = {"any": N_("money in and out"), "in": N_("money in"), "out": N_("money out")}
+# The hits of a rule are searched for in this many days, and this many transactions of each account.
 TRIED_DAYS, TRIED_TRANSACTIONS = 90, 1_000
 SHOWN_HITS = 5
 
 
-class Which(Struct):
+class RuleFilter(Struct):
     """The books, as their connection and client with a blank between them; and the rule to be changed."""
 
     books: str = ""
@@ -44,17 +51,17 @@ class Which(Struct):
     name: str = ""
     text: str = ""
     iban: str = ""
-    richtung: str = ""
+    direction: str = ""
 
 
 class RuleForm(Struct):
     name: Annotated[str, Meta(max_length=100)]
-    sachkonto: Kontonummer
+    konto: Konto
     text: Annotated[str, Meta(max_length=140)] = ""
     iban: Annotated[str, Meta(max_length=42)] = ""
-    richtung: Richtung = "alle"
-    von: Decimal | None = None
-    bis: Decimal | None = None
+    direction: Direction = "any"
+    min_amount: Decimal | None = None
+    max_amount: Decimal | None = None
 
 
 class Hits(NamedTuple):
@@ -77,15 +84,16 @@ def _chosen(clients: list[Client], wanted: str) -> Client:
 
 
 def _clients(tx: Tx, organization_id: str) -> list[Client]:
-    return list(dict.fromkeys(row.client for row in views.set_up(tx, organization_id)))
+    return list(dict.fromkeys(row.client for row in store.all_settings(tx, organization_id)))
 
 
-async def _rules(visit: Visit, client: Client) -> list[GespeicherteRegel]:
+async def _rules(visit: Visit, client: Client) -> list[MatchRule]:
     """The client's rules, with accounts as the client writes them."""
-    found: list[GespeicherteRegel] = (await visit.ask(knowledge.list_rules, query=_query(client))).data
-    written = await visit.read(views.as_written, client, *(rule.sachkonto for rule in found))
+    found: list[MatchRule] = (await visit.ask(knowledge.list_rules, query=_query(client))).data
+    clients = await connections.list_clients(visit.context, visit.organization_id)
+    written = as_written(clients, client.connection_id, client.client_id, *(rule.konto for rule in found))
     for rule, konto in zip(found, written, strict=True):
-        rule.sachkonto = konto
+        rule.konto = konto
     return found
 
 
@@ -93,8 +101,8 @@ def _name(client: Client) -> str:
     return f"{client.connection_id} {client.client_id}"
 
 
-def _query(client: Client) -> ClientQuery:
-    return ClientQuery(connection_id=client.connection_id, client_id=client.client_id)
+def _query(client: Client) -> BooksQuery:
+    return BooksQuery(connection_id=client.connection_id, client_id=client.client_id)
 
 
 # --- Rules
@@ -102,15 +110,15 @@ def _query(client: Client) -> ClientQuery:
 
 @page("/reconciliation-rules")
 async def rule_list(visit: Visit) -> Response:
-    wanted = visit.filters(Which).wanted
+    wanted = visit.filters(RuleFilter).wanted
     clients = await visit.read(_clients, visit.organization_id)
     if not clients:
         return visit.show("match_rules.html", client=None)
     client = _chosen(clients, visit.form.text("books") or wanted.books)
     rules = await _rules(visit, client)
     changed = next((rule for rule in rules if rule.id == (visit.form.text("rule") or wanted.rule)), None)
-    tried = _tried(visit.form) if visit.form.text("do") == "try" else None
-    movements = await visit.read(_lately, client, visit)
+    draft = _draft(visit.form) if visit.form.text("do") == "try" else None
+    movements = await visit.read(_recent, client, visit)
     hits = await visit.off_loop(_hits, rules, movements)
     return visit.show(
         "match_rules.html",
@@ -121,27 +129,27 @@ async def rule_list(visit: Visit) -> Response:
         hits=hits,
         changed=changed,
         start=changed or wanted,
-        tried=await visit.off_loop(_hits, [tried], movements) if tried else None,
+        draft_hits=await visit.off_loop(_hits, [draft], movements) if draft else None,
         directions=[(value, _(text)) for value, text in DIRECTIONS.items()],
         days=TRIED_DAYS,
     )
 
 
-def _lately(tx: Tx, client: Client, visit: Visit) -> list[Movement]:
+def _recent(tx: Tx, client: Client, visit: Visit) -> list[Movement]:
     """The latest transactions of the client's bank accounts."""
     first = visit.today - timedelta(days=TRIED_DAYS)
-    accounts = [row.account_id for row in views.set_up(tx, client.organization_id) if row.client == client]
+    accounts = [row.account_id for row in store.all_settings(tx, client.organization_id) if row.client == client]
     found = [
         movement_of(transaction)
         for account_id in accounts
-        for transaction in listing.posted_between(
+        for transaction in transactions.posted_between(
             tx, account_id, first, visit.today, TRIED_TRANSACTIONS, latest_first=True
         )
     ]
     return sorted(found, key=lambda movement: (movement.day, movement.id), reverse=True)
 
 
-def _hits(rules: list[GespeicherteRegel], movements: list[Movement]) -> dict[str, Hits]:
+def _hits(rules: list[MatchRule], movements: list[Movement]) -> dict[str, Hits]:
     index = Rules([_for_matcher(rule) for rule in rules])
     found: dict[str, list[Movement]] = {rule.id: [] for rule in rules}
     for movement in movements:
@@ -151,15 +159,15 @@ def _hits(rules: list[GespeicherteRegel], movements: list[Movement]) -> dict[str
     return {id: Hits(len(hit), hit[:SHOWN_HITS]) for id, hit in found.items()}
 
 
-def _for_matcher(rule: GespeicherteRegel) -> Rule:
-    cents = [None if amount is None else to_minor(amount) for amount in (rule.von, rule.bis)]
+def _for_matcher(rule: MatchRule) -> Rule:
+    cents = [None if amount is None else to_minor(amount) for amount in (rule.min_amount, rule.max_amount)]
     iban = rule.iban.replace(" ", "").upper()
-    return Rule(rule.id, rule.sachkonto, rule.text.strip(), iban, knowledge.SIGN[rule.richtung], *cents)
+    return Rule(rule.id, rule.konto, rule.text.strip(), iban, rule.direction, *cents)
 
 
-def _tried(form: Form) -> GespeicherteRegel | None:
+def _draft(form: Form) -> MatchRule | None:
     sent = form.read(RuleForm)
-    return None if sent is None else GespeicherteRegel(id="", **_fields(sent))
+    return None if sent is None else MatchRule(id="", **_fields(sent))
 
 
 @action("/reconciliation-rules")
@@ -169,19 +177,19 @@ async def save_rule(visit: Visit) -> Response:
     if sent is not None and visit.form.text("do") != "try":
         client = await _client(visit)
         known = await _rules(visit, client)
-        rules, ids = [Regel(**_fields(rule)) for rule in known], [rule.id for rule in known]
+        rules, ids = [NewMatchRule(**_fields(rule)) for rule in known], [rule.id for rule in known]
         place = ids.index(visit.form.text("rule")) if visit.form.text("rule") in ids else len(rules)
-        rules[place : place + 1] = [Regel(**_fields(sent))]
-        names = {f"regeln[{place}].{name}": name for name in RuleForm.__struct_fields__}
+        rules[place : place + 1] = [NewMatchRule(**_fields(sent))]
+        names = {f"rules[{place}].{name}": name for name in RuleForm.__struct_fields__}
         with visit.form.refusals(**names):
-            await visit.ask(knowledge.put_rules, query=_query(client), body=NeueRegeln(regeln=rules))
+            await visit.ask(knowledge.put_rules, query=_query(client), body=NewMatchRules(rules=rules))
             return visit.redirect(f"{RULES}?{_address(client)}", _("The rule is saved. The next run uses it."))
     response: Response = await rule_list.handler(visit)
     return response
 
 
-def _fields(rule: RuleForm | GespeicherteRegel) -> dict[str, Any]:
-    return {name: getattr(rule, name) for name in Regel.__struct_fields__}
+def _fields(rule: RuleForm | MatchRule) -> dict[str, Any]:
+    return {name: getattr(rule, name) for name in NewMatchRule.__struct_fields__}
 
 
 def _address(client: Client) -> str:
@@ -192,9 +200,9 @@ def _address(client: Client) -> str:
 async def delete_rule(visit: Visit) -> Response:
     client = await _client(visit)
     found = await _rules(visit, client)
-    left = [Regel(**_fields(rule)) for rule in found if rule.id != visit.form.text("rule")]
+    left = [NewMatchRule(**_fields(rule)) for rule in found if rule.id != visit.form.text("rule")]
     with visit.form.refusals():
-        await visit.ask(knowledge.put_rules, query=_query(client), body=NeueRegeln(regeln=left))
+        await visit.ask(knowledge.put_rules, query=_query(client), body=NewMatchRules(rules=left))
         return visit.redirect(
             f"{RULES}?{_address(client)}", _("The rule is deleted. Matches that stand stay as they are.")
         )
@@ -207,13 +215,13 @@ async def delete_rule(visit: Visit) -> Response:
 
 @page("/reconciliation-knowledge")
 async def learned_list(visit: Visit) -> Response:
-    filters = visit.filters(Which)
+    filters = visit.filters(RuleFilter)
     clients = await visit.read(_clients, visit.organization_id)
     if not clients:
         return visit.show("match_learned.html", client=None)
     client = _chosen(clients, filters.wanted.books)
     after = filters.after if len(filters.after) == 36 else None
-    query = GelerntQuery(
+    query = KnowledgeQuery(
         connection_id=client.connection_id, client_id=client.client_id, from_id=after, limit=PAGE_SIZE + 1
     )
     found = (await visit.ask(knowledge.list_knowledge, query=query)).data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from msgspec import Struct
@@ -10,17 +9,16 @@ from starlette.responses import Response
 
 from kontobahn.api.wire import ListQuery, OrganizationQuery
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import mobility as views
+from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import BadRequest
-from kontobahn.mobility import customers, seller
+from kontobahn.mobility import customers, seller, ticket_file, tickets
 from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.invoices import routes as invoices
-from kontobahn.mobility.tickets import csv_file, merge
-from kontobahn.mobility.tickets import routes as tickets
-from kontobahn.mobility.tickets.merge import ImportRefused, ImportReport
+from kontobahn.mobility.invoices import store as invoice_store
+from kontobahn.mobility.tickets import ImportRefused, ImportReport
 
 PATH = f"{ROOT}/customers"
 TICKET_STATES = {
@@ -38,11 +36,11 @@ class TicketFilters(Struct):
 @page("/customers")
 async def customers_page(visit: Visit) -> Response:
     found = await visit.ask(customers.list_customers, query=ListQuery(organization_id=visit.organization_id))
-    open_tickets = await visit.read(views.open_tickets, visit.organization_id)
+    open_tickets = await visit.read(tickets.open_by_customer, visit.organization_id)
     return visit.show("mobility_customers.html", customers=found, open_tickets=open_tickets)
 
 
-@page("/customers/new")
+@page("/customers/new", role="bookkeeping")
 async def new_customer(visit: Visit) -> Response:
     return visit.show("mobility_customer_form.html", customer=None, known={"country_code": "DE"})
 
@@ -70,13 +68,13 @@ async def _show(visit: Visit, customer_id: str, report: ImportReport | None = No
     customer = await visit.read(customers.find, visit.principal, customer_id)
     status = filters.wanted.status if filters.wanted.status in TICKET_STATES else ""
     found = await visit.read(
-        views.tickets, customer.organization_id, customer.id, PAGE_SIZE + 1, status=status, after=filters.after
+        tickets.latest, customer.organization_id, customer.id, PAGE_SIZE + 1, status=status, after=filters.after
     )
     return visit.show(
         "mobility_customer.html",
         customer=customer,
-        due=await visit.read(views.due, customer.organization_id, customer.id),
-        invoices=await visit.read(views.invoices, customer.organization_id, 6, customer_id=customer.id),
+        due=await visit.read(tickets.due, customer.organization_id, customer.id),
+        invoices=await visit.read(invoice_store.latest, customer.organization_id, 6, customer_id=customer.id),
         missing=(await visit.read(seller.show, customer.organization_id)).missing,
         filters=filters,
         list=filters.first_page(found, lambda ticket: f"{ticket.valid_from}.{ticket.id}"),
@@ -85,7 +83,7 @@ async def _show(visit: Visit, customer_id: str, report: ImportReport | None = No
     )
 
 
-@page("/customers/{id}/edit")
+@page("/customers/{id}/edit", role="bookkeeping")
 async def edit_customer(visit: Visit, id: str) -> Response:
     customer = await visit.read(customers.find, visit.principal, id)
     return visit.show("mobility_customer_form.html", customer=customer, known=customer._asdict())
@@ -108,16 +106,16 @@ async def upload_tickets(visit: Visit, id: str) -> Response:
     customer = await visit.read(customers.find, visit.principal, id)
     upload = await visit.receive_file()
     try:
-        content = await asyncio.to_thread(lambda: csv_file.read(upload.file.read()))
+        content = await visit.off_loop(lambda: ticket_file.read(upload.file.read()))
         report = await visit.write(
-            merge.import_tickets, customer.organization_id, customer.id, content.reports, content.refused,
+            tickets.import_tickets, customer.organization_id, customer.id, content.reports, content.refused,
             partial=visit.form.text("partial") == "1",
         )  # fmt: skip
     except ImportRefused as refusal:
         visit.form.fail("", _("Nothing was imported. These rows cannot be imported:"))
         return await _show(visit, id, refusal.report)
     except BadRequest as error:
-        visit.form.fail("", str(error))
+        visit.form.fail("", words_of(error))
         return await _show(visit, id)
     finally:
         upload.file.close()
@@ -138,15 +136,15 @@ async def cancel_ticket(visit: Visit, id: str, ticket: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", text)
 
 
-@page("/customers/{id}/invoice")
+@page("/customers/{id}/invoice", role="bookkeeping")
 async def preview(visit: Visit, id: str) -> Response:
-    """What the invoice would charge and credit, before it is made."""
+    """Shows what the invoice would charge and credit, before it is made."""
     customer = await visit.read(customers.find, visit.principal, id)
     return visit.show(
         "mobility_preview.html",
         customer=customer,
-        due=await visit.read(views.due, customer.organization_id, customer.id),
-        groups=await visit.read(views.due_by_product, customer.organization_id, customer.id),
+        due=await visit.read(tickets.due, customer.organization_id, customer.id),
+        groups=await visit.read(tickets.due_by_product, customer.organization_id, customer.id),
         missing=(await visit.read(seller.show, customer.organization_id)).missing,
     )
 

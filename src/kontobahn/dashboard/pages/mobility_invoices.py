@@ -12,15 +12,12 @@ from starlette.responses import Response
 from kontobahn.api.wire import Download, ListQuery, OrganizationQuery
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import mobility as views
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import MobilityCustomer
-from kontobahn.mobility.invoices import routes
-from kontobahn.mobility.logos import logo
-from kontobahn.mobility.logos import routes as logos
+from kontobahn.mobility.invoices import letterhead, routes, store
 from kontobahn.mobility.seller import Seller
 from kontobahn.money import from_minor
 
@@ -68,7 +65,7 @@ async def invoices_page(visit: Visit) -> Response:
     wanted = filters.wanted
     names = await _names(visit)
     found = await visit.read(
-        views.invoices, visit.organization_id, PAGE_SIZE + 1,
+        store.latest, visit.organization_id, PAGE_SIZE + 1,
         customer_id=wanted.customer, since=wanted.from_date, until=wanted.to_date, after=filters.after,
     )  # fmt: skip
     labels = {"from_date": _("From"), "to_date": _("Until"), "customer": _("Customer")}
@@ -92,7 +89,7 @@ async def _names(visit: Visit) -> dict[str, str]:
 async def invoices_csv(visit: Visit) -> Response:
     wanted = visit.filters(InvoiceFilters).wanted
     found = await visit.read(
-        views.invoices, visit.organization_id, MAX_CSV_ROWS,
+        store.latest, visit.organization_id, MAX_CSV_ROWS,
         customer_id=wanted.customer, since=wanted.from_date, until=wanted.to_date,
     )  # fmt: skip
     names = await _names(visit)
@@ -101,7 +98,7 @@ async def invoices_csv(visit: Visit) -> Response:
          from_minor(item.amount_in_cents))
         for item in found
     ]  # fmt: skip
-    return visit.csv("invoices", [_("Number"), _("Day"), _("Customer"), _("Tickets"), _("Amount")], rows)
+    return await visit.csv("invoices", [_("Number"), _("Day"), _("Customer"), _("Tickets"), _("Amount")], rows)
 
 
 @page("/invoices/{id}")
@@ -141,14 +138,14 @@ async def seller_page(visit: Visit) -> Response:
         labels={name: _(text) for name, text in SELLER_FIELDS.items()},
         # Not to save them, but to make an invoice.
         needed=NEEDED,
-        logo=await visit.read(logo.current, visit.organization_id),
-        most=logo.MAX_BYTES,
+        logo=await visit.read(seller.current_logo, visit.organization_id),
+        most=seller.MAX_LOGO_BYTES,
     )
 
 
 @page("/seller/logo")
 async def seller_logo(visit: Visit) -> Response:
-    found = await visit.read(logo.current, visit.organization_id)
+    found = await visit.read(seller.current_logo, visit.organization_id)
     if found is None:
         raise visit.principal.missing("Logo")
     return visit.framed(found.content, found.media_type, "logo")
@@ -161,7 +158,7 @@ async def save_logo(visit: Visit) -> Response:
         visit.form.fail("", _("Please choose a file."))
     else:
         with visit.form.refusals():
-            await visit.write(logo.save, visit.organization_id, await logos.received(upload), visit.actor)
+            await visit.write(seller.save_logo, visit.organization_id, await letterhead.received(upload), visit.actor)
             return visit.redirect(f"{ROOT}/seller", _("The logo will appear on invoices from now on."))
     response: Response = await seller_page.handler(visit)
     return response
@@ -169,7 +166,7 @@ async def save_logo(visit: Visit) -> Response:
 
 @action("/seller/logo/remove", role="admin")
 async def remove_logo(visit: Visit) -> Response:
-    await visit.write(logo.save, visit.organization_id, None, visit.actor)
+    await visit.write(seller.save_logo, visit.organization_id, None, visit.actor)
     return visit.redirect(f"{ROOT}/seller", _("Invoices will be issued without a logo from now on."))
 
 

@@ -8,20 +8,17 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.fields import NumericId
-from kontobahn.banking.payments import order_file_routes as routes
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import order_files
-from kontobahn.banking.payments.order_file_routes import NewOrderFile
-from kontobahn.banking.payments.order_files import OrderFileRow, OrderFileStatus
+from kontobahn.banking.payments.order_files import NewOrderFile, OrderFileRow, OrderFileStatus
 from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import FILES
+from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, once
-from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views.banking import numeric
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
@@ -85,13 +82,13 @@ def _sources(tx: Tx, organization_id: str) -> list[AccountRow]:
     return [row for row in accounts.of_organization(tx, organization_id) if row.connection_id in by_files]
 
 
-@action("/payments/order-files", confirm=True)
+@action("/payments/order-files", role="member", confirm=True)
 async def make_order_file(visit: Visit) -> Response:
     wanted = visit.form.read(FromAccount)
     if wanted is not None:
         with visit.form.refusals():
             body = NewOrderFile(account_id=wanted.account_id)
-            made = await once.ask_once(visit, routes.create_order_file, body=body)
+            made = await once.ask_once(visit, order_files.create_order_file, body=body)
             count = len(made["data"]["payment_ids"])
             text = ngettext("The file holds one order.", "The file holds %(num)s orders.", count)
             return visit.redirect(f"{PATH}/{made['data']['id']}", text)
@@ -115,17 +112,17 @@ async def order_file(visit: Visit, id: str) -> Response:
 
 def _content(tx: Tx, principal: Principal, file_id: str) -> Content:
     file = order_files.find(tx, principal, file_id)
-    account = accounts.ACCOUNTS.one(tx, "organization_id = ? AND id = ?", file.organization_id, file.account_id)
+    account = accounts.look_up(tx, file.organization_id, file.account_id)
     return Content(file, account, order_files.payments_of(tx, file))
 
 
-@page("/payments/order-files/{id}/file")
+@page("/payments/order-files/{id}/file", role="member")
 async def order_file_content(visit: Visit, id: str) -> Response:
-    file = await visit.ask(routes.get_order_file_content, id=numeric(id))
+    file = await visit.ask(order_files.get_order_file_content, id=numeric(id))
     return visit.download(file.content, file.media_type, file.file_name)
 
 
-@page("/payments/order-files/{id}/discard")
+@page("/payments/order-files/{id}/discard", role="member")
 async def ask_to_discard(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.principal, numeric(id))
     return visit.ask_first(
@@ -143,10 +140,10 @@ async def ask_to_discard(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/payments/order-files/{id}/discard", confirm=True)
+@action("/payments/order-files/{id}/discard", role="member", confirm=True)
 async def discard(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
-        await visit.ask(routes.discard_order_file, id=numeric(id))
+        await visit.ask(order_files.discard_order_file, id=numeric(id))
         return visit.redirect(PATH, _("The file has been discarded."))
     response: Response = await ask_to_discard.handler(visit, id)
     return response

@@ -10,25 +10,26 @@ import msgspec
 from starlette.responses import Response
 
 from kontobahn import credits, log
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.access import keys
+from kontobahn.api import request_log
+from kontobahn.api.request_log import DayUse, Recent
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import bank_words, charts, figures
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.views import reconciliation, requests
-from kontobahn.dashboard.views import use as views
-from kontobahn.dashboard.views.requests import Lately
-from kontobahn.dashboard.views.use import DayUse, Steps
+from kontobahn.dashboard.pages.credit_statement import days_left
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
-from kontobahn.events import entries
-from kontobahn.events.entries import Entry, Filter
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection, open_books
-from kontobahn.ledger.faelligkeit import Altersklassen
+from kontobahn.ledger.faelligkeiten import Altersklassen
 from kontobahn.ledger.opos import OposSelection
+from kontobahn.reconciliation import store as matching
+from kontobahn.webhooks import entries
+from kontobahn.webhooks.entries import Entry, Filter
 
 DAYS = 30
 USE_DAYS = 14
@@ -41,15 +42,24 @@ MAX_AGED = 1_000
 MAX_BOOKS = 5
 
 
+class Steps(NamedTuple):
+    """The first steps of an organisation, each a fact in the database."""
+
+    key_made: bool
+    call_seen: bool
+    bank_connected: bool
+    event_received: bool
+
+
 class Facts(NamedTuple):
     steps: Steps
     balance: credits.Balance
     use: list[DayUse]
-    lately: Lately
+    lately: Recent
     accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
     events: list[Entry]
     books: list[LedgerConnection]
-    unmatched: reconciliation.Unmatched
+    unmatched: matching.Unmatched
 
 
 class AgedBooks(NamedTuple):
@@ -70,7 +80,7 @@ async def overview(visit: Visit) -> Response:
         facts=facts,
         lines=[_balance_line(account, days) for account, days in facts.accounts],
         aged=aged,
-        days_left=views.days_left(facts.balance.available, facts.use),
+        days_left=days_left(facts.balance.available, facts.use),
         use_chart=_use_chart(facts.use),
         steps_open=not all(facts.steps),
         events=[_event(entry) for entry in facts.events],
@@ -81,14 +91,22 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
     """`own_id` pays; the other organisation is the one that is looked at."""
     rows = accounts.of_organization(tx, organization_id)
     return Facts(
-        steps=views.first_steps(tx, own_id),
+        steps=_steps(tx, own_id),
         balance=credits.balance(tx, own_id),
-        use=views.use_by_day(tx, own_id, today, USE_DAYS),
-        lately=requests.lately(tx, own_id),
-        accounts=[(row, views.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
+        use=request_log.by_day(tx, own_id, today, USE_DAYS),
+        lately=request_log.recent(tx, own_id),
+        accounts=[(row, accounts.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
         events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
         books=connections.listing(tx, (organization_id,)),
-        unmatched=reconciliation.unmatched(tx, organization_id),
+        unmatched=matching.unmatched(tx, organization_id),
+    )
+
+
+def _steps(tx: Tx, organization_id: str) -> Steps:
+    return Steps(
+        *keys.is_used(tx, organization_id),
+        accounts.any_exists(tx, organization_id),
+        entries.any_delivered(tx, organization_id),
     )
 
 

@@ -13,20 +13,19 @@ from kontobahn.dashboard import books
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import books as views
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
 from kontobahn.json_text import encode
-from kontobahn.ledger import rewe
-from kontobahn.ledger.accounting import Zahlungsbedingung
 from kontobahn.ledger.konto import functional
-from kontobahn.ledger.personenkonto import Personenkonto
-from kontobahn.ledger.rewe import JahrDropdownQuery
+from kontobahn.ledger.personenkonto import Partner, Personenkonto
+from kontobahn.ledger.routes import rewe, rewe_read
+from kontobahn.ledger.routes.rewe_read import JahrDropdownQuery
+from kontobahn.ledger.wire import Zahlungsbedingung
 
 PATH = f"{ROOT}/partners"
 _DECODER = BodyDecoder(Personenkonto)
-# Which field of the form shows a field of the record.
+# The field of the form that shows a field of the record.
 _FIELDS = {
     "personenkontoNummer": "number",
     "firmenname": "name",
@@ -63,13 +62,9 @@ class PartnerForm(Struct):
 async def partners(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(PartnerFilter)
-    found = await visit.read(
-        views.partners,
-        chosen.connection.id,
-        chosen.client_id or "",
-        filters.wanted.search,
-        filters.after,
-        PAGE_SIZE + 1,
+    search, after = filters.wanted.search, filters.after
+    found = await books.ask(
+        visit, chosen, "personenkonten", lambda opened: opened.partners(search, after, PAGE_SIZE + 1)
     )
     chips = [chip for chip in filters.chips({"search": _("Search")}) if chip.label == _("Search")]
     return visit.show(
@@ -81,11 +76,11 @@ async def partners(visit: Visit) -> Response:
 async def payment_terms(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     query = JahrDropdownQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
-    answer = await visit.ask(rewe.list_zahlungsbedingungen, query=query)
+    answer = await visit.ask(rewe_read.list_zahlungsbedingungen, query=query)
     return visit.show("payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]))
 
 
-@page("/partners/new")
+@page("/partners/new", role="bookkeeping")
 async def new_partner_page(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     return visit.show("partner.html", chosen=chosen, partner=None)
@@ -108,7 +103,7 @@ async def change_partner(visit: Visit, konto: str) -> Response:
     return await _save(visit, found)
 
 
-async def _save(visit: Visit, found: views.Partner | None) -> Response:
+async def _save(visit: Visit, found: Partner | None) -> Response:
     chosen = await books.choose(visit)
     wanted = visit.form.read(PartnerForm)
     if wanted is not None:
@@ -119,7 +114,7 @@ async def _save(visit: Visit, found: views.Partner | None) -> Response:
     return visit.show("partner.html", chosen=chosen, partner=found)
 
 
-def _body(chosen: ChosenBooks, wanted: PartnerForm, found: views.Partner | None) -> Personenkonto:
+def _body(chosen: ChosenBooks, wanted: PartnerForm, found: Partner | None) -> Personenkonto:
     """The record that was there with what the form shows changed; what it does not show stays."""
     old = _record(found)
     changed = {
@@ -139,7 +134,7 @@ def _body(chosen: ChosenBooks, wanted: PartnerForm, found: views.Partner | None)
     return cast(Personenkonto, _DECODER.decode(encode(changed)))
 
 
-def _record(found: views.Partner | None) -> dict[str, Any]:
+def _record(found: Partner | None) -> dict[str, Any]:
     """As it is kept. It was checked when it was written, and is shown even if today's rules are others."""
     kept: dict[str, Any] = msgspec.json.decode(found.record) if found and found.record else {}
     return kept
@@ -159,7 +154,7 @@ def _first(old: dict[str, Any], name: str, new: dict[str, str] | None) -> list[d
     return [{**(kept[0] if kept else {}), **new}, *kept[1:]]
 
 
-def _form_of(chosen: ChosenBooks, found: views.Partner) -> Form:
+def _form_of(chosen: ChosenBooks, found: Partner) -> Form:
     record = _record(found)
 
     def first(name: str, field: str) -> str:
@@ -180,9 +175,9 @@ def _form_of(chosen: ChosenBooks, found: views.Partner) -> Form:
     return Form({name: [value] for name, value in shown.items()})
 
 
-async def _find(visit: Visit, konto: str) -> tuple[ChosenBooks, views.Partner]:
+async def _find(visit: Visit, konto: str) -> tuple[ChosenBooks, Partner]:
     chosen = await books.choose(visit)
-    found = await visit.read(views.partner, chosen.connection.id, chosen.client_id or "", konto)
+    found = await books.ask(visit, chosen, "personenkonten", lambda opened: opened.partner(konto))
     if found is None:
         raise visit.principal.missing("Partner")
     return chosen, found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import re
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple
@@ -12,29 +13,29 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow, AccountsQuery
+from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.fields import NumericId
+from kontobahn.banking.connections.accounts import AccountRow, AccountsQuery
 from kontobahn.banking.payments import routes, store
-from kontobahn.banking.payments.cancel import CANCELLABLE
+from kontobahn.banking.payments.bank import CANCELLABLE
 from kontobahn.banking.payments.links import payer_address
-from kontobahn.banking.payments.store import PaymentRow
-from kontobahn.banking.payments.transitions import FINAL
+from kontobahn.banking.payments.rules import FINAL
+from kontobahn.banking.payments.store import FoundPayments, Key, PaymentRow, PaymentSearch
 from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery, PaymentEvent
 from kontobahn.banking.provider import FILES, Banking, Template
-from kontobahn.dashboard import bank_words, figures, ibans, once, security
-from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.banking.search import LOOKED_THROUGH
+from kontobahn.banking.wire import NumericId
+from kontobahn.dashboard import bank_words, figures, once, security
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
 from kontobahn.dashboard.refusals import refusal
-from kontobahn.dashboard.searching import words_of
-from kontobahn.dashboard.views import payments as views
-from kontobahn.dashboard.views.banking import numeric
-from kontobahn.dashboard.views.payments import Found, Key, Wanted
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.formats.pain import sepa
+from kontobahn.sentences import said, same
 
 PATH = f"{ROOT}/payments"
 STATES = {
@@ -44,6 +45,8 @@ STATES = {
     "failed": N_("failed or rejected"),
 }
 TEMPLATES: dict[Template, str] = {"SEPA": N_("SEPA transfer"), "SEPA_INSTANT": N_("Instant transfer, within seconds")}
+MAX_IBAN = 60
+_IBAN_LENGTHS = {"DE": 22, "AT": 20, "CH": 21, "FR": 27, "IT": 27, "NL": 18, "ES": 24, "BE": 16, "LU": 20, "PL": 28}
 
 
 class PaymentFilters(Struct):
@@ -67,7 +70,7 @@ class Order(Struct):
 
 class Listed(NamedTuple):
     accounts: list[AccountRow]
-    found: Found
+    found: FoundPayments
     has_files: bool
 
 
@@ -89,7 +92,7 @@ async def payments(visit: Visit) -> Response:
         filters=filters,
         list=rows,
         stopped=stopped,
-        looked_through=views.LOOKED_THROUGH,
+        looked_through=LOOKED_THROUGH,
         names=names,
         states={state: _(text) for state, text in STATES.items()},
         chips=filters.chips(
@@ -105,23 +108,25 @@ def _listed(tx: Tx, organization_id: str, filters: Filters[PaymentFilters]) -> L
     wanted = filters.wanted
     at, _mark, number = filters.after.partition("_")
     after = Key(int(at), int(number)) if all(part.isdecimal() and len(part) < 19 for part in (at, number)) else None
-    search = Wanted(wanted.from_date, wanted.to_date, wanted.state, wanted.account, words_of(wanted.q), after)
+    search = PaymentSearch(
+        wanted.from_date, wanted.to_date, wanted.state, wanted.account, search_words(wanted.q), after
+    )
     return Listed(
         accounts.of_organization(tx, organization_id),
-        views.payments(tx, organization_id, search, PAGE_SIZE + 1),
+        store.search(tx, organization_id, search, PAGE_SIZE + 1),
         any(row.provider == FILES for row in connections.listing(tx, (organization_id,))),
     )
 
 
 def _place(row: PaymentRow | Key) -> str:
-    """Where a row stands in the list, for the address of the next page."""
+    """Returns the place of a row in the list, for the address of the next page."""
     return f"{row.created_at}_{row.id}"
 
 
 # --- Making one
 
 
-@page("/payments/new")
+@page("/payments/new", role="member")
 async def payment_form(visit: Visit) -> Response:
     sources = await visit.read(
         accounts.listing, visit.principal, AccountsQuery(payments_supported=True, organization_id=visit.organization_id)
@@ -147,14 +152,14 @@ def _balance(account: AccountRow) -> str:
     return "–" if account.balance is None else figures.money(account.balance, account.currency_code)
 
 
-@page("/payments/check-iban")
+@page("/payments/check-iban", role="member")
 async def check_iban(visit: Visit) -> Response:
-    """What is said beside the field while somebody types."""
-    said = await asyncio.to_thread(ibans.describe, visit.query.get("value", [""])[-1][: ibans.MAX_LENGTH])
-    return Response(said, 200, security.HEADERS, media_type="text/plain; charset=utf-8")
+    """Answers with what is said beside the field while somebody types."""
+    hint = await asyncio.to_thread(describe_iban, visit.query.get("value", [""])[-1][:MAX_IBAN])
+    return Response(hint, 200, security.HEADERS, media_type="text/plain; charset=utf-8")
 
 
-@action("/payments/new", confirm=True)
+@action("/payments/new", role="member", confirm=True)
 async def make_payment(visit: Visit) -> Response:
     order = visit.form.read(Order)
     if order is not None:
@@ -181,9 +186,9 @@ async def make_payment(visit: Visit) -> Response:
 # --- One payment
 
 
-@page("/payments/return")
+@page("/payments/return", role="member")
 async def returned(visit: Visit) -> Response:
-    """Where the bank's page leads back to."""
+    """The page that the bank's page leads back to."""
     payment_id = visit.query.get("payment_id", [""])[-1]
     error = visit.query.get("error_class", [""])[-1][:100]
     where = f"{PATH}/{payment_id}" if payment_id.isdecimal() and len(payment_id) < 19 else PATH
@@ -204,9 +209,9 @@ async def payment(visit: Visit, id: str) -> Response:
         account=facts.account,
         state=bank_words.payment_state(row.status),
         steps=_steps(facts),
-        reason=bank_words.error_words(row.error_class, refusal(row.error_message or "")),
+        reason=_reason(row.error_class, row.error_message, row.raw_provider_status),
         how=_(TEMPLATES[row.template_identifier]),
-        bank=await asyncio.to_thread(ibans.bank_of, row.creditor_iban),
+        bank=await asyncio.to_thread(bank_of, row.creditor_iban),
         url=address.url,
         url_until=address.expires_at,
         is_file=provider is not None and provider.orders_are_files,
@@ -221,19 +226,28 @@ async def payment(visit: Visit, id: str) -> Response:
 
 def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
     row = store.find(tx, principal, numeric(payment_id))
-    account = accounts.ACCOUNTS.one(tx, "organization_id = ? AND id = ?", row.organization_id, row.account_id)
+    account = accounts.look_up(tx, row.organization_id, row.account_id)
     return Facts(row, account, store.history(tx, principal, payment_id))
 
 
+def _reason(error_class: str | None, message: str | None, code: str | None) -> str:
+    found = same(
+        message or "",
+        said("The bank reports {code}", code=code),
+        said("The session at Enable Banking is {state}", state=code),
+    )
+    return bank_words.error_words(error_class, refusal(found))
+
+
 def _steps(facts: Facts) -> list[tuple[str, str, Any, str]]:
-    """What has happened so far, and what is still to come."""
+    """Returns what has happened so far, and what is still to come."""
     row = facts.row
     steps: list[tuple[str, str, Any, str]] = [(_("Created"), "", row.created_at, "good")]
     for event in facts.history:
         if event.outcome not in ("moved", "noted", "contradicts"):
             continue
         shown = bank_words.payment_state(event.status) if event.status else None
-        reason = bank_words.error_words(event.error_class, refusal(event.error_message or ""))
+        reason = _reason(event.error_class, event.error_message, event.raw_provider_status)
         code = _("Code of the bank: %(code)s", code=event.raw_provider_status) if event.raw_provider_status else ""
         text = " · ".join(filter(None, (reason, code)))
         kind = "bad" if shown is None or shown.kind == "bad" else "good"
@@ -253,7 +267,7 @@ async def ask_bank(visit: Visit, id: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@action("/payments/{id}/order")
+@action("/payments/{id}/order", role="member")
 async def take_order(visit: Visit, id: str) -> Response:
     """The order as a file. It is recorded that it was taken, so this is not a link."""
     with visit.form.refusals():
@@ -262,7 +276,7 @@ async def take_order(visit: Visit, id: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@page("/payments/{id}/cancel")
+@page("/payments/{id}/cancel", role="member")
 async def ask_to_cancel(visit: Visit, id: str) -> Response:
     row = await visit.read(store.find, visit.principal, numeric(id))
     amount = figures.money(row.amount_minor, row.currency_code)
@@ -276,10 +290,47 @@ async def ask_to_cancel(visit: Visit, id: str) -> Response:
     )  # fmt: skip
 
 
-@action("/payments/{id}/cancel", confirm=True)
+@action("/payments/{id}/cancel", role="member", confirm=True)
 async def cancel(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         await visit.ask(routes.cancel_payment, id=numeric(id))
         return visit.redirect(f"{PATH}/{id}", _("The payment has been cancelled."))
     response: Response = await ask_to_cancel.handler(visit, id)
     return response
+
+
+# --- IBANs while somebody types: whether one is complete and right, and which bank it belongs to, where that is known
+
+
+def describe_iban(typed: str) -> str:
+    """One line for the hint beside the field."""
+    text = re.sub(r"\s", "", typed).upper()
+    length = _IBAN_LENGTHS.get(text[:2])
+    if length is not None and len(text) < length:
+        return (
+            _("%(left)s more characters", left=length - len(text))
+            if length - len(text) > 1
+            else _("one more character")
+        )
+    try:
+        iban = sepa.check_iban("iban", text)
+    except BadRequest:
+        return _("This is not a valid IBAN of the SEPA area. Please compare it with the invoice.")
+    bank = bank_of(iban)
+    return _("Valid: %(bank)s", bank=bank) if bank else _("This IBAN is valid.")
+
+
+def bank_of(iban: str) -> str:
+    """The bank's name; empty where it is not known."""
+    # Loading the registry takes a moment, so not before it is needed.
+    from schwifty import IBAN
+    from schwifty.exceptions import SchwiftyException
+
+    try:
+        found = IBAN(iban)
+        bank = found.bank
+        name = str(bank.name or "") if bank else ""
+        bic = str(found.bic or "")
+    except SchwiftyException:
+        return ""
+    return f"{name} ({bic})" if name and bic else name or bic

@@ -16,7 +16,7 @@ from kontobahn.dashboard.words import _, ngettext
 PATH = f"{ROOT}/profile"
 
 
-@page("/profile")
+@page("/profile", own=True)
 async def profile(visit: Visit) -> Response:
     principal = visit.principal
     found = await visit.read(sessions.of_user, principal.organization_id, principal.user_id or "")
@@ -28,7 +28,7 @@ class ChangePassword(Struct):
     new_password: Annotated[str, Meta(min_length=passwords.MIN_LENGTH, max_length=passwords.MAX_LENGTH)]
 
 
-@action("/profile/password")
+@action("/profile/password", own=True, role="read_only")
 async def change_password(visit: Visit) -> Response:
     """The old password is asked for here, so that nothing else has to confirm who it is."""
     assert visit.person is not None
@@ -50,18 +50,18 @@ async def change_password(visit: Visit) -> Response:
     return response
 
 
-@action("/profile/sessions/{id}/end")
+@action("/profile/sessions/{id}/end", own=True, role="read_only")
 async def end_session(visit: Visit, id: str) -> Response:
     await visit.write(sessions.end, visit.principal, id, visit.actor)
     return visit.redirect(PATH, _("The session has ended."))
 
 
-@action("/profile/sessions/end-others")
+@action("/profile/sessions/end-others", own=True, role="read_only")
 async def end_other_sessions(visit: Visit) -> Response:
     ended = await visit.write(sessions.end_others, visit.principal, visit.actor)
     return visit.redirect(PATH, ngettext("One session has ended.", "%(num)s sessions have ended.", ended))
 
 
-@page("/keyboard")
+@page("/keyboard", own=True)
 async def keyboard(visit: Visit) -> Response:
     return visit.show("keyboard.html")

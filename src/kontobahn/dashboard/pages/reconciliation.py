@@ -11,34 +11,36 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn import log
-from kontobahn.banking import accounts
-from kontobahn.banking.accounts import AccountRow
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.dashboard import match_words, once
-from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
-from kontobahn.dashboard.views import reconciliation as views
-from kontobahn.dashboard.views.banking import numeric
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError, NotFound
 from kontobahn.ledger.connections import open_books
-from kontobahn.ledger.faelligkeit import FaelligerPosten
+from kontobahn.ledger.faelligkeiten import FaelligerPosten
 from kontobahn.ledger.konto import is_personenkonto
 from kontobahn.ledger.opos import OposSelection
 from kontobahn.reconciliation import matches, proposals, runs, store, transactions
 from kontobahn.reconciliation.core.model import LineKind
-from kontobahn.reconciliation.matches import NeueRuecknahme, NeueZeile, NeueZuordnung
-from kontobahn.reconciliation.proposals import MAX_CONFIRMATIONS, NeueBestaetigungen
-from kontobahn.reconciliation.runs import NeuerLauf
+from kontobahn.reconciliation.matches import NewMatch, NewMatchLine, NewMatchUndo
+from kontobahn.reconciliation.proposals import MAX_CONFIRMATIONS, NewConfirmations
+from kontobahn.reconciliation.runs import NewRun
 from kontobahn.reconciliation.store import AccountSettings, ProposalRow
-from kontobahn.reconciliation.transactions import AbgleichMitVorschlaegen, NeuerStatus, TransaktionenQuery
-from kontobahn.reconciliation.wire import Vorschlag, vorschlag
+from kontobahn.reconciliation.transactions import (
+    NewTransactionStatus,
+    ReconciledTransactionsQuery,
+    ReconciledTransactionWithProposals,
+)
+from kontobahn.reconciliation.wire import MatchProposal, proposal_view
 
 PATH = f"{ROOT}/reconciliation"
-# So many transactions are listed beside the one that is looked at, and so many accounts are asked for their open items.
+# Transactions listed beside the one being viewed, and accounts that are asked for their open items.
 SHOWN_BESIDE = 30
-MOST_ACCOUNTS = 6
+MAX_ACCOUNTS = 6
 # Another program's books may answer slowly, and the page must not wait for them.
 BOOKS_SECONDS = 2.0
 
@@ -51,15 +53,15 @@ class MatchFilters(Struct):
 class ByHand(Struct):
     """One line of a match, and a second one for the rest."""
 
-    art: LineKind
-    kontonummer: str
-    betrag: Decimal
+    kind: LineKind
+    konto: str
+    amount: Decimal
     beleg: str = ""
     skonto: Decimal | None = None
-    art2: LineKind = "akonto"
-    kontonummer2: str = ""
+    kind2: LineKind = "on_account"
+    konto2: str = ""
     beleg2: str = ""
-    betrag2: Decimal | None = None
+    amount2: Decimal | None = None
 
 
 class Chosen(NamedTuple):
@@ -78,7 +80,7 @@ async def reconciliation_list(visit: Visit) -> Response:
     found: list[Any] = []
     if chosen.account_id is not None:
         after = filters.after if filters.after.isdigit() and len(filters.after) < 19 else None
-        query = TransaktionenQuery(
+        query = ReconciledTransactionsQuery(
             status=filters.wanted.state, account_id=str(chosen.account_id), from_id=after, limit=PAGE_SIZE + 1
         )
         found = (await visit.ask(transactions.list_reconciled_transactions, query=query)).data
@@ -94,21 +96,21 @@ async def reconciliation_list(visit: Visit) -> Response:
 
 
 def _chosen(tx: Tx, organization_id: str, wanted: str) -> Chosen:
-    settings = views.set_up(tx, organization_id)
+    settings = store.all_settings(tx, organization_id)
     rows: dict[int, AccountRow] = {row.id: row for row in accounts.of_organization(tx, organization_id)}
     names = {str(one.account_id): rows[one.account_id].name for one in settings if one.account_id in rows}
     ids = [int(number) for number in names]
     chosen = next((number for number in ids if str(number) == wanted), ids[0] if ids else None)
-    return Chosen(settings, names, chosen, {} if chosen is None else views.counts(tx, organization_id, chosen))
+    return Chosen(settings, names, chosen, {} if chosen is None else store.count_by_state(tx, organization_id, chosen))
 
 
 @action("/reconciliation")
 async def make_run(visit: Visit) -> Response:
     """Looks at the account's transactions once more."""
     with visit.form.refusals():
-        body = NeuerLauf(account_id=numeric(visit.form.text("account")), probelauf=False, limit=0)
+        body = NewRun(account_id=numeric(visit.form.text("account")), trial=False, limit=0)
         made = (await once.ask_once(visit, runs.run_matching, body=body))["data"]
-        waits = sum(row["anzahl"] - row["eindeutig"] for row in made["klassen"] if row["klasse"] != "-")
+        waits = sum(row["count"] - row["clear"] for row in made["classes"] if row["evidence_class"] != "-")
         text = ngettext("One transaction waits for you.", "%(num)s transactions wait for you.", waits)
         return visit.redirect(f"{PATH}?account={body.account_id}", text)
     response: Response = await reconciliation_list.handler(visit)
@@ -120,13 +122,15 @@ async def make_run(visit: Visit) -> Response:
 
 @page("/reconciliation/{id}")
 async def reconciled_transaction(visit: Visit, id: str) -> Response:
-    found: AbgleichMitVorschlaegen = (await visit.ask(transactions.get_reconciled_transaction, id=numeric(id))).data
+    found: ReconciledTransactionWithProposals = (
+        await visit.ask(transactions.get_reconciled_transaction, id=numeric(id))
+    ).data
     beside = await visit.read(_beside, visit.organization_id, found)
-    waiting = [one for one in found.vorschlaege if one.status == "open"]
-    live = next((one for one in found.zuordnungen if one.ruecknahme is None), None)
+    waiting = [one for one in found.proposals if one.status == "open"]
+    live = next((one for one in found.matches if one.undo is None), None)
     others = await visit.ask(
         transactions.list_reconciled_transactions,
-        query=TransaktionenQuery(
+        query=ReconciledTransactionsQuery(
             status=found.status, account_id=found.account_id, limit=SHOWN_BESIDE,
             from_id=str(beside.first) if beside.first is not None else None,
         ),
@@ -136,7 +140,7 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         found=found,
         waiting=waiting,
         live=live,
-        text=match_words.marked(found.verwendungszweck or "", waiting[0].gruende if waiting else []),
+        text=match_words.marked(found.purpose or "", waiting[0].reasons if waiting else []),
         beside=beside,
         others=others.data,
         items=await _items(visit, found.account_id, waiting),
@@ -147,26 +151,26 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
     )
 
 
-def _by_hand(visit: Visit, found: AbgleichMitVorschlaegen, waiting: list[Vorschlag]) -> dict[str, str]:
-    """What the form for a match by hand begins with: with `?hand=akonto`, on account of the person that is proposed."""
-    lines = [line for one in waiting for line in one.zeilen if line.art in ("posten", "akonto")]
-    if visit.query.get("hand") == ["akonto"]:
-        return {"art": "akonto", "kontonummer": lines[0].kontonummer if lines else "", "beleg": ""}
-    return {"art": "posten", "kontonummer": "", "beleg": ""}
+def _by_hand(visit: Visit, found: ReconciledTransactionWithProposals, waiting: list[MatchProposal]) -> dict[str, str]:
+    """Returns the first values of the form for a match by hand: with `?hand=on_account`, on account of the person that is proposed."""
+    lines = [line for one in waiting for line in one.lines if line.kind in ("item", "on_account")]
+    if visit.query.get("hand") == ["on_account"]:
+        return {"kind": "on_account", "konto": lines[0].konto if lines else "", "beleg": ""}
+    return {"kind": "item", "konto": "", "beleg": ""}
 
 
-def _rule_from(found: AbgleichMitVorschlaegen) -> str:
+def _rule_from(found: ReconciledTransactionWithProposals) -> str:
     """The address of a new rule that would fit this transaction: by its IBAN, or by its name."""
-    said = {"name": (found.name or "")[:100], "richtung": "eingang" if (found.betrag or 0) > 0 else "ausgang"}
+    said = {"name": (found.name or "")[:100], "direction": "in" if (found.amount or 0) > 0 else "out"}
     return urlencode({**said, **({"iban": found.iban} if found.iban else {"text": found.name or ""})})
 
 
 Items = dict[tuple[str, str], FaelligerPosten]
 
 
-async def _items(visit: Visit, account_id: str, waiting: list[Vorschlag]) -> Items:
+async def _items(visit: Visit, account_id: str, waiting: list[MatchProposal]) -> Items:
     """Due date and open amount of the documents that are proposed, as the books show them now; without books, none."""
-    konten = {line.kontonummer for one in waiting for line in one.zeilen if line.art == "posten"}
+    konten = {line.konto for one in waiting for line in one.lines if line.kind == "item"}
     settings = await visit.read(store.account_settings, visit.organization_id, int(account_id)) if konten else None
     if settings is None:
         return {}
@@ -176,7 +180,7 @@ async def _items(visit: Visit, account_id: str, waiting: list[Vorschlag]) -> Ite
             async with access.to("buchungen") as books:
                 found = [
                     await books.faelligkeiten(OposSelection(visit.today, "all", "reconcile", konto))
-                    for konto in sorted(konten)[:MOST_ACCOUNTS]
+                    for konto in sorted(konten)[:MAX_ACCOUNTS]
                     if is_personenkonto(konto)
                 ]
     except (KontobahnError, TimeoutError) as error:
@@ -186,14 +190,14 @@ async def _items(visit: Visit, account_id: str, waiting: list[Vorschlag]) -> Ite
     return {(konto.kontonummer, posten.beleg): posten for konto in konten_found for posten in konto.posten}
 
 
-def _beside(tx: Tx, organization_id: str, found: AbgleichMitVorschlaegen) -> views.Neighbours:
-    return views.neighbours(tx, organization_id, int(found.account_id), int(found.id), found.status)
+def _beside(tx: Tx, organization_id: str, found: ReconciledTransactionWithProposals) -> store.Neighbours:
+    return store.neighbours(tx, organization_id, int(found.account_id), int(found.id), found.status)
 
 
 async def _next(visit: Visit, id: str, notice: str) -> Response:
     """Leads to what waits after this transaction, or to the list."""
     row = await visit.read(transactions.find, visit.principal, id)
-    beside = await visit.read(views.neighbours, row.organization_id, row.account_id, row.id, "proposed")
+    beside = await visit.read(store.neighbours, row.organization_id, row.account_id, row.id, "proposed")
     after = beside.after or beside.before
     return visit.redirect(f"{PATH}/{after}" if after else f"{PATH}?account={row.account_id}", notice)
 
@@ -218,7 +222,7 @@ async def reject_match(visit: Visit, id: str) -> Response:
 async def leave_out(visit: Visit, id: str) -> Response:
     status: Literal["ignored", "open"] = "open" if visit.form.text("status") == "open" else "ignored"
     with visit.form.refusals():
-        await visit.ask(transactions.set_transaction_status, id=numeric(id), body=NeuerStatus(status=status))
+        await visit.ask(transactions.set_transaction_status, id=numeric(id), body=NewTransactionStatus(status=status))
         if status == "open":
             return visit.redirect(f"{PATH}/{numeric(id)}", _("The transaction is looked at again."))
         return await _next(visit, numeric(id), _("The transaction is left out."))
@@ -228,7 +232,7 @@ async def leave_out(visit: Visit, id: str) -> Response:
 @action("/reconciliation/{id}/undo")
 async def undo_match(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
-        body = NeueRuecknahme(grund=visit.form.text("grund")[:500])
+        body = NewMatchUndo(reason=visit.form.text("reason")[:500])
         await visit.ask(matches.undo_match, id=visit.form.text("match"), body=body)
         return visit.redirect(f"{PATH}/{numeric(id)}", _("The match is undone."))
     return await _again(visit, id)
@@ -239,24 +243,22 @@ async def match_by_hand(visit: Visit, id: str) -> Response:
     wanted = visit.form.read(ByHand)
     if wanted is not None:
         lines = [
-            NeueZeile(
-                art=wanted.art, kontonummer=wanted.kontonummer, beleg=wanted.beleg, betrag=wanted.betrag,
+            NewMatchLine(
+                kind=wanted.kind, konto=wanted.konto, beleg=wanted.beleg, amount=wanted.amount,
                 skonto=wanted.skonto,
             )
         ]  # fmt: skip
-        if wanted.betrag2 is not None:
+        if wanted.amount2 is not None:
             lines.append(
-                NeueZeile(
-                    art=wanted.art2, kontonummer=wanted.kontonummer2 or None, beleg=wanted.beleg2, betrag=wanted.betrag2
-                )
+                NewMatchLine(kind=wanted.kind2, konto=wanted.konto2 or None, beleg=wanted.beleg2, amount=wanted.amount2)
             )
         names = {
-            f"zeilen[{n}].{name}": name + mark
+            f"lines[{n}].{name}": name + mark
             for n, mark in ((0, ""), (1, "2"))
-            for name in NeueZeile.__struct_fields__
+            for name in NewMatchLine.__struct_fields__
         }
         with visit.form.refusals(**names):
-            await visit.ask(matches.create_match, body=NeueZuordnung(transaction_id=numeric(id), zeilen=lines))
+            await visit.ask(matches.create_match, body=NewMatch(transaction_id=numeric(id), lines=lines))
             return await _next(visit, numeric(id), _("The payment is matched."))
     return await _again(visit, id)
 
@@ -272,22 +274,22 @@ async def _again(visit: Visit, id: str) -> Response:
 @page("/reconciliation/all-clear/{account}")
 async def all_clear(visit: Visit, account: str) -> Response:
     found = await visit.read(_sure, visit, int(numeric(account)))
-    total = sum((abs(line.betrag) for row in found for line in row.zeilen if line.art != "skonto"), Decimal(0))
+    total = sum((abs(line.amount) for row in found for line in row.lines if line.kind != "skonto"), Decimal(0))
     return visit.show("reconciliation_clear.html", found=found, total=total, account=account, words=match_words)
 
 
-def _sure(tx: Tx, visit: Visit, account_id: int) -> list[Vorschlag]:
-    if account_id not in {row.account_id for row in views.set_up(tx, visit.organization_id)}:
+def _sure(tx: Tx, visit: Visit, account_id: int) -> list[MatchProposal]:
+    if account_id not in {row.account_id for row in store.all_settings(tx, visit.organization_id)}:
         raise NotFound("There is no such page.")
-    rows: list[ProposalRow] = views.sure(tx, visit.organization_id, account_id, MAX_CONFIRMATIONS)
-    return [vorschlag(row) for row in rows]
+    rows: list[ProposalRow] = store.sufficient_proposals(tx, visit.organization_id, account_id, MAX_CONFIRMATIONS)
+    return [proposal_view(row) for row in rows]
 
 
 @action("/reconciliation/all-clear/{account}")
 async def confirm_all_clear(visit: Visit, account: str) -> Response:
     await visit.read(_sure, visit, int(numeric(account)))
     with visit.form.refusals():
-        body = NeueBestaetigungen(ids=visit.form.all("proposal")[:MAX_CONFIRMATIONS])
+        body = NewConfirmations(ids=visit.form.all("proposal")[:MAX_CONFIRMATIONS])
         answers = (await visit.ask(proposals.confirm_proposals, body=body)).data
         done = sum(one.match_id is not None for one in answers)
         text = ngettext("One payment is matched.", "%(num)s payments are matched.", done)

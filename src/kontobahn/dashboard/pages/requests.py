@@ -10,12 +10,10 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access import keys
-from kontobahn.api.request_log import HIDDEN, LoggedRequest
+from kontobahn.api import request_log
+from kontobahn.api.request_log import HIDDEN, LoggedRequest, Wanted
 from kontobahn.dashboard.declare import page
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
-from kontobahn.dashboard.views import credits as use
-from kontobahn.dashboard.views import requests as views
-from kontobahn.dashboard.views.requests import Wanted
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -42,7 +40,7 @@ class Listed(NamedTuple):
     sources: list[tuple[str, str]]
 
 
-@page("/requests", poll=5)
+@page("/requests", own=True, poll=5)
 async def requests(visit: Visit) -> Response:
     filters = visit.filters(RequestFilters)
     listed = await visit.read(_listed, visit, filters)
@@ -67,16 +65,16 @@ def _listed(tx: Tx, visit: Visit, filters: Filters[RequestFilters]) -> Listed:
     before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else 0
     found = Wanted(wanted.key, wanted.quelle, wanted.endpoint, int(wanted.status or 0), wanted.request_id.strip())
     return Listed(
-        rows=views.logged(tx, organization_id, found, before=before, limit=PAGE_SIZE + 1),
+        rows=request_log.logged(tx, organization_id, found, before=before, limit=PAGE_SIZE + 1),
         key_names={key.id: key.name for key in keys.listing(tx, organization_id)},
         endpoints=_known(tx, visit, "endpoint"),
         sources=_known(tx, visit, "quelle"),
     )
 
 
-def _known(tx: Tx, visit: Visit, by: use.By) -> list[tuple[str, str]]:
+def _known(tx: Tx, visit: Visit, column: request_log.Column) -> list[tuple[str, str]]:
     since = visit.today - timedelta(days=USE_DAYS)
-    found = use.use_by(tx, visit.principal.organization_id, by, since)
+    found = request_log.totals_by(tx, visit.principal.organization_id, column, since)
     return sorted((item.name, item.name) for item in found if item.name)
 
 
@@ -89,11 +87,11 @@ def kind_of(status: int) -> str:
     return "good" if status < 400 else "warn" if status < 500 else "bad"
 
 
-@page("/requests/{id}")
+@page("/requests/{id}", own=True)
 async def request(visit: Visit, id: str) -> Response:
     number = int(id) if id.isdigit() and len(id) < 19 else 0
     organization_id = visit.principal.organization_id
-    found = await visit.read(views.one, organization_id, number)
+    found = await visit.read(request_log.find, organization_id, number)
     if found is None:
         raise visit.principal.missing("Request")
     names: dict[str, Any] = {key.id: key.name for key in await visit.read(keys.listing, organization_id)}

@@ -24,10 +24,8 @@ from kontobahn.banking.payments.store import PaymentRow
 from kontobahn.banking.provider import Banking, PaymentStatus
 from kontobahn.clock import DAY, HOUR
 from kontobahn.dashboard import bank_words
-from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.sandbox import NewBooking, SandboxClock, SandboxConnection, SandboxControls
-from kontobahn.dashboard.views import sandbox as views
-from kontobahn.dashboard.views.banking import numeric
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -122,9 +120,9 @@ def _facts(tx: Tx, visit: Visit) -> Facts:
     looked = [(row, controls.look(tx, row.provider_ref)) for row in rows if row.provider == controls.provider]
     return Facts(
         [Held(row, found) for row, found in looked if found is not None],
-        views.open_payments(tx, visit.organization_id, controls.provider, MAX_PAYMENTS),
+        payments.under_way(tx, visit.organization_id, controls.provider, MAX_PAYMENTS),
         controls.clock(tx),
-        views.is_used_by_others(tx, controls.provider, visit.principal.scope),
+        connections.is_used_by_others(tx, controls.provider, visit.principal.scope),
     )
 
 
@@ -243,7 +241,7 @@ async def move_clock(visit: Visit) -> Response:
 def _move_clock(tx: Tx, visit: Visit, step: str) -> None:
     controls = visit.context.part(SandboxControls)
     tx.lock("sandbox_bank")
-    if views.is_used_by_others(tx, controls.provider, visit.principal.scope):
+    if connections.is_used_by_others(tx, controls.provider, visit.principal.scope):
         raise Conflict("Other organisations use the sandbox bank too: its clock is moved by the operator.")
     ahead = 0 if step == "reset" else controls.clock(tx).ahead + STEPS[step][1]
     if ahead > MAX_AHEAD:

@@ -40,7 +40,7 @@ class NewPasskey(Struct):
     answer: Annotated[str, Meta(max_length=passkeys.MAX_ANSWER_BYTES)]
 
 
-@page("/profile/second-factor")
+@page("/profile/second-factor", own=True)
 async def second_factor(visit: Visit) -> Response:
     found, left, required = await visit.read(_facts, visit.principal)
     return visit.show("second_factor.html", factors=found, codes_left=left, required=required)
@@ -58,12 +58,12 @@ def _facts(tx: Tx, principal: Principal) -> tuple[list[factors.Factor], int, boo
 # --- An app that shows codes
 
 
-@page("/profile/second-factor/app")
+@page("/profile/second-factor/app", own=True)
 async def new_app_page(visit: Visit) -> Response:
     return _show_app(visit, factors.new_secret())
 
 
-@action("/profile/second-factor/app", confirm=True)
+@action("/profile/second-factor/app", own=True, role="read_only", confirm=True)
 async def add_app(visit: Visit) -> Response:
     form, vault, principal = visit.form, visit.context.vault, visit.principal
     secret = _open(vault, principal, form.text("secret"))
@@ -126,12 +126,12 @@ def _context(principal: Principal) -> str:
 # --- Passkeys
 
 
-@page("/profile/second-factor/passkey")
+@page("/profile/second-factor/passkey", own=True)
 async def new_passkey_page(visit: Visit) -> Response:
     return await _show_passkey(visit)
 
 
-@action("/profile/second-factor/passkey", confirm=True)
+@action("/profile/second-factor/passkey", own=True, role="read_only", confirm=True)
 async def add_passkey(visit: Visit) -> Response:
     wanted = visit.form.read(NewPasskey)
     if wanted is not None:
@@ -154,19 +154,19 @@ async def _show_passkey(visit: Visit) -> Response:
 # --- Recovery codes, removing, requiring
 
 
-@action("/profile/second-factor/recovery-codes", confirm=True)
+@action("/profile/second-factor/recovery-codes", own=True, role="read_only", confirm=True)
 async def new_recovery_codes(visit: Visit) -> Response:
     codes = await visit.write(factors.make_recovery_codes, visit.context.vault, visit.principal, visit.actor)
     return visit.show("recovery_codes.html", 200, codes=codes)
 
 
-@action("/profile/second-factor/{id}/remove", confirm=True)
+@action("/profile/second-factor/{id}/remove", own=True, role="read_only", confirm=True)
 async def remove_factor(visit: Visit, id: str) -> Response:
     removed = await visit.write(factors.remove, visit.principal, id, visit.actor)
     return visit.redirect(PATH, _("“%(name)s” is removed.", name=removed.name))
 
 
-@action("/profile/second-factor/require", role="owner", confirm=True)
+@action("/profile/second-factor/require", own=True, role="owner", confirm=True)
 async def require_factor(visit: Visit) -> Response:
     required = visit.form.text("required") == "1"
     await visit.write(factors.require, visit.principal, required, visit.actor)

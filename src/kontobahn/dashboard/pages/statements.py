@@ -7,13 +7,15 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.banking.imports import history, routes
-from kontobahn.banking.imports.history import ImportRow
-from kontobahn.banking.imports.routes import ImportAnswer, StatementsQuery
+from kontobahn.access import audit
+from kontobahn.api.answers import Data
+from kontobahn.banking.imports import routes
+from kontobahn.banking.imports import store as imports
+from kontobahn.banking.imports.routes import StatementImportReport, StatementsQuery
+from kontobahn.banking.imports.store import ImportRow
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.listing import PAGE_SIZE
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.refusals import refusal
-from kontobahn.dashboard.views import imports as views
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import NotFound, Refusal
@@ -26,8 +28,6 @@ STATES = {
     "done": (N_("imported"), "good"),
     "failed": (N_("refused"), "bad"),
 }
-
-LISTED = (N_("Only in this file"), N_("Only in those imported before"))
 
 
 class NoFilters(Struct):
@@ -43,13 +43,20 @@ class Choices(Struct):
 @page("/statements", poll=5)
 async def statements(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
-    rows = await visit.read(views.imports, visit.organization_id, filters.after, PAGE_SIZE + 1)
+    before = _place(filters.after)
+    rows = await visit.read(imports.listing, (visit.organization_id,), PAGE_SIZE + 1, before)
     return visit.show(
         "statements.html",
         list=filters.first_page(rows, lambda row: f"{row.created_at}_{row.id}"),
         states=STATES,
         said=_said,
     )
+
+
+def _place(after: str) -> imports.Place:
+    """Reads what the address of a page says of the last import before it."""
+    at, _mark, last_id = after.partition("_")
+    return (int(at), last_id) if at.isascii() and at.isdigit() and len(at) < 19 else (imports.LATEST[0], last_id)
 
 
 @action("/statements", takes_file=True)
@@ -62,7 +69,7 @@ async def read_statements(visit: Visit) -> Response:
             iban=choices.iban or None,
         )  # fmt: skip
         try:
-            answer: ImportAnswer = await visit.ask(routes.import_statements, query=query, body=upload)
+            answer: Data[StatementImportReport] = await visit.ask(routes.import_statements, query=query, body=upload)
         except Refusal as error:
             field = str(error.extra.get("field", ""))
             visit.form.fail(field if field in visit.form else "", _said(str(error)))
@@ -76,26 +83,22 @@ async def read_statements(visit: Visit) -> Response:
 async def statement_import(visit: Visit, id: str) -> Response:
     if len(id) > MAX_ID_LENGTH:
         raise NotFound("Import not found.")
-    row: ImportRow = await visit.read(history.find, visit.principal, id)
+    row: ImportRow = await visit.read(imports.find, visit.principal, id)
     return visit.show(
         "statement_import.html",
         row=row,
         result=row.result(),
         state=STATES[row.status],
-        error=_said(row.error) if row.error else "",
-        actor=await visit.read(views.actor_name, row.organization_id, row.actor),
+        error=_said(row.result().refusal or row.error) if row.error else "",
+        actor=await visit.read(audit.name_of, row.organization_id, row.actor),
         counts=_counts(row),
         nothing_new=_is_known(row),
     )
 
 
 def _said(sentence: str) -> str:
-    """What is wrong with a file; how to say on the command line that it is right is of no use here."""
-    said = refusal(sentence.removesuffix(UNBALANCED).rstrip())
-    # Before the bookings that a contradiction lists.
-    for title in LISTED:
-        said = said.replace(f" {title}: ", f" {_(title)}: ")
-    return said
+    """Returns what is wrong with a file; how to say on the command line that it is right is of no use here."""
+    return refusal(sentence, left_out=UNBALANCED)
 
 
 def _counts(row: ImportRow) -> list[tuple[str, int]]:

@@ -7,54 +7,75 @@ from typing import NamedTuple
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import invitations, users
+from kontobahn.access import client_access, invitations, keys, users
+from kontobahn.access.client_access import Listed
 from kontobahn.access.invitations import Invitation
-from kontobahn.access.principal import ROLES, Principal, Role
+from kontobahn.access.principal import CLIENT_ROLES, ROLES, ClientRole, Principal, Role
 from kontobahn.access.users import User
 from kontobahn.auth.users import Email
+from kontobahn.banking.connections import store as connections
 from kontobahn.dashboard.declare import ROOT, action, page
-from kontobahn.dashboard.views import team as views
+from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _, ngettext
+from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
 
 PATH = f"{ROOT}/team"
-ROLE_NAMES: dict[Role, str] = {"member": N_("member"), "admin": N_("administrator"), "owner": N_("owner")}
+ACCESS = f"{PATH}#access"
 
 
 class Invite(Struct):
     email: Email
-    role: Role = "member"
+    role: Role = "bookkeeping"
 
 
 class NewRole(Struct):
     role: Role
 
 
+class NewAccess(Struct):
+    user: str
+    client: str
+    role: ClientRole
+
+
 class Team(NamedTuple):
     people: list[User]
     invited: list[Invitation]
-    clients: list[views.AgencyClient]
+    by_keys: list[keys.AgencyClient]
+    # Access of our people to clients, and of others' people to us.
+    to_clients: list[Listed]
+    from_outside: list[Listed]
 
 
-@page("/team")
+@page("/team", own=True)
 async def team(visit: Visit) -> Response:
     found = await visit.read(_team, visit.principal, visit.now)
+    assert visit.person is not None
     roles = [(role, _(ROLE_NAMES[role])) for role in ROLES if role != "owner" or visit.may("owner")]
-    return visit.show("team.html", team=found, roles=roles, role_names=ROLE_NAMES)
+    administered = [(client.id, client.name) for client in visit.person.clients if client.role == "admin"]
+    return visit.show(
+        "team.html", team=found, roles=roles, role_names=ROLE_NAMES, administered=administered,
+        people=[(user.id, user.name) for user in found.people],
+        client_roles=[(role, _(ROLE_NAMES[role])) for role in CLIENT_ROLES],
+    )  # fmt: skip
 
 
 def _team(tx: Tx, principal: Principal, now: int) -> Team:
     organization_id = principal.organization_id
-    invited = invitations.listing(tx, organization_id) if principal.may("admin") else []
+    is_admin = principal.may("admin")
+    invited = invitations.listing(tx, organization_id) if is_admin else []
+    access = client_access.listing(tx, organization_id) if is_admin else []
     return Team(
         users.listing(tx, organization_id),
         [item for item in invited if item.state(now) == "pending"],
-        views.agency_clients(tx, organization_id),
+        keys.clients_by_key(tx, organization_id),
+        [item for item in access if item.access.organization_id == organization_id],
+        [item for item in access if item.access.organization_id != organization_id],
     )
 
 
-@action("/team/invitations", role="admin", confirm=True)
+@action("/team/invitations", own=True, role="admin", confirm=True)
 async def invite(visit: Visit) -> Response:
     wanted = visit.form.read(Invite)
     if wanted is not None:
@@ -69,13 +90,13 @@ async def invite(visit: Visit) -> Response:
     return response
 
 
-@action("/team/invitations/{id}/revoke", role="admin")
+@action("/team/invitations/{id}/revoke", own=True, role="admin")
 async def revoke_invitation(visit: Visit, id: str) -> Response:
     await visit.write(invitations.revoke, visit.principal, id, visit.actor)
     return visit.redirect(PATH, _("The invitation can no longer be accepted."))
 
 
-@action("/team/{id}/role", role="admin", confirm=True)
+@action("/team/{id}/role", own=True, role="admin", confirm=True)
 async def change_role(visit: Visit, id: str) -> Response:
     wanted = visit.form.read(NewRole)
     if wanted is not None:
@@ -87,10 +108,10 @@ async def change_role(visit: Visit, id: str) -> Response:
     return response
 
 
-@page("/team/{id}/delete", role="admin")
+@page("/team/{id}/delete", own=True, role="admin")
 async def ask_to_delete(visit: Visit, id: str) -> Response:
     user = await visit.read(users.get, visit.principal, id)
-    banks = await visit.read(views.bank_connections_of_user, user.organization_id, user.id)
+    banks = await visit.read(connections.names_of_user, user.organization_id, user.id)
     removes = [_("The person is signed out everywhere at once.")]
     if banks:
         removes.append(
@@ -111,11 +132,39 @@ async def ask_to_delete(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/team/{id}/delete", role="admin", confirm=True)
+@action("/team/{id}/delete", own=True, role="admin", confirm=True)
 async def delete_user(visit: Visit, id: str) -> Response:
     with visit.form.refusals():
         user = await visit.write(users.delete, visit.principal, id, visit.actor, visit.context.user_removals)
     if visit.form.is_good:
         return visit.redirect(PATH, _("%(name)s has been deleted.", name=user.name))
     response: Response = await ask_to_delete.handler(visit, id)
+    return response
+
+
+# --- Access to clients
+
+
+@action("/team/access", own=True, role="admin", confirm=True)
+async def give_access(visit: Visit) -> Response:
+    """Gives a person access to a client, or another role there."""
+    wanted = visit.form.read(NewAccess)
+    if wanted is not None:
+        with visit.form.refusals():
+            given = await visit.write(
+                client_access.give, visit.principal, wanted.user, wanted.client, wanted.role, visit.actor
+            )
+            text = _("The role in this organisation is now “%(role)s”.", role=_(ROLE_NAMES[given.role]))
+            return visit.redirect(ACCESS, text)
+    response: Response = await team.handler(visit)
+    return response
+
+
+@action("/team/access/withdraw", own=True, role="admin", confirm=True)
+async def withdraw_access(visit: Visit) -> Response:
+    form = visit.form
+    with form.refusals():
+        await visit.write(client_access.withdraw, visit.principal, form.text("user"), form.text("client"), visit.actor)
+        return visit.redirect(ACCESS, _("The access has ended."))
+    response: Response = await team.handler(visit)
     return response

@@ -1,8 +1,8 @@
-"""Where events are sent: the one URL, further endpoints, every event with its deliveries, attempts and payload, and sending again."""
+"""Receivers of events: the one URL, further endpoints, every event with its deliveries, attempts and payload, and sending again."""
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -10,21 +10,21 @@ from msgspec import UNSET, Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.api.wire import OrganizationQuery, Text
-from kontobahn.clock import DAY, berlin_datetime, from_berlin, start_of_day, to_datetime
+from kontobahn.clock import DAY, berlin_datetime, end_of_day, from_berlin, start_of_day, to_datetime
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
-from kontobahn.dashboard.listing import PAGE_SIZE, Filters
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
-from kontobahn.events import entries, event_log, webhook_endpoints, webhook_url
+from kontobahn.events import event_log, webhook_endpoints, webhook_url
 from kontobahn.events import resend_failed as resending
-from kontobahn.events.entries import DeliveryState, Entry, Filter
 from kontobahn.events.resend_failed import MAX_RESENT, ResendFailed, Resent
 from kontobahn.events.webhook_endpoints import NewWebhookEndpoint, WebhookEndpoint
 from kontobahn.events.webhook_url import NewWebhookUrl
-from kontobahn.webhooks.catalogue import EVENT_TYPES, EventName
-from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks import entries
+from kontobahn.webhooks.entries import DeliveryState, Entry, Filter
+from kontobahn.webhooks.outbox import EVENT_TYPES, WEBHOOK_URL, EventName
 
 PATH = f"{ROOT}/webhooks"
 STATES: dict[DeliveryState, tuple[str, str]] = {
@@ -63,7 +63,7 @@ class Shown(NamedTuple):
     name: str
 
 
-@page("/webhooks", poll=5)
+@page("/webhooks", own=True, poll=5)
 async def webhooks(visit: Visit) -> Response:
     filters = visit.filters(EventFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, WEBHOOK_URL)
@@ -79,7 +79,7 @@ async def webhooks(visit: Visit) -> Response:
 
 
 def _list(filters: Filters[EventFilters], found: list[Entry]) -> dict[str, Any]:
-    """What a list of events needs."""
+    """Returns the values that a list of events needs."""
     rows = [Shown(entry, msgspec.json.decode(entry.body, type=_Name).event) for entry in found]
     labels = {"event": _("Event"), "delivery": _("Delivery"), "subject": _("About"), "from_date": _("From"),
               "to_date": _("Until")}  # fmt: skip
@@ -107,13 +107,13 @@ def _wanted(tx: Tx, organization_id: str, filters: Filters[EventFilters], receiv
         subject=wanted.subject or None,
         state=state,
         since=start_of_day(wanted.from_date) if wanted.from_date else None,
-        until=start_of_day(wanted.to_date + timedelta(days=1)) if wanted.to_date else None,
+        until=end_of_day(wanted.to_date) if wanted.to_date else None,
         receiver_id=receiver_id,
     )
     return entries.walk(tx, organization_id, found, cursor=cursor, newest_first=True, limit=PAGE_SIZE + 1)
 
 
-@action("/webhooks/url", role="admin", confirm=True)
+@action("/webhooks/url", own=True, role="admin", confirm=True)
 async def save_url(visit: Visit) -> Response:
     wanted = visit.form.read(UrlForm)
     if wanted is not None:
@@ -129,20 +129,20 @@ async def save_url(visit: Visit) -> Response:
     return response
 
 
-@action("/webhooks/url/secret", role="admin", confirm=True)
+@action("/webhooks/url/secret", own=True, role="admin", confirm=True)
 async def rotate_secret(visit: Visit) -> Response:
     answer: Any = await visit.ask(webhook_url.rotate_webhook_secret, query=OrganizationQuery())
     until = answer.data.previous_valid_until
     return visit.show("webhook_secret.html", secret=answer.data.secret, until=until, back=PATH)
 
 
-@action("/webhooks/url/test")
+@action("/webhooks/url/test", own=True)
 async def send_test(visit: Visit) -> Response:
     sent: Any = await visit.ask(webhook_url.send_test_event, query=OrganizationQuery())
     return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The test event is on its way."))
 
 
-@page("/webhooks/events/{id}", poll=5)
+@page("/webhooks/events/{id}", own=True, poll=5)
 async def event_page(visit: Visit, id: str) -> Response:
     entry = await visit.read(entries.find, visit.principal, id)
     return visit.show(
@@ -154,7 +154,7 @@ async def event_page(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/webhooks/events/{id}/resend")
+@action("/webhooks/events/{id}/resend", own=True)
 async def resend(visit: Visit, id: str) -> Response:
     sent: Any = await visit.ask(event_log.resend_event, id=id)
     return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The event is sent again."))
@@ -168,12 +168,12 @@ class Since(Struct):
     since: Annotated[str, Meta(min_length=16, max_length=19)]
 
 
-@page("/webhooks/resend")
+@page("/webhooks/resend", role="bookkeeping", own=True)
 async def ask_to_resend(visit: Visit) -> Response:
     return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
 
 
-@action("/webhooks/resend")
+@action("/webhooks/resend", own=True)
 async def resend_failed(visit: Visit) -> Response:
     since = _since(visit.form)
     if since is not None:
@@ -184,13 +184,13 @@ async def resend_failed(visit: Visit) -> Response:
     return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
 
 
-@page("/webhooks/endpoints/{id}/resend")
+@page("/webhooks/endpoints/{id}/resend", role="bookkeeping", own=True)
 async def ask_to_resend_to(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     return await _ask_to_resend(visit, endpoint.organization_id, endpoint.id, f"{PATH}/endpoints/{endpoint.id}")
 
 
-@action("/webhooks/endpoints/{id}/resend")
+@action("/webhooks/endpoints/{id}/resend", own=True)
 async def resend_failed_to(visit: Visit, id: str) -> Response:
     since = _since(visit.form)
     if since is not None:
@@ -203,7 +203,7 @@ async def resend_failed_to(visit: Visit, id: str) -> Response:
 
 
 async def _ask_to_resend(visit: Visit, organization_id: str, receiver_id: str, back: str) -> Response:
-    """How many events failed since a moment, and a button that sends them again."""
+    """Shows how many events failed since a moment, and a button that sends them again."""
     form = visit.form if visit.form.values else Form(visit.query)
     if "since" not in form:
         form.values["since"] = [berlin_datetime(visit.now - DAY).strftime("%Y-%m-%dT%H:%M")]
@@ -229,12 +229,12 @@ def _resent(done: Resent) -> str:
 # --- Further endpoints
 
 
-@page("/webhooks/new", role="admin")
+@page("/webhooks/new", own=True, role="admin")
 async def new_endpoint(visit: Visit) -> Response:
     return visit.show("webhook_endpoint_form.html", endpoint=None, names=list(EVENT_TYPES))
 
 
-@action("/webhooks/new", role="admin", confirm=True)
+@action("/webhooks/new", own=True, role="admin", confirm=True)
 async def create_endpoint(visit: Visit) -> Response:
     wanted = visit.form.read(EndpointForm)
     if wanted is not None:
@@ -258,7 +258,7 @@ async def _endpoint(visit: Visit, endpoint_id: str) -> WebhookEndpoint:
     return found
 
 
-@page("/webhooks/endpoints/{id}", poll=5)
+@page("/webhooks/endpoints/{id}", own=True, poll=5)
 async def endpoint_page(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     filters = visit.filters(EventFilters)
@@ -266,12 +266,12 @@ async def endpoint_page(visit: Visit, id: str) -> Response:
     return visit.show("webhook_endpoint.html", endpoint=endpoint, **_list(filters, found))
 
 
-@page("/webhooks/endpoints/{id}/edit", role="admin")
+@page("/webhooks/endpoints/{id}/edit", own=True, role="admin")
 async def edit_endpoint(visit: Visit, id: str) -> Response:
     return visit.show("webhook_endpoint_form.html", endpoint=await _endpoint(visit, id), names=list(EVENT_TYPES))
 
 
-@action("/webhooks/endpoints/{id}/edit", role="admin", confirm=True)
+@action("/webhooks/endpoints/{id}/edit", own=True, role="admin", confirm=True)
 async def change_endpoint(visit: Visit, id: str) -> Response:
     wanted = visit.form.read(EndpointForm)
     if wanted is not None:
@@ -282,38 +282,38 @@ async def change_endpoint(visit: Visit, id: str) -> Response:
     return response
 
 
-@action("/webhooks/endpoints/{id}/pause", role="admin")
+@action("/webhooks/endpoints/{id}/pause", own=True, role="admin")
 async def pause_endpoint(visit: Visit, id: str) -> Response:
     await visit.ask(webhook_endpoints.pause_webhook_endpoint, id=id)
     return visit.redirect(f"{PATH}/endpoints/{id}", _("Nothing is sent there until you resume it."))
 
 
-@action("/webhooks/endpoints/{id}/resume", role="admin")
+@action("/webhooks/endpoints/{id}/resume", own=True, role="admin")
 async def resume_endpoint(visit: Visit, id: str) -> Response:
     await visit.ask(webhook_endpoints.resume_webhook_endpoint, id=id)
     return visit.redirect(f"{PATH}/endpoints/{id}", _("Events are sent there from now on."))
 
 
-@action("/webhooks/endpoints/{id}/secret", role="admin", confirm=True)
+@action("/webhooks/endpoints/{id}/secret", own=True, role="admin", confirm=True)
 async def rotate_endpoint_secret(visit: Visit, id: str) -> Response:
     answer: Any = await visit.ask(webhook_endpoints.rotate_webhook_endpoint_secret, id=id)
     until, back = answer.data.previous_valid_until, f"{PATH}/endpoints/{id}"
     return visit.show("webhook_secret.html", secret=answer.data.secret, until=until, back=back)
 
 
-@action("/webhooks/endpoints/{id}/test")
+@action("/webhooks/endpoints/{id}/test", own=True)
 async def test_endpoint(visit: Visit, id: str) -> Response:
     await visit.ask(webhook_endpoints.send_test_event_to_endpoint, id=id)
     return visit.redirect(f"{PATH}/endpoints/{id}", _("The test event is on its way."))
 
 
-@action("/webhooks/endpoints/{id}/events/{event}/resend")
+@action("/webhooks/endpoints/{id}/events/{event}/resend", own=True)
 async def resend_to_endpoint(visit: Visit, id: str, event: str) -> Response:
     await visit.ask(webhook_endpoints.resend_event_to_endpoint, id=id, event_id=event)
     return visit.redirect(f"{PATH}/endpoints/{id}", _("The event is sent again."))
 
 
-@page("/webhooks/endpoints/{id}/delete", role="admin")
+@page("/webhooks/endpoints/{id}/delete", own=True, role="admin")
 async def ask_to_delete_endpoint(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     return visit.ask_first(
@@ -324,7 +324,7 @@ async def ask_to_delete_endpoint(visit: Visit, id: str) -> Response:
     )
 
 
-@action("/webhooks/endpoints/{id}/delete", role="admin", confirm=True)
+@action("/webhooks/endpoints/{id}/delete", own=True, role="admin", confirm=True)
 async def delete_endpoint(visit: Visit, id: str) -> Response:
     await visit.ask(webhook_endpoints.delete_webhook_endpoint, id=id)
     return visit.redirect(PATH, _("The endpoint has been removed."))

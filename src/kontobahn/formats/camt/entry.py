@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
+import msgspec
 from lxml import etree
 
-from kontobahn.formats.camt.paths import NO_DETAILS, DetailFields, EntryFields, FieldReader
-from kontobahn.formats.line_breaks import join_lines
-from kontobahn.formats.purpose import Purpose, parse, provided, reference
-from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import (
     NOBODY,
     Amount,
@@ -22,12 +21,231 @@ from kontobahn.formats.statements.model import (
     StatementError,
     Status,
 )
+from kontobahn.formats.statements.purpose import Purpose, join_lines, parse, provided, reference
+from kontobahn.formats.statements.source import currency_of, day_of, minor_of, whole_number
 from kontobahn.money import amount_text
+from kontobahn.sentences import said
 
 _STATUSES: dict[str, Status] = {"BOOK": "posted", "PDNG": "pending", "FUTR": "pending"}
 _SIGNS = {"CRDT": 1, "DBIT": -1}
 _TRUE = ("true", "1")
 _CREDITOR_ID = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{3}[A-Z0-9]{1,28}", re.ASCII | re.IGNORECASE)
+Steps: TypeAlias = dict[Any, Any]
+Text: TypeAlias = str | None
+Lines: TypeAlias = list[str] | None
+
+# A path ends in `@` if its element is an amount, whose currency goes into the next field; in `*` if the element repeats.
+_CURRENCY = ""
+_CHARGES = ("Chrgs/TtlChrgsAndTaxAmt@", "Chrgs/Amt@", "Chrgs/Rcrd/Amt@")
+_DETAILS = "NtryDtls/TxDtls"
+
+
+# --- The elements that are read: `EntryFields` and `DetailFields` are the one list, for all versions.
+#
+# Each field names its paths. Several paths are where different versions put the same thing; the first one present wins.
+# Elements that are not listed here are skipped.
+
+
+def _identification(role: str) -> tuple[str, ...]:
+    return tuple(f"RltdPties/{role}/{of}Id/{kind}/Othr/Id" for of in ("", "Pty/") for kind in ("PrvtId", "OrgId"))
+
+
+class EntryFields(msgspec.Struct, frozen=True, gc=False):
+    """The texts of an entry (Ntry) as a whole."""
+
+    amount: Annotated[Text, "Amt@"]
+    currency: Annotated[Text, _CURRENCY]
+    direction: Annotated[Text, "CdtDbtInd"]
+    status: Annotated[Text, "Sts", "Sts/Cd"]
+    booking_date: Annotated[Text, "BookgDt/Dt", "BookgDt/DtTm"]
+    value_date: Annotated[Text, "ValDt/Dt", "ValDt/DtTm"]
+    reversal: Annotated[Text, "RvslInd"]
+    reference: Annotated[Text, "NtryRef"]
+    bank_reference: Annotated[Text, "AcctSvcrRef"]
+    domain: Annotated[Text, "BkTxCd/Domn/Cd"]
+    family: Annotated[Text, "BkTxCd/Domn/Fmly/Cd"]
+    subfamily: Annotated[Text, "BkTxCd/Domn/Fmly/SubFmlyCd"]
+    proprietary_code: Annotated[Text, "BkTxCd/Prtry/Cd"]
+    information: Annotated[Text, "AddtlNtryInf"]
+    charges: Annotated[Text, *_CHARGES]
+    charges_currency: Annotated[Text, _CURRENCY]
+    batch_count: Annotated[Text, "NtryDtls/Btch/NbOfTxs"]
+    batch_id: Annotated[Text, "NtryDtls/Btch/PmtInfId"]
+
+
+class DetailFields(msgspec.Struct, frozen=True, gc=False):
+    """The texts of one of an entry's transactions (TxDtls)."""
+
+    amount: Annotated[Text, "Amt@", "AmtDtls/TxAmt/Amt@"]
+    currency: Annotated[Text, _CURRENCY]
+    direction: Annotated[Text, "CdtDbtInd"]
+    original: Annotated[Text, "AmtDtls/InstdAmt/Amt@"]
+    original_currency: Annotated[Text, _CURRENCY]
+    end_to_end_id: Annotated[Text, "Refs/EndToEndId"]
+    mandate: Annotated[Text, "Refs/MndtId"]
+    instruction_id: Annotated[Text, "Refs/InstrId"]
+    transaction_id: Annotated[Text, "Refs/TxId"]
+    payment_information_id: Annotated[Text, "Refs/PmtInfId"]
+    bank_reference: Annotated[Text, "Refs/AcctSvcrRef"]
+    proprietary_reference: Annotated[Text, "Refs/Prtry/Ref"]
+    debtor: Annotated[Text, "RltdPties/Dbtr/Nm", "RltdPties/Dbtr/Pty/Nm", "RltdPties/Dbtr/Agt/FinInstnId/Nm"]
+    debtor_id: Annotated[Text, *_identification("Dbtr")]
+    debtor_iban: Annotated[Text, "RltdPties/DbtrAcct/Id/IBAN"]
+    debtor_account: Annotated[Text, "RltdPties/DbtrAcct/Id/Othr/Id"]
+    debtor_bic: Annotated[Text, "RltdAgts/DbtrAgt/FinInstnId/BICFI", "RltdAgts/DbtrAgt/FinInstnId/BIC"]
+    creditor: Annotated[Text, "RltdPties/Cdtr/Nm", "RltdPties/Cdtr/Pty/Nm", "RltdPties/Cdtr/Agt/FinInstnId/Nm"]
+    creditor_id: Annotated[Text, *_identification("Cdtr")]
+    creditor_iban: Annotated[Text, "RltdPties/CdtrAcct/Id/IBAN"]
+    creditor_account: Annotated[Text, "RltdPties/CdtrAcct/Id/Othr/Id"]
+    creditor_bic: Annotated[Text, "RltdAgts/CdtrAgt/FinInstnId/BICFI", "RltdAgts/CdtrAgt/FinInstnId/BIC"]
+    ultimate_debtor: Annotated[Text, "RltdPties/UltmtDbtr/Nm", "RltdPties/UltmtDbtr/Pty/Nm"]
+    ultimate_creditor: Annotated[Text, "RltdPties/UltmtCdtr/Nm", "RltdPties/UltmtCdtr/Pty/Nm"]
+    lines: Annotated[Lines, "RmtInf/Ustrd*"]
+    structured: Annotated[Lines, "RmtInf/Strd/CdtrRefInf/Ref*", "RmtInf/Strd/AddtlRmtInf*"]
+    purpose_code: Annotated[Text, "Purp/Cd", "Purp/Prtry"]
+    domain: Annotated[Text, "BkTxCd/Domn/Cd"]
+    family: Annotated[Text, "BkTxCd/Domn/Fmly/Cd"]
+    subfamily: Annotated[Text, "BkTxCd/Domn/Fmly/SubFmlyCd"]
+    proprietary_code: Annotated[Text, "BkTxCd/Prtry/Cd"]
+    return_reason: Annotated[Text, "RtrInf/Rsn/Cd", "RtrInf/Rsn/Prtry"]
+    charges: Annotated[Text, *_CHARGES]
+    charges_currency: Annotated[Text, _CURRENCY]
+    information: Annotated[Text, "AddtlTxInf"]
+
+
+NO_DETAILS = DetailFields(*[None] * len(DetailFields.__struct_fields__))
+
+
+# A leaf of the tree of steps is the position of its field; its type says how the element is read.
+class _Single(int):
+    pass
+
+
+class _Amount(int):
+    pass
+
+
+class _Repeated(int):
+    pass
+
+
+class _Transaction:
+    """The leaf of an element whose children fill a `DetailFields` of their own."""
+
+
+_LEAVES = {"@": _Amount, "*": _Repeated}
+
+
+@cache
+def _steps_of(fields: type[EntryFields] | type[DetailFields], space: str, nested_status: bool) -> Steps:
+    """Returns the fields' paths as a tree. `nested_status`: the version writes `Sts/Cd` for `Sts`."""
+    tree: Steps = {}
+    hints = get_type_hints(fields, include_extras=True)
+    for position, name in enumerate(fields.__struct_fields__):
+        for path in filter(None, hints[name].__metadata__):
+            if path.startswith("Sts") and nested_status != (path == "Sts/Cd"):
+                continue
+            _add(tree, path.rstrip("@*"), space, _LEAVES.get(path[-1], _Single)(position))
+    if fields is EntryFields:
+        _add(tree, _DETAILS, space, _Transaction())
+    return tree
+
+
+def _add(tree: Steps, path: str, space: str, leaf: Any) -> None:
+    *above, last = path.split("/")
+    for name in above:
+        tree = tree.setdefault(space + name, {})
+    tree[space + last] = leaf
+
+
+class _Layout:
+    """The field that each of an entry's elements goes into, counted in document order."""
+
+    __slots__ = ("_again", "_amounts", "_lines", "_make", "_size", "_texts", "details")
+
+    def __init__(self, fields: type[EntryFields] | type[DetailFields]) -> None:
+        self._make: Callable[..., Any] = fields
+        self._size = len(fields.__struct_fields__)
+        self._texts: dict[int, int] = {}
+        self._again: list[tuple[int, int]] = []  # used if the elements before left the field empty
+        self._amounts: list[tuple[int, int]] = []
+        self._lines: dict[int, list[int]] = {}
+        self.details: list[_Layout] = []
+
+    def add(self, leaf: Any, index: int) -> None:
+        kind, position = type(leaf), int(leaf)
+        if kind is _Amount:
+            self._amounts.append((position, index))
+        elif kind is _Repeated:
+            self._lines.setdefault(position, []).append(index)
+        elif position in self._texts:
+            self._again.append((position, index))
+        else:
+            self._texts[position] = index
+
+    def read(self, elements: list[etree._Element]) -> Any:
+        values: list[Any] = [None] * self._size
+        for position, index in self._texts.items():
+            values[position] = elements[index].text
+        for position, index in self._again:
+            if values[position] is None:
+                values[position] = elements[index].text
+        for position, index in self._amounts:
+            if values[position] is None:
+                values[position], values[position + 1] = elements[index].text, elements[index].get("Ccy")
+        for position, indices in self._lines.items():
+            values[position] = [elements[index].text or "" for index in indices]
+        return self._make(*values)
+
+
+class FieldReader:
+    """Reads entries by the paths above. A bank's entries have few different shapes, so each layout is worked out once."""
+
+    def __init__(self, space: str, *, nested_status: bool) -> None:
+        self._steps = _steps_of(EntryFields, space, nested_status)
+        self._detail_steps = _steps_of(DetailFields, space, nested_status)
+        self._layouts: dict[Any, _Layout] = {}
+
+    def read(self, entry: etree._Element) -> tuple[EntryFields, list[DetailFields]]:
+        """Returns the fields of the entry, and those of each of its transactions."""
+        elements = list(entry.iterdescendants())
+        if len(elements) > _MAX_SHAPE_ELEMENTS:
+            layout = self._layout(entry, elements)
+        else:
+            # Names in document order and how many children each has: together they are the shape.
+            shape = (tuple([element.tag for element in elements]), tuple([len(element) for element in elements]))
+            known = self._layouts.get(shape)
+            if known is None:
+                if len(self._layouts) >= _MAX_SHAPES:
+                    self._layouts.clear()
+                known = self._layouts[shape] = self._layout(entry, elements)
+            layout = known
+        return layout.read(elements), [details.read(elements) for details in layout.details]
+
+    def _layout(self, entry: etree._Element, elements: list[etree._Element]) -> _Layout:
+        whole = _Layout(EntryFields)
+        inside: dict[etree._Element | None, tuple[Steps, _Layout]] = {entry: (self._steps, whole)}
+        for index, element in enumerate(elements):
+            steps, layout = inside.get(element.getparent(), (_NOWHERE, whole))
+            step = steps.get(element.tag)
+            if step is None:
+                continue
+            if isinstance(step, dict):
+                inside[element] = (step, layout)
+            elif isinstance(step, _Transaction):
+                whole.details.append(_Layout(DetailFields))
+                inside[element] = (self._detail_steps, whole.details[-1])
+            else:
+                layout.add(step, index)
+        return whole
+
+
+_MAX_SHAPE_ELEMENTS = 150
+_MAX_SHAPES = 500
+_NOWHERE: Steps = {}
+
+
+# --- From their texts to entries
 
 
 class EntryReader:
@@ -65,7 +283,7 @@ class EntryReader:
 
 
 class _Whole:
-    """What belongs to the entry as a whole, and so to each of its parts."""
+    """The facts of the entry as a whole, which each of its parts shares."""
 
     __slots__ = ("_account", "_booked", "_currency", "_fields", "_line", "_number", "_reversal", "_sign", "_status", "_value",
                  "amount")  # fmt: skip
@@ -93,20 +311,26 @@ class _Whole:
         currency = fields.currency
         if currency is None or currency != account.currency:
             if account.currency is not None:
-                raise StatementError(f"The account is kept in {account.currency}, but the entry is in {currency}.")
-            currency = values.currency(currency)
+                raise StatementError(
+                    said(
+                        "The account is kept in {currency}, but the entry is in {other}.",
+                        currency=account.currency,
+                        other=currency,
+                    )
+                )
+            currency = currency_of(currency)
         self._sign = direction
-        self.amount = direction * values.minor(fields.amount)
+        self.amount = direction * minor_of(fields.amount)
         self._currency = currency
-        self._value = values.day(fields.value_date) if fields.value_date else None
-        self._booked = values.day(fields.booking_date) if fields.booking_date else self._without_booking_date(opening)
+        self._value = day_of(fields.value_date) if fields.value_date else None
+        self._booked = day_of(fields.booking_date) if fields.booking_date else self._without_booking_date(opening)
         self._reversal = fields.reversal is not None and fields.reversal.strip() in _TRUE
 
     def _without_booking_date(self, opening: Opening) -> date:
         if self._value is not None:
             return self._value
         if self._status == "pending" and opening.created_at:
-            return values.day(opening.created_at)
+            return day_of(opening.created_at)
         raise StatementError("The entry has no booking date (BookgDt), and no value date (ValDt) either.")
 
     def amounts_of(self, details: list[DetailFields]) -> list[int] | None:
@@ -115,7 +339,7 @@ class _Whole:
         for part in details:
             if part.amount is None or part.currency != self._currency:
                 return None
-            amounts.append(_SIGNS.get(part.direction or "", self._sign) * values.minor(part.amount))
+            amounts.append(_SIGNS.get(part.direction or "", self._sign) * minor_of(part.amount))
         return amounts if sum(amounts) == self.amount else None
 
     def entry(self, details: DetailFields, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
@@ -127,9 +351,9 @@ class _Whole:
         charges = original = None
         charged = details if details.charges is not None else fields
         if charged.charges is not None:
-            charges = Amount(values.minor(charged.charges), charged.charges_currency)
+            charges = Amount(minor_of(charged.charges), charged.charges_currency)
         if details.original is not None:
-            original = Amount(values.minor(details.original), details.original_currency)
+            original = Amount(minor_of(details.original), details.original_currency)
         payer = _party(details.debtor, details.debtor_iban, details.debtor_account, details.debtor_bic)
         payee = _party(details.creditor, details.creditor_iban, details.creditor_account, details.creditor_bic)
         amount = self.amount if amount is None else amount
@@ -138,7 +362,7 @@ class _Whole:
         if purpose.iban is not None and other.iban is None:
             payer, payee, other = _with_account(payer, payee, other, purpose)
         if fields.batch_count is not None and part == 0:
-            count = max(count, values.whole(fields.batch_count) or 1)
+            count = max(count, whole_number(fields.batch_count) or 1)
         return Entry(
             status=self._status,
             amount_minor=amount,

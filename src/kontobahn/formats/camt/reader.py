@@ -12,7 +12,6 @@ from functools import cached_property
 from lxml import etree
 
 from kontobahn.formats.camt.entry import EntryReader
-from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import (
     INTERIM,
     Balance,
@@ -26,7 +25,19 @@ from kontobahn.formats.statements.model import (
     StatementWarning,
     Tally,
 )
-from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
+from kontobahn.formats.statements.source import (
+    PARSER_OPTIONS,
+    Root,
+    Source,
+    currency_of,
+    day_of,
+    nearly_minor_of,
+    own_iban,
+    parse,
+    valid_iban,
+    whole_number,
+)
+from kontobahn.sentences import said
 
 KINDS: dict[str, tuple[Kind, str]] = {
     "camt.052": ("intraday", "Rpt"),
@@ -64,7 +75,10 @@ class _Camt:
                 yield from self._ended(parser)
                 if self._since_last > MAX_ENTRY_BYTES:
                     raise StatementError(
-                        f"A single entry, or the head of a statement, has more than {MAX_ENTRY_BYTES:,} bytes."
+                        said(
+                            "A single entry, or the head of a statement, has more than {most} bytes.",
+                            most=f"{MAX_ENTRY_BYTES:,}",
+                        )
                     )
         except StatementError as error:
             statement = self._open
@@ -73,7 +87,7 @@ class _Camt:
             raise fault.at(self._source.name, statement.name if statement else None) from None
         if not self._statements:
             wanted = etree.QName(self._statement_tag).localname
-            sentence = f"The file has no statement ({wanted})."
+            sentence = said("The file has no statement ({wanted}).", wanted=wanted)
             if not _says_nothing(self._source):
                 raise StatementError(sentence, file=self._source.name)
             # Some banks hand out such a file on days without movements.
@@ -128,7 +142,7 @@ class _Camt:
 
 
 def _says_nothing(source: Source) -> bool:
-    """Whether a file has nothing but the head of its message. It has been read without a fault."""
+    """Returns whether a file has nothing but the head of its message. It has been read without a fault."""
     if source.has_more_than_head:
         return False
     parser = etree.XMLParser(**PARSER_OPTIONS)
@@ -165,16 +179,22 @@ class _Statement:
         identification = found or self._text("Acct/Id/Othr/Id")
         if not identification:
             raise StatementError("The statement does not say which account it is about (Acct/Id).")
-        iban = values.valid_iban(found) if found else values.own_iban(identification, ibans)
+        iban = valid_iban(found) if found else own_iban(identification, ibans)
         balances = self.balances
         currency = self._text("Acct/Ccy") or next((balance.currency for balance in balances), None)
         for balance in balances:
             if balance.currency != currency:
-                raise StatementError(f"The account is kept in {currency}, but a balance is in {balance.currency}.")
+                raise StatementError(
+                    said(
+                        "The account is kept in {currency}, but a balance is in {other}.",
+                        currency=currency,
+                        other=balance.currency,
+                    )
+                )
         self._account = StatementAccount(
             iban,
             identification,
-            currency and values.currency(currency),
+            currency and currency_of(currency),
             self._text("Acct/Ownr/Nm") or self._text("Acct/Nm"),
             self._text("Acct/Svcr/FinInstnId/BICFI") or self._text("Acct/Svcr/FinInstnId/BIC"),
             self._text("Acct/Svcr/FinInstnId/Nm"),
@@ -193,11 +213,11 @@ class _Statement:
             kind=self._kind,
             account=self._account,
             statement_id=self.name,
-            number=values.whole(self._text("LglSeqNb") or self._text("ElctrncSeqNb")),
+            number=whole_number(self._text("LglSeqNb") or self._text("ElctrncSeqNb")),
             page=self._page,
             created_at=self._text("CreDtTm"),
-            from_date=values.day(start) if start else None,
-            to_date=values.day(end) if end else None,
+            from_date=day_of(start) if start else None,
+            to_date=day_of(end) if end else None,
             balance=self._first_balance(),
             line=self.element.sourceline or 0,
         )
@@ -242,16 +262,16 @@ class _Statement:
             on = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
             if on is None and self._kind != "booked":
                 on = self._text("CreDtTm")  # some banks omit it in intraday reports
-            stated, is_rounded = values.nearly_minor(amount.text)
+            stated, is_rounded = nearly_minor_of(amount.text)
             if is_rounded:
                 self._warnings.append(
                     StatementWarning(
                         f"statement {self.name}, line {element.sourceline}",
-                        f"The balance {amount.text} has more than two decimals.",
+                        said("The balance {amount} has more than two decimals.", amount=amount.text),
                         "It was rounded to the cent; the entries must lead to it.",
                     )
                 )
-            return Balance(code, sign * stated, values.currency(amount.get("Ccy")), values.day(on))
+            return Balance(code, sign * stated, currency_of(amount.get("Ccy")), day_of(on))
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
 
@@ -283,7 +303,7 @@ class _Statement:
 
     @cached_property
     def _page(self) -> int | None:
-        return values.whole(self._of_page("PgNb"))
+        return whole_number(self._of_page("PgNb"))
 
     @cached_property
     def _last_page(self) -> bool:

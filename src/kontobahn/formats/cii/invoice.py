@@ -111,7 +111,7 @@ class CreditTransfer(NamedTuple):
 
 
 class Payment(NamedTuple):
-    """How and when the invoice is paid (BG-16)."""
+    """Means and day of the payment (BG-16)."""
 
     means_code: str  # BT-81
     reference: str | None = None  # BT-83

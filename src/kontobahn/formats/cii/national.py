@@ -29,7 +29,7 @@ _DEBTOR_IBAN = f"{_MEANS}/ram:PayerPartyDebtorFinancialAccount/ram:IBANID"
 _TYPE_CODES = {"326", "380", "381", "384", "389", "875", "876", "877"}
 _TRANSFERS, _CARDS, _DEBITS = {"30", "58"}, {"48", "54", "55"}, {"59"}
 _SKONTO = re.compile(r"#SKONTO#TAGE=[0-9]+#PROZENT=[0-9]+\.[0-9]{2}(#BASISBETRAG=-?[0-9]+\.[0-9]{2})?#")
-_EMAIL = re.compile(r"[^@\s]+@([^@.\s]+\.)+[^@.\s]+")
+_EMAIL = re.compile(r"[^@\s]+@([^@.\s]+\.){1,100}[^@.\s]+")
 
 
 class Violation(NamedTuple):

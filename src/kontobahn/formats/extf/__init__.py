@@ -8,7 +8,7 @@
 Pure: no database, no HTTP. Other packages import only the names below.
 """
 
-from kontobahn.formats.extf.buchungsstapel import Buchungssatz
+from kontobahn.formats.extf.buchungsstapel import Buchungssatz, unusual_belegfeld1
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
     CATEGORIES,
@@ -63,6 +63,7 @@ __all__ = [
     "make_header",
     "open_extf",
     "renewed",
+    "unusual_belegfeld1",
     "write_buchungsstapel",
     "write_kontenbeschriftungen",
     "write_personenkonten",

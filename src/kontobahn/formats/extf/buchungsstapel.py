@@ -27,6 +27,7 @@ from kontobahn.formats.extf.values import (
     too_long,
     weitere_reader,
 )
+from kontobahn.sentences import said
 
 
 class Buchungssatz(NamedTuple):
@@ -80,7 +81,7 @@ _weitere_of_tail = weitere_reader(BUCHUNGSSTAPEL, range(HEAD_COLUMNS + 1, len(BU
 
 
 class RowTail(NamedTuple):
-    """What the columns after the head say; in most rows of a file the same."""
+    """The columns after the head; in most rows of a file they say the same."""
 
     generalumkehr: bool
     weitere: str
@@ -106,10 +107,10 @@ def parser(header: Header, warned: list[RowWarning]) -> Parse:
         try:
             umsatz = parse_amount(fields[_UMSATZ])
             if not umsatz:
-                raise InvalidValue(f"'{fields[_UMSATZ]}' is not greater than zero.")
+                raise InvalidValue(said("'{text}' is not greater than zero.", text=fields[_UMSATZ]))
             soll_haben = fields[_SOLL_HABEN]
             if soll_haben not in _SOLL:
-                raise InvalidValue(f"'{soll_haben}' is neither S nor H.", _SOLL_HABEN)
+                raise InvalidValue(said("'{text}' is neither S nor H.", text=soll_haben), _SOLL_HABEN)
             waehrung, kurs, basis_umsatz = fields[_WKZ] or file_waehrung, fields[_KURS], None
             if kurs or fields[_BASIS_UMSATZ] or fields[_BASIS_WKZ] or waehrung != EUR:
                 waehrung, kurs, basis_umsatz = _basis(fields, waehrung.upper())
@@ -118,7 +119,7 @@ def parser(header: Header, warned: list[RowWarning]) -> Parse:
             column = _GEGENKONTO
             gegenkonto = konten[fields[_GEGENKONTO]]
             if konto == gegenkonto:
-                raise InvalidValue(f"'{fields[_GEGENKONTO]}' is the Konto itself.")
+                raise InvalidValue(said("'{text}' is the Konto itself.", text=fields[_GEGENKONTO]))
             bu_schluessel, generalumkehr, is_key = keys[fields[_BU_SCHLUESSEL]]
             column = _BELEGDATUM
             belegdatum = belegdaten[fields[_BELEGDATUM]]
@@ -150,7 +151,7 @@ def parser(header: Header, warned: list[RowWarning]) -> Parse:
 def _basis(fields: list[str], waehrung: str) -> tuple[str, str, int | None]:
     """Returns currency, rate and base amount. Only a posting in euros may lack the amount; zeros count as empty."""
     if not _is_waehrung(waehrung):
-        raise InvalidValue(f"'{waehrung}' is not a currency of three letters.", _WKZ)
+        raise InvalidValue(said("'{text}' is not a currency of three letters.", text=waehrung), _WKZ)
     basis, basis_waehrung = fields[_BASIS_UMSATZ], fields[_BASIS_WKZ].upper()
     try:
         basis_umsatz = (parse_amount(basis) or None) if basis else None
@@ -158,10 +159,17 @@ def _basis(fields: list[str], waehrung: str) -> tuple[str, str, int | None]:
         raise InvalidValue(str(error), _BASIS_UMSATZ) from error
     if basis_umsatz is None and waehrung != EUR:
         raise InvalidValue(
-            f"'{basis}' is not a base amount in EUR, which a posting in {waehrung} must have.", _BASIS_UMSATZ
+            said(
+                "'{text}' is not a base amount in EUR, which a posting in {currency} must have.",
+                text=basis,
+                currency=waehrung,
+            ),
+            _BASIS_UMSATZ,
         )
     if basis_umsatz is not None and basis_waehrung not in {"", EUR}:
-        raise InvalidValue(f"'{basis_waehrung}' is not EUR, the currency that we keep books in.", _BASIS_WKZ)
+        raise InvalidValue(
+            said("'{text}' is not EUR, the currency that we keep books in.", text=basis_waehrung), _BASIS_WKZ
+        )
     kurs = fields[_KURS]
     return waehrung, kurs if _is_kurs(kurs) and kurs.strip("0,") else "", basis_umsatz
 
@@ -184,24 +192,45 @@ def _unusual(line: int, fields: list[str], outside: str, header: Header) -> Iter
     if not fields[_SOLL_HABEN]:
         yield warning(_SOLL_HABEN, "Neither S nor H is given.", "It was read as S, as DATEV does.")
     if fields[_KURS].strip("0,") and not _is_kurs(fields[_KURS]):
-        yield warning(_KURS, f"'{fields[_KURS]}' is not an exchange rate.", "It was left out; the amounts were read.")
+        yield warning(
+            _KURS,
+            said("'{text}' is not an exchange rate.", text=fields[_KURS]),
+            "It was left out; the amounts were read.",
+        )
     if fields[_BU_SCHLUESSEL] and not is_digits(fields[_BU_SCHLUESSEL], 4):
-        yield warning(_BU_SCHLUESSEL, f"'{fields[_BU_SCHLUESSEL]}' is not a key of up to four digits.", KEPT)
+        yield warning(
+            _BU_SCHLUESSEL, said("'{text}' is not a key of up to four digits.", text=fields[_BU_SCHLUESSEL]), KEPT
+        )
     if outside:
         since, until = header.period
-        found = f"'{fields[_BELEGDATUM]}' is {outside}, outside of the period of the file, {since} to {until}."
+        found = said(
+            "'{text}' is {day}, outside of the period of the file, {day_from} to {day_to}.",
+            text=fields[_BELEGDATUM],
+            day=outside,
+            day_from=since,
+            day_to=until,
+        )
         yield warning(_BELEGDATUM, found, "It was read as a day of the fiscal year.")
-    belegfeld1 = fields[_BELEGFELD1]
-    if belegfeld1 and not _is_belegfeld(belegfeld1):
-        reason = "is longer than 36 characters"
-        if len(belegfeld1) <= 36:
-            reason = "has other characters than letters without umlauts, digits and _$&%*+,-./"
-        # Open items are matched by this text.
-        done = f"{KEPT} A payment that came through DATEV may name the document differently."
-        yield warning(_BELEGFELD1, f"'{belegfeld1}' {reason}.", done)
+    belegfeld1 = unusual_belegfeld1(line, fields[_BELEGFELD1])
+    if belegfeld1 is not None:
+        yield belegfeld1
     yield from too_long(BUCHUNGSSTAPEL, line, fields, _MAX_LENGTHS)
     if len(fields) > HEAD_COLUMNS and fields[_UMKEHR] not in _GENERALUMKEHR:
-        yield warning(_UMKEHR, f"'{fields[_UMKEHR]}' is neither 0 nor 1.", "The row was read as no reversal.")
+        yield warning(
+            _UMKEHR, said("'{text}' is neither 0 nor 1.", text=fields[_UMKEHR]), "The row was read as no reversal."
+        )
+
+
+def unusual_belegfeld1(line: int, text: str) -> RowWarning | None:
+    """Returns a warning if DATEV would not take this document number as it is."""
+    if not text or _is_belegfeld(text):
+        return None
+    reason = "is longer than 36 characters"
+    if len(text) <= 36:
+        reason = "has other characters than letters without umlauts, digits and _$&%*+,-./"
+    # Open items are matched by this text.
+    done = said("{done} A payment that came through DATEV may name the document differently.", done=KEPT)
+    return RowWarning.of(BUCHUNGSSTAPEL, line, _BELEGFELD1, f"'{text}' {reason}.", done)
 
 
 def _belegdatum(header: Header, outside: set[str]) -> Callable[[str], str]:
@@ -211,7 +240,13 @@ def _belegdatum(header: Header, outside: set[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         day = _day_of_year(text, header)
         if day is None:
-            raise InvalidValue(f"'{text}' is not a day (TTMM) of the fiscal year that begins on {header.wj_beginn}.")
+            raise InvalidValue(
+                said(
+                    "'{text}' is not a day (TTMM) of the fiscal year that begins on {day}.",
+                    text=text,
+                    day=header.wj_beginn,
+                )
+            )
         if not since <= day <= until:
             outside.add(day.isoformat())
         return day.isoformat()

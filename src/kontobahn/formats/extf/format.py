@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kontobahn.formats.extf import columns
+from kontobahn.sentences import Sentence, shortened
 
 
 class ExtfError(Exception):
@@ -61,9 +62,14 @@ class InvalidValue(Exception):
         self.column = column
 
 
+_LONGEST = 300
+
+
 def _shortened(message: str) -> str:
     """A message quotes the offending value, which may be very long."""
-    return message if len(message) <= 300 else f"{message[:150]} … {message[-140:]}"
+    if isinstance(message, Sentence):
+        return message if len(message) <= _LONGEST else shortened(message, _LONGEST // 3)
+    return shortened(message, _LONGEST)
 
 
 class Category(NamedTuple):

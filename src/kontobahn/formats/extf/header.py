@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import zip_longest
 from typing import NamedTuple
 
+from kontobahn.days import year_end
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
     CATEGORIES,
@@ -17,10 +18,11 @@ from kontobahn.formats.extf.format import (
     RowWarning,
 )
 from kontobahn.formats.extf.values import EUR, KEPT, LEFT_OUT, is_digits, quote
+from kontobahn.sentences import said
 
 
 class Header(NamedTuple):
-    """What kind of file it is, and of which client and fiscal year. The fields have the names of the format."""
+    """The kind of the file, its client and its fiscal year. The fields have the names of the format."""
 
     kennzeichen: str
     category: int
@@ -51,11 +53,11 @@ class Header(NamedTuple):
     @property
     def wj_ende(self) -> date:
         """The last day of a full fiscal year; a short one ends earlier."""
-        return _a_year_later(self.wj_beginn) - timedelta(days=1)
+        return year_end(self.wj_beginn)
 
     @property
     def has_chart(self) -> bool:
-        """Whether the file has account numbers, so that their length and the chart of accounts mean something."""
+        """Returns whether the file has account numbers, so that their length and the chart of accounts mean something."""
         return self.category != ZAHLUNGSBEDINGUNGEN.number
 
     @property
@@ -91,12 +93,6 @@ def make_header(
     )  # fmt: skip
 
 
-def _a_year_later(day: date) -> date:
-    if (day.month, day.day) == (2, 29):
-        return date(day.year + 1, 3, 1)
-    return day.replace(year=day.year + 1)
-
-
 HEADER_FIELDS = (
     "Kennzeichen", "Versionsnummer", "Formatkategorie", "Formatname", "Formatversion", "Erzeugt am", "Importiert",
     "Herkunft", "Exportiert von", "Importiert von", "Berater", "Mandant", "WJ-Beginn", "Sachkontenlänge", "Datum von",
@@ -115,13 +111,17 @@ _MAX_LENGTHS = {
 
 
 def _invalid(name: str, reason: str) -> ExtfError:
-    return ExtfError(f"Header field {HEADER_FIELDS.index(name) + 1} ({name}): {reason}")
+    return ExtfError(
+        said("Header field {number} ({name}): {reason}", number=HEADER_FIELDS.index(name) + 1, name=name, reason=reason)
+    )
 
 
 def _number(fields: dict[str, str], name: str, minimum: int, maximum: int) -> int:
     text = fields[name]
     if not (is_digits(text, 9) and minimum <= int(text) <= maximum):
-        raise _invalid(name, f"'{text}' is not a number from {minimum} to {maximum}.")
+        raise _invalid(
+            name, said("'{text}' is not a number from {low} to {high}.", text=text, low=minimum, high=maximum)
+        )
     return int(text)
 
 
@@ -137,7 +137,7 @@ def _parse_day(text: str) -> date | None:
 def _day(fields: dict[str, str], name: str) -> date:
     day = _parse_day(fields[name])
     if day is None:
-        raise _invalid(name, f"'{fields[name]}' is not a date of the form YYYYMMDD.")
+        raise _invalid(name, said("'{text}' is not a date of the form YYYYMMDD.", text=fields[name]))
     return day
 
 
@@ -157,20 +157,26 @@ class _Lenient:
         value = int(text) if is_digits(text, len(str(maximum))) else 0
         if not minimum <= value <= maximum:
             done = KEPT if value else "The file names no client by it."
-            self.warn(name, f"'{text}' is not a number from {minimum} to {maximum}.", done)
+            self.warn(
+                name, said("'{text}' is not a number from {low} to {high}.", text=text, low=minimum, high=maximum), done
+            )
         return value
 
     def choice(self, name: str, choices: dict[str, int]) -> int:
         text = self._fields[name]
         if text not in choices:
-            self.warn(name, f"'{text}' is none of {', '.join(filter(None, choices))}.", _AS_EMPTY)
+            self.warn(
+                name,
+                said("'{text}' is none of {choices}.", text=text, choices=", ".join(filter(None, choices))),
+                _AS_EMPTY,
+            )
         return choices.get(text, choices[""])
 
     def day(self, name: str) -> date | None:
         text = self._fields[name]
         day = _parse_day(text)
         if text and day is None:
-            self.warn(name, f"'{text}' is not a date of the form YYYYMMDD.", _AS_EMPTY)
+            self.warn(name, said("'{text}' is not a date of the form YYYYMMDD.", text=text), _AS_EMPTY)
         return day
 
     def timestamp(self, name: str) -> datetime | None:
@@ -183,14 +189,18 @@ class _Lenient:
                 return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}.{text[14:] or '000'}")
         except ValueError:
             pass
-        self.warn(name, f"'{text}' is not of the form YYYYMMDDHHMMSSmmm.", _AS_EMPTY)
+        self.warn(name, said("'{text}' is not of the form YYYYMMDDHHMMSSmmm.", text=text), _AS_EMPTY)
         return None
 
 
 def parse_header(values: list[str], warned: list[RowWarning]) -> Header:
     """Parses the fields of line 1. Raises ExtfError that names the field without which the file cannot be read."""
     if values[0] not in {"EXTF", "DTVF"}:
-        raise ExtfError(f"This is not a DATEV-format file: it begins with '{values[0][:20]}', not with EXTF or DTVF.")
+        raise ExtfError(
+            said(
+                "This is not a DATEV-format file: it begins with '{text}', not with EXTF or DTVF.", text=values[0][:20]
+            )
+        )
     # Other programs leave out fields at the end, or write as many as the rows have columns.
     fields = {
         name: value.strip() for name, value in zip_longest(HEADER_FIELDS, values[: len(HEADER_FIELDS)], fillvalue="")
@@ -232,21 +242,39 @@ def _category(fields: dict[str, str], lenient: _Lenient) -> tuple[Category, int]
     text = fields["Formatkategorie"]
     number = int(text) if is_digits(text, 4) else 0
     if number in NOT_SUPPORTED:
-        raise _invalid("Formatkategorie", f"'{text}' is {NOT_SUPPORTED[number]}, which is known, but not supported.")
+        raise _invalid(
+            "Formatkategorie",
+            said("'{text}' is {what}, which is known, but not supported.", text=text, what=NOT_SUPPORTED[number]),
+        )
     category = CATEGORIES.get(number)
     if category is None:
-        raise _invalid("Formatkategorie", f"'{text}' is not a known category; {', '.join(map(str, CATEGORIES))} are.")
+        raise _invalid(
+            "Formatkategorie",
+            said("'{text}' is not a known category; {known} are.", text=text, known=", ".join(map(str, CATEGORIES))),
+        )
     text = fields["Formatversion"]
     version = int(text) if is_digits(text, 4) else 0
     if version < category.oldest_version:
-        reason = (
-            f"'{text}' is not a version of {category.name} that can be read; {category.oldest_version} and later are."
+        reason = said(
+            "'{text}' is not a version of {name} that can be read; {oldest} and later are.",
+            text=text,
+            name=category.name,
+            oldest=category.oldest_version,
         )
         raise _invalid("Formatversion", reason)
     # So far every version has added columns at the end, and changed none before them.
     if version > category.version:
-        found = f"Version {version} of {category.name} is newer than {category.version}, the newest we know."
-        lenient.warn("Formatversion", found, f"The columns were read as those of version {category.version}.")
+        found = said(
+            "Version {version} of {name} is newer than {known}, the newest we know.",
+            version=version,
+            name=category.name,
+            known=category.version,
+        )
+        lenient.warn(
+            "Formatversion",
+            found,
+            said("The columns were read as those of version {version}.", version=category.version),
+        )
     return category, version
 
 
@@ -259,7 +287,7 @@ def _sachkontenlaenge(category: Category, fields: dict[str, str]) -> int:
 def _waehrung(fields: dict[str, str]) -> str:
     waehrung = fields["WKZ"].upper() or EUR
     if not re.fullmatch(r"[A-Z]{3}", waehrung):
-        raise _invalid("WKZ", f"'{fields['WKZ']}' is not a currency.")
+        raise _invalid("WKZ", said("'{text}' is not a currency.", text=fields["WKZ"]))
     return waehrung
 
 
@@ -272,22 +300,26 @@ def _skr(text: str) -> str:
 def _check_end(values: list[str], warned: list[RowWarning]) -> None:
     beyond = ", ".join(f"'{value}'" for value in values[len(HEADER_FIELDS) :] if value)
     if beyond:
-        found = f"The header goes on after its last field, {len(HEADER_FIELDS)}, with {beyond}."
+        found = said(
+            "The header goes on after its last field, {count}, with {beyond}.", count=len(HEADER_FIELDS), beyond=beyond
+        )
         warned.append(RowWarning.of_header("", found, LEFT_OUT))
 
 
 def _check_period(header: Header, lenient: _Lenient) -> None:
     year = f"the fiscal year from {header.wj_beginn} to {header.wj_ende}"
     if header.datum_von is None and header.datum_bis is None:
-        lenient.warn("Datum von", "The period of the file is not given.", f"Every day of {year} is accepted.")
+        lenient.warn(
+            "Datum von", "The period of the file is not given.", said("Every day of {year} is accepted.", year=year)
+        )
         return
     since, until = header.datum_von or header.wj_beginn, header.datum_bis or header.wj_ende
     if since > until:
-        found = f"The period from {since} to {until} ends before it begins."
-        lenient.warn("Datum von", found, f"Every day of {year} is accepted.")
+        found = said("The period from {day} to {day_to} ends before it begins.", day=since, day_to=until)
+        lenient.warn("Datum von", found, said("Every day of {year} is accepted.", year=year))
     elif since < header.wj_beginn or until > header.wj_ende:
         # DATEV too reads days and months as those of the fiscal year, and ignores any other year.
-        found = f"The period from {since} to {until} is not within {year}."
+        found = said("The period from {day} to {day_to} is not within {year}.", day=since, day_to=until, year=year)
         lenient.warn("Datum von", found, "Each day was read as one of that fiscal year.")
 
 
@@ -303,7 +335,7 @@ def format_header(header: Header, category: Category) -> str:
     }  # fmt: skip
     for name, max_length in _MAX_LENGTHS.items():
         if len(texts[name]) > max_length:
-            raise _invalid(name, f"'{texts[name]}' is longer than {max_length} characters.")
+            raise _invalid(name, said("'{text}' is longer than {most} characters.", text=texts[name], most=max_length))
     fields = dict.fromkeys(HEADER_FIELDS, "") | {name: quote(text) for name, text in texts.items()}
     fields |= {
         "Versionsnummer": str(_HEADER_VERSION), "Formatkategorie": str(category.number), "Formatversion": str(category.version),

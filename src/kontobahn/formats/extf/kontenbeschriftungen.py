@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kontobahn.formats.extf.format import KONTENBESCHRIFTUNGEN, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
 from kontobahn.formats.extf.values import kontonummer_parser, quote, too_long
+from kontobahn.sentences import said
 
 _KONTO, _SHORT, _LANGUAGE, _LONG = range(len(KONTENBESCHRIFTUNGEN.titles))
 _MAX_SHORT = 40
@@ -32,7 +33,7 @@ def parser(header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]
             warned.extend(too_long(KONTENBESCHRIFTUNGEN, line, fields, _MAX_LENGTHS))
             beschriftung = fields[_LONG] or fields[_SHORT]
             if not beschriftung:
-                raise InvalidValue(f"The name of the account '{konto}' is missing.", _SHORT)
+                raise InvalidValue(said("The name of the account '{konto}' is missing.", konto=konto), _SHORT)
             return Kontobeschriftung(line, konto, beschriftung, fields[_LANGUAGE])
         except InvalidValue as error:
             return RowError.of(KONTENBESCHRIFTUNGEN, line, error, _KONTO)

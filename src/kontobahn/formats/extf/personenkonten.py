@@ -18,6 +18,7 @@ from kontobahn.formats.extf.values import (
     too_long,
     weitere_reader,
 )
+from kontobahn.sentences import said
 
 
 class Adresse(NamedTuple):
@@ -137,7 +138,11 @@ def parser(header: Header, warned: list[RowWarning]) -> Callable[[int, list[str]
             konto = parse_konto(fields[_KONTO])
             if len(konto) == header.sachkontenlaenge:
                 raise InvalidValue(
-                    f"'{fields[_KONTO]}' is not a Personenkonto of {header.sachkontenlaenge + 1} digits."
+                    said(
+                        "'{text}' is not a Personenkonto of {digits} digits.",
+                        text=fields[_KONTO],
+                        digits=header.sachkontenlaenge + 1,
+                    )
                 )
             warned.extend(too_long(PERSONENKONTEN, line, fields, _MAX_LENGTHS))
             weitere = read_weitere(fields)
@@ -158,17 +163,17 @@ def _mend(line: int, fields: list[str]) -> Iterator[RowWarning]:
     """Empties the fields that have no meaning, and finds a name that is in the wrong column."""
     for column, choices in _CHOICES.items():
         if fields[column] not in choices:
-            found = f"'{fields[column]}' is none of {', '.join(choices[1:])}."
+            found = said("'{text}' is none of {choices}.", text=fields[column], choices=", ".join(choices[1:]))
             yield RowWarning.of(PERSONENKONTEN, line, column, found, LEFT_OUT)
             fields[column] = ""
     bedingung = fields[_ZAHLUNGSBEDINGUNG]
     if bedingung and not is_digits(bedingung, 3):
-        found = f"'{bedingung}' is not a number from 0 to 999."
+        found = said("'{text}' is not a number from 0 to 999.", text=bedingung)
         yield RowWarning.of(PERSONENKONTEN, line, _ZAHLUNGSBEDINGUNG, found, LEFT_OUT)
         fields[_ZAHLUNGSBEDINGUNG] = ""
     # Some programs write the name one column too far to the right.
     if fields[_GEGENSTAND] and not any(fields[_TEXTS[name]] for name in _NAMES):
-        found = f"'{fields[_GEGENSTAND]}' stands in this column, and no name in any other."
+        found = said("'{text}' stands in this column, and no name in any other.", text=fields[_GEGENSTAND])
         yield RowWarning.of(PERSONENKONTEN, line, _GEGENSTAND, found, "It was read as the name of the company.")
         fields[_TEXTS["firmenname"]] = fields[_GEGENSTAND]
 
@@ -217,7 +222,9 @@ def formatter(_header: Header) -> Callable[[Personenkonto], str]:
             texts |= {column: getattr(adresse, name) for name, column in _ADRESSEN[adresse.rechnung].items()}
         for bank in person.bankverbindungen:
             if bank.nummer not in _BANKS:
-                raise InvalidValue(f"'{bank.nummer}' is not the number of a bank account from 1 to 10.", _BANKS[1].iban)
+                raise InvalidValue(
+                    said("'{text}' is not the number of a bank account from 1 to 10.", text=bank.nummer), _BANKS[1].iban
+                )
             columns = _BANKS[bank.nummer]
             texts |= {columns.name: bank.name, columns.iban: bank.iban, columns.bic: bank.bic}
             texts[columns.haupt] = str(int(bank.haupt))

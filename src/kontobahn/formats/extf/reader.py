@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, cast
 
 from kontobahn.formats.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
 from kontobahn.formats.extf.buchungsstapel import HEAD_COLUMNS, Buchungssatz, RowTail, read_tail
-from kontobahn.formats.extf.encoding import inspect, lines_of
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
     CATEGORIES,
@@ -30,9 +29,10 @@ from kontobahn.formats.extf.format import (
 from kontobahn.formats.extf.header import Header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.formats.extf.personenkonten import Personenkonto
-from kontobahn.formats.extf.rows import KnownTails, split_line, split_lines
+from kontobahn.formats.extf.rows import KnownTails, inspect, lines_of, split_line, split_lines
 from kontobahn.formats.extf.values import LEFT_OUT
 from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
+from kontobahn.sentences import said
 
 Record = Buchungssatz | Personenkonto | Kontobeschriftung | Zahlungsbedingung
 Source = str | os.PathLike[str] | BinaryIO
@@ -94,7 +94,7 @@ class ExtfFile:
         try:
             header = split_line(lines[0])
         except InvalidValue as error:
-            raise ExtfError(f"Line 1 cannot be read: {error}") from error
+            raise ExtfError(said("Line 1 cannot be read: {why}", why=error)) from error
         if header[:1] == ["EXTF"] and len(lines) == 1:
             raise ExtfError("The file ends after its header, line 1.")
         return header or [""], lines[1] if len(lines) > 1 else ""
@@ -169,7 +169,7 @@ class ExtfFile:
         beyond = fields[columns:]
         if any(beyond):
             filled = ", ".join(f"'{field}'" for field in beyond if field)
-            found = f"The row goes on after its last column, {columns}, with {filled}."
+            found = said("The row goes on after its last column, {count}, with {beyond}.", count=columns, beyond=filled)
             warned.append(RowWarning.of(self.category, line, None, found, LEFT_OUT))
         return fields[:columns] if beyond else fields + [""] * (columns - len(fields))
 
@@ -200,7 +200,9 @@ class ExtfFile:
 
     def _records_of(self, category: Category) -> _Found:
         if self.category is not category:
-            raise ExtfError(f"The file holds {self.category.name}, not {category.name}.")
+            raise ExtfError(
+                said("The file holds {found}, not {wanted}.", found=self.category.name, wanted=category.name)
+            )
         return iter(self)
 
     def close(self) -> None:
@@ -214,7 +216,7 @@ class ExtfFile:
 
 
 def _is_cut_off(line: str, before: str) -> bool:
-    """Whether a last line without a line end is only the beginning of a row, as after an interrupted transfer."""
+    """Returns whether a last line without a line end is only the beginning of a row, as after an interrupted transfer."""
     try:
         return 0 < len(split_line(line)) < len(split_line(before))
     except InvalidValue:

@@ -1,4 +1,4 @@
-"""How values are written in a DATEV-format file: texts, amounts, accounts, and columns that are kept as they are.
+"""The values of a DATEV-format file as they are written: texts, amounts, accounts, and columns that are kept as they are.
 
 A value that cannot be read raises InvalidValue; nothing is rounded, truncated or guessed.
 """
@@ -13,11 +13,13 @@ from typing import TypeVar
 import msgspec
 
 from kontobahn.formats.extf.format import Category, InvalidValue, RowWarning
+from kontobahn.sentences import said
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 EUR = "EUR"
+_MAX_KONTO_WIDTH = 18
 KEPT = "It was kept as it is."
 LEFT_OUT = "It was left out."
 
@@ -42,7 +44,7 @@ def quote(text: str) -> str:
 
 
 def is_digits(text: str, maximum: int) -> bool:
-    """Whether the text is 1 to `maximum` of the digits 0 to 9. str.isdigit alone would accept those of other scripts."""
+    """Returns whether the text is 1 to `maximum` of the digits 0 to 9. str.isdigit alone would accept those of other scripts."""
     return 0 < len(text) <= maximum and text.isascii() and text.isdigit()
 
 
@@ -54,7 +56,9 @@ def parse_amount(text: str) -> int:
         return int(digits) * (1, 10, 100)[2 - len(decimals)]
     if not text:
         raise InvalidValue("The amount is missing.")
-    raise InvalidValue(f"'{text}' is not an amount: up to ten digits, then perhaps a comma and one or two more.")
+    raise InvalidValue(
+        said("'{text}' is not an amount: up to ten digits, then perhaps a comma and one or two more.", text=text)
+    )
 
 
 def format_amount(cents: int) -> str:
@@ -62,17 +66,23 @@ def format_amount(cents: int) -> str:
 
 
 def kontonummer_parser(sachkontenlaenge: int) -> Callable[[str], str]:
-    """Parses account numbers: a Sachkonto with its leading zeros, or a Personenkonto with one digit more."""
+    """Parses account numbers: a Sachkonto with its leading zeros, or a Personenkonto with one digit more.
+
+    The column is a number, so zeros before it mean nothing: some programs pad all accounts to one width.
+    """
 
     def parse(text: str) -> str:
-        if is_digits(text, sachkontenlaenge + 1) and text.strip("0"):
-            if len(text) <= sachkontenlaenge:
-                return text.zfill(sachkontenlaenge)
-            if text[0] != "0":
-                return text
+        number = text.lstrip("0")
+        if is_digits(text, _MAX_KONTO_WIDTH) and 0 < len(number) <= sachkontenlaenge + 1:
+            return number.zfill(sachkontenlaenge)
         raise InvalidValue(
-            f"'{text}' is neither a Sachkonto of {sachkontenlaenge} digits "
-            f"nor a Personenkonto of {sachkontenlaenge + 1} that begins with 1 to 9."
+            said(
+                "'{text}' is neither a Sachkonto of {digits} digits nor a Personenkonto of {persons}"
+                " that begins with 1 to 9.",
+                text=text,
+                digits=sachkontenlaenge,
+                persons=sachkontenlaenge + 1,
+            )
             if text
             else "The account is missing."
         )
@@ -85,7 +95,9 @@ def too_long(category: Category, line: int, fields: list[str], max_lengths: dict
     for column, length in max_lengths.items():
         text = fields[column]
         if len(text) > length:
-            found = f"'{text}' has {len(text)} characters, {length} are allowed."
+            found = said(
+                "'{text}' has {count} characters, {most} are allowed.", text=text, count=len(text), most=length
+            )
             yield RowWarning.of(category, line, column, found, KEPT)
 
 
@@ -93,7 +105,7 @@ def parse_number(text: str, maximum: int) -> int:
     if not text:
         return 0
     if not (is_digits(text, 9) and int(text) <= maximum):
-        raise InvalidValue(f"'{text}' is not a number from 0 to {maximum}.")
+        raise InvalidValue(said("'{text}' is not a number from 0 to {high}.", text=text, high=maximum))
     return int(text)
 
 
@@ -126,7 +138,7 @@ def row_maker(category: Category) -> Callable[[str], list[str]]:
         fields = empty.copy()
         for number, value in decode_weitere(weitere).items():
             if number not in allowed:
-                raise InvalidValue(f"'{number}' is not the number of a further column.")
+                raise InvalidValue(said("'{text}' is not the number of a further column.", text=number))
             index = int(number) - 1
             bare = index + 1 in category.numeric and _PLAIN_NUMBER.fullmatch(value)
             fields[index] = value if bare else quote(value)
@@ -140,7 +152,7 @@ def decode_weitere(weitere: str) -> dict[str, str]:
     try:
         return msgspec.json.decode(weitere, type=dict[str, str]) if weitere else {}
     except msgspec.MsgspecError as error:
-        raise InvalidValue(f"'{weitere[:40]}' is not a JSON object of texts.") from error
+        raise InvalidValue(said("'{text}' is not a JSON object of texts.", text=weitere[:40])) from error
 
 
 def encode_weitere(columns: dict[str, str]) -> str:

@@ -16,7 +16,6 @@ from typing import IO, BinaryIO, TypeVar
 
 from kontobahn.formats.extf import buchungsstapel, kontenbeschriftungen, personenkonten, zahlungsbedingungen
 from kontobahn.formats.extf.buchungsstapel import Buchungssatz
-from kontobahn.formats.extf.encoding import Tally
 from kontobahn.formats.extf.format import (
     BUCHUNGSSTAPEL,
     CATEGORIES,
@@ -32,7 +31,7 @@ from kontobahn.formats.extf.format import (
 from kontobahn.formats.extf.header import Header, format_header, parse_header
 from kontobahn.formats.extf.kontenbeschriftungen import Kontobeschriftung
 from kontobahn.formats.extf.personenkonten import Personenkonto
-from kontobahn.formats.extf.rows import split_line, split_lines
+from kontobahn.formats.extf.rows import Tally, split_line, split_lines
 from kontobahn.formats.extf.zahlungsbedingungen import Zahlungsbedingung
 
 Target = str | os.PathLike[str] | BinaryIO
@@ -42,7 +41,7 @@ _BYTES_IN_MEMORY = 8 * 1024 * 1024
 _BLOCK = 256 * 1024
 _R = TypeVar("_R", Buchungssatz, Personenkonto, Kontobeschriftung, Zahlungsbedingung)
 _Parser = Callable[[int, list[str]], _R | RowError]
-# What to write instead of a record that cannot be written, given the reason: others that can, or nothing.
+# From a record that cannot be written, and the reason, to what is written instead: others that can, or nothing.
 Mend = Callable[[_R, str], Iterable[_R]]
 # Of a file name, between EXTF_ and .csv.
 MAX_NAME = 51
@@ -101,7 +100,7 @@ def _write(
 ) -> int:
     header_line = format_header(header, category)
     _check_header(header_line)
-    # What is only warned about may be written: the books hold it, and an export leaves nothing out.
+    # A value that is only warned about may be written: the books hold it, and an export leaves nothing out.
     warned: list[RowWarning] = []
     parse_row = parser(header, warned)
     count = 0

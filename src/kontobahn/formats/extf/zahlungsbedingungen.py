@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kontobahn.formats.extf.format import ZAHLUNGSBEDINGUNGEN, InvalidValue, RowError, RowWarning
 from kontobahn.formats.extf.header import Header
 from kontobahn.formats.extf.values import parse_number, quote, too_long
+from kontobahn.sentences import said
 
 NACH_TAGEN, ALS_ZEITRAUM = 1, 2
 
@@ -67,10 +68,11 @@ def parser(_header: Header, warned: list[RowWarning]) -> Callable[[int, list[str
             for column, maximum in _MAX.items():
                 numbers[column] = parse_number(fields[column], maximum)
             if not numbers[_NUMMER]:
-                raise InvalidValue(f"'{fields[_NUMMER]}' is not a number from 1 to 999.", _NUMMER)
+                raise InvalidValue(said("'{text}' is not a number from 1 to 999.", text=fields[_NUMMER]), _NUMMER)
             if not numbers[_FAELLIGKEITSTYP]:
                 raise InvalidValue(
-                    f"'{fields[_FAELLIGKEITSTYP]}' is neither 1 (days) nor 2 (periods).", _FAELLIGKEITSTYP
+                    said("'{text}' is neither 1 (days) nor 2 (periods).", text=fields[_FAELLIGKEITSTYP]),
+                    _FAELLIGKEITSTYP,
                 )
             warned.extend(too_long(ZAHLUNGSBEDINGUNGEN, line, fields, {_BEZEICHNUNG: 40}))
             return Zahlungsbedingung(
@@ -104,16 +106,18 @@ def _prozent(fields: list[str], column: int) -> Decimal:
     elif re.fullmatch(r"[0-9]{1,3},[0-9]{1,2}", text):
         prozent = Decimal(text.replace(",", "."))
     else:
-        raise InvalidValue(f"'{text}' is not a percentage in hundredths.", column)
+        raise InvalidValue(said("'{text}' is not a percentage in hundredths.", text=text), column)
     if prozent > 100:
-        raise InvalidValue(f"'{text}' is more than 100 per cent.", column)
+        raise InvalidValue(said("'{text}' is more than 100 per cent.", text=text), column)
     return prozent.quantize(Decimal("0.01"))
 
 
 def formatter(_header: Header) -> Callable[[Zahlungsbedingung], str]:
     def write(record: Zahlungsbedingung) -> str:
         if len(record.zeitraeume) > len(_ZEITRAEUME):
-            raise InvalidValue(f"'{len(record.zeitraeume)}' periods are more than three.", _ZEITRAEUME[0])
+            raise InvalidValue(
+                said("'{text}' periods are more than three.", text=len(record.zeitraeume)), _ZEITRAEUME[0]
+            )
         fields = [""] * len(ZAHLUNGSBEDINGUNGEN.titles)
         fields[_NUMMER] = str(record.nummer)
         fields[_BEZEICHNUNG] = quote(record.bezeichnung)

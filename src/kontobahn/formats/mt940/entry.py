@@ -11,11 +11,12 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from kontobahn.formats.line_breaks import SUB_FIELD, join_lines
-from kontobahn.formats.mt940 import slashes
-from kontobahn.formats.purpose import Purpose, parse, provided
-from kontobahn.formats.statements import values
+import msgspec
+
 from kontobahn.formats.statements.model import NOBODY, Amount, Entry, Party, StatementError, Status
+from kontobahn.formats.statements.purpose import SUB_FIELD, Purpose, join_lines, parse, provided, reference
+from kontobahn.formats.statements.source import minor_of
+from kontobahn.sentences import said
 
 # SWIFT's transaction codes, to tell a stray letter before the code from its first one.
 _KNOWN_CODES = (
@@ -24,7 +25,7 @@ _KNOWN_CODES = (
 )
 _LINE = re.compile(
     r"(?P<value>\d{6})(?P<booked>\d{4})?\s?(?P<mark>E?R?[CD])(?P<funds>[A-Z])?\s?(?P<amount>\d{1,15}(?:[,.]\d*)?|,\d+)"
-    rf"(?:\s*(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?(?P<code>[A-Z][A-Z0-9]{{2}}[A-Z0-9 ])(?P<rest>.*))?\s*",
+    rf"(?:\s{{0,100}}(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?(?P<code>[A-Z][A-Z0-9]{{2}}[A-Z0-9 ])(?P<rest>.*))?\s{{0,100}}",
     re.ASCII,
 )
 _STRUCTURED = re.compile(r"(\d{3})([^\w\s])(?=\d\d)", re.ASCII)
@@ -32,7 +33,7 @@ _NO_REFERENCE = ("", "NONREF", "KREF+")
 _FURTHER = re.compile(r"/(OCMT|CHGS)/([A-Z]{3})(\d{1,15}(?:,\d*)?)")
 _IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", re.ASCII)
 _BIC = re.compile(r"[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?", re.ASCII)
-_BANK = re.compile(r"\s*(?:[A-Z0-9]{8}|[A-Z0-9]{11}|)\s*", re.ASCII)
+_BANK = re.compile(r"\s{0,100}(?:[A-Z0-9]{8}|[A-Z0-9]{11}|)\s{0,100}", re.ASCII)
 _ACCOUNT = re.compile(r"[A-Z0-9 /.-]{0,40}", re.ASCII)
 _PURPOSE_CODES = frozenset((*range(20, 30), *range(60, 70)))
 _FURTHER_CODES = frozenset((35, 36, 37, 70, 71))
@@ -64,14 +65,14 @@ def read_line(text: str) -> Line:
     first, _, further = text.partition("\n")
     found = _LINE.fullmatch(first.strip())
     if found is None:
-        raise StatementError(f"The statement line (:61:) cannot be read: {first[:80]!r}.")
+        raise StatementError(said("The statement line (:61:) cannot be read: {text}.", text=f"{first[:80]!r}"))
     shifted: list[str] = []
     value = short_day(found["value"], shifted)
     mark = found["mark"].lstrip("E")
     own, _, bank = (found["rest"] or "").partition("//")
-    amounts = {kind: Amount(values.minor(amount), currency) for kind, currency, amount in _FURTHER.findall(further)}
+    amounts = {kind: Amount(minor_of(amount), currency) for kind, currency, amount in _FURTHER.findall(further)}
     return Line(
-        values.minor(found["amount"]) * (1 if mark in {"C", "RD"} else -1),
+        minor_of(found["amount"]) * (1 if mark in {"C", "RD"} else -1),
         value,
         _near(found["booked"], value, shifted) if found["booked"] else value,
         mark.startswith("R"),
@@ -94,7 +95,7 @@ def short_day(text: str, shifted: list[str] | None = None) -> date:
     year = int(text[:2])
     day = _day(year + (1900 if year >= 80 else 2000), text[2:], shifted)
     if day is None:
-        raise StatementError(f"{text} is not a date of the form YYMMDD.")
+        raise StatementError(said("{text} is not a date of the form YYMMDD.", text=text))
     return day
 
 
@@ -116,12 +117,12 @@ def _near(text: str, other: date, shifted: list[str]) -> date:
     if not days and (day := _day(other.year, text, shifted)) is not None:
         return day
     if not days:
-        raise StatementError(f"{text} is not a day of the form MMDD.")
+        raise StatementError(said("{text} is not a day of the form MMDD.", text=text))
     return min(days, key=lambda day: abs(day - other))
 
 
 class Information(NamedTuple):
-    """What :86: says."""
+    """The content of :86:."""
 
     description: str
     gvc: str | None = None
@@ -169,7 +170,7 @@ def _one_text(lines: list[str], separator: str) -> str:
 
 
 def _unstructured(text: str) -> Information:
-    found = slashes.read(text) if text.startswith("/") or "/REMI/" in text or "/EREF/" in text else None
+    found = _read_slashes(text) if text.startswith("/") or "/REMI/" in text or "/EREF/" in text else None
     if found is None:
         return Information(text)
     return Information(
@@ -240,3 +241,79 @@ def _counterparty(info: Information, purpose: Purpose) -> Party:
         number = f"{info.bank}/{account}" if info.bank and bic is None else account
     found = Party(provided(info.name), iban or purpose.iban, number, bic or purpose.bic)
     return found if any(found) else NOBODY
+
+
+# --- An unstructured :86: with code words between slashes, as Dutch and other banks outside Germany write it:
+# /EREF/E-1//CNTP/NL91ABNA0417164300/ABNANL2A/Jan Jansen///REMI/USTD//Factuur 5/
+# /TRTP/SEPA OVERBOEKING/IBAN/NL91ABNA0417164300/BIC/ABNANL2A/NAME/Jan Jansen/REMI/Factuur 5/EREF/NOTPROVIDED
+# /ORDP//NAME/Jan Jansen/REMI/Factuur 5/
+
+_WORDS = frozenset((
+    "EREF", "REMI", "NAME", "IBAN", "BIC", "BENM", "ORDP", "CNTP", "CSID", "MARF", "PREF", "CREF", "KREF", "RTRN", "TRTP",
+    "TRCD", "PURP", "ULTB", "ULTD", "ULTC", "ADDR", "ISDT", "SVCL", "INIT", "ACCW", "SUBF", "CHGS", "OCMT", "EXCH", "RREF",
+    "MDAT", "ID",
+))  # fmt: skip
+# The slash that ends a value also begins the next word.
+_WORD = re.compile(rf"/({'|'.join(sorted(_WORDS))})(?=/)")
+_KIND = re.compile(r"\s*(USTD|STRD(?:/CUR)?)/{1,2}")
+
+
+class _Slashed(NamedTuple):
+    purpose: Purpose
+    name: str
+    account: str
+    bic: str
+    booking_text: str | None
+    return_reason: str | None
+
+
+def _read_slashes(text: str) -> _Slashed | None:
+    """Returns None if it contains no code word that we use."""
+    marks = list(_WORD.finditer(text))
+    found: dict[str, str] = {}
+    left_over = [text[: marks[0].start()].strip()] if marks else []
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        word = mark[1]
+        value = text[mark.end() + 1 : following.start() if following else len(text)].strip().strip("/").strip()
+        if not value:
+            continue
+        if word in found:
+            left_over.append(f"/{word}/{value}")
+        else:
+            found[word] = value
+    if not found:
+        return None
+    account, bic, name = _other_side(found)
+    remittance = found.pop("REMI", "")
+    kind = _KIND.match(remittance)
+    purpose = Purpose(
+        cred=provided(found.pop("CSID", None)),
+        mref=reference(found.pop("MARF", None)),
+        kref=reference(found.pop("KREF", None) or found.pop("CREF", None)),
+        svwz=provided(remittance[kind.end() :].lstrip("/") if kind else remittance),
+        abwa=provided(found.pop("ULTD", None)),
+        abwe=provided(found.pop("ULTB", None) or found.pop("ULTC", None)),
+        purp=provided(found.pop("PURP", None)),
+        end_to_end_id=reference(found.pop("EREF", None)),
+        rref=reference(found.pop("RREF", None)),
+    )
+    booking_text, return_reason = found.pop("TRTP", None), found.pop("RTRN", None)
+    rest = " ".join([*filter(None, left_over), *(f"/{word}/{value}" for word, value in found.items())])
+    return _Slashed(_with_rest(purpose, rest), name, account, bic, booking_text, return_reason)
+
+
+def _other_side(found: dict[str, str]) -> tuple[str, str, str]:
+    """Returns account, BIC and name of the other side: each after its word, or all after CNTP."""
+    account, bic, name = (found.pop(word, "") for word in ("IBAN", "BIC", "NAME"))
+    for party in ("BENM", "ORDP"):
+        name = name or found.pop(party, "")
+    pieces = [piece.strip() for piece in found.pop("CNTP", "").split("/")]
+    pieces += [""] * (3 - len(pieces))
+    return account or pieces[0], bic or pieces[1], name or pieces[2]
+
+
+def _with_rest(purpose: Purpose, rest: str) -> Purpose:
+    if not rest:
+        return purpose
+    name = "additional" if purpose.svwz else "svwz"
+    return msgspec.structs.replace(purpose, **{name: rest})

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from lxml import etree
 
-from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
 from kontobahn.formats.pain.places import MAX_LINE, Address, Remittance, place_reference
 from kontobahn.money import amount_text
@@ -50,12 +49,12 @@ def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfe
     Transfers of one day and kind form one instruction (PmtInf), in their order.
     """
     if not 1 <= len(transfers) <= MAX_PAYMENTS:
-        raise BadRequest(f"transfers must be between 1 and {MAX_PAYMENTS:,}.")
+        raise sepa.NotSepa("transfers", f"must be between 1 and {MAX_PAYMENTS:,}")
     if created_at.tzinfo is None:
-        raise BadRequest("created_at must have a time zone.")
+        raise sepa.NotSepa("created_at", "must have a time zone")
     ids = [transfer.end_to_end_id for transfer in transfers]
     if len(set(ids)) != len(ids):
-        raise BadRequest("end_to_end_id must be unique within a file.")
+        raise sepa.NotSepa("end_to_end_id", "must be unique within a file")
     name = sepa.check_text("debtor_name", debtor.name, sepa.MAX_NAME)
     message = etree.Element(f"{{{NAMESPACE}}}CstmrCdtTrfInitn", nsmap={None: NAMESPACE})
     header = _add(message, "GrpHdr")

@@ -7,9 +7,9 @@ from typing import Literal
 
 from lxml import etree
 
-from kontobahn.formats.statements import values
 from kontobahn.formats.statements.model import Amount, Reason, ReportedStatus, StatementError, StatusReport
-from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, parse
+from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, currency_of, minor_of, parse
+from kontobahn.sentences import said
 
 VERSIONS = range(3, 15)
 Level = Literal["group", "payment", "transaction"]
@@ -18,7 +18,9 @@ Level = Literal["group", "payment", "transaction"]
 def read_pain002(source: Source, root: Root) -> StatusReport:
     """Reads versions .03 to .14, which differ only in elements we do not use."""
     if int(root.message[-2:]) not in VERSIONS:
-        raise StatementError(f"{root.message} is a version of pain.002 that cannot be read.", file=source.name)
+        raise StatementError(
+            said("{message} is a version of pain.002 that cannot be read.", message=root.message), file=source.name
+        )
     parser = etree.XMLPullParser(events=("end",), tag=f"{root.space}Document", **PARSER_OPTIONS)
     document = None
     try:
@@ -100,7 +102,7 @@ class _Report:
         if amount is None:
             return None
         try:
-            return Amount(values.minor(amount.text), values.currency(amount.get("Ccy")))
+            return Amount(minor_of(amount.text), currency_of(amount.get("Ccy")))
         except StatementError as error:
             raise error.at(self._file, None, f"line {amount.sourceline}") from None
 

@@ -1,4 +1,4 @@
-"""Where a payer's reference and a payee's address go in a pain.001 file, so that nothing is lost and every bank takes it. Pure.
+"""The places of a payer's reference and a payee's address in a pain.001 file, so that nothing is lost and every bank takes it. Pure.
 
 The schemes carry either an unstructured purpose or one structured creditor reference, never both. An address must name town
 and country in fields of their own since November 2026; the rest may stand in two lines.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kontobahn.errors import BadRequest
 from kontobahn.formats.pain import sepa
+from kontobahn.sentences import said
 
 MAX_LINE = 70
 MAX_LINES = 2
 
 
 class Remittance(NamedTuple):
-    """What the payee reads, in one of two forms, and what only the payer and the payer's bank read."""
+    """The text for the payee, in one of two forms, and the text that only the payer and the payer's bank read."""
 
     unstructured: str | None
     creditor_reference: str | None = None
@@ -34,24 +34,28 @@ def place_reference(description: str, reference: str | None) -> Remittance:
     text = sepa.check_text("description", description, sepa.MAX_REMITTANCE)
     if reference is None:
         return Remittance(text)
-    bare, said = _bare(reference), _bare(text)
+    bare, description = _bare(reference), _bare(text)
     if not is_creditor_reference(bare):
         return Remittance(text, None, sepa.check_text("reference", reference, sepa.MAX_ID))
-    if said == bare:
+    if description == bare:
         return Remittance(None, bare)
-    if bare in said:
+    if bare in description:
         return Remittance(text)
     both = f"{bare} {text}"
     if len(both) > sepa.MAX_REMITTANCE:
-        raise BadRequest(
-            f"reference goes in front of the description, and both have {len(both)} characters;"
-            f" at most {sepa.MAX_REMITTANCE} are allowed."
+        raise sepa.NotSepa(
+            "reference",
+            said(
+                "goes in front of the description, and both have {count} characters; at most {most} are allowed",
+                count=len(both),
+                most=sepa.MAX_REMITTANCE,
+            ),
         )
     return Remittance(both)
 
 
 def is_creditor_reference(text: str) -> bool:
-    """Whether a text without blanks is a creditor reference whose check digits are right."""
+    """Returns whether a text without blanks is a creditor reference whose check digits are right."""
     if not re.fullmatch(r"RF[0-9]{2}[A-Z0-9]{1,21}", text):
         return False
     return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
@@ -74,9 +78,9 @@ class Address(NamedTuple):
 
 # A postcode as SEPA's countries write it, before the town; the British one comes after it.
 _POSTCODE_TOWN = re.compile(
-    r"(?:[A-Z]{1,3}[- ])?([0-9]{4} ?[A-Z]{2}|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4}-[0-9]{3}|[0-9]{4,5})\s+(\D{2,})"
+    r"(?:[A-Z]{1,3}[- ])?([0-9]{4} ?[A-Z]{2}|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4}-[0-9]{3}|[0-9]{4,5})\s++(\D{2,})"
 )
-_TOWN_POSTCODE = re.compile(r"(\D{2,}?)\s+([A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2})")
+_TOWN_POSTCODE = re.compile(r"(\D{2,100}?)\s+([A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2})")
 _COUNTRIES = {
     "deutschland": "DE", "germany": "DE", "österreich": "AT", "austria": "AT", "schweiz": "CH", "switzerland": "CH",
     "suisse": "CH", "svizzera": "CH", "frankreich": "FR", "france": "FR", "niederlande": "NL", "nederland": "NL",
@@ -106,9 +110,9 @@ def read_address(text: str, country: str) -> Address:
     elif match := _TOWN_POSTCODE.fullmatch(last):
         postcode, town = match.group(2, 1)
     else:
-        raise BadRequest(
-            "creditor_address must end with postcode and town (“Ring 7, 50667 Köln”), or be an object with town_name:"
-            " banks take no other address."
+        raise sepa.NotSepa(
+            "creditor_address",
+            "must end with postcode and town (“Ring 7, 50667 Köln”), or be an object with town_name: banks take no other address",
         )
     return Address(named or country, town.strip(), postcode=postcode, lines=_lines(parts[:-1]))
 
@@ -123,5 +127,8 @@ def _lines(parts: list[str]) -> tuple[str, ...]:
         else:
             lines.append(sent)
     if len(lines) > MAX_LINES:
-        raise BadRequest(f"creditor_address has more than {MAX_LINES} lines of {MAX_LINE} characters beside its town.")
+        raise sepa.NotSepa(
+            "creditor_address",
+            said("has more than {count} lines of {most} characters beside its town", count=MAX_LINES, most=MAX_LINE),
+        )
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""What SEPA allows: characters, lengths, amounts and IBANs. Nothing is ever truncated; errors name the field.
+"""The limits of SEPA: characters, lengths, amounts and IBANs. Nothing is ever truncated; errors name the field.
 
 Pure. The route that creates a payment and the writer of pain.001 use the same functions.
 """
@@ -9,6 +9,7 @@ import re
 import unicodedata
 
 from kontobahn.errors import BadRequest
+from kontobahn.sentences import said
 
 MAX_NAME = 70
 MAX_REMITTANCE = 140
@@ -32,6 +33,15 @@ _SUBSTITUTES = str.maketrans({
 })  # fmt: skip
 
 
+class NotSepa(BadRequest):
+    """A field that a payment cannot carry, and the reason, which says what the field is or must be, without a full stop."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(said("{field} {reason}.", field=field, reason=reason))
+        self.field = field
+        self.reason = reason
+
+
 def to_sepa(text: str) -> str:
     """Returns a text in SEPA's characters: Ä as Ae, ß as ss, é as e, & as +. Raises BadRequest if a character has no substitute.
 
@@ -42,7 +52,7 @@ def to_sepa(text: str) -> str:
     bare = _without_accents(text)
     wrong = _NOT_ALLOWED.search(bare)
     if wrong:
-        raise BadRequest(f"contains {_named(wrong[0])}, which SEPA does not carry")
+        raise BadRequest(said("contains {what}, which SEPA does not carry", what=_named(wrong[0])))
     return bare
 
 
@@ -61,14 +71,23 @@ def check_text(field: str, text: str, max_length: int) -> str:
     try:
         sent = to_sepa(text).strip()
     except BadRequest as error:
-        raise BadRequest(f"{field} {error}.") from None
+        raise NotSepa(field, str(error)) from None
     if not sent:
-        raise BadRequest(f"{field} must not be empty.")
+        raise NotSepa(field, "must not be empty")
     if len(sent) > max_length:
-        written = "" if sent == text.strip() else f" as SEPA writes it ({sent!r})"
-        raise BadRequest(f"{field} has {len(sent)} characters{written}; at most {max_length} are allowed.")
+        count = len(sent)
+        if sent == text.strip():
+            reason = said("has {count} characters; at most {most} are allowed", count=count, most=max_length)
+        else:
+            reason = said(
+                "has {count} characters as SEPA writes it ({written}); at most {most} are allowed",
+                count=count,
+                written=repr(sent),
+                most=max_length,
+            )
+        raise NotSepa(field, reason)
     if sent.startswith("/") or sent.endswith("/") or "//" in sent:
-        raise BadRequest(f"{field} must not begin or end with a slash, nor contain two in a row.")
+        raise NotSepa(field, "must not begin or end with a slash, nor contain two in a row")
     return sent
 
 
@@ -81,19 +100,19 @@ def payer_name(text: str) -> str:
 def check_id(field: str, text: str) -> str:
     """Returns a reference unchanged, or raises BadRequest: the bank's report will be matched by it."""
     if check_text(field, text, MAX_ID) != text:
-        raise BadRequest(f"{field} must consist of a-z, A-Z, 0-9 and / - ? : ( ) . , ' + only.")
+        raise NotSepa(field, "must consist of a-z, A-Z, 0-9 and / - ? : ( ) . , ' + only")
     return text
 
 
 def check_amount(field: str, cents: int) -> int:
     if not MIN_AMOUNT_MINOR <= cents <= MAX_AMOUNT_MINOR:
-        raise BadRequest(f"{field} must lie between 0.01 and 999999999.99.")
+        raise NotSepa(field, said("must lie between {low} and {high}", low="0.01", high="999999999.99"))
     return cents
 
 
 def check_currency(field: str, code: str) -> str:
     if code != "EUR":
-        raise BadRequest(f"{field} must be EUR: SEPA carries no other currency.")
+        raise NotSepa(field, "must be EUR: SEPA carries no other currency")
     return code
 
 
@@ -105,9 +124,9 @@ def check_iban(field: str, text: str) -> str:
     try:
         iban = IBAN(re.sub(r"\s", "", text).upper())
     except SchwiftyException as error:
-        raise BadRequest(f"{field} is not a valid IBAN: {error}.") from None
+        raise NotSepa(field, said("is not a valid IBAN: {why}", why=error)) from None
     if not iban.in_sepa_zone:
-        raise BadRequest(f"{field} belongs to a country outside the SEPA area ({iban.country_code}).")
+        raise NotSepa(field, said("belongs to a country outside the SEPA area ({country})", country=iban.country_code))
     return str(iban)
 
 
@@ -119,17 +138,17 @@ def in_groups(iban: str) -> str:
 def check_bic(field: str, text: str) -> str:
     bic = re.sub(r"\s", "", text).upper()
     if not _BIC.fullmatch(bic):
-        raise BadRequest(f"{field} is not a valid BIC.")
+        raise NotSepa(field, "is not a valid BIC")
     return bic
 
 
 def check_country(field: str, text: str) -> str:
     if not _COUNTRY.fullmatch(text):
-        raise BadRequest(f"{field} must be a country code of two capital letters.")
+        raise NotSepa(field, "must be a country code of two capital letters")
     return text
 
 
 def check_purpose_code(field: str, text: str) -> str:
     if not _PURPOSE_CODE.fullmatch(text):
-        raise BadRequest(f"{field} must be a code of one to four capital letters and digits.")
+        raise NotSepa(field, "must be a code of one to four capital letters and digits")
     return text

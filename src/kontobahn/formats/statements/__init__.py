@@ -1,4 +1,4 @@
-"""What account statements and payment status reports say, whatever format they came in.
+"""The content of account statements and payment status reports, whatever format they came in.
 
 `bank_files.read` reads them.
 """

@@ -1,4 +1,4 @@
-"""What account statements say, whatever format they came in; whether one adds up; and the one error that their readers raise.
+"""The content of account statements, whatever format they came in; whether one adds up; the one error that readers raise.
 
 Amounts are whole hundredths of the currency, as everywhere in Kontobahn; one with more decimals is refused, never rounded.
 Nothing here reads a file: readers and the importer share these types.
@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from kontobahn.errors import BadRequest
-from kontobahn.formats.purpose import Purpose
+from kontobahn.formats.statements.purpose import Purpose
 from kontobahn.money import amount_text
+from kontobahn.sentences import joined, said
 
 # booked: camt.053, MT940. intraday: camt.052, MT942. advice: camt.054, whose entries are (or will be) in a statement as well.
 Kind: TypeAlias = Literal["booked", "intraday", "advice"]
@@ -98,7 +99,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     counterparty: Party
     payer: Party
     payee: Party
-    booking_text: str | None = None  # what the bank calls it: FOLGELASTSCHRIFT
+    booking_text: str | None = None  # the bank's name for it: FOLGELASTSCHRIFT
     bank_reference: str | None = None  # AcctSvcrRef; MT940 after //
     entry_reference: str | None = None  # NtryRef
     customer_reference: str | None = None  # InstrId; MT940 before //
@@ -145,7 +146,7 @@ class Reason(NamedTuple):
 
 
 class ReportedStatus(NamedTuple):
-    """What a bank says about one transaction, a whole payment instruction or a whole file we sent.
+    """A bank's report about one transaction, a whole payment instruction or a whole file we sent.
 
     `status` is the bank's code: ACTC, ACSC, RJCT … `level` says what it is about; the ids of the levels above are set too.
     """
@@ -193,12 +194,13 @@ class StatementError(BadRequest):
         self.file = file
         self.statement = statement
         self.place = place
-        where = [part for part in (f"statement {statement}" if statement else "", place) if part]
-        super().__init__(": ".join(part for part in (file, ", ".join(where), sentence) if part))
+        where = [part for part in (said("statement {id}", id=statement) if statement else "", place) if part]
+        super().__init__(joined(": ", [part for part in (file, joined(", ", where), sentence) if part]))
 
     def without_file(self, file: str) -> str:
         """Returns the message for where the file is named anyway; inside an archive, the file in it stays named."""
-        return str(self).removeprefix(f"{file}: ").removeprefix(f"{file}/")
+        inside = "" if self.file == file else self.file.removeprefix(f"{file}/")
+        return str(StatementError(self.sentence, file=inside, statement=self.statement, place=self.place))
 
     def at(self, file: str, statement: str | None = None, place: str = "") -> StatementError:
         """Returns the same error with whatever is not yet known of its place filled in."""
@@ -210,7 +212,7 @@ class StatementError(BadRequest):
         )
 
 
-# --- Whether a statement adds up
+# --- Adding a statement up
 
 INTERIM = "ITBD"
 NEVERTHELESS = "Imported nevertheless, as was asked for."
@@ -245,7 +247,7 @@ class Tally:
                 opening.format.startswith("camt") and min(abs(closing.balance.amount_minor - end) for end in ends) <= 1
             )
             if not is_trifle and not self.unbalanced:
-                raise _error(opening, f"{sentence} {UNBALANCED}")
+                raise _error(opening, joined(" ", [sentence, UNBALANCED]))
             yield StatementWarning(place_of(opening), sentence, TRIFLE if is_trifle else NEVERTHELESS)
             closing = closing._replace(adds_up=False)
         self._carried.pop(key, None)
@@ -261,10 +263,18 @@ def _key(opening: Opening) -> tuple[str, str | None]:
 def _does_not_add_up(closing: Closing, start: int) -> str:
     assert closing.balance is not None
     stated, found = closing.balance.amount_minor, start + closing.moved_minor
-    return (
-        f"The balances do not add up: {amount_text(start)} at the beginning and {amount_text(closing.moved_minor)} in"
-        f" {closing.entries} entries make {amount_text(found)} {closing.balance.currency}, but the statement closes with"
-        f" {amount_text(stated)}, which is {amount_text(abs(stated - found))} {'more' if stated > found else 'less'}."
+    return said(
+        "The balances do not add up: {amount} at the beginning and {amount_moved} in {count} entries"
+        " make {amount_found} {currency}, but the statement closes with {amount_stated}, which is"
+        " {amount_difference} {more}.",
+        amount=amount_text(start),
+        amount_moved=amount_text(closing.moved_minor),
+        count=closing.entries,
+        amount_found=amount_text(found),
+        currency=closing.balance.currency,
+        amount_stated=amount_text(stated),
+        amount_difference=amount_text(abs(stated - found)),
+        more="more" if stated > found else "less",
     )
 
 

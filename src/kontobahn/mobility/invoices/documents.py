@@ -2,7 +2,7 @@
 
 The invoice comes first: a process that dies before its documents are stored leaves a row in mobility_documents_due. Then the job
 or the first request for a document makes them. Each try is counted before it begins; what failed three times is laid aside until
-somebody says to try again. If only the service died, three times amid other people's trouble, it is tried again hours later.
+somebody says to try again. If only the service died, three times and perhaps for other reasons, it is tried again hours later.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import date
 from functools import cache
 from typing import NamedTuple
 
@@ -19,11 +20,12 @@ from kontobahn import log
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError, NotFound, Unavailable
-from kontobahn.mobility.invoices.facts import Facts
-from kontobahn.mobility.invoices.sample import sample
+from kontobahn.formats.cii.invoice import INVOICE
+from kontobahn.mobility.invoices.rules import Buyer, Facts, Line, Sum
 from kontobahn.mobility.invoices.store import load
-from kontobahn.mobility.invoices.typesetting import Document, Failed, Kind, Typesetter
-from kontobahn.mobility.logos.logo import Logo
+from kontobahn.mobility.invoices.typesetter import Document, Failed, Kind, Typesetter
+from kontobahn.mobility.seller import Logo, Seller
+from kontobahn.sentences import said
 
 MEDIA_TYPES: dict[Kind, str] = {"pdf": "application/pdf", "xml": "application/xml"}
 MAX_PER_RUN = 100
@@ -33,15 +35,15 @@ PAUSE_AFTER_DEATHS = HOUR
 MAX_TRIES_WITH_DEATHS = MAX_TRIES + 24
 # `busy_until` is when the claim of the last try ended.
 _MAY_BE_TRIED = "busy_until <= ? AND (tries < ? OR (last_error IS NULL AND tries < ? AND busy_until <= ?))"
-# A try is claimed for so long, and again and again while it waits its turn and is worked on: if it expires, its process has died.
+# A try is claimed this long, and the claim renewed while it waits its turn and runs: if it expires, its process has died.
 CLAIM_SECONDS = 15
 RENEW_SECONDS = 5
-# How long a request waits for documents that another one is making.
+# The time that a request waits for documents that another one is making.
 WAIT_SECONDS = 10
 LOOK_AGAIN_SECONDS = 0.25
 
 
-class LaidAside(NamedTuple):
+class GaveUp(NamedTuple):
     """Documents that could not be made."""
 
     organization_id: str
@@ -66,7 +68,7 @@ def _render(facts: Facts, issued_at: int) -> list[Document]:
 
 
 async def make(db: Database, organization_id: str, invoice_id: str) -> bool:
-    """Makes and stores the documents. Returns False if they are there, being made or laid aside. Raises Failed if they cannot be."""
+    """Makes and stores the documents. Returns False if they exist, are being made or were laid aside. Raises Failed if they cannot be."""
     until = await db.write(_begin, organization_id, invoice_id)
     if until is None:
         return False
@@ -92,9 +94,9 @@ async def make(db: Database, organization_id: str, invoice_id: str) -> bool:
 
 
 async def can_be_printed(logo: Logo) -> bool:
-    """Whether an invoice with this logo can be made; found out by making one, within the limits of all documents."""
+    """Returns whether an invoice with this logo can be made; found out by making one, within the limits of all documents."""
     try:
-        await asyncio.get_running_loop().run_in_executor(_thread(), _render, sample(logo), 0)
+        await asyncio.get_running_loop().run_in_executor(_thread(), _render, _sample(logo), 0)
     except Failed as error:
         log.info("logo_refused", sha256=logo.sha256, detail=str(error))
         return False
@@ -137,7 +139,9 @@ def _not_made(tries: int) -> Unavailable:
         message = "The documents of this invoice could not be made this time. They are tried again within a minute."
         return Unavailable(message, retry_after_seconds=60)
     message = "The documents of this invoice could not be made and were laid aside. The invoice itself is valid; the operator can"
-    return Unavailable(f"{message} see why, and try again with `kontobahn invoices retry`.", retry_after_seconds=3600)
+    return Unavailable(
+        said("{what} see why, and try again with `kontobahn invoices retry`.", what=message), retry_after_seconds=3600
+    )
 
 
 async def make_due(db: Database) -> None:
@@ -150,7 +154,7 @@ async def make_due(db: Database) -> None:
 # --- Laid aside
 
 
-def laid_aside(tx: Tx) -> list[LaidAside]:
+def given_up(tx: Tx) -> list[GaveUp]:
     rows = tx.all(
         "SELECT d.organization_id, d.invoice_id, i.invoice_number, COALESCE(d.last_error, 'the process ended in each try')"
         " FROM mobility_documents_due d JOIN mobility_invoices i"
@@ -158,12 +162,12 @@ def laid_aside(tx: Tx) -> list[LaidAside]:
         " WHERE d.tries >= ? AND d.busy_until <= ? ORDER BY d.invoice_id",
         MAX_TRIES, tx.now,
     )  # fmt: skip
-    return [LaidAside(*row) for row in rows]
+    return [GaveUp(*row) for row in rows]
 
 
-def allow_again(tx: Tx, invoice_id: str | None) -> list[LaidAside]:
+def allow_again(tx: Tx, invoice_id: str | None) -> list[GaveUp]:
     """Lets the documents of this invoice, or of all, be tried again. Returns those that were laid aside."""
-    found = [item for item in laid_aside(tx) if invoice_id in (None, item.invoice_id, item.invoice_number)]
+    found = [item for item in given_up(tx) if invoice_id in (None, item.invoice_id, item.invoice_number)]
     if invoice_id is not None and not found:
         raise NotFound(f"No documents of the invoice {invoice_id} have been laid aside.")
     for item in found:
@@ -256,3 +260,26 @@ def _find(tx: Tx, organization_id: str, invoice_id: str, kind: Kind) -> Document
         organization_id, invoice_id, kind,
     )  # fmt: skip
     return Document(kind, row[0], bytes(row[1])) if row else None
+
+
+# --- An invoice that nobody gets, to find out whether a logo can be printed before the first real one needs it
+
+_DAY = date(2026, 1, 31)
+
+
+def _sample(logo: Logo) -> Facts:
+    seller = Seller(
+        name="Muster GmbH", street="Musterweg 1", postal_code="10115", city="Berlin", tax_number="37/123/45678",
+        iban="DE02120300000000202051", contact_name="Erika Muster", contact_phone="030 1234567",
+        contact_email="rechnung@muster.example",
+    )  # fmt: skip
+    buyer = Buyer(
+        customer_number="K1", name="Beispiel GmbH", street="Beispielweg 2", postal_code="20095", city="Hamburg",
+        country_code="DE", email=None, buyer_reference=None, vat_id=None,
+    )  # fmt: skip
+    line = Line(
+        position=1, ticket_id="t", reference=None, product="Ticket", holder_reference="P1", valid_from="2026-01",
+        valid_to="2026-01", price_in_cents=6300, discount_in_cents=0, employer_share_in_cents=None, vat_rate=7,
+        amount_in_cents=6300, net_in_cents=5888, credited_number=None, credited_on=None,
+    )  # fmt: skip
+    return Facts("MUSTER", INVOICE, _DAY, _DAY, seller, buyer, [line], [Sum(7, 5888, 412, 0, 6300)], logo)

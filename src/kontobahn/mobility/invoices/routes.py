@@ -9,23 +9,23 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from kontobahn.access.principal import Principal, find_in_scope, in_scope
+from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Answer, Download, ListQuery, Timestamp, Uuid, check_date_range
 from kontobahn.clock import to_datetime
-from kontobahn.db import Tx
+from kontobahn.db import Rounds, Tx, short_read
 from kontobahn.errors import SetupError
 from kontobahn.mobility import customers, examples
 from kontobahn.mobility.customers import Customer
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices.documents import MEDIA_TYPES
-from kontobahn.mobility.invoices.facts import Line
-from kontobahn.mobility.invoices.issue import issue
-from kontobahn.mobility.invoices.store import SUMMARIES, InvoiceRow, InvoiceSummary, load
-from kontobahn.mobility.invoices.typesetting import Kind
-from kontobahn.mobility.provider import Mobility, PlatformCustomer, TicketReport
-from kontobahn.mobility.tickets.ticket import Month, VatRate
+from kontobahn.mobility.invoices.rules import Line
+from kontobahn.mobility.invoices.store import SUMMARIES, InvoiceRow, InvoiceSummary, issue, load
+from kontobahn.mobility.invoices.typesetter import Kind
+from kontobahn.mobility.provider import Mobility, PlatformCustomer
+from kontobahn.mobility.tickets import Month, TicketReport, VatRate
+from kontobahn.sentences import said
 
 _ERRORS = (403, 404)
 DocumentType = Literal["invoice", "correction"]
@@ -115,7 +115,9 @@ async def create_invoice(call: Call, id: Uuid) -> MobilityInvoice:
 async def _ask_platform(mobility: Mobility, customer: Customer) -> Sequence[TicketReport]:
     platform = mobility.platforms.get(customer.provider)
     if platform is None:
-        raise SetupError(f"The ticket platform “{customer.provider}” is not set up in this installation.")
+        raise SetupError(
+            said("The ticket platform “{name}” is not set up in this installation.", name=customer.provider)
+        )
     return await platform.tickets(
         PlatformCustomer(customer.organization_id, customer.id, customer.mobility_customer_id)
     )
@@ -147,8 +149,9 @@ async def get_invoice(call: Call, id: Uuid) -> MobilityInvoiceWithLines:
     return await call.read(_show, call.principal, id, call.context.settings.base_url)
 
 
-def _find(tx: Tx, principal: Principal, invoice_id: str) -> InvoiceSummary:
-    return find_in_scope(tx, SUMMARIES, principal, "Invoice", invoice_id.lower())
+@short_read
+def _find(principal: Principal, invoice_id: str) -> Rounds[InvoiceSummary]:
+    return ask_in_scope(SUMMARIES, principal, "Invoice", invoice_id.lower())
 
 
 def _show(tx: Tx, principal: Principal, invoice_id: str, base_url: str) -> MobilityInvoiceWithLines:

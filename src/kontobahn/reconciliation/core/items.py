@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 from kontobahn.reconciliation.core.model import Discount, Key, Line, OpenItem
 
-# A payer's bank takes its time.
+# Days by which a payment may miss a discount's deadline: a payer's bank takes its time.
 GRACE = timedelta(days=3)
 # A discount is rounded by the payer.
 CENT = 1
+MAX_TOGETHER = 5
+# With more open items a sum that fits says little: by chance others fit too.
+MAX_ITEMS = 10
+# Ways to pay several named items: each in full or less one of its discounts.
+MAX_STATES = 4_096
 
 
 class OpenItems:
@@ -33,7 +38,7 @@ class OpenItems:
         return self._items.get(key)
 
     def of(self, konto: str, most: int) -> list[OpenItem]:
-        """The account's open items, the oldest first, at most so many."""
+        """The account's open items, the oldest first, up to a limit."""
         return [self._items[key] for key, _ in zip(self._by_konto.get(konto, ()), range(most), strict=False)]
 
     def count(self, konto: str) -> int:
@@ -68,7 +73,7 @@ class OpenItems:
 
 
 def payments_of(item: OpenItem, day: date) -> list[int]:
-    """What may be paid for an item on a day to settle it: all of it, or less a discount."""
+    """Returns what may be paid for an item on a day to settle it: all of it, or less a discount."""
     return [item.open_minor, *(item.open_minor - discount for discount in discounts_on(item, day))]
 
 
@@ -88,7 +93,7 @@ def _counts(discount: Discount, item: OpenItem) -> bool:
 
 def lines_for(item: OpenItem, paid: int, discount: int = 0) -> tuple[Line, ...]:
     """The lines of an item that is paid, less a discount; both signed as the item."""
-    lines = (Line("posten", item.konto, item.beleg, paid + discount),)
+    lines = (Line("item", item.konto, item.beleg, paid + discount),)
     return (*lines, Line("skonto", item.konto, item.beleg, -discount)) if discount else lines
 
 
@@ -98,3 +103,47 @@ def discount_taken(item: OpenItem, paid: int, day: date) -> int | None:
         if abs(item.open_minor - discount - paid) <= CENT:
             return item.open_minor - paid
     return None
+
+
+# --- Amounts that add up
+
+
+def exact_sums(amounts: Sequence[int], target: int, most: int = MAX_TOGETHER, limit: int = 2) -> list[tuple[int, ...]]:
+    """Returns up to `limit` combinations of two to `most` places whose amounts sum to the target."""
+    found: list[tuple[int, ...]] = []
+
+    def search(start: int, chosen: tuple[int, ...], left: int) -> None:
+        if len(chosen) >= 2 and left == 0:
+            found.append(chosen)
+        if len(found) >= limit or len(chosen) == most:
+            return
+        for place in range(start, len(amounts)):
+            search(place + 1, (*chosen, place), left - amounts[place])
+            if len(found) >= limit:
+                return
+
+    search(0, (), target)
+    return found
+
+
+def exact_choice(options: Sequence[Sequence[int]], target: int, slack: int = 0) -> list[tuple[int, ...]]:
+    """Chooses one amount of each list so that they sum to the target. Returns up to two choices, as places.
+
+    Returns nothing if that would take too many states: then only a person can tell.
+    """
+    states: dict[int, list[tuple[int, ...]]] = {0: [()]}
+    for amounts in options:
+        after: dict[int, list[tuple[int, ...]]] = {}
+        for total, choices in states.items():
+            for place, amount in enumerate(amounts):
+                kept = after.setdefault(total + amount, [])
+                kept += [(*choice, place) for choice in choices[: 2 - len(kept)]]
+        if len(after) > MAX_STATES:
+            return []
+        states = after
+    found: list[tuple[int, ...]] = []
+    for total in sorted(states, key=lambda total: abs(total - target)):
+        if abs(total - target) > slack:
+            break
+        found += states[total]
+    return found[:2]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kontobahn.reconciliation.core import by_number, by_payer
-from kontobahn.reconciliation.core.booked import BookedPayments
-from kontobahn.reconciliation.core.case import Case
+from kontobahn.reconciliation.core.evidence import Case, by_number, by_payer, by_weak_number
 from kontobahn.reconciliation.core.items import OpenItems
 from kontobahn.reconciliation.core.model import (
     ACTING_CLASSES,
@@ -23,13 +21,13 @@ from kontobahn.reconciliation.core.model import (
 )
 from kontobahn.reconciliation.core.numbers import NumberIndex
 from kontobahn.reconciliation.core.payer import PayerIndex
-from kontobahn.reconciliation.core.special import SpecialIndex
+from kontobahn.reconciliation.core.special import BookedPayments, SpecialIndex
 from kontobahn.reconciliation.core.text import cut
 
-MOST_PROPOSALS = 10
+MAX_PROPOSALS = 10
 CURRENCY = "EUR"
 _ORDER = {evidence: place for place, evidence in enumerate(CLASSES)}
-# A return opens an item again, which a later movement may pay: so often a run starts over.
+# A return opens an item again, which a later movement may pay: a run starts over at most this often.
 _ROUNDS = 3
 
 
@@ -55,18 +53,18 @@ class Matcher:
             return []
         proposals = [*self._special.own_payment(case), *self._special.returned(case)]
         if not movement.is_return:
-            of_numbers, has_number = by_number.propose(case)
+            of_numbers, has_number = by_number(case)
             proposals += of_numbers
             proposals += self._special.transfer(case)
             if not any(proposal.acts for proposal in proposals):
                 if not has_number:
-                    proposals += by_number.propose_weak(case)
-                proposals += by_payer.propose(case)
+                    proposals += by_weak_number(case)
+                proposals += by_payer(case)
         proposals += self._special.by_rule(case)
         return _ranked(proposals)
 
     def is_booked(self, movement: Movement) -> bool:
-        """Whether the books show this movement already."""
+        """Returns whether the books show this movement already."""
         return movement.currency == CURRENCY and self._recall(self._case(movement))
 
     def _case(self, movement: Movement) -> Case:
@@ -74,7 +72,7 @@ class Matcher:
         return Case(movement, texts, self._payers.find(movement, texts), self.items, self._numbers, self._payers)
 
     def _recall(self, case: Case) -> bool:
-        """Whether the movement is booked; if it is, a return of it is recognised later."""
+        """Returns whether the movement is booked; if it is, a return of it is recognised later."""
         lines = self._booked.lines(case)
         if lines and case.movement.id not in self._recalled:
             self._recalled.add(case.movement.id)
@@ -84,7 +82,7 @@ class Matcher:
     def settle(self, movement: Movement, proposal: Proposal) -> None:
         """Takes what a proposal says as done: later movements find the rest."""
         for line in proposal.lines:
-            if line.kind in ("posten", "ruecklast") and line.beleg:
+            if line.kind in ("item", "return") and line.beleg:
                 self.items.reduce((line.konto, line.beleg), line.amount_minor)
         self._remember(movement, proposal.lines)
 
@@ -180,7 +178,7 @@ def _ranked(proposals: list[Proposal]) -> list[Proposal]:
     best: dict[tuple[object, ...], Proposal] = {}
     for proposal in sorted(proposals, key=_place):
         best.setdefault(proposal.lines, proposal)
-    ranked = list(best.values())[:MOST_PROPOSALS]
+    ranked = list(best.values())[:MAX_PROPOSALS]
     # A second one with evidence of the same class: only a person can tell.
     acting = [proposal for proposal in ranked if proposal.acts]
     if len([proposal for proposal in acting if proposal.evidence == acting[0].evidence]) > 1:

@@ -1,7 +1,7 @@
-"""What the matcher is given, and what it proposes. Amounts are cents; money in and SOLL are positive.
+"""Input and proposals of the matcher. Amounts are cents; money in and SOLL are positive.
 
 A movement of x reduces open items by lines that sum to x: an item of 100.00 that is paid with 98.00 and 2.00 Skonto
-has the lines `posten` 100.00 and `skonto` -2.00.
+has the lines `item` 100.00 and `skonto` -2.00.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ ENGINE_VERSION = "1"
 EvidenceClass = Literal["A1", "A2", "A3", "A4", "A5", "B1", "B2", "B3", "B4", "C"]
 ACTING_CLASSES: tuple[EvidenceClass, ...] = ("A1", "A2", "A3", "A4", "A5")
 CLASSES: tuple[EvidenceClass, ...] = (*ACTING_CLASSES, "B1", "B2", "B3", "B4", "C")
-LineKind = Literal["posten", "skonto", "gebuehr", "differenz", "akonto", "ruecklast", "transfer", "sachkonto"]
+LineKind = Literal["item", "skonto", "fee", "difference", "on_account", "return", "transfer", "ledger_account"]
 
 Key = tuple[str, str]  # person account and document
 
 
 class Discount(NamedTuple):
-    """What may be deducted from an item that is paid by a day."""
+    """The discount that may be deducted from an item that is paid by a day."""
 
     until: date
     percent: str
@@ -42,7 +42,7 @@ class OpenItem(NamedTuple):
     due: date | None = None
     discounts: tuple[Discount, ...] = ()
     text: str = ""
-    # Whether the books have the account: a payment of what they do not know is never booked without a person.
+    # True if the books have the account: a payment of what they do not know is never booked without a person.
     has_account: bool = True
 
     @property
@@ -73,7 +73,7 @@ class Rule(NamedTuple):
     """Movements of a kind that belong to a ledger account: rent, fees, wages. Empty means any."""
 
     id: str
-    sachkonto: str
+    konto: str
     text: str = ""
     iban: str = ""
     sign: Literal["in", "out", "any"] = "any"
@@ -116,7 +116,7 @@ class Booked(NamedTuple):
     day: date
     amount_minor: int
     skonto_minor: int = 0
-    # What was written beside the document: for a movement that we booked, its id.
+    # The text beside the document: for a movement that we booked, its id.
     reference: str = ""
 
 
@@ -150,14 +150,14 @@ class OwnMovement(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What is known besides the open items. Empty by default: the matcher then goes by numbers and amounts."""
+    """Everything that is known besides the open items. Empty by default: the matcher then goes by numbers and amounts."""
 
     persons: tuple[Person, ...] = ()
     learned: tuple[Learned, ...] = ()
     rules: tuple[Rule, ...] = ()
     payments: tuple[OwnPayment, ...] = ()
     matched: tuple[MatchedMovement, ...] = ()
-    # What the books show as paid, and the movements before the first that is asked about: those may be what was booked.
+    # Payments that the books show, and the movements before the first in question: those may be what was booked.
     booked: tuple[Booked, ...] = ()
     earlier: tuple[Movement, ...] = ()
     own_ibans: frozenset[str] = frozenset()
@@ -167,7 +167,7 @@ class Knowledge(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why: a signal, what it found, and where in which text. `bits` is what it weighs."""
+    """A reason: a signal, what it found, and where in which text. `bits` is what it weighs."""
 
     signal: str
     value: str
@@ -188,7 +188,7 @@ class Proposal(NamedTuple):
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        return tuple((line.konto, line.beleg) for line in self.lines if line.kind == "posten")
+        return tuple((line.konto, line.beleg) for line in self.lines if line.kind == "item")
 
     @property
     def sum_minor(self) -> int:

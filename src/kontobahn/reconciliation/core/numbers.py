@@ -17,19 +17,19 @@ from kontobahn.reconciliation.core.text import CutText, Token, has_invoice_word,
 BITS_OF_DIGIT, BITS_OF_LETTER = 3.3, 4.7
 # Tokens and characters of a number, gaps between its tokens; a longer one is looked for by its beginning only.
 MAX_RUN, MAX_NUMBER, MAX_GAP = 8, 36, 3
-# In how many places more than we write it a number may be torn: by a line break, or a blank.
-MOST_TORN = 1
-# So many documents may share a number; beyond that it says nothing.
+# A number may be torn in this many places beyond those where we write a gap: by a line break, or a blank.
+MAX_TORN = 1
+# At most this many documents may share a number; beyond that it says nothing.
 MAX_SAME = 20
-LEAST_WEAK = 3
-_LEAST_EDITED, _MOST_WEAK_TOKENS = 6, 120
+MIN_WEAK = 3
+_MIN_EDITED, _MAX_WEAK_TOKENS = 6, 120
 _MANY = 3
 # With fewer it is not known what is only a prefix: never enough without a payer.
-_MOST_OF_FEW = 19.8
+_MAX_OF_FEW = 19.8
 # The last places of a running number vary, even where few open ones do not show it.
 _COUNTING = 3
-# A number with so many characters that all of the client's have (`RE-2026-`) is as good as one with a word before it.
-_TELLING = 4
+# A number that shares this many characters with all of the client's (`RE-2026-`) is as good as one with a word before it.
+_COMMON = 4
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ALIKE = str.maketrans("OISB", "0158")
 
@@ -83,9 +83,9 @@ class NumberIndex:
             return
         self._alike["".join(run for run, _ in tokens).translate(_ALIKE)].append(item.key)
         end = tokens[-1][0].lstrip("0")
-        if len(tokens) > 1 and tokens[-1][1] and len(end) >= LEAST_WEAK:
+        if len(tokens) > 1 and tokens[-1][1] and len(end) >= MIN_WEAK:
             self._ends[end].append(item.key)
-        if len(joined) >= _LEAST_EDITED:
+        if len(joined) >= _MIN_EDITED:
             for form in _deletions(joined):
                 self._edited[form].append(item.key)
 
@@ -98,13 +98,13 @@ class NumberIndex:
                 varies = [column or place in counter for place, column in enumerate(varying)]
                 self._bits[key] = sum(_bits_of(char) for char, counts in zip(text, varies, strict=True) if counts)
                 same = [char for char, counts in zip(text, varies, strict=True) if not counts and char != "0"]
-                if len(same) >= _TELLING:
+                if len(same) >= _COMMON:
                     self._shaped.add(key)
         else:
             # Too few to tell which places vary: letters, years and leading zeros count nothing.
             for key, tokens in members:
                 runs = [run.lstrip("0") for run, digits in tokens if digits and not _YEAR.fullmatch(run)]
-                self._bits[key] = min(BITS_OF_DIGIT * sum(map(len, runs)), _MOST_OF_FEW)
+                self._bits[key] = min(BITS_OF_DIGIT * sum(map(len, runs)), _MAX_OF_FEW)
 
     def bits(self, key: Key) -> float:
         return self._bits.get(key, 0.0)
@@ -123,7 +123,7 @@ class NumberIndex:
         """Returns numbers in forms that only suggest one: year or prefix missing, letters for digits, one edit."""
         hits: dict[tuple[tuple[Key, ...], str], Hit] = {}
         for text in texts:
-            for first, last, joined, _ in _runs(text.tokens[:_MOST_WEAK_TOKENS]):
+            for first, last, joined, _ in _runs(text.tokens[:_MAX_WEAK_TOKENS]):
                 for weak, keys in self._weak_forms(text.tokens[first : last + 1], joined):
                     start, end = text.tokens[first].start, text.tokens[last].end
                     if len(keys) > MAX_SAME or is_blocked(text, start, end):
@@ -136,7 +136,7 @@ class NumberIndex:
         if len(tokens) == 1 and tokens[0].is_digits and joined in self._ends:
             yield "end", self._ends[joined]
         raw = "".join(token.text for token in tokens)
-        if len(raw) >= _LEAST_EDITED:
+        if len(raw) >= _MIN_EDITED:
             if (alike := raw.translate(_ALIKE)) != raw and alike in self._alike:
                 yield "alike", self._alike[alike]
             near = list[Key]()
@@ -167,7 +167,7 @@ class NumberIndex:
             start, end = text.tokens[first].start, text.tokens[last].end
             if is_blocked(text, start, end):
                 continue
-            torn = last - first + 1 > max(self._pieces[key] for key in keys) + MOST_TORN
+            torn = last - first + 1 > max(self._pieces[key] for key in keys) + MAX_TORN
             weak = "torn" if torn else "beside digits" if _touches(text, owner, first, last) else ""
             hits.append(self._hit(keys, text, start, end, weak))
         return hits
@@ -209,7 +209,7 @@ def _runs(tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _touches(text: CutText, owner: dict[int, bool], first: int, last: int) -> bool:
-    """Whether digits that nothing explains stand right beside the number: it may be a part of something longer."""
+    """Returns whether digits that nothing explains stand right beside the number: it may be a part of something longer."""
     tokens = text.tokens
     for inner, outer in ((first, first - 1), (last, last + 1)):
         if not (0 <= outer < len(tokens)) or outer in owner:
@@ -218,7 +218,7 @@ def _touches(text: CutText, owner: dict[int, bool], first: int, last: int) -> bo
         if not (one.is_digits and other.is_digits) or max(one.start - other.end, other.start - one.end) > 1:
             continue
         between = text.text[min(one.end, other.end)]
-        if between.isspace() and outer > inner and len(other.text) < LEAST_WEAK <= len(one.text):
+        if between.isspace() and outer > inner and len(other.text) < MIN_WEAK <= len(one.text):
             continue
         if between not in ",;" and not is_blocked(text, other.start, other.end):
             return True

@@ -1,14 +1,20 @@
-"""Movements that are no customer's payment: our own payments, returns, transfers between our accounts, rules."""
+"""Movements that are no new payment of a customer: those that the books show already, our own payments, returns, transfers, rules.
+
+A movement that is booked is neither proposed again nor taken for a second payment: by the document's number or a payer who is known,
+never by the amount alone. Each payment of the books stands for one movement.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
 
-from kontobahn.reconciliation.core.case import Case, amount_reason, score_of
-from kontobahn.reconciliation.core.items import lines_for, payments_of
+from kontobahn.reconciliation.core.evidence import Case, amount_reason, score_of
+from kontobahn.reconciliation.core.items import exact_choice, lines_for, payments_of
 from kontobahn.reconciliation.core.model import (
+    Booked,
+    Key,
     Knowledge,
     Line,
     MatchedMovement,
@@ -20,13 +26,87 @@ from kontobahn.reconciliation.core.model import (
     Reason,
     Rule,
 )
-from kontobahn.reconciliation.core.sums import exact_choice
 from kontobahn.reconciliation.core.text import MAX_TEXT, cut, spelled_out
 
 TRANSFER_DAYS = timedelta(days=5)
 BITS_OF_REFERENCE = 40.0
 MAX_RULES = 500
-_MOST_SAME = 20
+_MAX_SAME = 20
+# Days by which a booking may be dated from its movement at the bank.
+BOOKED_DAYS = timedelta(days=5)
+# At most this many payments of one account on one day are added up.
+_MAX_OF_A_DAY = 60
+
+
+class BookedPayments:
+    def __init__(self, booked: Iterable[Booked]) -> None:
+        self._by_key: dict[Key, list[Booked]] = defaultdict(list)
+        self._by_konto: dict[str, dict[date, list[Booked]]] = defaultdict(lambda: defaultdict(list))
+        for payment in booked:
+            self._by_key[payment.konto, payment.beleg].append(payment)
+            self._by_konto[payment.konto][payment.day].append(payment)
+        self._found: dict[str, tuple[Line, ...]] = {}
+
+    def lines(self, case: Case) -> tuple[Line, ...]:
+        """Returns what was booked of this movement; nothing if nothing was. The same answer every time."""
+        if not self._by_key:
+            return ()
+        known = self._found.get(case.movement.id)
+        if known is None:
+            taken = self._named(case) or self._of_payer(case)
+            for payment in taken:
+                self._by_key[payment.konto, payment.beleg].remove(payment)
+                self._by_konto[payment.konto][payment.day].remove(payment)
+            known = self._found[case.movement.id] = tuple(line for payment in taken for line in _booked_lines(payment))
+        return known
+
+    def _named(self, case: Case) -> list[Booked]:
+        keys = dict.fromkeys(key for hit in case.numbers.find(case.texts) if not hit.weak for key in hit.keys)
+        near = [found for found in (_nearest(case, self._by_key.get(key, ())) for key in keys) if found is not None]
+        paid = case.movement.amount_minor
+        if sum(payment.amount_minor for payment in near) == paid:
+            return near
+        return [payment for payment in near if payment.amount_minor == paid][:1]
+
+    def _of_payer(self, case: Case) -> list[Booked]:
+        paid = case.movement.amount_minor
+        for konto in case.payer.known:
+            days = self._by_konto.get(konto, {})
+            for day in sorted(days, key=lambda day: (abs(day - case.movement.day), day)):
+                if abs(day - case.movement.day) > BOOKED_DAYS:
+                    break
+                of_day = days[day]
+                alone = [payment for payment in of_day if payment.amount_minor == paid]
+                if alone:
+                    return alone[:1]
+                if 1 < len(of_day) <= _MAX_OF_A_DAY and sum(payment.amount_minor for payment in of_day) == paid:
+                    return list(of_day)
+        return []
+
+
+def _nearest(case: Case, payments: Iterable[Booked]) -> Booked | None:
+    """The payment of a document that was booked nearest to the movement, the same amount before any other."""
+    movement = case.movement
+    near = [
+        payment
+        for payment in payments
+        if abs(payment.day - movement.day) <= BOOKED_DAYS and (payment.amount_minor > 0) == (movement.amount_minor > 0)
+    ]
+    return min(
+        near,
+        key=lambda payment: (
+            payment.amount_minor != movement.amount_minor,
+            abs(payment.day - movement.day),
+            payment.day,
+        ),
+        default=None,
+    )
+
+
+def _booked_lines(payment: Booked) -> Iterable[Line]:
+    yield Line("item", payment.konto, payment.beleg, payment.amount_minor + payment.skonto_minor)
+    if payment.skonto_minor:
+        yield Line("skonto", payment.konto, payment.beleg, -payment.skonto_minor)
 
 
 class SpecialIndex:
@@ -84,18 +164,18 @@ class SpecialIndex:
         candidates = {
             matched.id: (matched, reference)
             for reference in (movement.return_reference, movement.end_to_end_id, movement.mandate)
-            for matched in self._matched.get(reference or "", ())[-_MOST_SAME:]
+            for matched in self._matched.get(reference or "", ())[-_MAX_SAME:]
             if _takes_back(movement, matched)
         }
         only = len(candidates) == 1
         for matched, reference in list(candidates.values())[:3]:
             lines = [
-                Line("ruecklast" if line.kind != "skonto" else "skonto", line.konto, line.beleg, -line.amount_minor)
+                Line("return" if line.kind != "skonto" else "skonto", line.konto, line.beleg, -line.amount_minor)
                 for line in matched.lines
             ]
             fee = movement.amount_minor + matched.amount_minor
             if fee:
-                lines.append(Line("gebuehr", self._fee_konto, "", fee))
+                lines.append(Line("fee", self._fee_konto, "", fee))
             reasons = (
                 Reason("return_of", matched.id),
                 Reason("reference", reference or "", bits=BITS_OF_REFERENCE),
@@ -125,7 +205,7 @@ class SpecialIndex:
         rule = self._rules.first(case.movement)
         if rule is not None:
             reasons = (Reason("rule", rule.id, bits=15.0),)
-            line = Line("sachkonto", rule.sachkonto, "", case.movement.amount_minor)
+            line = Line("ledger_account", rule.konto, "", case.movement.amount_minor)
             yield Proposal("C", score_of(reasons), (line,), reasons)
 
 
@@ -157,7 +237,7 @@ def _ordered_for(case: Case, payment: OwnPayment) -> list[OpenItem]:
 
 
 def _takes_back(movement: Movement, matched: MatchedMovement) -> bool:
-    """Whether the return is of all of it: by the original amount it names, and nothing but the fee on top."""
+    """Returns whether the return is of all of it: by the original amount it names, and nothing but the fee on top."""
     if (movement.amount_minor > 0) == (matched.amount_minor > 0):
         return False
     if movement.original_minor is not None and abs(movement.original_minor) != abs(matched.amount_minor):

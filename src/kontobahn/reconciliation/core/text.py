@@ -94,7 +94,7 @@ def _capitals(plain: str) -> str:
 
 
 def has_invoice_word(text: CutText, start: int) -> bool:
-    """Whether a word for invoice stands right before a place."""
+    """Returns whether a word for invoice stands right before a place."""
     return _KEYWORD.search(_capitals(text.text[max(0, start - _KEYWORD_REACH) : start])) is not None
 
 

@@ -11,8 +11,8 @@ import pytest
 from kontobahn.errors import Conflict
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.mobility.invoices.electronic import to_cii
-from kontobahn.mobility.invoices.issue import refuse_incomplete
+from kontobahn.mobility.invoices.rules import to_cii
+from kontobahn.mobility.invoices.store import refuse_incomplete
 from kontobahn.mobility.seller import decode
 from tests.mobility_builder import broken_rules
 from tests.unit.mobility.invoices import line, make, seller

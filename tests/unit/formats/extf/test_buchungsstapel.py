@@ -125,13 +125,14 @@ class TestAccounts:
     @pytest.mark.parametrize(
         ("length", "text", "konto"),
         [("4", "85", "0085"), ("4", "1200", "1200"), ("4", "10000", "10000"), ("4", "99999", "99999"),
-         ("6", "840000", "840000"), ("6", "27000", "027000"), ("8", "123456789", "123456789")],
+         ("6", "840000", "840000"), ("6", "27000", "027000"), ("8", "123456789", "123456789"),
+         ("4", "08400", "8400"), ("4", "000010001", "10001"), ("4", "00085", "0085"), ("6", "0000840000", "840000")],
     )  # fmt: skip
     def test_the_length_tells_a_sachkonto_from_a_personenkonto(self, length: str, text: str, konto: str) -> None:
         found = read_satz(satz(changed={7: text, 8: "9"}), header={14: length})
         assert (found.konto, found.gegenkonto) == (konto, "9".zfill(int(length)))
 
-    @pytest.mark.parametrize("text", ["", "0", "0000", "08400", "100000", "84a0", "-840", "8400 ", "٣٣٣٣"])
+    @pytest.mark.parametrize("text", ["", "0", "0000", "00000", "100000", "0100000", "84a0", "-840", "8400 ", "٣٣٣٣"])
     def test_any_other_number_is_refused(self, text: str) -> None:
         for number, column in ((7, KONTO), (8, GEGENKONTO)):
             data = text_of(satz(changed={number: text})).encode("utf-8-sig")

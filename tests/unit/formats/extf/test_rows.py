@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kontobahn.formats.extf import BUCHUNGSSTAPEL, Buchungssatz, ExtfError, RowError, RowWarning, open_extf
-from kontobahn.formats.extf.encoding import Tally
+from kontobahn.formats.extf.rows import Tally
 from kontobahn.formats.extf.values import Memo
 from tests.unit.formats.extf.files import read, read_all, refusal, satz, text_of
 
@@ -124,12 +124,35 @@ def test_the_quotes_within_a_link_may_be_doubled_or_not() -> None:
 def test_a_link_does_not_excuse_another_wrong_quote() -> None:
     link = '"BEDI "4A-5B""'
     bad = [
-        satz(changed={20: link, 14: '"a "b" c"'}),
+        satz(changed={20: link, 14: '"a "b c"'}),
         satz(changed={20: link, 14: '"open'}),
         satz(changed={20: '"BEDI "4A"5B""'}),
     ]
     found = read_all(text_of(satz(changed={20: link}), *bad, satz(changed={20: link})))
     assert [type(row) for row in found] == [Buchungssatz, RowError, RowError, RowError, Buchungssatz]
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('"Firma "Nord" GmbH"', 'Firma "Nord" GmbH'),
+        ('"zu "A 1"; "B 2""', None),
+        ('"zu "A 1" und "B 2""', 'zu "A 1" und "B 2"'),
+        ('"zu ""A 1"" und "B 2""', 'zu "A 1" und "B 2"'),
+        ('" "A 1" "', ' "A 1" '),
+        ('""A 1""', '"A 1"'),
+        ('"3" Rohr"', None),
+        ('"zu "A" "', 'zu "A" '),
+    ],
+)
+def test_quotes_within_a_text_may_stand_there_as_they_are_if_they_come_in_pairs(written: str, text: str | None) -> None:
+    """Beside a text with a semicolon, and among rows that are well written."""
+    row = satz(changed={14: written, 21: '"eins; zwei"', 114: "1"})
+    found = read(text_of(*[GOOD] * 3, row, *[GOOD] * 3))
+    assert [type(item) for item in found].count(RowError) == (text is None)
+    record = found[3]
+    if isinstance(record, Buchungssatz):
+        assert (record.buchungstext, record.weitere) == (text, '{"21":"eins; zwei","114":"1"}')
 
 
 def test_rows_that_end_differently_are_all_read_in_full() -> None:

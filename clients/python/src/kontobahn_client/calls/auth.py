@@ -7,13 +7,19 @@ A declaration is all there is of a call: its path, and its parameters and answer
 
 from __future__ import annotations
 
-from kontobahn_client.declare import delete, get, post, put
+from kontobahn_client.calls.declarations import delete, get, post, put
 from kontobahn_client.models.auth import (
     Accept,
+    AccessRemoval,
     ChangePassword,
     ChangeRole,
+    ClientAccessView,
+    Confirm,
+    ConfirmedView,
+    GiveAccess,
     InvitationView,
     Invite,
+    Join,
     NewInvitationView,
     NewSessionView,
     PasswordChange,
@@ -35,6 +41,10 @@ class AuthCalls:
     @get("/v2/auth/sessions")
     def list_sessions(self) -> Page[SessionView]:
         """List the caller's own active sessions."""
+
+    @post("/v2/auth/sessions/confirm")
+    def confirm_session(self, body: Confirm, *, idempotency_key: str | None = None) -> Data[ConfirmedView]:
+        """Show once more who you are, before what matters."""
 
     @delete("/v2/auth/sessions/{id}")
     def end_session(self, id: str) -> Data[Removal]:
@@ -79,3 +89,21 @@ class AuthCalls:
     @post("/v2/auth/password/reset")
     def reset_password(self, body: ResetPassword, *, idempotency_key: str | None = None) -> Data[UserView]:
         """Set a new password with the token of a link."""
+
+    @post("/v2/auth/invitations/join")
+    def join_as_adviser(self, body: Join, *, idempotency_key: str | None = None) -> Data[ClientAccessView]:
+        """Accept an invitation to another organisation as somebody who is a user already."""
+
+    @get("/v2/auth/client-access")
+    def list_client_access(self) -> Page[ClientAccessView]:
+        """List who may work in other organisations: your people in your clients, and others' people in yours."""
+
+    @put("/v2/auth/client-access/{user_id}/{organization_id}")
+    def give_client_access(
+        self, user_id: str, organization_id: str, body: GiveAccess, *, idempotency_key: str | None = None
+    ) -> Data[ClientAccessView]:
+        """Give a person a role in a client, or another one."""
+
+    @delete("/v2/auth/client-access/{user_id}/{organization_id}")
+    def withdraw_client_access(self, user_id: str, organization_id: str) -> Data[AccessRemoval]:
+        """End a person's access to a client, from either side."""

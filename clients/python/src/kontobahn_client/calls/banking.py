@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from kontobahn_client.declare import FileBody, delete, get, pages, post
+from kontobahn_client.calls.declarations import delete, get, pages, post
 from kontobahn_client.models.banking import (
     Bank,
     BankAccount,
@@ -33,6 +33,7 @@ from kontobahn_client.models.banking import (
     Transaction,
 )
 from kontobahn_client.models.common import Data, File, Page
+from kontobahn_client.transport.exchange import FileBody
 
 
 class BankingCalls:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from kontobahn_client.declare import delete, get, pages, post, put
+from kontobahn_client.calls.declarations import delete, get, pages, post, put
 from kontobahn_client.models.common import Data, Page
 from kontobahn_client.models.events import (
     Event,

@@ -10,13 +10,14 @@ from __future__ import annotations
 from datetime import date
 from typing import Literal
 
-from kontobahn_client.declare import FileBody, get, pages, post
+from kontobahn_client.calls.declarations import get, pages, post
 from kontobahn_client.models.books import (
     Belegtyp,
     Buchung,
     GebuchteBuchungen,
     Import,
     ImportMitProtokoll,
+    Kassenbericht,
     Kassenbuch,
     Kassenbucheintrag,
     Kassenbuchzeile,
@@ -32,6 +33,7 @@ from kontobahn_client.models.books import (
 )
 from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.reports import Bwa, Faelligkeiten, Opos, SusaZeile, Umsatzsteuer, Zahlungsbedingung
+from kontobahn_client.transport.exchange import FileBody
 
 
 class LedgerCalls:
@@ -50,6 +52,7 @@ class LedgerCalls:
         body: NeuerKassenbucheintrag,
         *,
         client_id: str | None = None,
+        another: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Kassenbucheintrag:
         """Create a cash book entry, with receipt images."""
@@ -64,9 +67,10 @@ class LedgerCalls:
         from_date: date | None = None,
         to_date: date | None = None,
         from_id: str | None = None,
+        sort: Literal["datum", "nummer"] | None = None,
         limit: int | None = None,
-    ) -> Page[Kassenbuchzeile]:
-        """List the entries of a cash book, ascending by number."""
+    ) -> Kassenbericht:
+        """List what is on the account of a cash book, by day, with the balance after each row."""
 
     @post("/v2/ledger-duo/kassenbuch/{nummer}/storno")
     def reverse_kassenbucheintrag(

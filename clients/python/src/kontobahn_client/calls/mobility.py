@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from kontobahn_client.declare import FileBody, delete, get, post, put
+from kontobahn_client.calls.declarations import delete, get, post, put
 from kontobahn_client.models.common import File
 from kontobahn_client.models.mobility import (
     LogoAnswer,
@@ -24,6 +24,7 @@ from kontobahn_client.models.mobility import (
     Seller,
     SellerAnswer,
 )
+from kontobahn_client.transport.exchange import FileBody
 
 
 class MobilityCalls:

@@ -16,7 +16,20 @@ class SignIn(Body, kw_only=True):
 
 class Invite(Body, kw_only=True):
     email: str
-    role: Literal["admin", "member", "owner"] | None = None
+    role: Literal["admin", "bookkeeping", "member", "owner", "read_only"] | None = None
+
+
+class Confirm(Body, kw_only=True):
+    password: str
+    code: str | None = None
+
+
+class Join(Body, kw_only=True):
+    token: str
+
+
+class GiveAccess(Body, kw_only=True):
+    role: Literal["admin", "bookkeeping", "member", "read_only"]
 
 
 class Accept(Body, kw_only=True):
@@ -26,7 +39,7 @@ class Accept(Body, kw_only=True):
 
 
 class ChangeRole(Body, kw_only=True):
-    role: Literal["admin", "member", "owner"]
+    role: Literal["admin", "bookkeeping", "member", "owner", "read_only"]
 
 
 class ChangePassword(Body, kw_only=True):
@@ -53,6 +66,31 @@ class NewSessionView(Answer, kw_only=True):
     token: str
     expires_at: datetime
     user: UserView
+
+
+class ConfirmedView(Answer, kw_only=True):
+    id: str
+    token: str
+    confirmed_until: datetime
+    expires_at: datetime
+
+
+class ClientAccessView(Answer, kw_only=True):
+    organization_id: str
+    organization_name: str
+    user_id: str
+    user_organization_id: str
+    email: str
+    name: str
+    role: str
+    created_by: str
+    created_at: datetime
+
+
+class AccessRemoval(Answer, kw_only=True):
+    user_id: str
+    organization_id: str
+    removed: bool
 
 
 class SessionView(Answer, kw_only=True):

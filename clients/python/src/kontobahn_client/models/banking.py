@@ -186,7 +186,7 @@ class Transaction(Answer, kw_only=True):
 
 
 class Change(Answer, kw_only=True):
-    """How a transaction has changed since the cursor; several changes are reported as one."""
+    """A change of a transaction since the cursor; several changes are reported as one."""
 
     change: str
     id: str
@@ -261,7 +261,7 @@ class CurrentPayment(Payment, kw_only=True):
 
 
 class PaymentEvent(Answer, kw_only=True):
-    """What was reported about a payment, and the outcome."""
+    """A report about a payment, and its outcome."""
 
     at: datetime
     source: str

@@ -180,9 +180,12 @@ class Kassenbucheintrag(Answer, kw_only=True):
 
 
 class Kassenbuchzeile(Answer, kw_only=True):
-    """An entry as it is kept: one line of a call, with its number."""
+    """A row of the cash report: an entry as it is kept (one line of a call, with its number), or another booking on the account."""
 
-    nummer: int
+    id: str
+    art: str
+    nummer: int | None = None
+    buchungId: str | None = None
     datum: date
     betrag: Decimal
     saldo: Decimal
@@ -192,9 +195,18 @@ class Kassenbuchzeile(Answer, kw_only=True):
     buSchluessel: str | None = None
     kostenstellen: list[Kostenstelle]
     belegbilder: list[Belegbild]
-    gebuchtAm: datetime
+    gebuchtAm: datetime | None = None
     stornoVon: int | None = None
     storniertDurch: int | None = None
+
+
+class Kassenbericht(Answer, kw_only=True):
+    """Rows of a cash book, and the balance before the first and after the last of them."""
+
+    data: list[Kassenbuchzeile]
+    anfangsbestand: Decimal | None = None
+    endbestand: Decimal | None = None
+    platform: Platform
 
 
 class Kassenbuch(Answer, kw_only=True):
@@ -268,6 +280,9 @@ class Buchung(Answer, kw_only=True):
     sollHabenKennzeichen: str
     buchungstext: str
     buchungszeilen: list[Buchungszeile]
+    skonto: Decimal | None = None
+    basisUmsatz: Decimal | None = None
+    generalumkehr: bool = False
 
 
 class Kontozeile(Answer, kw_only=True):
@@ -307,16 +322,23 @@ class ImportMitProtokoll(Import, kw_only=True):
     fehler: str | None = None
 
 
-class BuchungenErgebnis(Answer, kw_only=True):
+class Information(Answer, kw_only=True):
+    filename: str | None = None
+    message: str
+    timestamp: datetime
+    type: str
+
+
+class LedgerErgebnis(Answer, kw_only=True):
     status: str
-    meldungen: list[Meldung]
+    information: list[Information]
 
 
 class GebuchteBuchungen(Answer, kw_only=True):
     ids: list[str]
     importe: list[str]
     protokoll: list[Protokollzeile]
-    ledgerAntwort: BuchungenErgebnis | None = None
+    ledgerAntwort: LedgerErgebnis | None = None
     platform: Platform
 
 

@@ -92,10 +92,10 @@ class ConsentExpiring(Answer, kw_only=True):
 
 
 class EmittedLine(Answer, kw_only=True):
-    art: str
-    kontonummer: str
+    kind: str
+    konto: str
     beleg: str
-    betrag: Decimal
+    amount: Decimal
 
 
 class MatchProposed(Answer, kw_only=True):
@@ -103,9 +103,9 @@ class MatchProposed(Answer, kw_only=True):
 
     run_id: str
     account_id: str
-    vorgeschlagen: int
-    neu: int
-    zugeordnet: int
+    proposed: int
+    new: int
+    matched: int
 
 
 class MatchConfirmed(Answer, kw_only=True):
@@ -115,10 +115,10 @@ class MatchConfirmed(Answer, kw_only=True):
     transaction_id: str
     account_id: str
     made_on: date
-    betrag: Decimal
-    klasse: str | None
-    zeilen: list[EmittedLine]
-    automatisch: bool
+    amount: Decimal
+    evidence_class: str | None
+    lines: list[EmittedLine]
+    automatic: bool
 
 
 class BatchCreated(Answer, kw_only=True):
@@ -126,9 +126,9 @@ class BatchCreated(Answer, kw_only=True):
 
     batch_id: str
     account_id: str
-    bucht: str
-    zuordnungen: int
-    stornos: int
+    booked_by: str
+    matches: int
+    reversals: int
 
 
 class MatchUndone(Answer, kw_only=True):
@@ -138,10 +138,10 @@ class MatchUndone(Answer, kw_only=True):
     transaction_id: str
     account_id: str
     made_on: date
-    betrag: Decimal
-    klasse: str | None
-    zeilen: list[EmittedLine]
-    grund: str
+    amount: Decimal
+    evidence_class: str | None
+    lines: list[EmittedLine]
+    reason: str
 
 
 class PaymentAttributes(Answer, kw_only=True):

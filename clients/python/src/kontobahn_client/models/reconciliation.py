@@ -11,231 +11,231 @@ import msgspec
 from kontobahn_client.models.common import Answer, Body
 
 
-class NeuerLauf(Body, kw_only=True):
+class NewRun(Body, kw_only=True):
     account_id: str
-    connectionId: str | None = None
-    clientId: str | None = None
+    connection_id: str | None = None
+    client_id: str | None = None
     from_date: date | None = None
     to_date: date | None = None
-    probelauf: bool = True
+    trial: bool = True
     limit: int = 100
 
 
-class LaufKlasse(Answer, kw_only=True):
-    klasse: str
-    anzahl: int
-    eindeutig: int
-    betrag: Decimal
+class RunClass(Answer, kw_only=True):
+    evidence_class: str
+    count: int
+    clear: int
+    amount: Decimal
 
 
-class LaufGrund(Answer, kw_only=True):
+class MatchReason(Answer, kw_only=True):
     signal: str
-    wert: str
-    feld: str | None
-    von: int | None
-    bis: int | None
+    value: str
+    field: str | None
+    start: int | None
+    end: int | None
     bits: Decimal
 
 
-class LaufZeile(Answer, kw_only=True):
-    art: str
-    kontonummer: str
+class MatchLine(Answer, kw_only=True):
+    kind: str
+    konto: str
     beleg: str
-    betrag: Decimal
+    amount: Decimal
 
 
-class LaufVorschlag(Answer, kw_only=True):
-    klasse: str
-    eindeutig: bool
-    punkte: Decimal
-    zeilen: list[LaufZeile]
-    gruende: list[LaufGrund]
+class RunProposal(Answer, kw_only=True):
+    evidence_class: str
+    clear: bool
+    score: Decimal
+    lines: list[MatchLine]
+    reasons: list[MatchReason]
 
 
-class LaufTransaktion(Answer, kw_only=True):
+class RunTransaction(Answer, kw_only=True):
     id: str
     made_on: date
-    betrag: Decimal
+    amount: Decimal
     name: str | None
-    vorschlaege: list[LaufVorschlag]
+    proposals: list[RunProposal]
 
 
-class Lauf(Answer, kw_only=True):
+class Run(Answer, kw_only=True):
     id: str | None
-    probelauf: bool
+    trial: bool
     engine_version: str
     account_id: str
     from_date: date
     to_date: date
-    transaktionen: int
-    offene_posten: int
-    gebucht: int
-    stammdaten: bool
-    zugeordnet: int
-    vorgeschlagen: int
-    ueberholt: int
-    klassen: list[LaufKlasse]
-    data: list[LaufTransaktion]
+    transactions: int
+    open_items: int
+    booked: int
+    partners_known: bool
+    matched: int
+    proposed: int
+    outdated: int
+    classes: list[RunClass]
+    data: list[RunTransaction]
 
 
-class NeueEinstellungen(Body, kw_only=True):
-    connectionId: str
-    sachkonto: str
-    clientId: str | None = None
-    gebuehrenkonto: str | None = None
-    transferkonto: str | None = None
+class NewReconciliationSettings(Body, kw_only=True):
+    connection_id: str
+    konto: str
+    client_id: str | None = None
+    fee_konto: str | None = None
+    transfer_konto: str | None = None
     start_date: date | None = None
-    bucht: Literal["kanzlei", "kontobahn"] = "kanzlei"
-    automatisch: list[Literal["A1", "A2", "A3", "A4", "A5"]] = msgspec.field(default_factory=list)
+    booked_by: Literal["adviser", "kontobahn"] = "adviser"
+    automatic_classes: list[Literal["A1", "A2", "A3", "A4", "A5"]] = msgspec.field(default_factory=list)
 
 
-class Kontoeinstellungen(Answer, kw_only=True):
+class ReconciliationSettings(Answer, kw_only=True):
     account_id: str
-    connectionId: str
-    clientId: str
-    sachkonto: str
-    gebuehrenkonto: str | None
-    transferkonto: str | None
+    connection_id: str
+    client_id: str
+    konto: str
+    fee_konto: str | None
+    transfer_konto: str | None
     start_date: date | None
-    bucht: str
-    automatisch: list[str]
-    geaendert_von: str
-    geaendert_am: datetime
+    booked_by: str
+    automatic_classes: list[str]
+    updated_by: str
+    updated_at: datetime
 
 
-class Vorschlag(Answer, kw_only=True):
+class MatchProposal(Answer, kw_only=True):
     id: str
     transaction_id: str
     status: str
-    platz: int
-    klasse: str
-    eindeutig: bool
-    punkte: Decimal
-    zeilen: list[LaufZeile]
-    gruende: list[LaufGrund]
+    rank: int
+    evidence_class: str
+    clear: bool
+    score: Decimal
+    lines: list[MatchLine]
+    reasons: list[MatchReason]
     engine_version: str
 
 
-class Ruecknahme(Answer, kw_only=True):
+class MatchUndo(Answer, kw_only=True):
     id: str
-    grund: str
-    von: str
-    am: datetime
+    reason: str
+    created_by: str
+    created_at: datetime
 
 
-class Zuordnung(Answer, kw_only=True):
+class Match(Answer, kw_only=True):
     id: str
     transaction_id: str
     account_id: str
-    connectionId: str
-    clientId: str
+    connection_id: str
+    client_id: str
     proposal_id: str | None
-    klasse: str | None
+    evidence_class: str | None
     made_on: date
-    betrag: Decimal
+    amount: Decimal
     name: str | None
-    zeilen: list[LaufZeile]
-    von: str
-    am: datetime
-    ruecknahme: Ruecknahme | None
+    lines: list[MatchLine]
+    created_by: str
+    created_at: datetime
+    undo: MatchUndo | None
 
 
-class NeueZeile(Body, kw_only=True):
-    art: Literal["posten", "skonto", "gebuehr", "differenz", "akonto", "ruecklast", "transfer", "sachkonto"]
-    betrag: Decimal
-    kontonummer: str | None = None
+class NewMatchLine(Body, kw_only=True):
+    kind: Literal["item", "skonto", "fee", "difference", "on_account", "return", "transfer", "ledger_account"]
+    amount: Decimal
+    konto: str | None = None
     beleg: str = ""
     skonto: Decimal | None = None
 
 
-class NeueZuordnung(Body, kw_only=True):
+class NewMatch(Body, kw_only=True):
     transaction_id: str
-    zeilen: list[NeueZeile]
+    lines: list[NewMatchLine]
 
 
-class NeueRuecknahme(Body, kw_only=True):
-    grund: str = ""
+class NewMatchUndo(Body, kw_only=True):
+    reason: str = ""
 
 
-class NeueBestaetigungen(Body, kw_only=True):
+class NewConfirmations(Body, kw_only=True):
     ids: list[str]
 
 
-class Bestaetigung(Answer, kw_only=True):
+class Confirmation(Answer, kw_only=True):
     id: str
     match_id: str | None
-    fehler: str | None
+    error: str | None
 
 
-class NeuerStatus(Body, kw_only=True):
+class NewTransactionStatus(Body, kw_only=True):
     status: Literal["ignored", "open"]
 
 
-class Abgleich(Answer, kw_only=True):
+class ReconciledTransaction(Answer, kw_only=True):
     id: str
     account_id: str
     status: str
-    entfernt: bool
+    removed: bool
     made_on: date | None
-    betrag: Decimal | None
+    amount: Decimal | None
     currency_code: str | None
     name: str | None
     iban: str | None
-    verwendungszweck: str | None
-    vorschlag: Vorschlag | None
+    purpose: str | None
+    best_proposal: MatchProposal | None
     match_id: str | None
 
 
-class AbgleichMitVorschlaegen(Abgleich, kw_only=True):
-    vorschlaege: list[Vorschlag]
-    zuordnungen: list[Zuordnung]
+class ReconciledTransactionWithProposals(ReconciledTransaction, kw_only=True):
+    proposals: list[MatchProposal]
+    matches: list[Match]
 
 
-class Gelernt(Answer, kw_only=True):
+class LearnedPayer(Answer, kw_only=True):
     id: str
-    art: str
-    wert: str
-    kontonummer: str
-    bestaetigt: int
-    wirksam: bool
-    zuerst: datetime
-    zuletzt: datetime
+    kind: str
+    value: str
+    konto: str
+    confirmations: int
+    effective: bool
+    first_at: datetime
+    last_at: datetime
 
 
-class Regel(Body, kw_only=True):
+class NewMatchRule(Body, kw_only=True):
     name: str
-    sachkonto: str
+    konto: str
     text: str = ""
     iban: str = ""
-    richtung: Literal["eingang", "ausgang", "alle"] = "alle"
-    von: Decimal | None = None
-    bis: Decimal | None = None
+    direction: Literal["in", "out", "any"] = "any"
+    min_amount: Decimal | None = None
+    max_amount: Decimal | None = None
 
 
-class NeueRegeln(Body, kw_only=True):
-    regeln: list[Regel]
+class NewMatchRules(Body, kw_only=True):
+    rules: list[NewMatchRule]
 
 
-class GespeicherteRegel(Answer, kw_only=True):
+class MatchRule(Answer, kw_only=True):
     id: str
     name: str
-    sachkonto: str
+    konto: str
     text: str
     iban: str
-    richtung: str
-    von: Decimal | None
-    bis: Decimal | None
+    direction: str
+    min_amount: Decimal | None
+    max_amount: Decimal | None
 
 
-class BerichtKlasse(Answer, kw_only=True):
-    klasse: str
-    zuordnungen: int
-    automatisch: int
-    betrag: Decimal
-    zurueckgenommen: int
+class ReportClass(Answer, kw_only=True):
+    evidence_class: str
+    matches: int
+    automatic: int
+    amount: Decimal
+    undone: int
 
 
-class BerichtStatus(Answer, kw_only=True):
+class ReportStates(Answer, kw_only=True):
     open: int
     proposed: int
     matched: int
@@ -243,75 +243,75 @@ class BerichtStatus(Answer, kw_only=True):
     booked: int
 
 
-class Bericht(Answer, kw_only=True):
+class ReconciliationReport(Answer, kw_only=True):
     account_id: str
     from_date: date
     to_date: date
-    transaktionen: BerichtStatus
-    klassen: list[BerichtKlasse]
-    automatisch: int
-    automatisch_zurueckgenommen: int
-    je_tausend: Decimal | None
-    bestaetigt: int
-    davon_erster_platz: int
-    abgelehnt: int
+    transactions: ReportStates
+    classes: list[ReportClass]
+    automatic: int
+    automatic_undone: int
+    undone_per_thousand: Decimal | None
+    confirmed: int
+    confirmed_first: int
+    rejected: int
 
 
-class NeuerStapel(Body, kw_only=True):
+class NewBatch(Body, kw_only=True):
     account_id: str
     from_date: date | None = None
     to_date: date | None = None
 
 
-class Stapel(Answer, kw_only=True):
+class Batch(Answer, kw_only=True):
     id: str
     account_id: str
-    connectionId: str
-    clientId: str
-    bucht: str
-    geschaeftsjahrStartDatum: date
+    connection_id: str
+    client_id: str
+    booked_by: str
+    fiscal_year_start: date
     from_date: date
     to_date: date
-    zuordnungen: int
-    stornos: int
-    summe: Decimal
-    dateiname: str | None
+    matches: int
+    reversals: int
+    total: Decimal
+    file_name: str | None
     sha256: str | None
-    importe: list[str]
-    von: str
-    am: datetime
+    import_ids: list[str]
+    created_by: str
+    created_at: datetime
 
 
-class Stapelzeile(Answer, kw_only=True):
+class BatchLine(Answer, kw_only=True):
     match_id: str
     transaction_id: str
     made_on: date
-    storno: bool
-    kontonummer: str
+    reversal: bool
+    konto: str
     beleg: str
-    betrag: Decimal
+    amount: Decimal
     skonto: Decimal
-    buchungstext: str
+    text: str
 
 
-class StapelAuslassung(Answer, kw_only=True):
+class LeftOutMatch(Answer, kw_only=True):
     match_id: str
     transaction_id: str
-    grund: str
-    kontonummer: str | None
+    reason: str
+    konto: str | None
     beleg: str | None
-    offen: Decimal | None
-    betrag: Decimal | None
+    open_amount: Decimal | None
+    amount: Decimal | None
 
 
-class StapelPosten(Answer, kw_only=True):
-    kontonummer: str
+class BatchItem(Answer, kw_only=True):
+    konto: str
     beleg: str
-    vorher: Decimal
-    nachher: Decimal
+    open_before: Decimal
+    open_after: Decimal
 
 
-class StapelMitZeilen(Stapel, kw_only=True):
-    zeilen: list[Stapelzeile]
-    ausgelassen: list[StapelAuslassung]
-    posten: list[StapelPosten]
+class BatchWithLines(Batch, kw_only=True):
+    lines: list[BatchLine]
+    left_out: list[LeftOutMatch]
+    items: list[BatchItem]

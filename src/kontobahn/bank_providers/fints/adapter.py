@@ -1,0 +1,379 @@
+"""FinTS behind the port: reading accounts directly at German banks. Payments are order files, as for accounts kept by files.
+
+The library blocks, so work runs in a few threads; each message goes through the one client to the network, with limits of its own. A
+login has one dialog at a time. After a wrong PIN or a lock nothing is tried again before a person acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kontobahn import log
+from kontobahn.bank_providers.fints import rules, store
+from kontobahn.bank_providers.fints.rules import failure, snapshot_of
+from kontobahn.bank_providers.fints.wire import Challenge, Documents, FintsBank, Login, Method, Work, since_when
+from kontobahn.bank_providers.http import Network, redact
+from kontobahn.banking.interaction import Given, Interaction, Step
+from kontobahn.banking.provider import (
+    BadSignature,
+    BankProvider,
+    ConnectionFinished,
+    ConnectRequest,
+    ConnectStart,
+    Delivery,
+    ListedBank,
+    OrderFile,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    PersonHere,
+    PersonNeeded,
+    ProviderDown,
+    ProviderRefused,
+    RefreshType,
+    Report,
+    Snapshot,
+)  # fmt: skip
+from kontobahn.clock import MINUTE, Clock, berlin_date
+from kontobahn.db import Database, leases
+from kontobahn.errors import Unavailable
+from kontobahn.outbound import Refused, Unreached
+from kontobahn.sentences import said, without_stop
+from kontobahn.threads import Pool
+from kontobahn.vault import Vault
+
+NAME = "fints"
+# A bank that is not in the list: the person types its code and address.
+OTHER_BANK, OTHER_NAME = "fints_other", "Andere Bank (FinTS)"
+THREADS, WAITING = 8, 64
+# One message: a bank may take its time for a year of bookings, and camt is wordy.
+SECONDS, MAX_BYTES = 60.0, 32 * 1024 * 1024
+STEP_TIME = 10 * MINUTE
+# Less than a claim on a login lasts.
+RENEW_SECONDS = 240.0
+# Between two refreshes by hand.
+REFRESH_AFTER = 5 * MINUTE
+
+
+class Flow(msgspec.Struct):
+    """The state that is sealed between two steps of a connect flow."""
+
+    request: ConnectRequest
+    bank: FintsBank
+    stage: str
+    holder: str
+    user: str = ""
+    keep_pin: bool = False
+    more: bool = False
+    # The piece of work, once the person has signed in.
+    work: bytes = b""
+
+
+class Held(NamedTuple):
+    """The holder of a login while its bank is asked."""
+
+    organization_id: str
+    holder: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_flow = msgspec.msgpack.Decoder(Flow).decode
+
+
+class FintsProvider:
+    name = NAME
+    debit_settles = True
+    orders_are_files = True
+
+    def __init__(
+        self, db: Database, vault: Vault, clock: Clock, network: Network, product_id: str, banks: dict[str, FintsBank],
+        orders: BankProvider,
+    ) -> None:  # fmt: skip
+        self._db, self._vault, self._clock, self._network = db, vault, clock, network
+        self._product_id = product_id
+        self._banks = banks
+        self._orders = orders
+        self._pool = Pool("fints", threads=THREADS, waiting=WAITING)
+
+    async def close(self) -> None:
+        self._pool.close()
+        await self._network.close()
+
+    async def banks(self) -> Sequence[ListedBank]:
+        listed = [
+            ListedBank(
+                f"fints_{bank.blz}", bank.name, "DE", "partner", (bank.bic,) if bank.bic else (), (bank.blz,),
+                templates=("SEPA", "SEPA_INSTANT"),
+            )
+            for bank in self._banks.values()
+        ]  # fmt: skip
+        return [
+            *listed,
+            ListedBank(OTHER_BANK, OTHER_NAME, "DE", "partner", templates=("SEPA", "SEPA_INSTANT")),
+        ]
+
+    # --- Connecting
+
+    async def start_connect(self, request: ConnectRequest) -> ConnectStart:
+        code = request.provider_code or OTHER_BANK
+        bank = FintsBank("", "", "", "") if code == OTHER_BANK else self._banks.get(code.removeprefix("fints_"))
+        user, is_kept = "", False
+        if request.provider_ref is not None:
+            known = await self._login(request.provider_ref)
+            bank = FintsBank(known.blz, known.bank_name, "", known.url)
+            user, is_kept = known.user, known.pin is not None
+        if bank is None or not code.startswith("fints_"):
+            raise ProviderRefused("ProviderNotFound", "the list of FinTS banks has no such bank")
+        flow = Flow(request, bank, "login", secrets.token_hex(8), user)
+        step = rules.sign_in_step(user, is_other=not bank.url, is_kept=is_kept)
+        interaction = self._step(flow, step)
+        return ConnectStart(None, interaction.expires_at, bank.name or OTHER_NAME, "DE", "", interaction)
+
+    async def proceed(self, state: bytes, given: Given) -> Interaction | Sequence[Report]:
+        flow = _decode_flow(state)
+        match flow.stage:
+            case "login":
+                return await self._sign_in(flow, given)
+            case "method":
+                return await self._choose_method(flow, self._work(flow), _one(given, "method"))
+            case "device":
+                work = self._work(flow)
+                await self._run(flow, "choose_device", work, _one(given, "device"))
+                return await self._read(flow, work)
+            case _:
+                work = self._work(flow)
+                return await self._after(flow, work, await self._run(flow, "go_on", work, _one(given, "tan")))
+
+    async def abandon(self, state: bytes) -> None:
+        flow = _decode_flow(state)
+        if flow.work:
+            work = self._work(flow)
+            try:
+                await self._run(flow, "give_up", work)
+            finally:
+                await self._release(flow.request.organization_id, work.login, flow.holder)
+
+    async def _sign_in(self, flow: Flow, given: Given) -> Interaction | Sequence[Report]:
+        bank = flow.bank
+        if not bank.url:
+            bank = flow.bank = FintsBank(_one(given, "blz"), f"Bank {_one(given, 'blz')}", "", _one(given, "url"))
+        if len(bank.blz) != 8:
+            raise ProviderRefused("ProviderNotFound", "A Bankleitzahl has eight digits")
+        flow.keep_pin, flow.more = bool(given.get("keep")), bool(given.get("more"))
+        # For a reconnect too it is a new start: the bank may know this installation no more.
+        login = Login(bank.blz, bank.url, bank.name, _one(given, "user"), _one(given, "customer") or None)
+        known = await self._same_login(flow.request.provider_ref, login)
+        since = since_when(self._today(), known.read_on if known else None)
+        work = Work(login, _one(given, "pin"), self._product_id, None if flow.more else since)
+        methods: list[Method] = await self._run(flow, "find_methods", work)
+        if len(methods) > 1:
+            return self._step(flow, rules.method_step(methods), "method", work)
+        return await self._choose_method(flow, work, methods[0].code if methods else "")
+
+    async def _same_login(self, provider_ref: str | None, login: Login) -> Login | None:
+        """Returns what a reconnect renews. Raises ProviderRefused if somebody else signs in."""
+        known = None if provider_ref is None else await self._login(provider_ref)
+        if known is not None and known.user != login.user:
+            raise ProviderRefused(
+                "InvalidCredentials", "This connection belongs to another login: sign in with the same one"
+            )
+        return known
+
+    async def _choose_method(self, flow: Flow, work: Work, method: str) -> Interaction | Sequence[Report]:
+        devices: list[str] = await self._run(flow, "find_devices", work, method)
+        if len(devices) > 1:
+            return self._step(flow, rules.device_step(devices), "device", work)
+        if devices:
+            await self._run(flow, "choose_device", work, devices[0])
+        return await self._read(flow, work)
+
+    async def _read(self, flow: Flow, work: Work) -> Interaction | Sequence[Report]:
+        return await self._after(flow, work, await self._run(flow, "read", work))
+
+    async def _after(self, flow: Flow, work: Work, found: Challenge | Documents) -> Interaction | Sequence[Report]:
+        if isinstance(found, Challenge):
+            return self._step(flow, rules.challenge_step(found), "tan", work)
+        ref = flow.request.provider_ref or secrets.token_hex(16)
+        work.login.pin = work.pin if flow.keep_pin else None
+        work.login.read_on = self._today()
+        if not flow.bank.name.strip():
+            work.login.bank_name = f"Bank {work.login.blz}"
+        await self._release(flow.request.organization_id, work.login, flow.holder)
+        snapshot = await self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work, found)
+        await self._save(flow.request.organization_id, ref, work.login)
+        return [ConnectionFinished(ref, flow.request.pending_token, snapshot)]
+
+    def _step(self, flow: Flow, step: Step, stage: str | None = None, work: Work | None = None) -> Interaction:
+        flow.stage = stage or flow.stage
+        flow.work = _encode(work) if work is not None else b""
+        return Interaction(step, _encode(flow), self._clock.now() + STEP_TIME)
+
+    def _work(self, flow: Flow) -> Work:
+        return msgspec.msgpack.decode(flow.work, type=Work)
+
+    # --- Reading
+
+    async def refresh(
+        self, provider_ref: str, kind: RefreshType, since: date | None = None, person: PersonHere | None = None
+    ) -> Sequence[Report]:
+        return [ConnectionFinished(provider_ref, snapshot=await self.fetch(provider_ref, since))]
+
+    async def fetch(
+        self, provider_ref: str, since: date | None = None, page: str | None = None, person: PersonHere | None = None
+    ) -> Snapshot:
+        """Reads without the person: ends as soon as the bank wants anything confirmed."""
+        organization_id, login = await self._find(provider_ref)
+        if login.pin is None:
+            raise PersonNeeded("The PIN is not kept, so the person signs in for each refresh")
+        # Older than banks hand out without a TAN only if nothing was read for that long; then the person is needed.
+        work = Work(login, login.pin, self._product_id, since or since_when(self._today()))
+        holder = secrets.token_hex(8)
+        held = Held(organization_id, holder)
+        try:
+            found: Challenge | Documents = await self._run(held, "read", work)
+            if isinstance(found, Challenge):
+                await self._run(held, "give_up", work)
+                raise PersonNeeded(found.text[:300].rstrip(".") or "The bank wants a TAN")
+        finally:
+            await self._release(organization_id, login, holder)
+        code = f"fints_{login.blz}" if login.blz in self._banks else OTHER_BANK
+        snapshot = await self._snapshot(provider_ref, code, work, found)
+        work.login.read_on = self._today()
+        await self._save(organization_id, provider_ref, work.login)
+        return snapshot._replace(since=work.since)
+
+    async def remove(self, provider_ref: str) -> None:
+        await self._db.write(store.remove, provider_ref)
+
+    async def _snapshot(self, ref: str, code: str, work: Work, documents: Documents) -> Snapshot:
+        return await self._pool.run(
+            snapshot_of, work.login, work.accounts or [], documents, provider_ref=ref, provider_code=code,
+            next_refresh_possible_at=self._clock.now() + REFRESH_AFTER,
+        )  # fmt: skip
+
+    def _today(self) -> date:
+        return berlin_date(self._clock.now())
+
+    # --- Logins
+
+    async def _find(self, provider_ref: str) -> tuple[str, Login]:
+        found = await self._db.read(store.find, self._vault, provider_ref)
+        if found is None:
+            raise ProviderRefused("ConnectionNotFound", "There is no such login")
+        return found
+
+    async def _login(self, provider_ref: str) -> Login:
+        return (await self._find(provider_ref))[1]
+
+    async def _save(self, organization_id: str, ref: str, login: Login) -> None:
+        await self._db.write(store.save, self._vault, organization_id, ref, login)
+
+    async def _claim(self, organization_id: str, login: Login, holder: str) -> None:
+        if not await self._db.write(store.claim_dialog, organization_id, login, holder):
+            raise ProviderDown("Another dialog with the bank is open for this login. Try again in a few minutes.")
+
+    async def _release(self, organization_id: str, login: Login, holder: str) -> None:
+        await self._db.write(store.release_dialog, organization_id, login, holder)
+
+    # --- In a thread
+
+    async def _run(self, flow: Flow | Held, name: str, work: Work, *args: Any) -> Any:
+        """Does a part of the work in a thread, and raises what the port calls its failures.
+
+        The login is claimed for it, and stays so only while the bank waits for the person: a failure ends the attempt.
+        """
+        held = flow if isinstance(flow, Held) else Held(flow.request.organization_id, flow.holder)
+        # The import takes a second, which is nothing for the event loop.
+        function, broken, refused = await self._pool.run(_library, name)
+        loop = asyncio.get_running_loop()
+        await self._claim(held.organization_id, work.login, held.holder)
+        is_over = True
+        # A bank may repeat what it was sent: PIN and TAN are nowhere shown or kept.
+        told = (work.pin, *args) if name == "go_on" else (work.pin,)
+        keeping = leases.renewing(
+            self._db, RENEW_SECONDS, store.claim_dialog, held.organization_id, work.login, held.holder
+        )
+        try:
+            result = await self._pool.run(function, work, self._poster(loop, broken), *args)
+            is_over = False
+            if isinstance(result, Challenge):
+                result.text = redact(result.text, *told)
+            return result
+        except refused as error:
+            raise failure([(code, redact(text, *told)) for code, text in error.codes]) from None
+        except broken as error:
+            if isinstance(flow, Flow) and flow.stage == "tan":
+                # The dialog is lost with its request, so there is nothing to try again.
+                raise ProviderRefused("ProviderError", without_stop(str(error))) from None
+            raise ProviderDown(str(error)) from None
+        except (Unavailable, ProviderRefused):
+            raise
+        except Exception as error:
+            # The library raises whatever its parser meets. What it says may repeat what was sent, so only its kind is logged.
+            log.error("fints_failed", step=name, kind=type(error).__name__)
+            raise ProviderRefused("ProviderError", "The bank's answer was not understood") from None
+        finally:
+            keeping.cancel()
+            if is_over:
+                await self._release(held.organization_id, work.login, held.holder)
+
+    def _poster(self, loop: asyncio.AbstractEventLoop, broken: type[Exception]) -> Callable[[str, bytes], bytes]:
+        def post(url: str, body: bytes) -> bytes:
+            return asyncio.run_coroutine_threadsafe(self._post(url, body, broken), loop).result(SECONDS + 10)
+
+        return post
+
+    async def _post(self, url: str, body: bytes, broken: type[Exception]) -> bytes:
+        try:
+            reply = await self._network.send(
+                "POST", url, headers={"Content-Type": "text/plain"}, body=body, seconds=SECONDS, max_bytes=MAX_BYTES, whole=True
+            )  # fmt: skip
+        except (Refused, Unreached) as error:
+            raise broken(said("The bank cannot be reached: {reason}", reason=error)) from None
+        if reply.status != 200:
+            raise broken(said("The bank answers with HTTP status {status}.", status=reply.status))
+        return reply.content
+
+    # --- Payments: order files
+
+    async def create_payment(self, order: PaymentOrder) -> PaymentStart:
+        return await self._orders.create_payment(order)
+
+    async def find_payment(self, order: PaymentOrder) -> PaymentStart | None:
+        return await self._orders.create_payment(order)
+
+    async def payment_status(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.payment_status(provider_ref)
+
+    async def cancel_payment(self, provider_ref: str) -> PaymentReport:
+        return await self._orders.cancel_payment(provider_ref)
+
+    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+        return self._orders.order_file(message_id, created_at, orders)
+
+    async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
+        raise ProviderRefused("ActionNotSupported", "FinTS has no pages of the bank")
+
+    def read_webhook(self, delivery: Delivery) -> str:
+        raise BadSignature("banks send nothing by FinTS")
+
+    def reports(self, kind: str, body: bytes) -> list[Report]:
+        return []
+
+
+def _library(name: str) -> tuple[Callable[..., Any], type[Exception], Any]:
+    """Returns a function of `work.py`, and the library's exceptions for a broken connection and a refusal."""
+    from kontobahn.bank_providers.fints import client
+    from kontobahn.bank_providers.fints.client import BankError, FinTSConnectionError
+
+    return getattr(client, name), FinTSConnectionError, BankError
+
+
+def _one(given: Given, name: str) -> str:
+    return "".join(given.get(name, ())).strip()

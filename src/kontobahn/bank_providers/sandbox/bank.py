@@ -1,0 +1,282 @@
+"""Connections and accounts at the sandbox bank, and what happens to them. Every change queues the bank's report of it.
+
+Functions on a transaction, called by its pages, the adapter and the commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from kontobahn.bank_providers.sandbox import store, webhooks
+from kontobahn.bank_providers.sandbox.history import history
+from kontobahn.bank_providers.sandbox.rules import (
+    MESSAGES,
+    SLOW,
+    Bank,
+    Booking,
+    Party,
+    Person,
+    accounts_of,
+    iban,
+    transfer,
+)
+from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnection
+from kontobahn.banking.provider import AccountFacts, BankConnectionFacts, ProviderRefused, Snapshot
+from kontobahn.clock import DAY, SECOND
+from kontobahn.db import Tx
+from kontobahn.ids import new_id
+
+BACKDATED_DAYS = 12
+# A destroyed connection is kept this long, for late deliveries.
+ENDED_RETENTION = 30 * DAY
+
+
+# --- Connecting
+
+
+def connect(
+    tx: Tx,
+    bank: Bank,
+    person: Person,
+    scopes: str,
+    positions: set[int],
+    pending_token: str | None,
+    trade: Sequence[Booking] | None = None,
+) -> SandboxConnection:
+    """Creates a connection that a person has consented to, with its accounts and their history (`trade` as there)."""
+    store.begin_change(tx)
+    now = store.bank_now(tx)
+    row = SandboxConnection(
+        ref=f"con_{new_id().replace('-', '')}", bank_code=bank.code, user_name=person.name, status="open", scopes=scopes,
+        consent_expires_at=_consent_end(bank, person, now), next_refresh_possible_at=now + bank.refresh_after, refreshes=0,
+        answer_at=None, answer_token=None, next_error_class=None, next_error_message=None, created_at=now, ended_at=None,
+    )  # fmt: skip
+    store.CONNECTIONS.insert(tx, row)
+    today, first_number = store.bank_day(tx), _next_account_number(tx)
+    for position, plan in enumerate(accounts_of(person, bank)):
+        has_iban = plan.nature not in ("card", "credit_card")
+        account = SandboxAccount(
+            connection_ref=row.ref, ref=f"acc_{first_number + position:010d}", position=position, name=plan.name,
+            nature=plan.nature, iban=iban(bank, first_number + position) if has_iban else None, holder_name=plan.holder_name,
+            currency_code="EUR", balance_minor=plan.opening_minor, is_chosen=int(position in positions), bookings=0,
+        )  # fmt: skip
+        store.ACCOUNTS.insert(tx, account)
+        store.book(tx, account, history(person, bank, plan, today, trade))
+    _notify_data_ready(tx, row, pending_token)
+    return row
+
+
+def renew(
+    tx: Tx, row: SandboxConnection, scopes: str, positions: set[int], pending_token: str | None
+) -> SandboxConnection:
+    """Renews a connection that a person has consented to again."""
+    store.begin_change(tx)
+    now = store.bank_now(tx)
+    row = store.CONNECTIONS.update(
+        tx, row, scopes=scopes or row.scopes, consent_expires_at=_consent_end(row.bank, row.person, now),
+        next_refresh_possible_at=now + row.bank.refresh_after, next_error_class=None, next_error_message=None,
+    )  # fmt: skip
+    store.choose_accounts(tx, row.ref, positions)
+    _notify_data_ready(tx, row, pending_token)
+    return row
+
+
+def _consent_end(bank: Bank, person: Person, now: int) -> int:
+    return now + (bank.consent_life if person.consent_seconds is None else person.consent_seconds * SECOND)
+
+
+def _next_account_number(tx: Tx) -> int:
+    row = tx.one("SELECT MAX(ref) FROM sandbox_accounts")
+    return int(row[0].removeprefix("acc_")) + 1 if row and row[0] else 1_000_001
+
+
+# --- Reporting
+
+
+def _notify_data_ready(tx: Tx, row: SandboxConnection, pending_token: str | None) -> None:
+    """Reports that there is data to fetch: now, or later if the bank is slow."""
+    if row.person.is_slow:
+        store.CONNECTIONS.update(tx, row, answer_at=store.bank_now(tx) + SLOW, answer_token=pending_token)
+        _notify(tx, row.ref, "fetching", pending_token)
+    else:
+        _notify(tx, row.ref, "finish", pending_token)
+
+
+def _notify(tx: Tx, ref: str, stage: str, pending_token: str | None = None) -> None:
+    data = {"connection_ref": ref, "pending_token": pending_token, "stage": stage}
+    webhooks.queue(tx, ref, data)
+
+
+def notify_new_data(tx: Tx, row: SandboxConnection) -> None:
+    """Reports new data without being asked."""
+    store.begin_change(tx)
+    _notify(tx, row.ref, "finish")
+
+
+def notify_failure(tx: Tx, error_class: str, message: str = "", *, ref: str | None, pending_token: str | None) -> None:
+    store.begin_change(tx)
+    webhooks.queue(
+        tx,
+        ref or pending_token or "",
+        {
+            "connection_ref": ref,
+            "pending_token": pending_token,
+            "stage": "error",
+            "error_class": error_class,
+            "error_message": message or MESSAGES.get(error_class, error_class),
+        },
+    )
+
+
+def snapshot(tx: Tx, ref: str, base_url: str) -> Snapshot:
+    """Returns what the bank shows now, with its times converted to ours: a bank whose clock is ahead still expires on time."""
+    row = store.find_connection(tx, ref)
+    if row is None:
+        raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
+    scopes, ahead, today = row.scopes.split(), store.ahead(tx), store.bank_day(tx)
+    chosen = [account for account in store.accounts_of_connection(tx, ref) if account.is_chosen]
+    facts = [
+        AccountFacts(
+            provider_ref=account.ref,
+            name=account.name,
+            nature=account.nature,
+            balance_minor=account.balance_minor,
+            currency_code=account.currency_code,
+            iban=account.iban,
+            holder_name=account.holder_name if not scopes or "holder_info" in scopes else None,
+        )
+        for account in chosen
+    ]
+    # From whichever day on it is asked: what is booked by command may be back-dated a long way.
+    first = today - timedelta(days=store.HISTORY_DAYS)
+    transactions = [booking for account in chosen for booking in store.reported_transactions(tx, account, first)]
+    bank = row.bank
+    connection = BankConnectionFacts(
+        provider_ref=ref,
+        provider_code=bank.code,
+        provider_name=bank.name,
+        country_code=bank.country_code,
+        logo_url=base_url + bank.logo_path,
+        templates=bank.templates,
+        consent_expires_at=row.consent_expires_at - ahead,
+        next_refresh_possible_at=row.next_refresh_possible_at - ahead,
+        automatic_refresh=bank.api == "partner",
+    )
+    return Snapshot(connection, facts, transactions if not scopes or "transactions" in scopes else [])
+
+
+# --- Refreshing
+
+
+def refresh(tx: Tx, ref: str) -> None:
+    """Handles a refresh: data, a failure, or the end of the connection."""
+    store.begin_change(tx)
+    row = store.find_connection(tx, ref)
+    if row is None or row.status != "open":
+        raise ProviderRefused("ConnectionNotFound", "The bank knows no such connection")
+    now, person = store.bank_now(tx), row.person
+    row = store.CONNECTIONS.update(
+        tx, row, refreshes=row.refreshes + 1, next_refresh_possible_at=now + row.bank.refresh_after
+    )
+    error_class, message = row.next_error_class, row.next_error_message or ""
+    if error_class is not None:
+        row = store.CONNECTIONS.update(tx, row, next_error_class=None, next_error_message=None)
+    elif row.consent_expires_at <= now:
+        error_class = "AispConsentExpired"
+    else:
+        error_class = person.refresh_error or (person.first_refresh_error if row.refreshes == 1 else None)
+    if error_class is not None:
+        notify_failure(tx, error_class, message, ref=ref, pending_token=None)
+        return
+    if person.on_refresh == "destroy":
+        destroy(tx, row)
+        return
+    _add_new_data(tx, row)
+    _notify_data_ready(tx, row, None)
+
+
+def _add_new_data(tx: Tx, row: SandboxConnection) -> None:
+    accounts, today = store.accounts_of_connection(tx, row.ref), store.bank_day(tx)
+    account = accounts[0]
+    match row.person.on_refresh:
+        case "post_pending":
+            for one in accounts:
+                store.post_pending(tx, one, today)
+        case "backdated":
+            party = Party("Spätzahler KG", 900 + row.refreshes, "sales")
+            day = today - timedelta(days=BACKDATED_DAYS)
+            text = f"Nachtrag RE-{day.year}-{row.refreshes} valutarisch zurueckdatiert"
+            store.book(
+                tx, account, [transfer(row.bank, day, 4_711 + row.refreshes, party, text, holder=account.holder_name)]
+            )
+        case "duplicate":
+            booking = store.latest_posted(tx, account)
+            if booking is not None:
+                store.book(tx, account, [booking])
+
+
+def answer_slow_requests(tx: Tx, now: int) -> None:
+    """Answers what a slow bank was asked for a while ago."""
+    for row in store.due_answers(tx, now):
+        store.CONNECTIONS.update(tx, row, answer_at=None, answer_token=None)
+        _notify(tx, row.ref, "finish", row.answer_token)
+
+
+# --- By command
+
+
+def book(tx: Tx, account: SandboxAccount, booking: Booking, *, quietly: bool = False) -> None:
+    store.begin_change(tx)
+    store.book(tx, account, [booking])
+    row = store.find_connection(tx, account.connection_ref)
+    if not quietly and row is not None and row.status == "open":
+        _notify(tx, row.ref, "finish")
+
+
+def post_pending(tx: Tx, row: SandboxConnection) -> int:
+    store.begin_change(tx)
+    posted = sum(
+        store.post_pending(tx, account, store.bank_day(tx)) for account in store.accounts_of_connection(tx, row.ref)
+    )
+    _notify(tx, row.ref, "finish")
+    return posted
+
+
+def expire_consent(tx: Tx, row: SandboxConnection) -> None:
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, consent_expires_at=store.bank_now(tx))
+    notify_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+
+
+def fail_next_refresh(tx: Tx, row: SandboxConnection, error_class: str, message: str | None) -> None:
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, next_error_class=error_class, next_error_message=message)
+
+
+def destroy(tx: Tx, row: SandboxConnection) -> None:
+    """The bank ends the connection. Its data is kept for a while, for deliveries still on their way."""
+    store.begin_change(tx)
+    store.CONNECTIONS.update(tx, row, status="destroyed", ended_at=tx.now, answer_at=None, answer_token=None)
+    _notify(tx, row.ref, "destroy")
+
+
+def remove(tx: Tx, ref: str) -> None:
+    """The service ends the connection, so nothing is reported."""
+    store.begin_change(tx)
+    webhooks.drop(tx, ref)
+    store.delete_connection(tx, ref)
+
+
+def expire_passed_consents(tx: Tx, before: int, now: int) -> None:
+    """Reports the consents that expired while the bank's clock jumped from `before` to `now`."""
+    for row in store.open_connections(tx):
+        if before < row.consent_expires_at <= now:
+            notify_failure(tx, "AispConsentExpired", ref=row.ref, pending_token=None)
+
+
+def purge(tx: Tx) -> None:
+    for (ref,) in tx.all("SELECT ref FROM sandbox_connections WHERE ended_at <= ?", tx.now - ENDED_RETENTION):
+        store.delete_connection(tx, ref)
+    webhooks.purge(tx)
+    tx.run("DELETE FROM sandbox_flows WHERE expires_at <= ?", tx.now - DAY)

@@ -1,0 +1,333 @@
+"""Bank accounts: what goes over the wire, their rows kept as the bank reports them, and the calls."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import accumulate
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from kontobahn.access.principal import Principal, ask_in_scope, in_scope
+from kontobahn.api.answers import Data
+from kontobahn.api.call import Call
+from kontobahn.api.declare import get
+from kontobahn.api.wire import Answer, ListQuery, Timestamp
+from kontobahn.banking import ids
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.provider import AccountFacts, Api, Nature
+from kontobahn.banking.wire import ConnectionId, NumericId
+from kontobahn.clock import to_datetime
+from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
+from kontobahn.errors import BadRequest
+from kontobahn.formats.pain import sepa
+from kontobahn.money import to_wire
+
+# --- Over the wire
+
+
+class AccountsQuery(ListQuery):
+    api: Annotated[Api, Meta(description="Only accounts at regulated banks, or only at the others.")] | None = None
+    connection_id: Annotated[ConnectionId, Meta(description="Only accounts of this connection.")] | None = None
+    # Choice 20: the name of the payment filter.
+    payments_supported: (
+        Annotated[
+            bool, Meta(description="Only accounts that can be the source of a payment, or only those that cannot.")
+        ]
+        | None
+    ) = None
+
+
+class TransactionsCount(Answer):
+    posted: int
+    pending: int
+
+
+class AccountExtra(Answer):
+    iban: str | None
+    holder_name: str | None
+    transactions_count: TransactionsCount
+
+
+class BankAccount(Answer):
+    can_hide: bool
+    id: str
+    name: str
+    nature: Nature
+    # Choice 40: null if the bank does not report it.
+    balance: Decimal | None
+    currency_code: str
+    created_at: Timestamp
+    updated_at: Timestamp
+    extra: AccountExtra
+
+
+# --- Rows
+
+
+class AccountRow(NamedTuple):
+    organization_id: str
+    id: int
+    connection_id: str
+    provider_ref: str
+    iban: str | None
+    name: str
+    holder_name: str | None
+    nature: Nature
+    balance_minor: int
+    currency_code: str
+    identity: str | None
+    can_hide: int
+    posted: int
+    pending: int
+    created_at: int
+    updated_at: int
+    balance_known: int
+
+    @property
+    def balance(self) -> int | None:
+        """The balance that the bank reported last; None if it reports none."""
+        return self.balance_minor if self.balance_known else None
+
+
+ACCOUNTS = Table("banking_accounts", AccountRow)
+# At most this many movements of an account are added up for a line of its balance.
+MAX_MOVEMENTS = 20_000
+# The accounts of an organisation, to which transactions and statements belong.
+IDS = "SELECT id FROM banking_accounts WHERE organization_id = ?"
+CANNOT_PAY: frozenset[Nature] = frozenset({"bonus", "credit", "insurance", "investment", "loan", "mortgage", "savings"})
+
+
+@short_read
+def find(principal: Principal, account_id: str) -> Rounds[AccountRow]:
+    return ask_in_scope(ACCOUNTS, principal, "Account", int(account_id))
+
+
+def can_pay(account: AccountRow, templates: str) -> bool:
+    """Returns whether payments can be made from an account whose connection offers these kinds of payment."""
+    if account.iban is None or account.nature in CANNOT_PAY or account.currency_code != "EUR" or not templates:
+        return False
+    try:
+        sepa.check_iban("iban", account.iban)
+    except BadRequest:
+        return False
+    return True
+
+
+def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[AccountRow]:
+    return ACCOUNTS.all(tx, "organization_id = ? AND connection_id = ? ORDER BY id", organization_id, connection_id)
+
+
+def differ(before: list[AccountRow], after: list[AccountRow]) -> bool:
+    """Returns whether a bank reports anything else about its accounts than before."""
+    facts = ("id", "name", "nature", "balance", "currency_code", "iban", "holder_name")
+    return any([getattr(row, name) for row in before] != [getattr(row, name) for row in after] for name in facts)
+
+
+def of_organization(tx: Tx, organization_id: str) -> list[AccountRow]:
+    return ACCOUNTS.all(tx, "organization_id = ? ORDER BY id", organization_id)
+
+
+def look_up(tx: Tx, organization_id: str, account_id: int) -> AccountRow | None:
+    return ACCOUNTS.one(tx, "organization_id = ? AND id = ?", organization_id, account_id)
+
+
+def by_connection(tx: Tx, organization_id: str) -> dict[str, list[AccountRow]]:
+    found: dict[str, list[AccountRow]] = {}
+    for account in of_organization(tx, organization_id):
+        found.setdefault(account.connection_id, []).append(account)
+    return found
+
+
+def any_exists(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM banking_accounts WHERE organization_id = ? LIMIT 1", organization_id) is not None
+
+
+def last_booked(tx: Tx, organization_id: str) -> dict[int, date]:
+    """The day of the latest transaction of each account that has one."""
+    rows = tx.all(
+        "SELECT a.id, (SELECT MAX(t.made_on) FROM banking_transactions t WHERE t.account_id = a.id)"
+        " FROM banking_accounts a WHERE a.organization_id = ?",
+        organization_id,
+    )
+    return {account_id: date.fromisoformat(day) for account_id, day in rows if day}
+
+
+def last_booked_on(tx: Tx, account: AccountRow) -> date | None:
+    row = tx.one("SELECT MAX(made_on) FROM banking_transactions WHERE account_id = ?", account.id)
+    return date.fromisoformat(row[0]) if row and row[0] else None
+
+
+def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[tuple[date, int]]:
+    """Returns the balance at the end of each day, counted back from what the bank says now; nothing if it does not say.
+
+    Of an account with very many movements, only the latest of these days.
+    """
+    if account.balance is None:
+        return []
+    first = today - timedelta(days=days - 1)
+    rows = tx.all(
+        "SELECT made_on, SUM(CASE WHEN status = 'posted' THEN amount_minor ELSE 0 END), COUNT(*) FROM"
+        " (SELECT made_on, amount_minor, status FROM banking_transactions WHERE account_id = ? AND made_on > ?"
+        " ORDER BY made_on DESC, id DESC LIMIT ?) AS latest GROUP BY made_on ORDER BY made_on",
+        account.id, first.isoformat(), MAX_MOVEMENTS,
+    )  # fmt: skip
+    moved = {day: int(amount) for day, amount, _ in rows}
+    if sum(count for _, _, count in rows) == MAX_MOVEMENTS:
+        # The day where it was cut off may have more; what is known is the balance at its end.
+        days = max(1, (today - date.fromisoformat(rows[0][0])).days + 1)
+    later_first = [today - timedelta(days=number) for number in range(days)]
+    changes = [-moved.get(day.isoformat(), 0) for day in later_first[:-1]]
+    return list(zip(later_first, accumulate(changes, initial=account.balance), strict=True))[::-1]
+
+
+def adopt(tx: Tx, organization_id: str, connection_id: str, reported: list[AccountFacts]) -> None:
+    """Gives known accounts the references that the provider uses now, where these change from session to session.
+
+    An account is the same if its identity is, or else its IBAN and currency; if two could be meant, neither is.
+    """
+    refs = {facts.provider_ref for facts in reported}
+    known = of_connection(tx, organization_id, connection_id)
+    free = [row for row in known if row.provider_ref not in refs]
+    strangers = [facts for facts in reported if facts.provider_ref not in {row.provider_ref for row in known}]
+    for facts in strangers:
+        same = [row for row in free if facts.identity is not None and row.identity == facts.identity]
+        if not same and facts.iban is not None:
+            same = [row for row in free if (row.iban, row.currency_code) == (facts.iban, facts.currency_code)]
+            alike = [one for one in strangers if (one.iban, one.currency_code) == (facts.iban, facts.currency_code)]
+            same = same if len(alike) == 1 else []
+        if len(same) == 1:
+            ACCOUNTS.update(tx, same[0], provider_ref=facts.provider_ref)
+            free.remove(same[0])
+
+
+def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
+    """Creates the account, or updates it to what the bank reports now."""
+    row = tx.one(
+        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, balance_known = ?, iban = ?,"
+        " holder_name = ?, updated_at = ?, identity = COALESCE(?, identity)"
+        f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {ACCOUNTS.columns}",
+        facts.name, facts.nature, facts.balance_minor or 0, int(facts.balance_minor is not None), facts.iban,
+        facts.holder_name, tx.now, facts.identity, organization_id, connection_id, facts.provider_ref,
+    )  # fmt: skip
+    if row is not None:
+        return AccountRow._make(row)
+    account = AccountRow(
+        organization_id=organization_id,
+        id=ids.take(tx, organization_id, "account"),
+        connection_id=connection_id,
+        provider_ref=facts.provider_ref,
+        iban=facts.iban,
+        name=facts.name,
+        holder_name=facts.holder_name,
+        nature=facts.nature,
+        balance_minor=facts.balance_minor or 0,
+        currency_code=facts.currency_code,
+        identity=facts.identity,
+        can_hide=1,
+        posted=0,
+        pending=0,
+        created_at=tx.now,
+        updated_at=tx.now,
+        balance_known=int(facts.balance_minor is not None),
+    )
+    ACCOUNTS.insert(tx, account)
+    return account
+
+
+# --- Calls
+
+
+@get("/v2/banking/accounts", scope="banking:read", errors=(403, 404))
+async def list_bank_accounts(call: Call, query: AccountsQuery) -> Data[list[BankAccount]]:
+    """List bank accounts: all of the organisation, or those of one connection."""
+    # The filter for payments takes a check of each IBAN, which would hold up the event loop.
+    if query.connection_id is None and query.payments_supported is None:
+        rows = await call.read_inline(_listing_of_all, call.principal, query)
+    else:
+        rows = await call.read(listing, call.principal, query)
+    return Data([_bank_account(row) for row in rows])
+
+
+# Choice 20: one account is read for free.
+@get("/v2/banking/accounts/{id}", scope="banking:read", errors=(403, 404))
+async def get_bank_account(call: Call, id: NumericId) -> Data[BankAccount]:
+    """Read one bank account."""
+    return Data(_bank_account(await call.read_inline(find, call.principal, id)))
+
+
+def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[AccountRow]:
+    organizations, connection = principal.organizations(query.organization_id), None
+    if query.connection_id is not None:
+        connection = connections.find(tx, principal, query.connection_id)
+        organizations = (connection.organization_id,)
+    return run_in(tx, _ask_listing(organizations, connection, query))
+
+
+@short_read
+def _listing_of_all(principal: Principal, query: AccountsQuery) -> Rounds[list[AccountRow]]:
+    return _ask_listing(principal.organizations(query.organization_id), None, query)
+
+
+def _ask_listing(
+    organizations: tuple[str, ...], connection: connections.ConnectionRow | None, query: AccountsQuery
+) -> Rounds[list[AccountRow]]:
+    where, params = list[str](), list[object]()
+    if connection is not None:
+        where.append("a.connection_id = ?")
+        params.append(connection.id)
+    if query.api is not None:
+        where.append("c.api = ?")
+        params.append(query.api)
+    rows = yield from ask_all(
+        f"SELECT c.templates, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
+        " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
+        f" WHERE {' AND '.join([f'a.{in_scope(len(organizations))}', *where])} ORDER BY a.id",
+        *organizations, *params,
+    )  # fmt: skip
+    listed = [(AccountRow._make(row[1:]), str(row[0])) for row in rows]
+    wanted = query.payments_supported
+    return [account for account, templates in listed if wanted is None or can_pay(account, templates) is wanted]
+
+
+def _bank_account(row: AccountRow) -> BankAccount:
+    return BankAccount(
+        can_hide=bool(row.can_hide),
+        id=str(row.id),
+        name=row.name,
+        nature=row.nature,
+        balance=_balance_on_wire(row),
+        currency_code=row.currency_code,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        extra=AccountExtra(
+            iban=row.iban,
+            holder_name=row.holder_name,
+            transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
+        ),
+    )
+
+
+def _balance_on_wire(row: AccountRow) -> Decimal | None:
+    return None if row.balance is None else to_wire(row.balance)
+
+
+def emit_refresh_complete(tx: Tx, row: connections.ConnectionRow, refresh_type: str, rows: list[AccountRow]) -> None:
+    data = {
+        "status": row.status,
+        "refresh_type": refresh_type,
+        "accounts": [
+            {
+                "id": str(account.id),
+                "name": account.name,
+                "holder_name": account.holder_name,
+                "nature": account.nature,
+                "balance": _balance_on_wire(account),
+                "currency_code": account.currency_code,
+                "iban": account.iban,
+            }
+            for account in rows
+        ],
+    }
+    connections.emit_event(tx, row, "refresh_complete", data)

@@ -1,0 +1,1 @@
+"""Reports of providers: completed, applied, delivered by webhooks, asked for by refreshing."""

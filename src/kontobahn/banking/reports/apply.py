@@ -1,0 +1,268 @@
+"""The one way in for what providers report: from a delivery, from an answer to something we asked, or from a person's return.
+
+A report of new data is completed first, by fetching outside any transaction; then all reports of one source are applied in one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from kontobahn import log
+from kontobahn.access import users
+from kontobahn.api.call import Context
+from kontobahn.banking.connections import accounts, rules
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.connections.accounts import emit_refresh_complete
+from kontobahn.banking.connections.flows import FLOWS, FlowRow, find
+from kontobahn.banking.connections.store import CONNECTIONS, ConnectionRow
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.store import apply
+from kontobahn.banking.provider import (
+    OVERLAP,
+    Banking,
+    BankProvider,
+    ConnectionFailed,
+    ConnectionFinished,
+    ConnectionGone,
+    PaymentReported,
+    PersonHere,
+    ProviderDown,
+    ProviderRefused,
+    Report,
+    Snapshot,
+)
+from kontobahn.banking.reports.gathered import Gathered, without_repeats
+from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
+from kontobahn.clock import berlin_date
+from kontobahn.db import Tx
+
+# Limits of one fetch.
+MAX_PAGES, MAX_TRANSACTIONS = 2_000, 500_000
+
+
+class NotKnownYet(Exception):
+    """The report is about something that is not known here yet, but may be soon."""
+
+
+class Prepared(NamedTuple):
+    report: Report
+    snapshot: Snapshot | None
+
+
+async def apply_unstored(
+    context: Context, provider_name: str, reports: Sequence[Report], person: PersonHere | None = None
+) -> None:
+    """Applies reports that are not stored anywhere: what a provider answered to something we asked."""
+    prepared = await prepare(context, provider_name, reports, person)
+    await context.db.write(apply_all, provider_name, prepared)
+
+
+async def prepare(
+    context: Context, provider_name: str, reports: Sequence[Report], person: PersonHere | None = None
+) -> list[Prepared]:
+    provider = context.part(Banking).provider(provider_name)
+    return [await _prepare(context, provider, report, person) for report in reports]
+
+
+async def _prepare(context: Context, provider: BankProvider, report: Report, person: PersonHere | None) -> Prepared:
+    if isinstance(report, ConnectionFailed) and report.provider_ref and not report.is_certain:
+        return await _asked_again(context, provider, report, report.provider_ref)
+    if not isinstance(report, ConnectionFinished) or report.snapshot is not None:
+        return Prepared(report, report.snapshot if isinstance(report, ConnectionFinished) else None)
+    since = await context.db.read(first_day_to_fetch, provider.name, report.provider_ref)
+    try:
+        return Prepared(report, await fetch_all(provider, report.provider_ref, since, person))
+    except ProviderRefused as error:
+        if not rules.is_known(error.error_class):
+            raise
+        # The news was that there is data, and the bank does not hand it out: that is what there is to report.
+        return Prepared(
+            ConnectionFailed(error.error_class, str(error), report.provider_ref, report.pending_token), None
+        )
+
+
+async def _asked_again(
+    context: Context, provider: BankProvider, report: ConnectionFailed, provider_ref: str
+) -> Prepared:
+    """Returns what holds now: the failure, another one, or the success that overtook it."""
+    since = await context.db.read(first_day_to_fetch, provider.name, provider_ref)
+    try:
+        snapshot = await fetch_all(provider, provider_ref, since)
+    except ProviderRefused as error:
+        if error.error_class != "ConnectionNotFound":
+            report = report._replace(error_class=error.error_class, error_message=str(error))
+        return Prepared(report, None)
+    return Prepared(ConnectionFinished(provider_ref, report.pending_token), snapshot)
+
+
+async def fetch_all(
+    provider: BankProvider, provider_ref: str, since: date | None, person: PersonHere | None = None
+) -> Snapshot:
+    """Returns all pages as one. Raises ProviderDown if they do not end."""
+    snapshot = await provider.fetch(provider_ref, since, person=person)
+    page, pages, is_partial = snapshot.next_page, 1, snapshot.is_partial
+    # A long history does not fit into memory; one page does.
+    transactions = snapshot.transactions if page is None else Gathered(snapshot.transactions)
+    while page is not None:
+        assert isinstance(transactions, Gathered)
+        pages += 1
+        if pages > MAX_PAGES or len(transactions) > MAX_TRANSACTIONS:
+            raise ProviderDown("The provider's list of transactions does not end.")
+        more = await provider.fetch(provider_ref, since, page, person)
+        if more.next_page == page:
+            raise ProviderDown("The provider's list of transactions does not end.")
+        await asyncio.to_thread(transactions.add, more.transactions)
+        is_partial, page = is_partial or more.is_partial, more.next_page
+    found = await asyncio.to_thread(without_repeats, transactions)
+    return snapshot._replace(transactions=found, is_partial=is_partial, next_page=None, since=since)
+
+
+def first_day_to_fetch(tx: Tx, provider_name: str, provider_ref: str) -> date | None:
+    """Returns the day from which a connection is to be fetched; None for as far back as the bank allows."""
+    row = connections.by_provider_ref(tx, provider_name, provider_ref)
+    return None if row is None or row.fetched_at is None else berlin_date(row.fetched_at) - OVERLAP
+
+
+def apply_all(
+    tx: Tx, provider: str, prepared: list[Prepared], is_first: Callable[[Tx], bool] = lambda tx: True
+) -> None:
+    """Applies reports in one transaction, unless that was done before."""
+    if not is_first(tx):
+        return
+    for report, snapshot in prepared:
+        if not apply_report(tx, provider, report, snapshot):
+            log.warning("report_of_unknown", provider=provider, report=type(report).__name__)
+
+
+def apply_report(tx: Tx, provider: str, report: Report, snapshot: Snapshot | None) -> bool:
+    """Applies a report. Returns False if it is about nothing known here."""
+    match report:
+        case ConnectionFinished():
+            assert snapshot is not None
+            return apply_finished(tx, provider, snapshot, report.pending_token) is not None
+        case ConnectionFailed():
+            return apply_failed(tx, provider, report)
+        case ConnectionGone():
+            return apply_gone(tx, provider, report.provider_ref)
+        case PaymentReported():
+            payment = payments.by_provider_ref(tx, provider, report.provider_ref)
+            if payment is None:
+                # The webhook may be faster than the provider's answer to the creation.
+                raise NotKnownYet(f"There is no payment {report.provider_ref} of {provider} here.")
+            apply(tx, payment.organization_id, payment.id, report.report, "webhook")
+            return True
+
+
+# --- Connections
+
+
+def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str | None) -> ConnectionRow | None:
+    """Stores what the bank reports of a connection. Returns None if neither the connection nor the flow is known."""
+    facts = snapshot.connection
+    flow = find(tx, provider, pending_token)
+    if flow is not None:
+        connections.lock(tx, flow.organization_id, flow.pending_token)
+        flow = find(tx, provider, pending_token)
+    row = connections.by_provider_ref(tx, provider, facts.provider_ref)
+    if row is None and flow is not None and flow.connection_id is not None:
+        # A reconnect, after which the provider uses another reference.
+        row = connections.look_up(tx, flow.organization_id, flow.connection_id)
+        if row is None:
+            return None
+    if row is not None:
+        row = connections.look_up_locked(tx, row.organization_id, row.id)
+        if row is None:
+            # It was removed a moment ago; what the bank still reports of it is ignored.
+            return None
+    if row is None:
+        if flow is None:
+            return None
+        row = _replace_placeholder(tx, flow, snapshot)
+        refresh_type, is_new = "manual", True
+    else:
+        refresh_type, is_new = row.refresh_type or "automatic", row.status != "active"
+        if row.owner_user_id is None and flow is not None:
+            row = connections.change(tx, row, owner_user_id=flow.owner_user_id)
+        if row.consent_expires_at != facts.consent_expires_at:
+            row = connections.change(tx, row, announced_days=None)
+        row = connections.move(
+            tx, row, "finished",
+            **connections.columns_of(facts), error_class=None, error_message=None, refresh_type="", refresh_started_at=None,
+        )  # fmt: skip
+    if flow is not None and flow.connection_id is None:
+        FLOWS.update(tx, flow, connection_id=row.id)
+    before = accounts.of_connection(tx, row.organization_id, row.id)
+    counts = ingest_snapshot(tx, row, snapshot)
+    after = accounts.of_connection(tx, row.organization_id, row.id)
+    if not snapshot.is_partial:
+        # An account that is new here has older transactions than were asked for: the next fetch goes back to the beginning.
+        has_gap = snapshot.since is not None and len(after) > len(before)
+        row = connections.change(tx, row, fetched_at=None if has_gap else tx.now)
+    # Choice 43: only if something new was stored. That the connection works again is new as well.
+    if is_new or any(counts) or accounts.differ(before, after):
+        emit_refresh_complete(tx, row, refresh_type, after)
+    return row
+
+
+def _replace_placeholder(tx: Tx, flow: FlowRow, snapshot: Snapshot) -> ConnectionRow:
+    # Choice 23: also after the clean-up has removed it.
+    tx.run(
+        f"DELETE FROM {CONNECTIONS.name} WHERE organization_id = ? AND id = ?", flow.organization_id, flow.pending_token
+    )
+    owner = flow.owner_user_id
+    if owner is not None and not users.exists(tx, owner):
+        owner = None
+    return connections.create(
+        tx, flow.organization_id, provider=flow.provider, api=flow.api, owner_user_id=owner, facts=snapshot.connection
+    )
+
+
+def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
+    found = snapshot.transactions
+    transactions = found if isinstance(found, Gathered) else Gathered(found)
+    added = modified = removed = 0
+    accounts.adopt(tx, row.organization_id, row.id, snapshot.accounts)
+    for account_facts in snapshot.accounts:
+        account = accounts.save(tx, row.organization_id, row.id, account_facts)
+        ingest = TransactionIngest(tx, account)
+        ingest.add(transactions.of_account(account_facts.provider_ref))
+        if not snapshot.is_partial:
+            ingest.remove_missing_pending()
+        counts = ingest.finish()
+        added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
+    return Counts(added, modified, removed)
+
+
+def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:
+    """Records that a flow or a refresh failed. Returns False if neither the connection nor the flow is known."""
+    row = connections.by_provider_ref(tx, provider, report.provider_ref) if report.provider_ref else None
+    flow = find(tx, provider, report.pending_token)
+    if row is None:
+        if flow is None:
+            return False
+        row = connections.look_up(tx, flow.organization_id, flow.connection_id or flow.pending_token)
+    if row is not None:
+        row = connections.look_up_locked(tx, row.organization_id, row.id)
+    if row is None:
+        return True
+    if row.status == "pending_connect":
+        # Nothing was connected; the person may try again until the clean-up.
+        connections.change(tx, row, error_class=report.error_class[:100], error_message=report.error_message[:1000])
+    elif row.status == "active" and flow is not None:
+        # A reconnect failed; the access is as good as it was before.
+        connections.change(tx, row, refresh_type="", refresh_started_at=None)
+    else:
+        connections.fail(tx, row, report.error_class, report.error_message)
+    return True
+
+
+def apply_gone(tx: Tx, provider: str, provider_ref: str) -> bool:
+    """Removes a connection that the provider has ended. Returns False if it is not known."""
+    row = connections.by_provider_ref(tx, provider, provider_ref)
+    if row is None:
+        return False
+    connections.remove(tx, row.organization_id, row.id, "automatic", at_provider=False)
+    return True

@@ -1,0 +1,259 @@
+"""Posting: the only way for bookings into the books. It also updates the read models, in the same transaction.
+
+Bookings are never changed. `verification.py` recomputes the read models from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kontobahn.books import claims, read_models
+from kontobahn.books.batches import Batch
+from kontobahn.books.cash_days import ADD_DAY, ADD_ROW, cash_book_of_account
+from kontobahn.books.openings import may_be_paired
+from kontobahn.books.read_models import Block
+from kontobahn.books.satz import (
+    CLOSING_PERIOD,
+    EB_PERIOD,
+    EB_TEXT,
+    Satz,
+    Splitter,
+    earlier_invoice,
+    first_invoice,
+    is_opening_balance,
+    legs_of,
+    merge_taxes,
+    period_of,
+    tax_day,
+    tax_for_item,
+)
+from kontobahn.books.store import Client
+from kontobahn.db import Statements, Tx
+from kontobahn.ledger.buchungen import EUR
+from kontobahn.ledger.kontierung import Hint, KontierungError, is_discount
+from kontobahn.ledger.konto import PERSONENKONTO_DIGITS
+from kontobahn.sentences import said
+
+FLUSH_EVERY = 20_000
+
+_ADD_MOVE = (
+    "INSERT INTO books_item_moves (mandant, belegdatum, booking, konto, beleg, betrag) VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+_BOOKING_COLUMNS = ("mandant", "id", "jahr", "periode", "batch", *Satz._fields, "aufteilung", "steuertag")
+_INSERT_BOOKING = (
+    f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
+)
+_SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
+
+
+class Poster:
+    """Adds bookings to one batch and writes them in blocks; `finish` writes the last one and what follows from the batch."""
+
+    _flush_every = FLUSH_EVERY
+
+    def __init__(
+        self,
+        tx: Statements,
+        client: Client,
+        batch: Batch,
+        place: claims.Place,
+        cash_book: tuple[str, str] | None = None,
+    ) -> None:
+        """`place` is where its bookings go; `cash_book` as for `begin`."""
+        self._tx = tx
+        self._client = client
+        self.batch = batch
+        self._rahmen = client.rahmen
+        # Warnings about the booking that was added last.
+        self.hint: Hint | None = None
+        self._place = place
+        self._splitter = Splitter(tx, place.editions[0], client.rahmen)
+        # The last booking before the batch, and the last one of it so far.
+        self.before = self._last = place.last
+        self._touched: set[str] = set()
+        self._moved: set[str] = set()
+        self._carries_persons = False
+        # Account → cash book, and the cash books that were touched.
+        self._cash_books = cash_book_of_account(tx, client) | dict([cash_book] if cash_book else [])
+        self.moved_cash_books: set[str] = set()
+        self._block = Block()
+
+    def add(self, satz: Satz, *, aufteilung: str = "", periode: int | None = None, takes_back: bool = True) -> int:
+        """Posts a booking and returns its id. Raises KontierungError, before anything is kept, if it cannot be booked.
+
+        `aufteilung` and `periode` are for a booking that takes another one back: it is split as that one was, not by today's rule,
+        and belongs to the same period. One that is split so but `takes_back` nothing follows its document as any other does.
+        """
+        jahr = self.batch.jahr.start
+        self.hint = None
+        follows = not aufteilung or not takes_back
+        if not aufteilung:
+            _refuse_foreign_discount(satz)
+            aufteilung, self.hint = self._splitter.split(satz, self._block.items)
+        parts = legs_of(self._rahmen, satz, aufteilung)
+        if periode is None:
+            periode = self._period(satz)
+        booking = self._last + 1
+        if booking > self._place.ceiling:
+            raise claims.no_numbers_left()
+        self._last = booking
+        weitere = satz.weitere
+        row: list[Any] = [
+            self._client.mandant, booking, jahr, periode, self.batch.id, *satz, aufteilung, tax_day(weitere) if weitere else "",
+        ]  # fmt: skip
+        row[_SOLL], row[_GENERALUMKEHR] = int(satz.soll), int(satz.generalumkehr)
+        self._block.bookings.append(tuple(row))
+        periods, reversed_side, cash_books = self._block.periods, satz.generalumkehr, self._cash_books
+        is_undo, eb = self.batch.is_undo, periode == EB_PERIOD
+        counted = -1 if is_undo else 1
+        if follows and satz.skonto and satz.belegfeld1 and is_discount(aufteilung):
+            self._add_discount(booking, satz, aufteilung)
+        for konto, betrag in parts:
+            sums = periods.get((konto, periode))
+            if sums is None:
+                sums = periods[konto, periode] = [0, 0, 0]
+            # A Generalumkehr reduces turnover on its side instead of adding to the other one.
+            if (betrag > 0) != reversed_side:
+                sums[0] += betrag
+            else:
+                sums[1] -= betrag
+            sums[2] += counted
+            if konto in cash_books:
+                self._add_to_cash(booking, cash_books[konto], betrag, satz, eb=eb)
+            if len(konto) == PERSONENKONTO_DIGITS and not is_undo:
+                self._add_to_item(booking, konto, betrag, satz, tax_for_item(aufteilung), eb=eb)
+                if eb and len(parts) == 2:
+                    self._add_opening(booking, konto, betrag, satz)
+        if len(self._block.bookings) >= self._flush_every:
+            self._flush()
+        return booking
+
+    @property
+    def count(self) -> int:
+        """The number of bookings that were added."""
+        return self._last - self.before
+
+    def _period(self, satz: Satz) -> int:
+        jahr = self.batch.jahr.start
+        if is_opening_balance(satz, jahr, is_cash=self.batch.is_cash):
+            return EB_PERIOD
+        return CLOSING_PERIOD if self.batch.is_closing else period_of(satz.belegdatum, jahr)
+
+    def finish(self) -> int:
+        """Writes what is left, settles what follows and returns the number of bookings."""
+        self._flush()
+        tx, mandant, jahr, count = self._tx, self._client.mandant, self.batch.jahr.start, self.count
+        tx.run("UPDATE books_clients SET last_buchung = ? WHERE mandant = ?", self._last, mandant)
+        tx.run(
+            "UPDATE books_batches SET records = ?, first_booking = ?, last_booking = ? WHERE mandant = ? AND id = ?",
+            count, self.before + 1 if count else 0, self._last if count else 0, mandant, self.batch.id,
+        )  # fmt: skip
+        newly_carried: tuple[int, ...] = ()
+        if self._carries_persons:
+            self._place, newly_carried = self._place.carry(tx, jahr)
+        for edition in self._place.editions:
+            carried = self._place.carried_years(tx, edition)
+            if edition in newly_carried:
+                read_models.settle_rests(tx, edition, carried, None)
+            read_models.settle(tx, self._client, edition, jahr, self._touched, self._moved, carried)
+        return count
+
+    def final_hint(self, satz: Satz) -> Hint | None:
+        """Returns the warning about a discount once the whole batch is posted: its invoice may have come after it."""
+        return self._splitter.split(satz, {}).hint
+
+    def _add_to_item(self, booking: int, konto: str, betrag: int, satz: Satz, steuer: str, *, eb: bool) -> None:
+        year = self._block.years.get(konto)
+        if year is None:
+            year = self._block.years[konto] = [0, "", 0]
+        if eb:
+            # Ledger accounts are carried over in a step of their own, which says nothing about person accounts.
+            self._carries_persons = True
+            year[0] += betrag
+            text = satz.buchungstext or EB_TEXT
+            year[1] = min(year[1], text) if year[1] else text
+            return
+        year[2] += betrag
+        self._block.moves.append((self._client.mandant, satz.belegdatum, booking, konto, satz.belegfeld1, betrag))
+        item = self._block.items.get((konto, satz.belegfeld1))
+        first = (satz.belegdatum, satz.buchungstext)
+        rechnung = first_invoice(
+            self._rahmen, konto, satz.gegenkonto if konto == satz.konto else satz.konto, soll=betrag > 0,
+            belegdatum=satz.belegdatum, reversal=satz.generalumkehr, weitere=satz.weitere,
+        )  # fmt: skip
+        if item is None:
+            item = self._block.items[konto, satz.belegfeld1] = [0, 0, first, rechnung, steuer]
+        else:
+            item[2] = min(item[2], first)
+            if rechnung:
+                item[3] = earlier_invoice(item[3], rechnung)
+        if steuer != item[4]:
+            item[4] = merge_taxes(item[4], steuer)
+        if betrag > 0:
+            item[0] += betrag
+        else:
+            item[1] -= betrag
+
+    def _add_discount(self, booking: int, satz: Satz, aufteilung: str) -> None:
+        """Keeps what the discount was split by, to split it again if the tax of its document changes."""
+        person = satz.konto if len(satz.konto) == PERSONENKONTO_DIGITS else satz.gegenkonto
+        steuer = self._splitter.tax_of_document(satz, self._block.items)
+        self._block.discounts.append((person, satz.belegfeld1, booking, steuer, aufteilung))
+
+    def _add_to_cash(self, booking: int, kassenname: str, betrag: int, satz: Satz, *, eb: bool) -> None:
+        self.moved_cash_books.add(kassenname)
+        if not eb:
+            key = kassenname, satz.belegdatum
+            self._block.cash_days[key] = self._block.cash_days.get(key, 0) + betrag
+        row = (self._client.mandant, kassenname, satz.belegdatum, booking)
+        # Of a booking with several legs on the account there is one row.
+        if (not eb or self.batch.is_cash) and self._block.cash_rows[-1:] != [row]:
+            self._block.cash_rows.append(row)
+
+    def _add_opening(self, booking: int, konto: str, betrag: int, satz: Satz) -> None:
+        """Keeps a leg that may turn out to be half of a pair."""
+        gegenkonto = satz.gegenkonto if konto == satz.konto else satz.konto
+        if may_be_paired(gegenkonto):
+            self._block.openings.append((
+                konto, self.batch.jahr.start, booking, betrag, gegenkonto, satz.belegfeld1, int(satz.generalumkehr)
+            ))  # fmt: skip
+
+    def _flush(self) -> None:
+        block, self._block = self._block, Block()
+        self._touched.update(block.years)
+        self._moved.update([konto for konto, _ in block.periods])
+        self._write(block)
+
+    def _write(self, block: Block) -> None:
+        tx, mandant = self._tx, self._client.mandant
+        write_journal(tx, block.bookings, block.moves, block.cash_rows)
+        tx.many(ADD_DAY, [(mandant, *key, bewegung) for key, bewegung in block.cash_days.items()])
+        for edition in self._place.editions:
+            block.add_to(tx, edition, self.batch.jahr.start)
+
+
+def begin(
+    tx: Tx, client: Client, batch: Batch, *, cash_book: tuple[str, str] | None = None, alone: bool = False
+) -> Poster:
+    """Posts a batch in this transaction. `cash_book` is account and name of the one whose entries are posted.
+
+    Raises StillRunning if the batch can be posted `alone` only and a large file is being written.
+    """
+    return Poster(tx, client, batch, claims.take_place(tx, client, alone=alone), cash_book)
+
+
+def _refuse_foreign_discount(satz: Satz) -> None:
+    if satz.skonto and satz.waehrung != EUR:
+        reason = said("is in {currency}; a discount can only be booked in a row in EUR", currency=satz.waehrung)
+        raise KontierungError("Skonto", reason)
+
+
+def write_journal(
+    tx: Statements, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]], cash_rows: list[tuple[Any, ...]]
+) -> None:
+    tx.many(_INSERT_BOOKING, bookings)
+    # After the bookings: the sweep of an import that broke off finds movements and rows by them.
+    tx.many(_ADD_MOVE, sorted(moves))
+    tx.many(ADD_ROW, sorted(cash_rows))

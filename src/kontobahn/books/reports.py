@@ -1,0 +1,308 @@
+"""Reports on a fiscal year: trial balance, VAT figures, profit and loss."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from kontobahn import money
+from kontobahn.books.satz import EB_PERIOD
+from kontobahn.books.store import LAST_BOOKING, STANDING, Client, edition_of, konto_readings, labels, year_of_start
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.ledger import opos
+from kontobahn.ledger.bwa import LINES, RESULT, UNASSIGNED, Subtotal, group_of, is_profit_and_loss
+from kontobahn.ledger.kontierung import GROSS, SKONTO, full, parts_of
+from kontobahn.ledger.konto import FIRST_CREDITOR, PERSONENKONTO_DIGITS, SACHKONTO_DIGITS
+from kontobahn.ledger.steuer import (
+    EU_ERWERB,
+    EU_LIEFERUNG,
+    LEISTUNGSEMPFAENGER,
+    OHNE_ABZUG,
+    ON_TOP,
+    STEUERFREI,
+    TAX_ACCOUNTS,
+    UMSATZSTEUER,
+    VORSTEUER,
+    without_reversal,
+)
+from kontobahn.ledger.wire import Bwa, BwaKonto, BwaZeile, Steuerart, SusaZeile, Umsatzsteuer, UmsatzsteuerZeile
+from kontobahn.sentences import said
+
+_LAST_KONTO = "9" * PERSONENKONTO_DIGITS
+
+
+# --- Trial balance
+
+
+def susa(tx: Tx, client: Client, jahr: date, only: str | None) -> list[SusaZeile]:
+    year = year_of_start(tx, client, jahr)
+    spans = [("", _LAST_KONTO)]
+    if only is not None:
+        spans = [(konto, konto) for konto in konto_readings(client, only)]
+    rows: list[tuple[str, str]] = []
+    for low, high in spans:
+        rows = rows or tx.all(
+            "SELECT konto, wire FROM books_balances WHERE edition = ? AND jahr = ? AND konto BETWEEN ? AND ? ORDER BY konto",
+            edition_of(tx, client), year.start, low, high,
+        )  # fmt: skip
+    names = labels(tx, client, spans[0][0], spans[-1][1])
+    # Written as text, like the open items: a year has many thousand period values.
+    lines = [
+        f'{{"kontobeschriftung":{opos.quoted(names[konto]) if konto in names else opos.EMPTY},{wire}'
+        for digits in (SACHKONTO_DIGITS, PERSONENKONTO_DIGITS)
+        for konto, wire in rows
+        if len(konto) == digits
+    ]
+    return cast(list[SusaZeile], msgspec.Raw(f"[{','.join(lines)}]"))
+
+
+# --- Profit and loss, from the turnover that is kept by account and period
+
+
+def balances(tx: Tx, client: Client, jahr: date) -> list[tuple[str, int]]:
+    """The balance of each account at the end of a fiscal year, in cents, by account."""
+    rows = tx.all(
+        "SELECT konto, SUM(soll - haben) FROM books_periods WHERE edition = ? AND jahr = ? GROUP BY konto ORDER BY konto",
+        edition_of(tx, client), jahr.isoformat(),
+    )  # fmt: skip
+    return [(konto, int(cents)) for konto, cents in rows]
+
+
+def bwa(tx: Tx, client: Client, jahr: date, bis_periode: int) -> Bwa:
+    year = year_of_start(tx, client, jahr)
+    rows = tx.all(
+        "SELECT konto, periode, haben - soll FROM books_periods WHERE edition = ? AND jahr = ? AND periode > ? AND periode <= ?"
+        " ORDER BY konto, periode",
+        edition_of(tx, client), year.start, EB_PERIOD, bis_periode,
+    )  # fmt: skip
+    groups: dict[str, list[int]] = defaultdict(lambda: [0] * bis_periode)
+    unassigned: dict[str, int] = defaultdict(int)
+    for konto, periode, betrag in rows:
+        if not is_profit_and_loss(client.kontenrahmen, konto):
+            continue
+        group = group_of(client.kontenrahmen, konto)
+        groups[group][periode - 1] += betrag
+        if group == UNASSIGNED:
+            unassigned[konto] += betrag
+    zeilen = _lines(groups, bis_periode)
+    return Bwa(
+        geschaeftsjahrStartDatum=jahr,
+        bisPeriode=bis_periode,
+        zeilen=zeilen,
+        nichtZugeordnet=[
+            BwaKonto(konto, _label(tx, client, konto), money.to_wire(betrag)) for konto, betrag in unassigned.items()
+        ],
+        ergebnis=zeilen[-1].kumuliert,
+    )
+
+
+def _lines(groups: dict[str, list[int]], periods: int) -> list[BwaZeile]:
+    """Returns every line of the scheme, then accounts that fit none of them, and the result."""
+    running = [0] * periods
+    zeilen = []
+    for name, is_sum in [
+        *((line.bezeichnung, isinstance(line, Subtotal)) for line in LINES),
+        (UNASSIGNED, False),
+        (RESULT, True),
+    ]:
+        values = list(running) if is_sum else groups[name]
+        if not is_sum:
+            running = [before + value for before, value in zip(running, values, strict=True)]
+        zeilen.append(
+            BwaZeile(
+                bezeichnung=name,
+                istSumme=is_sum,
+                perioden=[money.to_wire(value) for value in values],
+                kumuliert=money.to_wire(sum(values)),
+            )
+        )
+    return zeilen
+
+
+def _label(tx: Tx, client: Client, konto: str) -> str:
+    row = tx.one("SELECT beschriftung FROM books_accounts WHERE mandant = ? AND konto = ?", client.mandant, konto)
+    return row[0] if row else ""
+
+
+# --- VAT figures by tax key and automatic account, from the split that is stored with each booking
+
+# The database adds up: tax is calculated for each booking in whole cents, by the same formulas as in `kontierung.legs`.
+_NAMES: dict[str, Steuerart] = {
+    UMSATZSTEUER: "UMSATZSTEUER",
+    VORSTEUER: "VORSTEUER",
+    EU_LIEFERUNG: "EU_LIEFERUNG",
+    EU_ERWERB: "INNERGEMEINSCHAFTLICHER_ERWERB",
+    LEISTUNGSEMPFAENGER: "LEISTUNGSEMPFAENGER",
+    OHNE_ABZUG: "LEISTUNGSEMPFAENGER_OHNE_ABZUG",
+    STEUERFREI: "STEUERFREI",
+    SKONTO: "SKONTO",
+    GROSS: "BRUTTO",
+}
+_AMOUNT = "COALESCE(basis_umsatz, umsatz)"
+_COLUMNS = (
+    "konto, gegenkonto, soll, umsatz, basis_umsatz, bu_schluessel, belegfeld1, skonto, generalumkehr, aufteilung, id"
+)
+_COUNTED = f"+id <= {LAST_BOOKING} AND periode <> {EB_PERIOD} AND {STANDING}"
+# The bookings whose tax belongs to these days: by the day of the document, or by that of the tax period if the row names one,
+# whatever the fiscal year of the booking.
+_ROWS = (
+    f"(SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND jahr = ? AND belegdatum BETWEEN ? AND ? AND steuertag = ''"
+    f" AND {_COUNTED} UNION ALL"
+    f" SELECT {_COLUMNS} FROM books_bookings WHERE mandant = ? AND steuertag BETWEEN ? AND ? AND steuertag <> '' AND {_COUNTED}) b"
+)
+_RATE = "CAST(SUBSTR(aufteilung, 2, LENGTH(aufteilung) - 2) AS INTEGER)"
+_IN_KONTO = "SUBSTR(aufteilung, LENGTH(aufteilung), 1) = 'k'"
+# Credit of the account that carries the tax is positive.
+_SIGN = f"(CASE WHEN (soll = 1) = ({_IN_KONTO}) THEN -1 ELSE 1 END)"
+_NET = f"(200 * {_AMOUNT} + 100 + {_RATE}) / (2 * (100 + {_RATE}))"
+_ON_TOP = f"(2 * {_AMOUNT} * {_RATE} + 100) / 200"
+_IS_ON_TOP = f"SUBSTR(aufteilung, 1, 1) IN ('{EU_ERWERB}', '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}')"
+_TAXED = (
+    f"SELECT schluessel, carrier, aufteilung, SUM(sign * base), SUM(sign * tax), COUNT(*) FROM ("
+    f" SELECT bu_schluessel AS schluessel, aufteilung, {_SIGN} AS sign,"
+    f" CASE WHEN bu_schluessel <> '' AND bu_schluessel <> '20' THEN '' WHEN {_IN_KONTO} THEN konto ELSE gegenkonto END AS carrier,"
+    f" CASE WHEN {_IS_ON_TOP} THEN {_AMOUNT} ELSE {_NET} END AS base,"
+    f" CASE WHEN {_IS_ON_TOP} THEN {_ON_TOP} ELSE {_AMOUNT} - {_NET} END AS tax"
+    f" FROM {_ROWS}"
+    f" WHERE SUBSTR(aufteilung, 1, 1) IN ('{UMSATZSTEUER}', '{VORSTEUER}', '{EU_LIEFERUNG}', '{EU_ERWERB}',"
+    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')"
+    f") taxed GROUP BY schluessel, carrier, aufteilung"
+)
+# As they are split now that their invoice is known.
+_DISCOUNT = "COALESCE(d.aufteilung, b.aufteilung)"
+_SKONTO_RATE = f"CAST(REPLACE(SUBSTR({_DISCOUNT}, 2, LENGTH({_DISCOUNT}) - 1), '!', '') AS INTEGER)"
+_SKONTO_NET = f"(200 * skonto + 100 + {_SKONTO_RATE}) / (2 * (100 + {_SKONTO_RATE}))"
+_PERSON = f"CASE WHEN LENGTH(b.konto) = {PERSONENKONTO_DIGITS} THEN b.konto ELSE b.gegenkonto END"
+# Positive if the payment debits the person account.
+_PERSON_SIGN = f"(CASE WHEN (soll = 1) = (LENGTH(b.konto) = {PERSONENKONTO_DIGITS}) THEN 1 ELSE -1 END)"
+_DISCOUNTS = (
+    f"SELECT is_debitor, rate, SUM(sign * net), SUM(sign * (skonto - net)), COUNT(*) FROM ("
+    f" SELECT CASE WHEN {_PERSON} < '{FIRST_CREDITOR}' THEN 1 ELSE 0 END AS is_debitor, {_SKONTO_RATE} AS rate,"
+    f" {_PERSON_SIGN} AS sign, {_SKONTO_NET} AS net, skonto"
+    f" FROM {_ROWS} LEFT JOIN books_discounts d ON d.edition = ? AND d.konto = {_PERSON} AND d.beleg = b.belegfeld1"
+    f" AND d.booking = b.id WHERE SUBSTR(b.aufteilung, 1, 1) = '{SKONTO}'"
+    f") discounts GROUP BY is_debitor, rate"
+)
+_GROSS = (
+    f"SELECT schluessel, carrier, SUM(betrag), COUNT(*) FROM ("
+    f" SELECT bu_schluessel AS schluessel, CASE WHEN generalumkehr = 1 THEN -{_AMOUNT} ELSE {_AMOUNT} END AS betrag,"
+    f" CASE WHEN bu_schluessel <> '' THEN '' WHEN LENGTH(konto) = {PERSONENKONTO_DIGITS} THEN gegenkonto"
+    f" WHEN LENGTH(gegenkonto) = {PERSONENKONTO_DIGITS} THEN konto ELSE gegenkonto END AS carrier"
+    f" FROM {_ROWS} WHERE aufteilung = '{GROSS}'"
+    f") gross GROUP BY schluessel, carrier"
+)
+
+
+class _Line(NamedTuple):
+    """The subject of a line of the figures: key or account, kind and rate."""
+
+    schluessel: str
+    konto: str
+    art: str
+    prozent: int
+
+
+class _Sums:
+    def __init__(self) -> None:
+        # Base, output tax, input tax, number of bookings.
+        self.lines: dict[_Line, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+
+    def add(self, line: _Line, base: int, umsatzsteuer: int, vorsteuer: int, count: int) -> None:
+        sums = self.lines[line]
+        for number, value in enumerate((base, umsatzsteuer, vorsteuer, count)):
+            sums[number] += int(value)
+
+    def add_taxed(self, schluessel: str, carrier: str, text: str, base: int, tax: int, count: int) -> None:
+        """`base` and `tax` are positive if the account that carries the tax is credited."""
+        parts = parts_of(text)
+        key = without_reversal(schluessel)
+        line = _Line(key, "" if key else carrier, parts.art, parts.prozent)
+        if parts.art in ON_TOP:
+            self.add(line, -base, -tax, 0 if parts.art == OHNE_ABZUG else -tax, count)
+        elif parts.art == VORSTEUER:
+            self.add(line, -base, 0, -tax, count)
+        else:
+            self.add(line, base, tax, 0, count)
+
+    def add_discount(self, *, is_debitor: bool, prozent: int, net: int, tax: int, count: int) -> None:
+        """`net` and `tax` are positive if the payment debits the person account."""
+        # A creditor who is paid grants the discount; a debtor who pays takes it. Either way the tax of the invoice is reduced.
+        line = _Line("", "", SKONTO, prozent)
+        self.add(line, net if is_debitor else -net, tax if is_debitor else 0, 0 if is_debitor else -tax, count)
+
+
+def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
+    year = year_of_start(tx, client, jahr)
+    first, last = von.isoformat() if von else year.start, bis.isoformat() if bis else year.end
+    for name, day in (("vonDatum", first), ("bisDatum", last)):
+        if not year.start <= day <= year.end:
+            reason = said(
+                "must lie in the fiscal year, {day_first} to {day_last}", day_first=year.start, day_last=year.end
+            )
+            raise BadRequest(said("The query parameter `{field}` {reason}.", field=name, reason=reason), field=name)
+    mandant = client.mandant
+    scope = (mandant, year.start, first, last, mandant, mandant, mandant, first, last, mandant, mandant)
+    sums = _Sums()
+    for schluessel, carrier, text, base, tax, count in tx.all(_TAXED, *scope):
+        sums.add_taxed(schluessel, carrier, text, base, tax, count)
+    for debitor, prozent, net, tax, count in tx.all(_DISCOUNTS, *scope, edition_of(tx, client)):
+        sums.add_discount(is_debitor=bool(debitor), prozent=prozent, net=net, tax=tax, count=count)
+    for schluessel, carrier, betrag, count in tx.all(_GROSS, *scope):
+        sums.add(_Line(without_reversal(schluessel), carrier, GROSS, 0), betrag, 0, 0, count)
+    direct = _direct(tx, client, scope)
+    totals = [sum(values[number] for values in sums.lines.values()) for number in (1, 2)]
+    gross = [values for line, values in sums.lines.items() if line.art == GROSS]
+    return Umsatzsteuer(
+        vonDatum=date.fromisoformat(first),
+        bisDatum=date.fromisoformat(last),
+        zeilen=[_wire(line, values) for line, values in sorted(sums.lines.items(), key=_order)],
+        summeUmsatzsteuer=money.to_wire(totals[0]),
+        summeVorsteuer=money.to_wire(totals[1]),
+        direktUmsatzsteuer=money.to_wire(direct[0]),
+        direktVorsteuer=money.to_wire(direct[1]),
+        bruttoGebucht=money.to_wire(sum(values[0] for values in gross)),
+        bruttoAnzahl=sum(values[3] for values in gross),
+    )
+
+
+def _order(item: tuple[_Line, list[int]]) -> tuple[Any, ...]:
+    line, _ = item
+    return list(_NAMES).index(line.art), -line.prozent, line.schluessel.zfill(4), line.konto
+
+
+def _wire(line: _Line, values: list[int]) -> UmsatzsteuerZeile:
+    base, output, given, count = values
+    return UmsatzsteuerZeile(
+        buSchluessel=line.schluessel or None,
+        kontonummer=line.konto or None,
+        art=_NAMES[line.art],
+        prozent=line.prozent,
+        bemessungsgrundlage=money.to_wire(base),
+        umsatzsteuer=money.to_wire(output),
+        vorsteuer=money.to_wire(given),
+        anzahl=count,
+    )
+
+
+def _direct(tx: Tx, client: Client, scope: tuple[Any, ...]) -> tuple[int, int]:
+    """Returns the amounts booked directly on accounts of output and input tax, not by a split."""
+    accounts = TAX_ACCOUNTS[client.kontenrahmen].values()
+    output = sorted({full(item.umsatzsteuer) for item in accounts if item.umsatzsteuer})
+    given = sorted({full(item.vorsteuer) for item in accounts if item.vorsteuer})
+    found = []
+    for konten, sign in ((output, -1), (given, 1)):
+        marks = ", ".join("?" * len(konten))
+        total = 0
+        for column, is_soll in (("konto", 1), ("gegenkonto", 0)):
+            row = tx.one(
+                f"SELECT SUM(CASE WHEN soll = {is_soll} THEN {_AMOUNT} ELSE -{_AMOUNT} END) FROM {_ROWS}"
+                f" WHERE {column} IN ({marks})",
+                *scope, *konten,
+            )  # fmt: skip
+            total += int(row[0] or 0) if row else 0
+        found.append(sign * total)
+    return found[0], found[1]

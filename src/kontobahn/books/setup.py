@@ -1,0 +1,66 @@
+"""Sets up books: a connection, its client, and what every client starts with."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from kontobahn.books import cash_book, store
+from kontobahn.books.store import Client
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest
+from kontobahn.ledger import connections
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
+from kontobahn.ledger.kontierung import full
+
+CASH_BOOK = "Kasse"
+_CLIENT_ID = re.compile(r"^[1-9][0-9]{3,6}-[1-9][0-9]{0,4}$")
+_FOLDERS = (("EINGANGSRECHNUNG", "Rechnungseingang"), ("AUSGANGSRECHNUNG", "Rechnungsausgang"))
+_DOCUMENT_TYPES = (
+    ("Rechnungseingang", "invoices_received"),
+    ("Rechnungsausgang", "outgoing_invoices"),
+    ("Kasse", "other_documents"),
+    ("Reisekosten", "travel_expense_documents"),
+    ("Personal", "personnel_documents"),
+    ("Sonstige", "other_documents"),
+)
+
+
+def create_books(
+    tx: Tx,
+    organization_id: str,
+    connection_id: str | None,
+    *,
+    name: str,
+    skr: str,
+    length: int,
+    client_id: str,
+    year_start: date,
+) -> Client:
+    """Creates a client, empty, with all services and a cash book, and its connection unless there is one already."""
+    if skr not in KONTENRAHMEN:
+        raise BadRequest(f"The chart of accounts {skr} is not known here: {', '.join(KONTENRAHMEN)}.")
+    if not _CLIENT_ID.match(client_id):
+        raise BadRequest(f"“{client_id}” is not an adviser number and a client number like 1234-1.")
+    if connection_id is None:
+        connection_id = connections.create(tx, organization_id, bezeichnung=name, provider="books")
+    connection = connections.find_for_operator(tx, connection_id)
+    client = store.create_client(
+        tx, connection, client_id=client_id, bezeichnung=name, kontenrahmen=skr, konto_laenge=length
+    )
+    store.subscribe(tx, client, *store.SUBSCRIPTIONS)
+    store.ensure_year(tx, client, year_start)
+    cash_book.create_cash_book(tx, client, CASH_BOOK, full(client.rahmen.kasse))
+    add_folders(tx, client, _FOLDERS)
+    tx.many(
+        "INSERT INTO books_document_types (mandant, bezeichnung, kategorie) VALUES (?, ?, ?)",
+        [(client.mandant, bezeichnung, kategorie) for bezeichnung, kategorie in _DOCUMENT_TYPES],
+    )
+    return client
+
+
+def add_folders(tx: Tx, client: Client, folders: tuple[tuple[str, str], ...]) -> None:
+    tx.many(
+        "INSERT INTO books_folders (mandant, ordnertyp, bezeichnung) VALUES (?, ?, ?)",
+        [(client.mandant, ordnertyp, bezeichnung) for ordnertyp, bezeichnung in folders],
+    )

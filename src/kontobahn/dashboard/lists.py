@@ -1,0 +1,152 @@
+"""Long lists: fifty rows at a time by keyset, filters that are addresses, and a chip for each filter that is set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, Generic, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from kontobahn.banking.search import Word
+from kontobahn.dashboard import figures
+from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.words import _
+from kontobahn.money import to_minor
+
+PAGE_SIZE = 50
+AFTER = "after"
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+MAX_WORDS = 8
+MAX_TYPED = 200
+_AMOUNT = re.compile(r"[-+−]?[0-9][0-9.,\s\u00a0\u202f]*(€|EUR)?", re.IGNORECASE)
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{4,30}", re.IGNORECASE)
+
+
+class Rows(NamedTuple, Generic[T]):
+    """One page of a list. Ask for one row more than `PAGE_SIZE` and cut it with `first_page`."""
+
+    rows: list[T]
+    # The address of the next page, and of the first one if this is not it.
+    next_url: str | None
+    first_url: str | None
+
+
+class Chip(NamedTuple):
+    label: str
+    value: str
+    # The address without this filter.
+    without: str
+
+
+class Filters(Generic[S]):
+    """The filters of a list, read from the address; a value that makes no sense is said beside its field and left out."""
+
+    def __init__(self, path: str, struct: type[S], sent: Mapping[str, Sequence[str]]) -> None:
+        self._path = path
+        names = struct.__struct_fields__
+        self.form = Form({name: values for name, values in sent.items() if name in names})
+        wanted = self.form.read(struct)
+        if wanted is None:
+            good = {name: values for name, values in self.form.values.items() if name not in self.form.errors}
+            wanted = Form(good).read(struct)
+        assert wanted is not None, "every filter has a default"
+        self.wanted: S = wanted
+        self.after = (sent.get(AFTER) or [""])[-1]
+
+    @property
+    def is_set(self) -> bool:
+        return any(self._set().values())
+
+    def _set(self) -> dict[str, list[str]]:
+        given = {name: [text for text in values if text.strip()] for name, values in self.form.values.items()}
+        return {name: values for name, values in given.items() if values and name not in self.form.errors}
+
+    def url(self, **changed: Any) -> str:
+        """The address of this list with some filters changed; None takes one out."""
+        fields: dict[str, Any] = {**self._set(), **changed}
+        query = urlencode({name: value for name, value in fields.items() if value is not None}, doseq=True)
+        return f"{self._path}?{query}" if query else self._path
+
+    def chips(self, labels: Mapping[str, str], show: Callable[[str, str], str] = lambda name, text: text) -> list[Chip]:
+        """One for each filter that is set and has a label; `show` turns a value into words."""
+        return [
+            Chip(labels[name], ", ".join(show(name, text) for text in values), self.url(**{name: None}))
+            for name, values in self._set().items()
+            if name in labels
+        ]
+
+    def first_page(self, found: Sequence[T], key: Callable[[T], Any], stopped_at: str | None = None) -> Rows[T]:
+        """`stopped_at` is the key of the place where a search gave up: the next page goes on from there."""
+        rows = list(found[:PAGE_SIZE])
+        last = stopped_at or (key(rows[-1]) if len(found) > PAGE_SIZE else None)
+        next_url = self.url(**{AFTER: last}) if last is not None else None
+        return Rows(rows, next_url, self.url() if self.after else None)
+
+    def csv_url(self) -> str:
+        """The address of this list as a CSV file."""
+        return self.url().replace(self._path, f"{self._path}.csv", 1)
+
+    def days(self, today: date, since: str = "from_date", until: str = "to_date") -> list[tuple[str, str, bool]]:
+        """Links to the usual spans: text, address, and whether it is the present one."""
+        month, year = today.replace(day=1), today.replace(month=1, day=1)
+        spans = [
+            (_("Today"), today),
+            (_("7 days"), today - timedelta(days=6)),
+            (_("30 days"), today - timedelta(days=29)),
+            (_("90 days"), today - timedelta(days=89)),
+            (_("This month"), month),
+            (_("This year"), year),
+        ]
+        present = (self.form.text(since), self.form.text(until))
+        return [
+            (
+                text,
+                self.url(**{since: first.isoformat(), until: today.isoformat()}),
+                present == (first.isoformat(), today.isoformat()),
+            )
+            for text, first in spans
+        ]
+
+
+# --- Words typed into the one search field of a list: an amount, an IBAN or words. Every word must be found.
+
+
+def search_words(typed: str) -> list[Word]:
+    """An amount or an IBAN may contain blanks; everything else is taken word by word."""
+    text = " ".join(typed[:MAX_TYPED].split())
+    if not text:
+        return []
+    amounts = _amounts(text)
+    if amounts:
+        return [Word(text.casefold(), _pattern(text), amounts)]
+    compact = text.replace(" ", "")
+    if _IBAN.fullmatch(compact) and any(character.isdigit() for character in compact[4:]):
+        groups = [compact[start : start + 4] for start in range(0, len(compact), 4)]
+        return [Word(compact.casefold(), "%".join(_pattern(group).strip("%") for group in groups).join("%%"))]
+    return [Word(word.casefold(), _pattern(word), _amounts(word)) for word in text.split()[:MAX_WORDS]]
+
+
+def _amounts(text: str) -> tuple[int, ...]:
+    """The cents that are meant: without a sign, money in and money out."""
+    if not _AMOUNT.fullmatch(text):
+        return ()
+    try:
+        cents = to_minor(figures.parse_amount(text.lstrip("+")))
+    except ValueError:
+        return ()
+    return (cents,) if text[0] in "-+−" else (cents, -cents)
+
+
+def _pattern(word: str) -> str:
+    return f"%{''.join(map(_letter, word.casefold().replace('ss', 'ß')))}%"
+
+
+def _letter(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    # A letter of another case may have more bytes, and the stored text may write it in another way.
+    return "%" if character in 'ß"\\ ' or not character.isprintable() else "_"

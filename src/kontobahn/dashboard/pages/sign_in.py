@@ -1,0 +1,244 @@
+"""Getting in and out: signing in, the first run, accepting an invitation, a forgotten password, and how the pages look."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.access import invitations, passwords, sessions
+from kontobahn.api.wire import Text
+from kontobahn.auth.users import Email
+from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import Form
+from kontobahn.dashboard.people import THEMES, Preferences
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _
+from kontobahn.errors import Unauthorized
+
+Password = Annotated[str, Meta(min_length=12, max_length=200)]
+
+
+class SignIn(Struct):
+    email: Annotated[str, Meta(max_length=254)]
+    password: Annotated[str, Meta(max_length=200)]
+
+
+class FirstRun(Struct):
+    code: Annotated[str, Meta(max_length=100)]
+    organization: Text
+    name: Text
+    email: Email
+    password: Password
+
+
+class Acceptance(Struct):
+    name: Text
+    password: Password
+
+
+@page("/sign-in", caller="anybody")
+async def sign_in_page(visit: Visit) -> Response:
+    if visit.person is not None:
+        return visit.redirect(_next(visit))
+    if await visit.read(first_run.is_due):
+        return visit.redirect(f"{ROOT}/first-run")
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+@action("/sign-in", caller="anybody")
+async def do_sign_in(visit: Visit) -> Response:
+    wanted = visit.form.read(SignIn)
+    if wanted is not None:
+        try:
+            verified = await sign_in.check_password(visit, wanted.email, wanted.password)
+        except Unauthorized:
+            visit.form.fail("", _("The e-mail address or the password is wrong."))
+        else:
+            ticket = await sign_in.second_step(visit, verified.user)
+            if ticket:
+                return visit.show("second_step.html", form=Form(), ticket=ticket, next=_next(visit))
+            await sign_in.open_session(visit, verified)
+            return visit.redirect(_next(visit))
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+@action("/sign-in/code", caller="anybody")
+async def do_second_step(visit: Visit) -> Response:
+    form = visit.form
+    ticket = form.text("ticket")
+    with form.refusals():
+        user = await sign_in.check_code(visit, ticket, form.text("code"))
+        await sign_in.open_session(visit, user)
+        return visit.redirect(_next(visit))
+    return visit.show("second_step.html", ticket=ticket, next=_next(visit))
+
+
+@action("/sign-in/passkey/options", caller="anybody")
+async def passkey_options(visit: Visit) -> Response:
+    """Asked for by the script when somebody wants to sign in with a passkey."""
+    await sign_in.count_attempt(visit)
+    return visit.json(await passkeys.begin_sign_in(visit))
+
+
+@action("/sign-in/passkey", caller="anybody")
+async def do_passkey_sign_in(visit: Visit) -> Response:
+    form = visit.form
+    with form.refusals():
+        user = await passkeys.finish_sign_in(visit, form.text("ticket"), form.text("answer"))
+        await sign_in.open_session(visit, user)
+        return visit.redirect(_next(visit))
+    return visit.show("sign_in.html", next=_next(visit))
+
+
+def _next(visit: Visit) -> str:
+    wish = visit.form.text("next") or (visit.query.get("next") or [""])[-1]
+    return security.local_path(wish, ROOT)
+
+
+@action("/sign-out", own=True, role="read_only")
+async def sign_out(visit: Visit) -> Response:
+    assert visit.person is not None
+    await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
+    visit.new_cookies |= {"session": "", "organization": ""}
+    return visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
+
+
+@page("/forgotten-password", caller="anybody")
+async def forgotten_password(visit: Visit) -> Response:
+    return visit.show("forgotten_password.html")
+
+
+class NewPassword(Struct):
+    password: Password
+
+
+@page("/password", caller="anybody")
+async def new_password_page(visit: Visit) -> Response:
+    """The page that the link of an administrator leads to."""
+    await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+    return visit.show("new_password.html", token=_token(visit))
+
+
+@action("/password", caller="anybody")
+async def set_new_password(visit: Visit) -> Response:
+    """Sets the password. The person signs in with it then, and with the second factor if there is one."""
+    wanted = visit.form.read(NewPassword)
+    if wanted is not None:
+        await sign_in.count_attempt(visit)
+        with visit.form.refusals():
+            # Looked at first: only somebody with a link gets a password hashed.
+            await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
+            password_hash = await sign_in.hash_password(visit, wanted.password)
+            await visit.write(
+                passwords.reset, visit.context.vault, _token(visit), password_hash=password_hash, actor=visit.actor
+            )
+            return visit.redirect(f"{ROOT}/sign-in", _("Your new password is set. Sign in with it."))
+    return visit.show("new_password.html", token=_token(visit))
+
+
+def _token(visit: Visit) -> str:
+    return (visit.form.text("token") or (visit.query.get("token") or [""])[-1])[:100]
+
+
+# --- The first run
+
+
+@page("/first-run", caller="anybody")
+async def first_run_page(visit: Visit) -> Response:
+    if not await visit.read(first_run.is_due):
+        return visit.redirect(f"{ROOT}/sign-in")
+    return visit.show("first_run.html")
+
+
+@action("/first-run", caller="anybody")
+async def do_first_run(visit: Visit) -> Response:
+    form = visit.form
+    wanted = form.read(FirstRun)
+    await sign_in.count_attempt(visit)
+    if wanted is not None and not first_run.is_code(visit.context.vault, wanted.code):
+        form.fail("code", _("This is not the code that the service printed when it started."))
+    if wanted is not None and form.is_good:
+        password_hash = await sign_in.hash_password(visit, wanted.password)
+        with form.refusals():
+            user = await visit.write(
+                first_run.begin, organization=wanted.organization, email=wanted.email, name=wanted.name,
+                password_hash=password_hash, actor=visit.actor,
+            )  # fmt: skip
+            await sign_in.open_session(visit, user)
+            return visit.redirect(ROOT, _("Welcome. Your organisation is ready."))
+    return visit.show("first_run.html")
+
+
+# --- Invitations
+
+
+@page("/invitation/{token}", caller="anybody")
+async def invitation_page(visit: Visit, token: str) -> Response:
+    return _show_invitation(visit, token)
+
+
+def _show_invitation(visit: Visit, token: str) -> Response:
+    return visit.show("invitation.html", sign_in=f"{ROOT}/sign-in?{urlencode({'next': f'{ROOT}/invitation/{token}'})}")
+
+
+@action("/invitation/{token}/join", own=True, role="read_only")
+async def join(visit: Visit, token: str) -> Response:
+    """Accepts an invitation to another organisation with the account that the person has."""
+    await sign_in.count_attempt(visit)
+    with visit.form.refusals():
+        made = await visit.write(invitations.join, visit.context.vault, visit.principal, token, visit.actor)
+        visit.new_cookies["organization"] = made.client_organization_id
+        return visit.redirect(
+            ROOT, _("You now have access to this organisation. Choose at the top whose data you view.")
+        )
+    return _show_invitation(visit, token)
+
+
+@action("/invitation/{token}", caller="anybody")
+async def accept_invitation(visit: Visit, token: str) -> Response:
+    form = visit.form
+    wanted = form.read(Acceptance)
+    if wanted is not None:
+        await sign_in.count_attempt(visit)
+        with form.refusals():
+            # Looked at first: only somebody with an invitation gets a password hashed.
+            await visit.read(invitations.find_pending, visit.context.vault, token)
+            password_hash = await sign_in.hash_password(visit, wanted.password)
+            user = await visit.write(
+                invitations.accept, visit.context.vault, token,
+                name=wanted.name, password_hash=password_hash, actor=visit.actor,
+            )  # fmt: skip
+            await sign_in.open_session(visit, user)
+            return visit.redirect(ROOT, _("Welcome. You are now part of the organisation."))
+    return _show_invitation(visit, token)
+
+
+# --- Layout
+
+
+@action("/look", caller="anybody")
+async def change_look(visit: Visit) -> Response:
+    """The switches in the layout: language, light or dark, shortcuts, an agency's client. An empty value follows the browser."""
+    form = visit.form
+    before = visit.person.preferences if visit.person else Preferences()
+    wanted = before
+    if form.text("language") in words.LANGUAGES:
+        wanted = wanted._replace(language=form.text("language"))
+        visit.new_cookies["language"] = form.text("language")
+    if "theme" in form:
+        theme = form.text("theme") if form.text("theme") in THEMES else ""
+        wanted = wanted._replace(theme=theme or None)
+        visit.new_cookies["theme"] = theme
+    if form.text("shortcuts") in ("0", "1"):
+        wanted = wanted._replace(shortcuts=int(form.text("shortcuts")))
+    wished = form.text("organization")
+    if visit.person is not None and wished in (visit.person.organization.id, *(one.id for one in visit.person.clients)):
+        visit.new_cookies["organization"] = wished
+        return visit.redirect(ROOT)
+    if visit.person is not None and wanted != before:
+        await visit.write(people.save_preferences, visit.principal, wanted)
+    return visit.redirect(_next(visit))

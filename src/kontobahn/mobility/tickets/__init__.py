@@ -1,1 +1,0 @@
-"""Transport tickets: entered by call, by file or by a platform, billed once, cancelled."""

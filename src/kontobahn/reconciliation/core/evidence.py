@@ -1,0 +1,384 @@
+"""One movement being matched, and what is proposed for it: by our own numbers in its text, and by its payer.
+
+By number: one document, several, with Skonto, in part, too much, or paid before. By payer: it is known or has the name, and an amount
+or a sum fits one way only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from kontobahn.money import amount_text
+from kontobahn.reconciliation.core.items import (
+    CENT,
+    MAX_ITEMS,
+    OpenItems,
+    discount_taken,
+    discounts_on,
+    exact_choice,
+    exact_sums,
+    lines_for,
+    payments_of,
+)
+from kontobahn.reconciliation.core.model import EvidenceClass, Line, Movement, OpenItem, Proposal, Reason
+from kontobahn.reconciliation.core.numbers import MAX_SAME, Hit, NumberIndex
+from kontobahn.reconciliation.core.payer import Payer, PayerIndex
+from kontobahn.reconciliation.core.text import CutText
+
+BITS_OF_AMOUNT = 12.0
+# Days by which a document may be dated after its payment.
+MAX_AHEAD = timedelta(days=7)
+# A number on its own; one that needs a second signal; one that is never enough.
+ALONE_BITS, FIRM_BITS, MIN_BITS = 20.0, 13.0, 6.6
+MAX_NUMBERS = 60
+_MAX_SUBSET = 12
+# Items of one account that are looked at one by one, and candidates that are listed.
+MAX_LOOKED_AT, MAX_LISTED = 200, 3
+
+
+class Case(NamedTuple):
+    """A movement with everything that it is matched against."""
+
+    movement: Movement
+    texts: tuple[CutText, ...]
+    payer: Payer
+    items: OpenItems
+    numbers: NumberIndex
+    payers: PayerIndex
+
+
+def is_too_early(item: OpenItem, movement: Movement) -> bool:
+    """Returns whether the document is dated well after the payment: then the number is perhaps another's."""
+    return item.day - movement.day > MAX_AHEAD
+
+
+def amount_reason(signal: str, amount: int) -> Reason:
+    """Returns the reason: only an amount that fits exactly has weight, and never enough on its own."""
+    exact = signal in ("amount", "amount_less_skonto", "sum")
+    return Reason(signal, amount_text(amount), bits=BITS_OF_AMOUNT if exact else 0.0)
+
+
+def on_account(konto: str, amount: int) -> tuple[Line, ...]:
+    return (Line("on_account", konto, "", amount),) if amount else ()
+
+
+def score_of(reasons: tuple[Reason, ...]) -> float:
+    return round(sum(reason.bits for reason in reasons), 1)
+
+
+# --- By number
+
+
+class NamedItem(NamedTuple):
+    """A document that the text names. `shared` if other accounts have one of the same number."""
+
+    item: OpenItem
+    hit: Hit
+    shared: bool
+
+
+def by_number(case: Case) -> tuple[list[Proposal], bool]:
+    """Returns what the numbers suggest, and whether there was a number that counts."""
+    named, unclear = _resolve(case, case.numbers.find(case.texts))
+    proposals: list[Proposal] = []
+    for hit in unclear:
+        proposals += _of_any(case, hit)
+    if not named:
+        return proposals, bool(unclear)
+    clear = not unclear
+    if len(named) == 1:
+        proposals += _single(case, named[0], clear=clear)
+    else:
+        proposals += _several(case, named, clear=clear)
+    return proposals, any(proposal.evidence != "C" for proposal in proposals)
+
+
+def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
+    """Returns the documents that are named, and the hits that could mean several accounts."""
+    named: list[NamedItem] = []
+    unclear: list[Hit] = []
+    for hit in hits[: MAX_NUMBERS + 1]:
+        if hit.weak or len(hit.keys) > MAX_SAME:
+            continue
+        items = [item for item in map(case.items.get, hit.keys) if item is not None]
+        agreeing = [item for item in items if case.payer.agrees(item.konto)]
+        counts = hit.bits >= FIRM_BITS or hit.has_word or bool(agreeing)
+        if not counts or (case.payers.is_customer_number(hit.found) and not hit.has_word):
+            continue
+        known = [item for item in items if item.konto in case.payer.known]
+        chosen = known or agreeing or items
+        if len(chosen) == 1:
+            named.append(NamedItem(chosen[0], hit, len(items) > 1))
+        else:
+            unclear.append(hit)
+    return named, unclear
+
+
+def _number_reason(named: NamedItem) -> Reason:
+    hit = named.hit
+    return Reason("number", named.item.beleg, hit.field, hit.start, hit.end, round(hit.bits, 1))
+
+
+def _proposal(
+    case: Case,
+    evidence: EvidenceClass,
+    named: Sequence[NamedItem],
+    lines: tuple[Line, ...],
+    *more: Reason,
+    acts: bool = False,
+) -> Proposal:
+    kontos = dict.fromkeys(one.item.konto for one in named)
+    payer = tuple(reason for konto in kontos for reason in case.payer.reasons(konto))
+    reasons = (*map(_number_reason, named), *more, *payer)
+    return Proposal(evidence, score_of(reasons), lines, reasons, acts)
+
+
+def _suffices(case: Case, named: Sequence[NamedItem]) -> bool:
+    """Returns whether numbers and payer together are enough to act alone, given that the amount fits."""
+    konto = named[0].item.konto
+    if case.payer.contradicts(konto) or any(is_too_early(one.item, case.movement) for one in named):
+        return False
+    if any(one.hit.bits < MIN_BITS or not one.item.has_account for one in named):
+        return False
+    if case.payer.agrees(konto):
+        return all(_is_firm(case, one) for one in named)
+    return not any(one.shared for one in named) and sum(one.hit.bits for one in named) >= ALONE_BITS
+
+
+def _is_firm(case: Case, named: NamedItem) -> bool:
+    """Returns whether the number is firm: a short one needs a word for invoice before it, or that no other item of the account fits."""
+    if named.hit.bits >= FIRM_BITS or named.hit.has_word:
+        return True
+    return len(case.items.with_amount(named.item.open_minor, named.item.konto, 2)) < 2
+
+
+def _single(case: Case, named: NamedItem, *, clear: bool) -> Iterator[Proposal]:
+    item, paid = named.item, case.movement.amount_minor
+    acts = clear and _suffices(case, [named])
+    if paid == item.open_minor:
+        reason = amount_reason("amount", paid)
+        yield _proposal(case, "A2" if acts else "B1", [named], lines_for(item, paid), reason, acts=acts)
+        return
+    discount = discount_taken(item, paid, case.movement.day)
+    if discount is not None:
+        reason = amount_reason("amount_less_skonto", paid)
+        yield _proposal(case, "A3" if acts else "B1", [named], lines_for(item, paid, discount), reason, acts=acts)
+        return
+    yield from _other_amount(case, named)
+
+
+def _other_amount(case: Case, named: NamedItem) -> Iterator[Proposal]:
+    item, paid = named.item, case.movement.amount_minor
+    if not item.open_minor:
+        # Named by somebody else, it is more likely a typing error.
+        evidence: EvidenceClass = "C" if case.payer.contradicts(item.konto) else "B1"
+        yield _proposal(case, evidence, [named], on_account(item.konto, paid), Reason("paid_before", item.beleg))
+    elif (paid > 0) != (item.open_minor > 0):
+        yield _proposal(case, "C", [named], on_account(item.konto, paid), Reason("other_direction", item.beleg))
+    elif abs(paid) < abs(item.open_minor):
+        yield _proposal(case, "B1", [named], lines_for(item, paid), amount_reason("part", paid))
+        for discount in discounts_on(item, case.movement.day, late=True):
+            rest = item.open_minor - paid
+            if abs(rest - discount) <= CENT:
+                late = Reason("skonto_late", "")
+                yield _proposal(case, "B1", [named], lines_for(item, paid, rest), late)._replace(score=0.0)
+    else:
+        rest = paid - item.open_minor
+        lines = (*lines_for(item, item.open_minor), *on_account(item.konto, rest))
+        yield _proposal(case, "B1", [named], lines, amount_reason("over", rest))
+
+
+def _several(case: Case, named: list[NamedItem], *, clear: bool) -> Iterator[Proposal]:
+    unpaid = [one for one in named if one.item.open_minor]
+    if not unpaid:
+        yield from _other_amount(case, named[0])
+        return
+    paid, kontos = case.movement.amount_minor, {one.item.konto for one in unpaid}
+    is_whole = len(unpaid) == len(named) and len(named) <= MAX_NUMBERS
+    ways = exact_choice([payments_of(one.item, case.movement.day) for one in unpaid], paid)
+    if not ways:
+        ways = exact_choice([payments_of(one.item, case.movement.day) for one in unpaid], paid, slack=CENT)
+        ways = [way for way in ways if any(way)]
+    if ways:
+        lines = _settled_lines(case, unpaid, ways[0])
+        acts = clear and is_whole and len(ways) == 1 and len(kontos) == 1 and _suffices(case, unpaid)
+        if len(unpaid) == 1:
+            acts = False
+        reason = amount_reason("sum", paid)
+        yield _proposal(case, "A4" if acts else "B1", unpaid, lines, reason, acts=acts)
+        return
+    yield from _some_of(case, unpaid)
+    yield from _spread(case, unpaid)
+
+
+def _settled_lines(case: Case, named: list[NamedItem], way: tuple[int, ...]) -> tuple[Line, ...]:
+    """Lines that settle every document; a rounding cent goes to the last Skonto."""
+    chosen = [
+        (one.item, payments_of(one.item, case.movement.day)[place]) for one, place in zip(named, way, strict=True)
+    ]
+    slack = case.movement.amount_minor - sum(paid for _, paid in chosen)
+    lines: list[Line] = []
+    for item, share in reversed(chosen):
+        takes = slack if share != item.open_minor else 0
+        slack -= takes
+        lines[:0] = lines_for(item, share + takes, item.open_minor - share - takes)
+    return tuple(lines)
+
+
+def _some_of(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
+    """Proposes some of the documents named, if these alone make up the amount."""
+    few = named[:_MAX_SUBSET]
+    amounts = [one.item.open_minor for one in few]
+    paid = case.movement.amount_minor
+    combinations: list[tuple[int, ...]] = [(place,) for place, amount in enumerate(amounts) if amount == paid]
+    combinations += exact_sums(amounts, paid)
+    for combination in combinations[:3]:
+        chosen = [few[place] for place in combination]
+        lines = tuple(line for one in chosen for line in lines_for(one.item, one.item.open_minor))
+        yield _proposal(case, "B1", chosen, lines, amount_reason("sum", paid))
+
+
+def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
+    """Proposes the documents in the order of the text until the amount is used up."""
+    left = case.movement.amount_minor
+    konto = named[0].item.konto
+    if any((one.item.open_minor > 0) != (left > 0) for one in named):
+        yield _proposal(case, "C", named[:1], on_account(konto, left), amount_reason("over", left))
+        return
+    lines: list[Line] = []
+    used = []
+    for one in named:
+        part = min(abs(left), abs(one.item.open_minor)) * (1 if left > 0 else -1)
+        if not part:
+            break
+        used.append(one)
+        lines += lines_for(one.item, part)
+        left -= part
+    lines += on_account(konto, left)
+    yield _proposal(
+        case, "B1", used, tuple(lines), amount_reason("over" if left else "part", case.movement.amount_minor)
+    )
+
+
+def _of_any(case: Case, hit: Hit) -> Iterator[Proposal]:
+    """Proposes, for a number that several accounts have, each that the amount fits."""
+    paid = case.movement.amount_minor
+    for key in hit.keys[:MAX_SAME]:
+        item = case.items.get(key)
+        if item is not None and paid in payments_of(item, case.movement.day) and item.open_minor:
+            lines = lines_for(item, paid, item.open_minor - paid)
+            reasons = (amount_reason("amount", paid), Reason("number_shared", item.beleg))
+            yield _proposal(case, "B1", [NamedItem(item, hit, True)], lines, *reasons)
+
+
+def by_weak_number(case: Case) -> Iterator[Proposal]:
+    """Proposes by numbers that are nearly ours, if the amount or the payer supports one."""
+    paid = case.movement.amount_minor
+    beside = [hit for hit in case.numbers.find(case.texts) if hit.weak]
+    for hit in [*beside, *case.numbers.find_weak(case.texts)][:MAX_SAME]:
+        for key in hit.keys:
+            item = case.items.get(key)
+            if item is None or not item.open_minor:
+                continue
+            agrees = case.payer.agrees(item.konto)
+            fits = [amount for amount in payments_of(item, case.movement.day) if amount == paid]
+            if not fits and not (agrees and hit.weak in ("end", "alike")):
+                continue
+            if case.payer.contradicts(item.konto) and not fits:
+                continue
+            same_way = (paid > 0) == (item.open_minor > 0)
+            if not fits and not same_way:
+                continue
+            part = paid if abs(paid) < abs(item.open_minor) else item.open_minor
+            lines = (
+                lines_for(item, paid, item.open_minor - paid)
+                if fits
+                else (*lines_for(item, part), *on_account(item.konto, paid - part))
+            )
+            reason = Reason(f"number_{hit.weak.replace(' ', '_')}", hit.found, hit.field, hit.start, hit.end, 4.0)
+            payer = case.payer.reasons(item.konto)
+            amount = amount_reason("amount" if fits else "part", paid)
+            reasons = (reason, amount, *payer)
+            yield Proposal("B4", score_of(reasons), lines, reasons)
+
+
+# --- By payer
+
+
+def by_payer(case: Case) -> Iterator[Proposal]:
+    for konto in case.payer.known:
+        yield from _of_known(case, konto)
+    if not case.payer.known:
+        yield from _of_named(case)
+    yield from _candidates(case)
+
+
+def _of_payer(case: Case, evidence: EvidenceClass, konto: str, lines: tuple[Line, ...], *more: Reason) -> Proposal:
+    reasons = (*more, *case.payer.reasons(konto))
+    return Proposal(evidence, score_of(reasons), lines, reasons)
+
+
+def _fitting(case: Case, konto: str) -> list[tuple[OpenItem, int]]:
+    """The account's items that the amount settles, with the discount taken; the oldest first."""
+    paid = case.movement.amount_minor
+    full = [(item, 0) for item in case.items.with_amount(paid, konto)]
+    if full:
+        return full
+    found = []
+    for item in case.items.of(konto, MAX_LOOKED_AT):
+        discount = discount_taken(item, paid, case.movement.day)
+        if discount is not None:
+            found.append((item, discount))
+    return found
+
+
+def _of_known(case: Case, konto: str) -> Iterator[Proposal]:
+    paid = case.movement.amount_minor
+    fitting = _fitting(case, konto)
+    alone = len(fitting) == 1
+    for item, discount in fitting[:MAX_LISTED]:
+        signal = "amount_less_skonto" if discount else "amount"
+        twins = () if alone else (Reason("twins", str(len(fitting))),)
+        lines = lines_for(item, paid, discount)
+        yield _of_payer(case, "B2" if alone else "C", konto, lines, amount_reason(signal, paid), *twins)
+    if fitting or case.items.count(konto) > MAX_ITEMS:
+        return
+    items = case.items.of(konto, MAX_ITEMS)
+    combinations = exact_sums([item.open_minor for item in items], paid)
+    for combination in combinations:
+        lines = tuple(line for place in combination for line in lines_for(items[place], items[place].open_minor))
+        only = len(combinations) == 1
+        yield _of_payer(case, "B3" if only else "C", konto, lines, amount_reason("sum", paid))
+
+
+def _of_named(case: Case) -> Iterator[Proposal]:
+    """Proposes by name, only if one item of all accounts with such a name has the amount."""
+    paid = case.movement.amount_minor
+    fitting = [(konto, item, discount) for konto in case.payer.supported for item, discount in _fitting(case, konto)]
+    alone = len(fitting) == 1
+    for konto, item, discount in fitting[:MAX_LISTED]:
+        reason = amount_reason("amount_less_skonto" if discount else "amount", paid)
+        yield _of_payer(case, "B4" if alone else "C", konto, lines_for(item, paid, discount), reason)
+
+
+def _candidates(case: Case) -> Iterator[Proposal]:
+    """Candidates for a person to choose from: the payer's items in part, the account itself, items of the same amount."""
+    paid = case.movement.amount_minor
+    for konto in [*case.payer.known, *case.payer.supported][:MAX_LISTED]:
+        same_way = [item for item in case.items.of(konto, MAX_LOOKED_AT) if (item.open_minor > 0) == (paid > 0)]
+        nearest = sorted(same_way, key=lambda item: (abs(item.open_minor - paid), item.day, item.beleg))
+        for item in nearest[:MAX_LISTED]:
+            if item.open_minor == paid:
+                continue
+            part = paid if abs(paid) < abs(item.open_minor) else item.open_minor
+            lines = (*lines_for(item, part), *on_account(konto, paid - part))
+            distance = abs(item.open_minor - paid) / max(abs(paid), abs(item.open_minor))
+            yield _of_payer(case, "C", konto, lines, amount_reason("part", paid))._replace(
+                score=round(5 - 4 * distance, 1)
+            )
+        yield _of_payer(case, "C", konto, on_account(konto, paid))._replace(score=0.5)
+    if not case.payer.known and not case.payer.supported:
+        for item in case.items.with_amount(paid, most=MAX_LISTED):
+            yield Proposal("C", 0.0, lines_for(item, paid), (Reason("amount_only", item.beleg),))

@@ -1,0 +1,188 @@
+"""Reads the event log: an entry by id, or many in the order of their numbers, each with how its delivery to one receiver went."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from kontobahn.access.principal import Principal, in_scope
+from kontobahn.db import Row, Tx, chunked
+from kontobahn.errors import Conflict
+from kontobahn.sentences import said, same
+from kontobahn.webhooks import endpoint, outbox
+from kontobahn.webhooks.outbox import WEBHOOK_URL
+from kontobahn.webhooks.receiver import Receiver
+
+DeliveryState = Literal["none", "pending", "delivered", "failed", "cancelled"]
+
+
+class Attempt(NamedTuple):
+    number: int
+    at: int
+    milliseconds: int
+    status: int | None
+    reason: str | None
+
+
+class Entry(NamedTuple):
+    organization_id: str
+    sequence: int
+    id: str
+    subject: str
+    body: str
+    state: DeliveryState
+    due_at: int | None
+    settled_at: int | None
+    attempts: list[Attempt]
+
+
+class Filter(NamedTuple):
+    event: str | None = None
+    subject: str | None = None
+    state: DeliveryState | None = None
+    # Instants; the second is exclusive.
+    since: int | None = None
+    until: int | None = None
+    # The receiver of the deliveries; of a further endpoint, only events that were for it.
+    receiver_id: str = WEBHOOK_URL
+
+
+_COLUMNS = (
+    "SELECT e.organization_id, e.sequence, e.id, e.subject, e.body, COALESCE(d.state, 'none'), d.due_at, d.settled_at"
+    " FROM webhook_events e LEFT JOIN webhook_deliveries d"
+    " ON d.organization_id = e.organization_id AND d.sequence = e.sequence AND d.receiver_id = ?"
+)
+
+
+def find(tx: Tx, principal: Principal, event_id: str) -> Entry:
+    """An event in the principal's scope, with its delivery to the contract's one URL."""
+    rows = tx.all(
+        f"{_COLUMNS} WHERE e.{in_scope(len(principal.scope))} AND e.id = ?", WEBHOOK_URL, *principal.scope, event_id
+    )
+    if not rows:
+        raise principal.missing("Event")
+    return _with_attempts(tx, rows, WEBHOOK_URL)[0]
+
+
+def find_of(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
+    """An event of a further endpoint's organisation, with its delivery there."""
+    rows = tx.all(
+        f"{_COLUMNS} WHERE e.organization_id = ? AND e.id = ?", receiver.id, receiver.organization_id, event_id
+    )
+    if not rows:
+        raise principal.missing("Event")
+    return _with_attempts(tx, rows, receiver.id)[0]
+
+
+def walk(
+    tx: Tx, organization_id: str, wanted: Filter, *, cursor: int | None, newest_first: bool, limit: int
+) -> list[Entry]:
+    """The events after the cursor in the order of their commits, or before it with the newest first."""
+    conditions = ["e.organization_id = ?"]
+    params: list[Any] = [wanted.receiver_id, organization_id]
+    if wanted.receiver_id != WEBHOOK_URL:
+        conditions.append("d.state IS NOT NULL")
+    for condition, value in (
+        ("e.sequence < ?" if newest_first else "e.sequence > ?", cursor),
+        ("e.event = ?", wanted.event),
+        ("e.subject = ?", wanted.subject),
+        ("COALESCE(d.state, 'none') = ?", wanted.state),
+        ("e.received_at >= ?", wanted.since),
+        ("e.received_at < ?", wanted.until),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            params.append(value)
+    order = "DESC" if newest_first else "ASC"
+    rows = tx.all(f"{_COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY e.sequence {order} LIMIT ?", *params, limit)
+    return _with_attempts(tx, rows, wanted.receiver_id)
+
+
+def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
+    """Delivers an event to the contract's one URL once more, or a pending one now."""
+    entry = find(tx, principal, event_id)
+    outbox.lock_event_log(tx, entry.organization_id)
+    check_url(endpoint.find(tx, entry.organization_id))
+    outbox.deliver_later(tx, entry.organization_id, WEBHOOK_URL, entry.sequence, entry.subject)
+    return find(tx, principal, event_id)
+
+
+def resend_to(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> Entry:
+    """Delivers an event to a further endpoint once more, whatever its filter says."""
+    entry = find_of(tx, principal, receiver, event_id)
+    check_active(receiver)
+    outbox.deliver_later(tx, entry.organization_id, receiver.id, entry.sequence, entry.subject)
+    return find_of(tx, principal, receiver, event_id)
+
+
+def check_url(found: Receiver | None) -> None:
+    """Raises Conflict if nothing can be sent to the contract's one URL."""
+    state = "none" if found is None else found.state
+    if state != "active":
+        why = {
+            "none": "There is no webhook URL",
+            "paused": "The webhook URL is paused",
+            "gone": "The webhook URL is gone",
+        }
+        raise Conflict(said("{why}: set it with PUT /v2/banking/webhook-url, then resend.", why=why[state]))
+
+
+def check_active(receiver: Receiver) -> None:
+    if receiver.state != "active":
+        raise Conflict(said("This webhook endpoint is {state}: resume it, then resend.", state=receiver.state))
+
+
+_FAILED = (
+    " FROM webhook_deliveries d JOIN webhook_events e ON e.organization_id = d.organization_id AND e.sequence = d.sequence"
+    " WHERE d.organization_id = ? AND d.receiver_id = ? AND d.state = 'failed' AND e.received_at >= ?"
+)
+
+
+def count_failed(tx: Tx, organization_id: str, receiver_id: str, since: int) -> int:
+    """Returns how many events since this moment a receiver did not take in all attempts."""
+    row = tx.one(f"SELECT COUNT(*){_FAILED}", organization_id, receiver_id, since)
+    return int(row[0]) if row else 0
+
+
+def resend_failed(tx: Tx, organization_id: str, receiver_id: str, since: int, limit: int) -> tuple[int, bool]:
+    """Delivers them once more, the earliest first. Returns how many, and whether there are more. The event log is locked."""
+    found = tx.all(
+        f"SELECT d.sequence, d.subject{_FAILED} ORDER BY d.sequence LIMIT ?",
+        organization_id, receiver_id, since, limit + 1,
+    )  # fmt: skip
+    for sequence, subject in found[:limit]:
+        outbox.deliver_later(tx, organization_id, receiver_id, sequence, subject)
+    return min(len(found), limit), len(found) > limit
+
+
+def any_delivered(tx: Tx, organization_id: str) -> bool:
+    """Returns whether a receiver of this organisation has ever taken an event."""
+    row = tx.one(
+        "SELECT 1 FROM webhook_deliveries WHERE organization_id = ? AND state = 'delivered' LIMIT 1", organization_id
+    )
+    return row is not None
+
+
+def _with_attempts(tx: Tx, rows: list[Row], receiver_id: str) -> list[Entry]:
+    """The rows of one organisation, each with the attempts to deliver it to this receiver."""
+    found = [Entry._make((*row, [])) for row in rows]
+    attempts = {entry.sequence: entry.attempts for entry in found}
+    for some, is_one in chunked(attempts):
+        for sequence, *columns in tx.all(
+            "SELECT sequence, number, at, milliseconds, status, reason FROM webhook_attempts WHERE organization_id = ?"
+            f" AND receiver_id = ? AND sequence {is_one} ORDER BY sequence, number",
+            found[0].organization_id, receiver_id, *some,
+        ):  # fmt: skip
+            attempts[sequence].append(_with_reason(Attempt(*columns)))
+    return found
+
+
+def _with_reason(attempt: Attempt) -> Attempt:
+    """The reason as a sentence, where the row has its parameters."""
+    if attempt.reason is None:
+        return attempt
+    reason = same(
+        attempt.reason,
+        said("The receiver answered {status}.", status=attempt.status),
+        said("No complete answer within {seconds} seconds.", seconds=attempt.milliseconds // 1000),
+    )
+    return attempt._replace(reason=reason)
