@@ -66,7 +66,7 @@ class Service:
 
     def start(self) -> None:
         self._thread.start()
-        self._ready.wait(20)
+        self._ready.wait(PATIENCE_SECONDS)
         if self._failure is not None:
             raise self._failure
 
@@ -74,7 +74,7 @@ class Service:
         self.http.close()
         if self._loop and self._server:
             self._loop.call_soon_threadsafe(self._server.stop)
-        self._thread.join(30)
+        self._thread.join(PATIENCE_SECONDS)
         self._holder.close()
         assert not self._thread.is_alive(), "the service did not stop"
 
@@ -96,7 +96,7 @@ class Service:
     def run(self, coroutine: Any) -> Any:
         """Await something on the service's own event loop."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECONDS)
 
     def organization(
         self, name: str = "Muster GmbH", *, credits_granted: int = 100, role: Role = "admin"

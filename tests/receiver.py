@@ -47,6 +47,8 @@ class Answer(NamedTuple):
     headers: dict[str, str] = {}  # noqa: RUF012
     body: bytes = b""
     seconds: float = 0
+    # Nothing is answered before it is set.
+    held_until: threading.Event | None = None
 
 
 Script = Callable[[Delivered], Answer | int]
@@ -110,6 +112,8 @@ class Receiver:
         if isinstance(answer, int):
             answer = Answer(answer)
         take_time(answer.seconds)
+        if answer.held_until is not None:
+            answer.held_until.wait()
         handler.send_response(answer.status)
         for name, value in answer.headers.items():
             handler.send_header(name, value)

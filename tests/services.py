@@ -24,7 +24,7 @@ from typing import Self, TypedDict
 import psycopg
 from psycopg import sql
 
-from tests.waiting import take_time
+from tests.waiting import PATIENCE_SECONDS, take_time
 
 START_TIMEOUT_SECONDS = 180.0
 STOP_TIMEOUT_SECONDS = 20.0
@@ -305,7 +305,7 @@ class PostgresServer(ThrowAwayServer):
 
     def _answers(self) -> bool:
         try:
-            psycopg.connect(self.url(), connect_timeout=5).close()
+            psycopg.connect(self.url(), connect_timeout=PATIENCE_SECONDS).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -327,7 +327,7 @@ class RedisServer(ThrowAwayServer):
 
     def ask(self, command: bytes) -> bytes:
         """One command in Redis's inline form: the client library takes half a second to import, in every worker."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS) as connection:
             connection.sendall(command + b"\r\n")
             return connection.recv(1024).strip()
 

@@ -64,6 +64,8 @@ OFFENCES = [
     ("tests_wait_for_facts", "tests/test_a.py", "async def f():\n    await asyncio.sleep(0.1)\n"),
     ("tests_wait_for_facts", "tests/test_a.py", "until = time.monotonic() + 5\n"),
     ("tests_wait_for_facts", "tests/test_a.py", "@settings(deadline=200)\ndef f(): ...\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "assert begun.wait(5)\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "subprocess.run(command, timeout=20)\n"),
     ("no_long_lines_in_templates", "src/kontobahn/a.html", "a" * (LONGEST_TEMPLATE_LINE + 1)),
     ("tables_label_their_cells", "src/kontobahn/a.html", '<td data-label="A">1</td>\n'),
     ("decisions_have_a_status_and_stand_in_the_index", "docs/decisions/0001-a.md", "# 1. A\n\n**Status.** Accepted.\n"),
@@ -129,6 +131,7 @@ INNOCENT = [
     ("british_spelling", "docs/a.md", "```\norganization\n```\n\nSend `Authorization: Bearer`.\n"),
     ("no_registry_and_no_place_of_one_machine", "docs/a.md", "In /var/lib/kontobahn, homework/home/work and $HOME.\n"),
     ("tests_wait_for_facts", "tests/waiting.py", "time.sleep(1)\n"),
+    ("tests_wait_for_facts", "tests/test_a.py", "begun.wait()\nthread.join(PATIENCE_SECONDS)\n', '.join(words)\n"),
     ("tests_wait_for_facts", "tests/test_a.py", "await asyncio.sleep(0)\ntook = time.monotonic() - began\n"),
     ("links_lead_somewhere", "docs/a.md", "# A b: c\n\n[b](#a-b-c) [c](https://muster.example/x) `[d](d.md)`\n"),
 ]

@@ -424,6 +424,13 @@ def _waits_for_time(node: ast.AST) -> str:
             left=ast.Call(func=ast.Attribute(value=ast.Name("time"), attr="monotonic" | "time")), op=ast.Add()
         ):
             return "a deadline"
+        case ast.keyword(arg="timeout" | "connect_timeout", value=ast.Constant(value=int() | float())):
+            return "a deadline"
+        case ast.Call(
+            func=ast.Attribute(attr="wait" | "join" | "result" | "settimeout"),
+            args=[ast.Constant(value=int() | float())],
+        ):
+            return "a deadline"
         case ast.keyword(arg="deadline", value=value) if not (isinstance(value, ast.Constant) and value.value is None):
             return "a deadline"
     return ""

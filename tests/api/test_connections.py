@@ -18,7 +18,7 @@ HEAD = "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n"
 
 
 def connect(stack: ExitStack, service: Service, sent: str = "", source: str = "127.0.0.1") -> socket.socket:
-    raw = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 30, (source, 0)))
+    raw = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), PATIENCE_SECONDS, (source, 0)))
     raw.sendall(sent.encode())
     return raw
 

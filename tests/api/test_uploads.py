@@ -23,6 +23,7 @@ from kontobahn.clock import SECOND
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from tests.harness import Organization, Service, ServiceFactory
+from tests.waiting import PATIENCE_SECONDS
 
 PATH = "/v2/ledger-sample/files"
 SMALL, LARGE = 1_000, 5_000
@@ -58,7 +59,7 @@ async def take_sample_file(call: Call, query: TakeQuery, body: Upload) -> Taken:
 
     def work(tx: Tx, task_id: str) -> Taken:
         GATE.reached.set()
-        GATE.opened.wait(30)
+        GATE.opened.wait(PATIENCE_SECONDS)
         content = body.file.read()
         audit.record(tx, call.principal.organization_id, audit.SYSTEM, "sample.taken", task_id)
         if query.refuse:
@@ -229,7 +230,7 @@ def test_a_large_file_is_answered_at_once_and_worked_on(small_service: Service) 
     assert answer.status_code == 202
     begun = answer.json()
     assert begun["status"] == "running"
-    assert GATE.reached.wait(30)
+    assert GATE.reached.wait(PATIENCE_SECONDS)
     assert task(small_service, begun["id"]).status == "running"
     GATE.opened.set()
     row = ended(small_service, begun["id"])
@@ -254,12 +255,12 @@ def test_a_task_whose_process_died_is_failed_and_one_that_was_slow_has_no_effect
     mine = small_service.organization()
     GATE.opened.clear()
     begun = send(small_service, mine, b"x" * LARGE).json()
-    assert GATE.reached.wait(30)
+    assert GATE.reached.wait(PATIENCE_SECONDS)
     # Its lease, run out; and the job, which on SQLite waits its turn behind the task that holds the writer.
     small_service.clock.advance(seconds=tasks.LEASE_SECONDS + 1)
     job = ThreadPoolExecutor(1).submit(small_service.db.write_now, tasks.fail_abandoned)
     if small_service.settings.on_postgres:
-        assert job.result(30) == 1
+        assert job.result(PATIENCE_SECONDS) == 1
         assert task(small_service, begun["id"]).status == "failed"
     GATE.opened.set()
     row = ended(small_service, begun["id"])
@@ -268,7 +269,7 @@ def test_a_task_whose_process_died_is_failed_and_one_that_was_slow_has_no_effect
         assert "Nothing was written" in row.answer
         assert taken(small_service, mine) == []
     else:
-        assert job.result(30) == 0
+        assert job.result(PATIENCE_SECONDS) == 0
         assert row.status == "done"
 
 

@@ -135,7 +135,7 @@ def session_token(base_url: str, email: str, password: str) -> str:
     """Signs in without a browser."""
     answer = httpx.post(
         f"{base_url}/dashboard/sign-in", data={"email": email, "password": password}, headers={"origin": base_url},
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )  # fmt: skip
     assert answer.status_code == 303, answer.text
     return str(answer.cookies[COOKIE])

@@ -25,17 +25,18 @@ from tests.harness import PASSWORD, Organization, Service
 from tests.ledger_builder import Books
 from tests.openapi_samples import operation
 from tests.spec_pages import on_sqlite
+from tests.waiting import PATIENCE_SECONDS
 
 Made = dict[str, Any]
 exact = msgspec.json.Decoder(float_hook=Decimal)
 
 
 def plain_http(**options: Any) -> httpx.Client:
-    return httpx.Client(verify=False, trust_env=False, timeout=30, **options)
+    return httpx.Client(verify=False, trust_env=False, timeout=PATIENCE_SECONDS, **options)
 
 
 def awaited_http(**options: Any) -> httpx.AsyncClient:
-    return httpx.AsyncClient(verify=False, trust_env=False, timeout=30, **options)
+    return httpx.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_SECONDS, **options)
 
 
 def arguments(endpoint: Endpoint, made: Made, content: bytes | None) -> Made:

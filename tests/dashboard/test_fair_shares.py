@@ -18,6 +18,7 @@ from kontobahn.reconciliation import inputs, runs
 from tests.dashboard.browsing import Browser
 from tests.harness import Organization, Service, running_service
 from tests.reconciliation_desk import Desk, paid
+from tests.waiting import PATIENCE_SECONDS
 
 EMAIL = "erika@muster.example"
 
@@ -65,7 +66,7 @@ def test_runs_of_one_hold_up_no_run_of_another(
     with ThreadPoolExecutor(6) as callers:
         with holding(monkeypatch, module, name, desk.owner) as begun:
             asked = [callers.submit(desk.ask) for _ in range(6)]
-            assert begun.wait(60)
+            assert begun.wait(PATIENCE_SECONDS)
             assert other.run()["transactions"] == 2
             assert not any(call.done() for call in asked)
         assert {call.result().status_code for call in asked} == {200}
@@ -89,7 +90,7 @@ def test_long_lists_of_one_hold_up_nobody_else(
     with ThreadPoolExecutor(1) as callers:
         with holding(monkeypatch, module, name, desk.owner) as begun:
             asked = callers.submit(browser.get, path)
-            assert begun.wait(60)
+            assert begun.wait(PATIENCE_SECONDS)
             assert service.get("/v2/banking/accounts", other.key).status_code == 200
             assert not asked.done()
         assert asked.result().status_code == 200

@@ -104,14 +104,14 @@ class ServerProcess:
 
     def stop(self, number: signal.Signals = signal.SIGTERM, *, expect: int = 0) -> None:
         self.process.send_signal(number)
-        code = self.process.wait(40)
+        code = self.process.wait(PATIENCE_SECONDS)
         assert code == expect, (code, self.log)
 
     def close(self) -> None:
         self.http.close()
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(20)
+            self.process.wait(PATIENCE_SECONDS)
         self._output.close()
 
     def _stamp(self) -> int:

@@ -217,4 +217,4 @@ def test_a_lost_database_at_the_start_is_waited_for(tmp_path: Path) -> None:
             database.start()
             assert httpx.get(f"{base_url}/readyz", trust_env=False).status_code == 200
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(PATIENCE_SECONDS) == 0

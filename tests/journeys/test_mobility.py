@@ -12,7 +12,7 @@ import pytest
 
 from tests.journeys.process import ServerProcess, answer, kontobahn, serving
 from tests.mobility_builder import CUSTOMER, SELLER, ticket
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 HEADER = "product;holder_reference;valid_from;price_in_cents;vat_rate\n"
 ROWS = "Deutschlandticket Job;PN-1;2026-03;6300;7\nDeutschlandticket Job;PN-2;2026-03;6300;7\n"
@@ -109,7 +109,7 @@ def test_a_process_killed_in_the_middle_leaves_no_gap_and_no_invoice_without_doc
             tickets = [ticket(f"PN-{number}") for number in range(30)]
             _post(server, f"/customers/{customer_id}/tickets", {"tickets": tickets})
         answered = asyncio.run(_invoice_all(server, customers, kill_after=4))
-        server.process.wait(10)
+        server.process.wait(PATIENCE_SECONDS)
     assert answered < len(customers)
     with serving(tmp_path, **settings) as server:
         found = server.get("/v2/mobility/invoices").json()

@@ -25,7 +25,7 @@ import pytest
 
 from tests.journeys.process import ServerProcess, environment, kontobahn, serving
 from tests.tidy_rules import ROOT
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 # What no test can run: it starts this very project, or the tests themselves. scripts/try_image.py and `make release` install it.
 NOT_HERE = {"make run", "make test"}
@@ -53,7 +53,8 @@ class Shell(NamedTuple):
     def run(self, block: str) -> str:
         script = f'set -e\n[ -e .state ] && . ./.state\nPATH="$PWD/bin:$PATH"\n{block}\ndeclare -px > .state\n'
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=environment({}), capture_output=True, text=True, timeout=120, check=False
+            ["bash", "-c", script], cwd=self.folder, env=environment({}), capture_output=True, text=True, check=False,
+            timeout=PATIENCE_SECONDS,
         )  # fmt: skip
         assert done.returncode == 0, (block, done.stdout, done.stderr)
         return done.stdout
@@ -425,7 +426,7 @@ def test_the_workflow_for_n8n_passes_on_everything_once(shell: Shell) -> None:
         arguments = [ROOT / "docs/n8n/new-transactions.json", shell.server.facts["base_url"], shell.server.key]
         done = subprocess.run(
             ["node", ROOT / "tests/journeys/n8n_run.mjs", *arguments, shell.folder / "memory.json"],
-            capture_output=True, text=True, timeout=120, check=True,
+            capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
         )  # fmt: skip
         return [row["id"] for row in json.loads(done.stdout) if row["account_id"] == last_account(shell)]
 

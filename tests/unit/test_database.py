@@ -22,7 +22,7 @@ from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
 from tests.harness import START
 from tests.services import PostgresServer
-from tests.waiting import PAUSE_SECONDS, take_time, take_time_async
+from tests.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, take_time, take_time_async
 
 SHORT_TIMEOUT = "250ms"
 
@@ -136,7 +136,7 @@ def test_a_read_sees_one_snapshot(db: Database) -> None:
     def read_twice(tx: Tx) -> tuple[int, int]:
         first = tx.one("SELECT value FROM counter")
         begun.set()
-        changed.wait(5)
+        changed.wait(PATIENCE_SECONDS)
         second = tx.one("SELECT value FROM counter")
         assert first
         assert second
@@ -144,10 +144,10 @@ def test_a_read_sees_one_snapshot(db: Database) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(db.read_now, read_twice)
-        begun.wait(5)
+        begun.wait(PATIENCE_SECONDS)
         db.write_now(add, 1)
         changed.set()
-        assert reading.result(5) == (0, 0)
+        assert reading.result(PATIENCE_SECONDS) == (0, 0)
 
 
 def test_a_short_read_leaves_no_snapshot_behind(db: Database) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-import time
 from typing import Any
 
 import httpx
@@ -128,10 +127,10 @@ def test_making_a_document_twice_at_once_gives_the_same_one(service: Service) ->
 def test_other_calls_are_not_held_up_by_a_large_invoice(service: Service) -> None:
     shop = Shop(service)
     customer_id = shop.customer(*(ticket(f"PN-{number}") for number in range(1000)))
-    longest = 0.0
+    meanwhile = 0
 
     async def main() -> httpx.Response:
-        nonlocal longest
+        nonlocal meanwhile
         async with httpx.AsyncClient(
             base_url=service.base_url, headers={"x-api-key": shop.key}, trust_env=False
         ) as http:
@@ -140,15 +139,13 @@ def test_other_calls_are_not_held_up_by_a_large_invoice(service: Service) -> Non
                 http.post(f"/v2/mobility/customers/{customer_id}/invoice", timeout=PATIENCE_SECONDS)
             )
             while not issuing.done():
-                started = time.monotonic()
-                await http.get("/v2/ledger-duo/connections")
-                longest = max(longest, time.monotonic() - started)
+                await http.get("/v2/ledger-duo/connections", timeout=PATIENCE_SECONDS)
+                meanwhile += 1
             return await issuing
 
-    started = time.monotonic()
     answer = asyncio.run(main())
-    whole = time.monotonic() - started
     assert answer.status_code == 201
-    assert longest < whole / 2, "a call in between waited for the invoice"
+    # One may be answered before it is begun, and one waits for its end if calls are held up.
+    assert meanwhile > 3, "calls in between waited for the invoice"
     pdf = shop.document(answer.json(), "pdf")
     assert re.search(r"1000 × 63,00 € = 63\.000,00 €", _pages(pdf))

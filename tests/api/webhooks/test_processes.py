@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
+from kontobahn.events.event_log import MAX_WAIT_SECONDS
 from tests.api.webhooks.conftest import Delivering
 from tests.harness import ServiceFactory
 from tests.journeys.process import ServerProcess, environment, serving
@@ -44,7 +45,7 @@ def test_a_killed_process_loses_no_event(tmp_path: Path, make_receiver: MakeRece
                 answer = server.http.post("/v2/banking/webhook-url/test", headers=headers)
                 acknowledged.append(answer.json()["data"]["id"])
             server.process.kill()
-            server.process.wait(10)
+            server.process.wait(PATIENCE_SECONDS)
     assert set(acknowledged) - set(receiver.ids()), "killed too late to mean anything"
     pace[0] = 0
     with serving(tmp_path, **settings) as server:
@@ -70,10 +71,10 @@ def test_a_jobs_process_delivers_for_those_that_only_serve(tmp_path: Path, make_
         try:
             eventually(lambda: receiver.ids() == [event])
             jobs.send_signal(signal.SIGTERM)
-            assert jobs.wait(15) == 0
+            assert jobs.wait(PATIENCE_SECONDS) == 0
         finally:
             jobs.kill()
-            jobs.wait(10)
+            jobs.wait(PATIENCE_SECONDS)
         assert server.get(f"/v2/banking/events/{event}").json()["data"]["delivery"]["state"] == "delivered"
 
 
@@ -82,12 +83,12 @@ def test_whoever_waits_for_an_event_does_not_delay_a_stop(tmp_path: Path) -> Non
         # The demo has events of its own; wait for what comes after them.
         last = server.get("/v2/banking/events").json()["next_cursor"]
         began = time.monotonic()
-        waiting = thread.submit(server.get, "/v2/banking/events", params={"wait": 25, "cursor": last})
+        waiting = thread.submit(server.get, "/v2/banking/events", params={"wait": MAX_WAIT_SECONDS, "cursor": last})
         # The second call needs a connection of its own once the first one waits.
         eventually(lambda: server.http.get("/healthz").status_code == 200 and server.connections() >= 2)
         server.stop()
         assert waiting.result().json() == {"data": [], "next_cursor": last}
-        assert time.monotonic() - began < 25, "it did not wait to its end"
+        assert time.monotonic() - began < MAX_WAIT_SECONDS, "it did not wait to its end"
 
 
 @contextmanager

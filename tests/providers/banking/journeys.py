@@ -17,7 +17,7 @@ from simulators.enable_banking_wire import key_pair, private_pem
 from simulators.salt_edge import SaltEdge
 from tests.providers.enable_banking import person as enable_banking_person
 from tests.providers.salt_edge import person as salt_edge_person
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 from torture.bank_trials import FintsTrial, Person, let_time_pass
 from torture.others import Target
 
@@ -103,7 +103,7 @@ class Called:
         parts = urlsplit(path)
         url = f"http://127.0.0.1:{self.running.port}{parts.path}{'?' if parts.query else ''}{parts.query}"
         answer = httpx.request(
-            method, url, headers={"x-api-key": self.running.key}, timeout=60, trust_env=False, **more
+            method, url, headers={"x-api-key": self.running.key}, timeout=PATIENCE_SECONDS, trust_env=False, **more
         )
         self.heard += [answer.text, str(answer.headers)]
         return answer
@@ -284,7 +284,7 @@ def lines_of(key: RSAPrivateKey) -> list[str]:
 
 def let_refreshes_be(running: Target) -> None:
     """Makes the next refresh possible, whatever the last one said."""
-    database = sqlite3.connect(running.data / "kontobahn.sqlite3", timeout=60)
+    database = sqlite3.connect(running.data / "kontobahn.sqlite3", timeout=PATIENCE_SECONDS)
     with database:
         database.execute(
             "UPDATE banking_connections SET next_refresh_possible_at = 0, refresh_started_at = NULL, refresh_type = ''"

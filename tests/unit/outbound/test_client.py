@@ -17,7 +17,7 @@ from kontobahn import outbound
 from kontobahn.outbound import OutboundClient, Refused, Reply, Rule, Unreached
 from kontobahn.posts import WebhookClient
 from tests.receiver import Answer, Authority, FakeNames, Receiver, receiving
-from tests.waiting import take_time
+from tests.waiting import PATIENCE_SECONDS, take_time
 
 NAME = "receiver.example"
 Post = Callable[..., Any]
@@ -129,7 +129,7 @@ def trap() -> Iterator[list[Any]]:
         except OSError:
             pytest.skip("127.0.0.77:8443 cannot be had here")
         listener.listen()
-        listener.settimeout(5)
+        listener.settimeout(PATIENCE_SECONDS)
 
         def catch() -> None:
             try:
@@ -142,7 +142,7 @@ def trap() -> Iterator[list[Any]]:
         thread.start()
         yield caught
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
+        thread.join(PATIENCE_SECONDS)
     for connection, _ in caught:
         connection.close()
 
