@@ -93,7 +93,7 @@ class Unbookable(NamedTuple):
 
 def broken_quotes() -> Unbookable:
     body = rows()
-    body[1] = body[1].replace('"Büromaterial"', '"Büro"material"')
+    body[1] = body[1].replace('"Büromaterial"', '"Büro "und"; Material"')
     body[3] = body[3].replace('"Kontoführung"', '"Kontoführung')
     return Unbookable(lines(header(), titles(), *body), ((4, ""), (6, "")))
 

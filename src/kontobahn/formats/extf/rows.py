@@ -120,11 +120,13 @@ def split_line(line: str) -> list[str]:
 
 
 def _split_at_separators(line: str) -> list[str] | None:
-    """Returns the fields of a line in which quotes within a text are not doubled: `"Firma "Nord" GmbH"`.
+    """Returns the fields of a line in which quotes within a text are not doubled: `"Firma "Nord" GmbH"`, `"Monitor 24" breit"`.
 
-    A text ends at a quote before a semicolon. None if the quotes within it have no partner, because then it may end elsewhere.
+    A text ends at the first quote before a semicolon or at the end of the line; any other quote is part of it. None if it may end
+    elsewhere: the next field would begin within it, or a quote without a partner stands outside a text or has one there.
     """
     fields: list[str] = []
+    has_lone = has_bare = False
     pieces = iter(line.split(";"))
     for piece in pieces:
         text = piece
@@ -133,10 +135,13 @@ def _split_at_separators(line: str) -> list[str] | None:
             if following.startswith('"'):
                 return None
             text += ";" + following
-        if text.count('"') % 2:
+        is_text, is_lone = text.startswith('"'), text.count('"') % 2 == 1
+        if is_lone and not is_text:
             return None
-        fields.append(text[1:-1].replace('""', '"') if text.startswith('"') else text)
-    return fields
+        has_lone = has_lone or is_lone
+        has_bare = has_bare or (not is_text and '"' in text)
+        fields.append(text[1:-1].replace('""', '"') if is_text else text)
+    return None if has_lone and has_bare else fields
 
 
 _BLOCK_BYTES = 256 * 1024

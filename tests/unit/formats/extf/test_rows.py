@@ -76,7 +76,7 @@ def test_a_file_that_ends_within_a_row_is_noticed() -> None:
     "row",
     [
         satz(changed={14: '"not closed'}),
-        satz(changed={14: '"closed" too early"'}),
+        satz(changed={14: '"closed "too"; early"'}),
         satz(changed={14: '"', 15: '"x"'}),
         satz(changed={125: '"open'}),
     ],
@@ -124,9 +124,9 @@ def test_the_quotes_within_a_link_may_be_doubled_or_not() -> None:
 def test_a_link_does_not_excuse_another_wrong_quote() -> None:
     link = '"BEDI "4A-5B""'
     bad = [
-        satz(changed={20: link, 14: '"a "b c"'}),
+        satz(changed={20: link, 14: '"a "b"; c"'}),
         satz(changed={20: link, 14: '"open'}),
-        satz(changed={20: '"BEDI "4A"5B""'}),
+        satz(changed={20: '"BEDI "4A"; 5B""'}),
     ]
     found = read_all(text_of(satz(changed={20: link}), *bad, satz(changed={20: link})))
     assert [type(row) for row in found] == [Buchungssatz, RowError, RowError, RowError, Buchungssatz]
@@ -141,11 +141,19 @@ def test_a_link_does_not_excuse_another_wrong_quote() -> None:
         ('"zu ""A 1"" und "B 2""', 'zu "A 1" und "B 2"'),
         ('" "A 1" "', ' "A 1" '),
         ('""A 1""', '"A 1"'),
-        ('"3" Rohr"', None),
         ('"zu "A" "', 'zu "A" '),
+        ('"3" Rohr"', '3" Rohr'),
+        ('"Rohr 3""', 'Rohr 3"'),
+        ('""3 Rohr"', '"3 Rohr'),
+        ('"3" Rohr; lang"', '3" Rohr; lang'),
+        ('"3" Rohr ; 4" Rohr; 5" Rohr"', '3" Rohr ; 4" Rohr; 5" Rohr'),
+        ('"3" bis 4"; neu"', None),
+        ('"3" bis 4"; neu "X"', None),
+        ('"Rohr 3;"lang"', None),
+        ('"Rohr 3', None),
     ],
 )
-def test_quotes_within_a_text_may_stand_there_as_they_are_if_they_come_in_pairs(written: str, text: str | None) -> None:
+def test_quotes_within_a_text_may_stand_there_as_they_are_unless_it_may_end_elsewhere(written: str, text: str | None) -> None:
     """Beside a text with a semicolon, and among rows that are well written."""
     row = satz(changed={14: written, 21: '"eins; zwei"', 114: "1"})
     found = read(text_of(*[GOOD] * 3, row, *[GOOD] * 3))
