@@ -7,13 +7,14 @@ among those that wait. So the work of one, however long, is never all that is do
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from kontobahn.errors import Unavailable
 
@@ -33,8 +34,69 @@ def worked_for() -> str:
     return _share.get()
 
 
+class FairQueue(Generic[T]):
+    """Work that waits until it may start: turns go round among the organisations, and each has so many running at most.
+
+    The service's own work waits for its turn like that of others, but its number is not bounded.
+    """
+
+    def __init__(self, start: Callable[[str, T], object], *, running: int, running_each: int) -> None:
+        self._start = start
+        self._most, self._most_each = running, running_each
+        self._running: Counter[str] = Counter()
+        # In the order of their turns: those whose work waits.
+        self._waiting: dict[str, deque[T]] = {}
+        self._lock = threading.Lock()
+
+    def put(self, share: str, work: T) -> None:
+        with self._lock:
+            self._waiting.setdefault(share, deque()).append(work)
+            self._start_waiting()
+
+    def done(self, share: str) -> None:
+        """Gives back the place of something that was started."""
+        with self._lock:
+            _subtract(self._running, share)
+            self._start_waiting()
+
+    def remove(self, share: str, work: T) -> None:
+        """Takes back something that waits; what was started stays."""
+        with self._lock:
+            left = deque(other for other in self._waiting.get(share, ()) if other is not work)
+            if left:
+                self._waiting[share] = left
+            else:
+                self._waiting.pop(share, None)
+
+    def clear(self) -> list[T]:
+        """Returns what waits, and forgets it."""
+        with self._lock:
+            left = [work for queue in self._waiting.values() for work in queue]
+            self._waiting.clear()
+        return left
+
+    def start_all(self) -> None:
+        """Starts whatever waits, in turn, however many that are."""
+        with self._lock:
+            self._most = self._most_each = sys.maxsize
+            self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        """Starts the work of those whose turn it is. The lock is held."""
+        while self._waiting and self._running.total() < self._most:
+            share = next((name for name in self._waiting if not name or self._running[name] < self._most_each), None)
+            if share is None:
+                return
+            queue = self._waiting.pop(share)
+            work = queue.popleft()
+            if queue:
+                # Behind all others.
+                self._waiting[share] = queue
+            self._running[share] += 1
+            self._start(share, work)
+
+
 class _Work(NamedTuple):
-    share: str
     fn: Callable[[], Any]
     future: Future[Any]
 
@@ -45,12 +107,13 @@ class Pool:
     def __init__(self, name: str, *, threads: int, waiting: int) -> None:
         self.name = name
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._threads, self._threads_each = threads, max(1, threads // 2)
         self._places, self._places_each = threads + waiting, max(1, (threads + waiting) // 2)
         self._taken: Counter[str] = Counter()
-        self._running: Counter[str] = Counter()
-        # In the order of their turns: those whose work waits.
-        self._waiting: dict[str, deque[_Work]] = {}
+        self._queue: FairQueue[_Work] = FairQueue(
+            lambda share, work: self._executor.submit(self._do, share, work),
+            running=threads,
+            running_each=max(1, threads // 2),
+        )
         self._lock = threading.Lock()
 
     async def run(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -74,10 +137,7 @@ class Pool:
 
     def close(self) -> None:
         """Lets what is running end; what is waiting is cancelled."""
-        with self._lock:
-            left = [work for queue in self._waiting.values() for work in queue]
-            self._waiting.clear()
-        for work in left:
+        for work in self._queue.clear():
             work.future.cancel()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -89,42 +149,20 @@ class Pool:
             del future
 
     def _enter(self, share: str, fn: Callable[[], T]) -> Future[T]:
-        work = _Work(share, fn, Future())
+        work = _Work(fn, Future())
         self._taken[share] += 1
-        self._waiting.setdefault(share, deque()).append(work)
         # When the work is over, not when its caller stops waiting: one that gave up has not given back the thread.
-        work.future.add_done_callback(partial(self._leave, share))
-        self._start_waiting()
+        work.future.add_done_callback(partial(self._leave, share, work))
+        self._queue.put(share, work)
         return work.future
 
-    def _leave(self, share: str, future: Future[Any]) -> None:
+    def _leave(self, share: str, work: _Work, future: Future[Any]) -> None:
         with self._lock:
             _subtract(self._taken, share)
-            left = (
-                [work for work in self._waiting.get(share, ()) if work.future is not future]
-                if future.cancelled()
-                else None
-            )
-            if left:
-                self._waiting[share] = deque(left)
-            elif left is not None:
-                self._waiting.pop(share, None)
+        if future.cancelled():
+            self._queue.remove(share, work)
 
-    def _start_waiting(self) -> None:
-        """Gives free threads to those whose turn it is. The lock is held."""
-        while self._running.total() < self._threads:
-            share = next((name for name in self._waiting if self._running[name] < self._threads_each), None)
-            if share is None:
-                return
-            queue = self._waiting.pop(share)
-            work = queue.popleft()
-            if queue:
-                # Behind all others.
-                self._waiting[share] = queue
-            self._running[share] += 1
-            self._executor.submit(self._do, work)
-
-    def _do(self, work: _Work) -> None:
+    def _do(self, share: str, work: _Work) -> None:
         try:
             if work.future.set_running_or_notify_cancel():
                 try:
@@ -136,10 +174,8 @@ class Pool:
                 else:
                     work.future.set_result(result)
         finally:
-            with self._lock:
-                _subtract(self._running, work.share)
-                self._start_waiting()
             del work
+            self._queue.done(share)
 
 
 def _subtract(counted: Counter[str], share: str) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import ctypes
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from kontobahn.db import Database, Question, Rounds, ShortRead, Tx, ask, ask_one
 from kontobahn.db.sqlite import PAGE_BYTES, Checkpoints, SqliteEngine
 from kontobahn.errors import DatabaseUnavailable
 from kontobahn.settings import load
+from kontobahn.threads import work_for
 from tests.harness import START
 from tests.services import PostgresServer
 from tests.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, take_time, take_time_async
@@ -333,3 +334,27 @@ def test_a_file_that_is_no_database_is_not_held_open(tmp_path: Path) -> None:
         open_database(load({}, data=str(tmp_path)), ManualClock(START))
     descriptors = [Path(entry).resolve() for entry in Path("/proc/self/fd").iterdir()]
     assert file.resolve() not in descriptors, held
+
+
+def test_another_organisation_reads_while_one_holds_every_thread_that_it_may(db: Database) -> None:
+    """And what waits is done when it is closed."""
+    begun, end = threading.Event(), threading.Event()
+
+    def hold(_: Tx) -> None:
+        begun.set()
+        end.wait()
+
+    async def read_for(share: str, fn: Callable[[Tx], Any]) -> Any:
+        work_for(share)
+        return await db.read(fn)
+
+    async def try_it() -> None:
+        mine = [asyncio.create_task(read_for("a", hold)) for _ in range(12)]
+        await asyncio.to_thread(begun.wait)
+        assert await read_for("b", lambda tx: tx.one("SELECT 1")) == (1,)
+        assert not any(task.done() for task in mine)
+        closing = asyncio.create_task(asyncio.to_thread(db.close))
+        end.set()
+        await asyncio.gather(closing, *mine)
+
+    asyncio.run(try_it())

@@ -14,6 +14,8 @@ from concurrent.futures import Future
 from functools import update_wrapper
 from typing import Any, Concatenate, Final, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
+from kontobahn.threads import FairQueue, worked_for
+
 P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -87,7 +89,7 @@ class Tx(Statements, Protocol):
 class Unit:
     """A queued function, and the promise of its result."""
 
-    __slots__ = ("args", "fn", "kwargs", "notices", "organization_id", "promise")
+    __slots__ = ("args", "fn", "kwargs", "notices", "organization_id", "promise", "share")
 
     def __init__(
         self,
@@ -103,6 +105,8 @@ class Unit:
         self.promise = promise
         # The organisation whose rows it changes, if it shares its commit with others.
         self.organization_id = organization_id
+        # Whose turn it is when it waits for a thread.
+        self.share = worked_for()
         # The channels to notify once it has committed.
         self.notices: set[str] | None = None
 
@@ -110,6 +114,11 @@ class Unit:
         if self.notices is None:
             self.notices = set()
         self.notices.add(channel)
+
+
+def fair_queue(threads: int, put: Callable[[T], object]) -> FairQueue[T]:
+    """Units that wait for one of the engine's threads: no organisation holds all of them, and one alone still has most."""
+    return FairQueue(lambda _, work: put(work), running=threads, running_each=max(1, threads * 3 // 4))
 
 
 class Promise(Protocol):

@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 
 from kontobahn import log
 from kontobahn.clock import Clock
-from kontobahn.db.database import Rounds, Row, Unit, notify_listeners
+from kontobahn.db.database import Rounds, Row, Unit, fair_queue, notify_listeners
 from kontobahn.db.postgres_group import GroupWriter
 from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
 from kontobahn.db.postgres_short_reads import ShortReads
@@ -66,10 +66,11 @@ class PostgresEngine:
         self._prepare = prepare
         self._sessions: dict[str, PostgresSession] = {}
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
+        self._waiting = fair_queue(connections, self._units.put)
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
-        self._group = GroupWriter(self._begun, lambda unit: self._units.put((unit, True)), self.listeners, clock)
-        self._short_reads = ShortReads(self._open_session, lambda unit: self._units.put((unit, False)))
+        self._group = GroupWriter(self._begun, lambda unit: self._wait(unit, write=True), self.listeners, clock)
+        self._short_reads = ShortReads(self._open_session, lambda unit: self._wait(unit, write=False))
         self._threads = [
             threading.Thread(target=self._serve, name=f"postgres-{number}", daemon=True)
             for number in range(connections)
@@ -86,11 +87,16 @@ class PostgresEngine:
         elif together:
             (self._group if write else self._short_reads).submit(unit)
         else:
-            self._units.put((unit, write))
+            self._wait(unit, write=write)
+
+    def _wait(self, unit: Unit, *, write: bool) -> None:
+        self._waiting.put(unit.share, (unit, write))
 
     def _refuse_waiting(self) -> None:
         """Refuses the units that no thread has begun."""
         self._group.refuse_waiting(DatabaseUnavailable("PostgreSQL does not answer"))
+        for unit, _ in self._waiting.clear():
+            unit.promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
         with suppress(Empty):
             while True:
                 work = self._units.get_nowait()
@@ -98,6 +104,7 @@ class PostgresEngine:
                     # The end of a thread: back to its place, which is the last.
                     self._units.put(None)
                     return
+                self._waiting.done(work[0].share)
                 work[0].promise.settle(None, DatabaseUnavailable("PostgreSQL does not answer"))
 
     def read_here(self, rounds: Rounds[Any]) -> Any:
@@ -110,6 +117,7 @@ class PostgresEngine:
         # First: they may leave units to the others.
         self._group.close()
         self._short_reads.close()
+        self._waiting.start_all()
         for _ in self._threads:
             self._units.put(None)
         for thread in self._threads:
@@ -126,8 +134,10 @@ class PostgresEngine:
             except BaseException as error:
                 if session is not None and session.connection.info.transaction_status != TransactionStatus.IDLE:
                     session.close()
+                self._waiting.done(unit.share)
                 unit.promise.settle(None, translate_error(error))
             else:
+                self._waiting.done(unit.share)
                 unit.promise.settle(result, None)
         if session is not None:
             session.close()

@@ -28,6 +28,7 @@ from kontobahn.db.database import (
     Unit,
     UnitSet,
     answer_in,
+    fair_queue,
     finish_short,
     joint_sets,
     nobody_listens,
@@ -38,7 +39,7 @@ from kontobahn.db.database import (
 from kontobahn.errors import DatabaseUnavailable
 
 MAX_UNITS_PER_COMMIT = 256
-READER_THREADS = 2
+READER_THREADS = 3
 PAGE_BYTES = 8192
 BUSY_TIMEOUT_MS = 30_000
 # The log is copied with a pause between two times, so that a page that is changed again and again is copied once.
@@ -160,6 +161,7 @@ class SqliteEngine:
         self._clock = clock
         self._writes: SimpleQueue[Unit | None] = SimpleQueue()
         self._reads: SimpleQueue[Unit | None] = SimpleQueue()
+        self._waiting_reads = fair_queue(READER_THREADS, self._reads.put)
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
@@ -186,7 +188,10 @@ class SqliteEngine:
         if self._closed:
             unit.promise.settle(None, DatabaseUnavailable("the database is closed"))
             return
-        (self._writes if write else self._reads).put(unit)
+        if write:
+            self._writes.put(unit)
+        else:
+            self._waiting_reads.put(unit.share, unit)
 
     def read_here(self, rounds: Rounds[Any]) -> Any:
         """Reads on the caller's own thread: two thread switches cost several times what reading a few rows does."""
@@ -209,6 +214,7 @@ class SqliteEngine:
             return
         self._closed = True
         self._writes.put(None)
+        self._waiting_reads.start_all()
         for _ in range(READER_THREADS):
             self._reads.put(None)
         for thread in self._threads:
@@ -323,7 +329,11 @@ class SqliteEngine:
 
     def _read_loop(self, connection: sqlite3.Connection) -> None:
         while (unit := self._reads.get()) is not None:
-            unit.promise.settle(*self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs))
+            outcome = self._read_snapshot(connection, unit.fn, unit.args, unit.kwargs)
+            self._waiting_reads.done(unit.share)
+            unit.promise.settle(*outcome)
+            # Rows are not kept while nothing else is to be read.
+            del outcome
             del unit
         connection.close()
 
