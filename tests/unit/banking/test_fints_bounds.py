@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from fints.exceptions import FinTSConnectionError
 
-from kontobahn.bank_providers.fints.client import MAX_DOCUMENTS, MAX_ELEMENTS, check_size
+from kontobahn.bank_providers.fints.client import (
+    MAX_BYTES_BETWEEN_DOCUMENTS,
+    MAX_DOCUMENTS,
+    MAX_ELEMENTS,
+    check_size,
+    decode_base64,
+)
 
 
 def test_a_document_counts_as_one_however_long_and_whatever_is_in_it() -> None:
@@ -28,3 +36,24 @@ def test_more_documents_than_any_bank_sends_are_refused() -> None:
 
 def test_a_length_beyond_the_end_ends_it() -> None:
     check_size(b"A+@999999999@B")
+
+
+def test_what_is_no_document_is_short_however_few_elements_it_has() -> None:
+    check_size(b"A" * MAX_BYTES_BETWEEN_DOCUMENTS)
+    check_size(b"A" * (MAX_BYTES_BETWEEN_DOCUMENTS - 3) + b"@1@B")
+    with pytest.raises(FinTSConnectionError):
+        check_size(b"A" * (MAX_BYTES_BETWEEN_DOCUMENTS + 1))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 786_431, 786_432, 786_433, 1_572_864, 2_000_000])
+def test_an_answer_is_decoded_slice_by_slice_as_if_it_were_in_one(length: int) -> None:
+    content = b"ab" * (length // 2) + b"c" * (length % 2)
+    assert decode_base64(base64.b64encode(content)) == content
+
+
+@pytest.mark.parametrize(
+    "text", [b"YWI=YWI=", b"YWI", b"YW I=", b"A" * (1024 * 1024 - 4) + b"YWI=" + b"YWJj", b"A" * (1024 * 1024) + b"="]
+)
+def test_what_is_no_base64_is_refused_wherever_it_stands(text: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of binascii or ours
+        decode_base64(text)

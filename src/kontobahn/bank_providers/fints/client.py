@@ -49,20 +49,36 @@ class BankError(FinTSClientError):  # type: ignore[misc]
 # Of one message, without the documents in it. The parser takes its time for each, and everybody else's with it.
 MAX_ELEMENTS = 50_000
 MAX_DOCUMENTS = 1_000
+MAX_BYTES_BETWEEN_DOCUMENTS = 4 * 1024 * 1024
 _DOCUMENT = re.compile(rb"@([0-9]{1,9})@")
+# Decoded in one piece, an answer of 29 MB would stop every other thread for a tenth of a second.
+_SLICE_BYTES = 1024 * 1024
 
 
 def check_size(content: bytes) -> None:
     """Raises FinTSConnectionError for a message with more elements than any bank sends. Documents count as one, however long."""
     elements = documents = position = 0
     while position < len(content):
-        found = _DOCUMENT.search(content, position)
-        end = found.start() if found else len(content)
+        furthest = position + MAX_BYTES_BETWEEN_DOCUMENTS
+        found = _DOCUMENT.search(content, position, furthest)
+        end = found.start() if found else min(furthest, len(content))
         elements += sum(content.count(mark, position, end) for mark in (b"'", b"+", b":"))
         documents += 1
-        if elements > MAX_ELEMENTS or documents > MAX_DOCUMENTS:
+        is_cut = found is None and end < len(content)
+        if is_cut or elements > MAX_ELEMENTS or documents > MAX_DOCUMENTS:
             raise FinTSConnectionError("The bank's answer has more elements than can be read.")
         position = found.end() + int(found[1]) if found else len(content)
+
+
+def decode_base64(text: bytes) -> bytes:
+    """Decodes slice by slice, so that other threads have their turns. Raises ValueError."""
+    decoded = []
+    for at in range(0, len(text), _SLICE_BYTES):
+        piece = text[at : at + _SLICE_BYTES]
+        decoded.append(base64.b64decode(piece, validate=True))
+        if piece.endswith(b"=") and at + _SLICE_BYTES < len(text):
+            raise ValueError("The padding does not stand at the end.")
+    return b"".join(decoded)
 
 
 _GOODBYE = re.compile(rb"'HKEND:\d+:1\+")
@@ -80,7 +96,7 @@ class _Connection:
         self.is_goodbye = _GOODBYE.search(raw) is not None
         answer = self._post(self.url, base64.b64encode(raw))
         try:
-            content = base64.b64decode(answer, validate=True)
+            content = decode_base64(answer)
             check_size(content)
             return FinTSInstituteMessage(segments=content)
         except FinTSConnectionError:
