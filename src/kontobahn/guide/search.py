@@ -19,8 +19,10 @@ MAX_WORDS = 12
 MAX_RESULTS = 30
 _SNIPPET = 180
 _WORD = re.compile(r"\w+")
-# A word counts less each time that it stands in a section, and less in a long one; in a title or a heading it counts this many times.
+# A word counts less each time that it stands in a section, and less in a long one; in a title or a heading it counts this many times,
+# and has a weight of its own there, however often a long text repeats it.
 _SATURATION, _BY_LENGTH, _IN_TITLE, _IN_HEADING = 2.0, 0.7, 5, 8
+_OF_TITLE, _OF_HEADING = 0.5, 0.3
 # Of a word's weight: for a translation, for a word that is part of a longer one, and for a pair that stands in a row as asked.
 _TRANSLATED, _WITHIN, _IN_A_ROW = 0.9, 0.5, 0.6
 # A part of a longer word has at least so many letters.
@@ -33,12 +35,13 @@ _PLAIN_LETTERS = str.maketrans({"ä": "a", "ö": "o", "ü": "u"})
 
 # Words that nobody looks for.
 _COMMON = """
-a about all am an and any are as at be by can could did do does for from get gets give given go has have how i if in into is it its
-just like make me mean means my need of off on one or our out please see set shall should so that the their them then there these they
-this those to us use used using want was way we what when where which who whom why will with without work would you your
-aber als am an auf aus bei bekomme bekommen bin das dass dem den der des die dies ein eine einem einen einer es fuer für geht gibt habe
-haben ich ihr im in ist kann können man mein meine mich mit muss nach nicht noch ob oder ohne sein sich sie sind so um und uns von was
-welche wenn wer werden wie wir wird wo zu zum zur über
+a about all am an and any are as at be by can could did do does for from get gets give given go happen happens has have how i if in
+into is it its just like make me mean means my need of off on one or our out please see set shall should so that the their them then
+there these they this those to us use used using want was way we what when where which who whom why will with without work would you
+your
+aber als am an auf aus bei bekomme bekommen bin das dass dem den der des die dies ein eine einem einen einer es fuer für geht gibt
+habe haben ich ihr im in ist kann können man mein meine mich mit muss nach nicht noch ob oder ohne passiert sein sich sie sind so um
+und uns von was welche wenn wer werden wie wir wird wo zu zum zur über
 """
 _STOP_WORDS = frozenset(_COMMON.split())
 
@@ -72,6 +75,7 @@ _TRANSLATIONS = {
     "fails": "failed retry retries again",
     "faktor": "factor",
     "fehler": "error",
+    "fehlschlägt": "failed retry retries again",
     "fälligkeit": "due",
     "geschwindigkeit": "performance",
     "guthaben": "credits",
@@ -144,8 +148,8 @@ class Index:
         usual = 1 + sum(len(passage.text) for passage in self._passages) / (1 + len(self._passages))
         for number, passage in enumerate(self._passages):
             half = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * len(passage.text) / usual)
-            for stem, count in _counts(passage).items():
-                self._places.setdefault(stem, {})[number] = count / (count + half)
+            for stem, weight in _weights(passage, half).items():
+                self._places.setdefault(stem, {})[number] = weight
             self._pairs.append(frozenset(_pairs(f"{passage.page_title} {passage.heading} {passage.text}")))
 
     def search(self, query: str) -> list[Result]:
@@ -229,13 +233,20 @@ def _stems(text: str) -> Iterator[str]:
             yield from map(_stem, filter(None, word.split("_")))
 
 
-def _counts(passage: Passage) -> Counter[str]:
+def _weights(passage: Passage, half: float) -> dict[str, float]:
+    """Returns what each word counts in a passage. The name of its page is a part of the title: addresses say what pages are about."""
     counts = Counter(_stems(passage.text))
-    for stem in set(_stems(passage.page_title)):
+    # As far as the section's id.
+    name = passage.address.partition("#")[0].rpartition("/")[2]
+    title, heading = set(_stems(f"{name} {passage.page_title}")), set(_stems(passage.heading))
+    for stem in title:
         counts[stem] += _IN_TITLE
-    for stem in set(_stems(passage.heading)):
+    for stem in heading:
         counts[stem] += _IN_HEADING
-    return counts
+    return {
+        stem: count / (count + half) + _OF_TITLE * (stem in title) + _OF_HEADING * (stem in heading)
+        for stem, count in counts.items()
+    }
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -153,7 +153,9 @@ def test_a_link_does_not_excuse_another_wrong_quote() -> None:
         ('"Rohr 3', None),
     ],
 )
-def test_quotes_within_a_text_may_stand_there_as_they_are_unless_it_may_end_elsewhere(written: str, text: str | None) -> None:
+def test_quotes_within_a_text_may_stand_there_as_they_are_unless_it_may_end_elsewhere(
+    written: str, text: str | None
+) -> None:
     """Beside a text with a semicolon, and among rows that are well written."""
     row = satz(changed={14: written, 21: '"eins; zwei"', 114: "1"})
     found = read(text_of(*[GOOD] * 3, row, *[GOOD] * 3))
