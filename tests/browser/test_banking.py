@@ -171,8 +171,8 @@ def test_statement_files_overlap_and_contradict(erika: Visitor, tmp_path: Path) 
         ("Nr. 299", 1),
     ):
         erika.open("/dashboard/transactions")
-        page.fill("[name=q]", typed)
-        page.press("[name=q]", "Enter")
+        page.fill(".filters [name=q]", typed)
+        page.press(".filters [name=q]", "Enter")
         expect(page.locator("tbody tr")).to_have_count(count)
     erika.open(f"/dashboard/transactions?q={OTHER_IBAN[:4]}+{OTHER_IBAN[4:]}&from_date=2026-03-03")
     expect(page.locator("tbody tr")).to_have_count(1)

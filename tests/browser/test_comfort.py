@@ -53,11 +53,14 @@ def test_rows_are_walked_and_opened_by_keys(erika: Visitor) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text(second)
     erika.open("/dashboard/transactions")
+    page.keyboard.press("f")
+    assert is_focused(page, ".filters [name=q]")
+    erika.open("/dashboard/transactions")
     page.keyboard.press("/")
-    assert is_focused(page, "[type=search], [name=q]")
+    assert is_focused(page, "[data-search]")
     # Within a field, a letter is a letter.
     page.keyboard.type("g a j ?")
-    expect(page.locator("[name=q]")).to_have_value("g a j ?")
+    expect(page.locator("[data-search]")).to_have_value("g a j ?")
     expect(page).to_have_url(f"{erika.base_url}/dashboard/transactions")
 
 

@@ -77,8 +77,7 @@ async def choose(visit: Visit) -> ChosenBooks:
     connection = connection or (working[0] if working else None)
     if connection is None:
         raise NoBooks("There are no books.")
-    listed = await connections.list_clients(visit.context, visit.organization_id)
-    clients = [item for item in listed if item.connection_id == connection.id]
+    clients = await connections.list_clients(visit.context, visit.organization_id, connection.id)
     client = next((item for item in clients if item.client_id == _asked(visit, "client")), None)
     client = client or (clients[0] if clients else None)
     access = await open_books(visit.context, visit.principal, connection.id, client.client_id if client else None)

@@ -124,10 +124,16 @@ def search_words(typed: str) -> list[Word]:
     if amounts:
         return [Word(text.casefold(), _pattern(text), amounts)]
     compact = text.replace(" ", "")
-    if _IBAN.fullmatch(compact) and any(character.isdigit() for character in compact[4:]):
+    if is_iban(text):
         groups = [compact[start : start + 4] for start in range(0, len(compact), 4)]
         return [Word(compact.casefold(), "%".join(_pattern(group).strip("%") for group in groups).join("%%"))]
     return [Word(word.casefold(), _pattern(word), _amounts(word)) for word in text.split()[:MAX_WORDS]]
+
+
+def is_iban(text: str) -> bool:
+    """Returns whether this looks like an IBAN or the beginning of one."""
+    compact = text.replace(" ", "")
+    return bool(_IBAN.fullmatch(compact)) and any(character.isdigit() for character in compact[4:])
 
 
 def _amounts(text: str) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ MENU = (
         ),
     ),
     Section(
-        N_("Books"),
+        N_("Accounting"),
         (
             Entry(N_("Clients and years"), "/dashboard/books", "book", "l"),
             Entry(N_("Open items"), "/dashboard/open-items", "clock", "i"),
@@ -78,6 +78,10 @@ MENU = (
 )
 
 
+# A page that belongs to no group shows this one open.
+_USUAL = MENU[1].text
+
+
 class Shown(NamedTuple):
     """An entry as it is shown."""
 
@@ -86,6 +90,14 @@ class Shown(NamedTuple):
     icon: str
     key: str
     is_here: bool
+
+
+class ShownSection(NamedTuple):
+    """A group as it is shown; the one that the page belongs to is open, so that the others leave room for it."""
+
+    text: str
+    entries: list[Shown]
+    is_open: bool
 
 
 _ADDRESS = re.compile(r'(?:action|href)="([^"]*)"')
@@ -147,7 +159,7 @@ def _each(text: str, begins: str, ends: str, change: Callable[[str], str]) -> st
     return "".join(parts) + text[at:]
 
 
-def sections(opened: frozenset[str], here: str) -> list[tuple[str, list[Shown]]]:
+def sections(opened: frozenset[str], here: str) -> list[ShownSection]:
     """`here` is the path of the entry that the page belongs to."""
     found = []
     for section in MENU:
@@ -157,7 +169,10 @@ def sections(opened: frozenset[str], here: str) -> list[tuple[str, list[Shown]]]
             if entry.path in opened
         ]
         if entries:
-            found.append((gettext(section.text) if section.text else "", entries))
+            is_open = any(entry.is_here for entry in entries)
+            found.append(ShownSection(gettext(section.text) if section.text else "", entries, is_open))
+    if not any(section.is_open for section in found if section.text):
+        found = [section._replace(is_open=section.text == gettext(_USUAL)) for section in found]
     return found
 
 

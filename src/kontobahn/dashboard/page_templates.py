@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
@@ -25,6 +26,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 # The head of a page is kept only for people with at most so many organisations: the list of an agency can be long.
 _KEPT_ORGANISATIONS = 20
 _KEPT_TEXTS = 8192
+# Colours of clients, `tint-1` and so on.
+TINTS = 6
 _visit: ContextVar[Any] = ContextVar("visit")
 # The first that occurs counts: most browsers also claim to be others.
 _BROWSERS = (
@@ -93,6 +96,7 @@ def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
         languages=words.LANGUAGES,
         _=translated,
         components=components,
+        tint=tint,
         top=top_html,
         look=look_html,
         menu_of=menu_of,
@@ -114,7 +118,7 @@ def may_open(person: Person, path: str) -> bool:
     return _menu().may_open(person, path)
 
 
-def menu_of(person: Person, path: str, context: Context) -> list[tuple[str, list[menu.Shown]]]:
+def menu_of(person: Person, path: str, context: Context) -> list[menu.ShownSection]:
     """The sections with what this person may open, in the language of the request."""
     return menu.sections(_menu().open_entries(person, context), menu.here(path))
 
@@ -139,9 +143,14 @@ def _top_html(
 ) -> Markup:  # fmt: skip
     return _part(
         "top.html",
-        sections=menu.sections(opened, here), on_profile=on_profile,
+        sections=menu.sections(opened, here), here=here, on_profile=on_profile,
         organisations=organisations, looking_at=looking_at, user_name=user_name,
     )  # fmt: skip
+
+
+def tint(organization_id: str) -> int:
+    """Returns the number of the colour in which an organisation is always shown."""
+    return zlib.crc32(organization_id.encode()) % TINTS + 1
 
 
 def look_html(theme: str | None) -> Markup:

@@ -66,7 +66,7 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         raise Unauthorized("A session of the API is not one of a browser.")
     clients = client_access.of_user(tx, principal.organization_id, session.user_id)
     client = next((client for client in clients if client.id == wanted), None)
-    acting = principal if client is None else principal._replace(role=client.role, scope=(client.id,))
+    acting = _acting(principal, client)
     looking_at = organizations.get(tx, acting.scope[0])
     return Person(
         session=session,
@@ -81,6 +81,16 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         clients=clients,
         acting=acting,
     )
+
+
+def look_at(person: Person, organization_id: str) -> Person:
+    """Returns the person with the role that they have in another organisation of theirs; what else they see there is not known yet."""
+    client = next((client for client in person.clients if client.id == organization_id), None)
+    return person._replace(acting=_acting(person.principal, client))
+
+
+def _acting(principal: Principal, client: Client | None) -> Principal:
+    return principal if client is None else principal._replace(role=client.role, scope=(client.id,))
 
 
 def preferences(tx: Tx, principal: Principal) -> Preferences:

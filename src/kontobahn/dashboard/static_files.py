@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from kontobahn.api.docs import tokens_css
 from kontobahn.dashboard.declare import ROOT
 
 STATIC = Path(__file__).parent / "static"
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -31,7 +33,15 @@ def static_file(name: str) -> StaticFile | None:
     if name == "dashboard.css":
         # The colours and type that all our pages share come first.
         body = tokens_css() + b"\n" + body
+    if path.suffix in (".css", ".js"):
+        body = _without_comments(body.decode()).encode()
     return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
+
+
+def _without_comments(text: str) -> str:
+    """Returns the text without what only its readers need: comments of whole lines, and the space before each line."""
+    lines = (line.strip() for line in _COMMENT.sub("", text).splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 @cache

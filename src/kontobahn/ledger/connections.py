@@ -5,6 +5,7 @@ Opening needs the port, so the types that the port speaks must not import this m
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date
@@ -47,6 +48,8 @@ ClientId = Annotated[
 ]
 # Choice 10: free as a dropdown of an automation platform.
 Dropdown = Annotated[Literal["dropdown"], Meta(description="`dropdown`: a free call to fill a list of choices.")]
+# Another program may answer slowly, and a page that offers its clients must not wait for it.
+CLIENTS_SECONDS = 2.0
 # The refusals of every call that opens a connection.
 ERRORS = (403, 404, 409)
 
@@ -220,16 +223,26 @@ async def open_client(context: Context, principal: Principal, connection_id: str
     return await provider.open(connection, client_id)
 
 
-async def list_clients(context: Context, organization_id: str) -> list[LedgerClient]:
-    """Returns the clients of an organisation's connections; none of a provider that does not answer."""
-    providers = context.part(Ledger).providers
+async def list_clients(context: Context, organization_id: str, connection_id: str | None = None) -> list[LedgerClient]:
+    """Returns the clients of an organisation's connections, or of one; none of a provider that does not answer in time.
+
+    All providers are asked at once: a page waits for the slowest of them, and no longer than CLIENTS_SECONDS.
+    """
     by_provider: dict[str, list[ConnectionRef]] = {}
     for connection, _ in await context.db.read(of_organization, organization_id):
-        by_provider.setdefault(connection.provider, []).append(connection)
-    found: list[LedgerClient] = []
-    for name, connections in by_provider.items():
-        try:
-            found += await providers[name].clients(connections) if name in providers else []
-        except ProviderError as error:
-            log.info("clients_not_listed", provider=name, detail=str(error))
-    return found
+        if connection_id in (None, connection.id):
+            by_provider.setdefault(connection.provider, []).append(connection)
+    asked = (_clients_of(context, name, connections) for name, connections in by_provider.items())
+    return [client for clients in await asyncio.gather(*asked) for client in clients]
+
+
+async def _clients_of(context: Context, name: str, connections: list[ConnectionRef]) -> list[LedgerClient]:
+    provider = context.part(Ledger).providers.get(name)
+    if provider is None:
+        return []
+    try:
+        async with asyncio.timeout(CLIENTS_SECONDS):
+            return await provider.clients(connections)
+    except (ProviderError, TimeoutError) as error:
+        log.info("clients_not_listed", provider=name, detail=str(error) or "too slow")
+        return []

@@ -238,7 +238,9 @@ async def change_look(visit: Visit) -> Response:
     wished = form.text("organization")
     if visit.person is not None and wished in (visit.person.organization.id, *(one.id for one in visit.person.clients)):
         visit.new_cookies["organization"] = wished
-        return visit.redirect(ROOT)
+        # The same page about the other one, if the role there may open it.
+        other, wanted_page = people.look_at(visit.person, wished), _next(visit)
+        return visit.redirect(wanted_page if visit.dependencies.menu.may_open(other, wanted_page) else ROOT)
     if visit.person is not None and wanted != before:
         await visit.write(people.save_preferences, visit.principal, wanted)
     return visit.redirect(_next(visit))

@@ -212,6 +212,11 @@
       const link = $('[data-rows] tbody tr[aria-selected="true"] a[href]');
       if (link && event.target.closest("tr")) link.click();
     } else if (event.key === "/") {
+      const field = $("[data-search]");
+      event.preventDefault();
+      $(".menu").open = true;
+      field.focus();
+    } else if (event.key === "f") {
       const box = $(".filters");
       if (!box) return;
       event.preventDefault();

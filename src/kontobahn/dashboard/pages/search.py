@@ -1,0 +1,233 @@
+"""Search over everything that one organisation has: partners, documents, money, payments, invoices; and the pages themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.payments import store as payments
+from kontobahn.banking.payments.store import PaymentRow, PaymentSearch
+from kontobahn.banking.search import Word, fits
+from kontobahn.banking.transactions import search as transactions
+from kontobahn.banking.transactions.search import TransactionSearch
+from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.dashboard import bank_words, bookshelf, figures
+from kontobahn.dashboard.bookshelf import ShelvedBooks
+from kontobahn.dashboard.declare import ROOT, page
+from kontobahn.dashboard.lists import MAX_TYPED, is_iban, search_words
+from kontobahn.dashboard.menu import MENU
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import LANGUAGES, _, text_in
+from kontobahn.db import Tx
+from kontobahn.ledger.konto import readable
+from kontobahn.ledger.opos import Belegbewegung
+from kontobahn.mobility import customers
+from kontobahn.mobility.customers import Customer
+from kontobahn.mobility.invoices import store as invoices
+from kontobahn.mobility.invoices.store import InvoiceSummary
+from kontobahn.money import to_minor
+
+# Found things of one kind that are shown; the page of that kind shows all.
+SHOWN = 6
+# Movements of documents, and invoices, that are looked through, the latest first.
+MAX_MOVES = 5_000
+MAX_INVOICES = 1_000
+DAYS = 730
+
+
+class Hit(NamedTuple):
+    title: str
+    hint: str
+    url: str
+    # Whole cents.
+    amount: int | None = None
+    currency: str = "EUR"
+
+
+class Group(NamedTuple):
+    """Found things of one kind."""
+
+    title: str
+    icon: str
+    hits: list[Hit]
+    # A page that shows all of them; empty if there is none.
+    all_url: str = ""
+
+
+@page("/search")
+async def search_page(visit: Visit) -> Response:
+    typed = " ".join((visit.query.get("q") or [""])[-1][:MAX_TYPED].split())
+    words = search_words(typed)
+    groups: list[Group] = []
+    if words:
+        of_rooms, of_books = await asyncio.gather(
+            visit.read(_in_rooms, visit.organization_id, words), _in_books(visit, typed, words)
+        )
+        groups = [_pages(visit, typed), *of_books, *_groups_of_rooms(of_rooms, typed)]
+    shown = [group._replace(hits=[hit for hit in group.hits if _may_open(visit, hit)][:SHOWN]) for group in groups]
+    return visit.show("search.html", typed=typed, groups=[group for group in shown if group.hits])
+
+
+def _may_open(visit: Visit, hit: Hit) -> bool:
+    return visit.person is not None and visit.dependencies.menu.may_open(visit.person, hit.url)
+
+
+def _pages(visit: Visit, typed: str) -> Group:
+    """Pages by their names, in either language: people remember the word that they read first."""
+    assert visit.person is not None
+    opened = visit.dependencies.menu.open_entries(visit.person, visit.context)
+    wanted = typed.casefold().split()
+    hits = [
+        Hit(_(entry.text), _(section.text) if section.text else "", entry.path)
+        for section in MENU
+        for entry in section.entries
+        if entry.path in opened and _all_in(wanted, " ".join(text_in(one, entry.text) for one in LANGUAGES))
+    ]
+    return Group(_("Pages"), "list", hits)
+
+
+def _all_in(wanted: Sequence[str], text: str) -> bool:
+    return all(word in text.casefold() for word in wanted)
+
+
+# --- Banks and invoices
+
+
+class InRooms(NamedTuple):
+    accounts: list[AccountRow]
+    transactions: list[Transaction]
+    payments: list[PaymentRow]
+    invoices: list[InvoiceSummary]
+    customers: list[Customer]
+    # Names by id.
+    account_names: dict[str, str]
+    customer_names: dict[str, str]
+
+
+def _in_rooms(tx: Tx, organization_id: str, words: Sequence[Word]) -> InRooms:
+    """Each search is bounded: what is older than it looks is found on the page of its kind."""
+    banks, buyers = accounts.of_organization(tx, organization_id), customers.by_number(tx, organization_id)
+    names = {one.id: one.name for one in buyers}
+    issued = invoices.latest(tx, organization_id, MAX_INVOICES) if buyers else []
+    return InRooms(
+        [one for one in banks if fits(words, (one.name, one.iban, one.holder_name), one.balance_minor, str(one.id))],
+        transactions.search(tx, [one.id for one in banks], TransactionSearch(words=words), SHOWN).rows,
+        payments.search(tx, organization_id, PaymentSearch(words=words), SHOWN).rows,
+        [
+            one
+            for one in issued
+            if fits(words, (one.invoice_number, names.get(one.customer_id)), one.amount_in_cents, one.invoice_number)
+        ],
+        [one for one in buyers if fits(words, (one.name, one.number_text, one.email, one.vat_id), 0, one.number_text)],
+        {str(one.id): one.name for one in banks},
+        names,
+    )
+
+
+def _groups_of_rooms(found: InRooms, typed: str) -> list[Group]:
+    query = urlencode({"q": typed})
+    return [
+        Group(_("Accounts"), "account", [_account(row) for row in found.accounts]),
+        Group(
+            _("Transactions"), "list", [_transaction(row, found.account_names) for row in found.transactions],
+            f"{ROOT}/transactions?{query}",
+        ),
+        Group(_("Payments"), "payment", [_payment(row) for row in found.payments], f"{ROOT}/payments?{query}"),
+        Group(_("Invoices"), "invoice", [_invoice(row, found.customer_names) for row in found.invoices]),
+        Group(_("Customers"), "people", [_customer(row) for row in found.customers]),
+    ]  # fmt: skip
+
+
+def _account(row: AccountRow) -> Hit:
+    return Hit(row.name, figures.iban(row.iban), f"{ROOT}/accounts/{row.id}", row.balance, row.currency_code)
+
+
+def _transaction(row: Transaction, names: dict[str, str]) -> Hit:
+    title = bank_words.other_side(row) or names.get(row.account_id, "")
+    hint = f"{figures.day(row.made_on)} · {bank_words.purpose(row)}"
+    return Hit(title, hint, f"{ROOT}/transactions/{row.id}", to_minor(row.amount), row.currency_code)
+
+
+def _payment(row: PaymentRow) -> Hit:
+    hint = f"{figures.day(row.created_at)} · {row.description or figures.iban(row.creditor_iban)}"
+    return Hit(row.creditor_name, hint, f"{ROOT}/payments/{row.id}", row.amount_minor)
+
+
+def _invoice(row: InvoiceSummary, names: dict[str, str]) -> Hit:
+    hint = f"{figures.day(row.invoiced_at)} · {names.get(row.customer_id, '')}"
+    return Hit(row.invoice_number, hint, f"{ROOT}/invoices/{row.id}", row.amount_in_cents)
+
+
+def _customer(row: Customer) -> Hit:
+    return Hit(row.name, f"{row.number_text} · {row.city}", f"{ROOT}/customers/{row.id}")
+
+
+# --- Books
+
+
+async def _in_books(visit: Visit, typed: str, words: Sequence[Word]) -> list[Group]:
+    shelved = await bookshelf.shelf(visit.context, visit.organization_id)
+    partners = await asyncio.gather(*(_partners(visit, books, typed) for books in shelved))
+    documents = await asyncio.gather(*(_documents(visit, books, words) for books in shelved))
+    one_list = f"{ROOT}/partners?{urlencode({**shelved[0].fields, 'search': typed})}" if len(shelved) == 1 else ""
+    return [
+        Group(_("Partners"), "people", [hit for hits in partners for hit in hits], one_list),
+        Group(_("Documents"), "book", [hit for hits in documents for hit in hits]),
+    ]
+
+
+async def _partners(visit: Visit, books: ShelvedBooks, typed: str) -> list[Hit]:
+    """Partners by number and name; by IBAN, if that is what was typed."""
+    found = await bookshelf.ask(
+        visit.context, visit.principal, books, "personenkonten", lambda opened: opened.partners(typed, "", SHOWN)
+    )
+    hits = [_partner(books, one.konto, one.name) for one in found or ()]
+    if is_iban(typed):
+        known = await bookshelf.ask(
+            visit.context, visit.principal, books, "personenkonten", lambda opened: opened.geschaeftspartner()
+        )
+        iban = "".join(typed.split()).upper()
+        hits += [_partner(books, one.konto, one.name) for one in known or () if any(iban in own for own in one.ibans)]
+    return hits
+
+
+def _partner(books: ShelvedBooks, konto: str, name: str) -> Hit:
+    written = _written(books, konto)
+    return Hit(name or written, written, f"{ROOT}/partners/{konto}?{urlencode(books.fields)}")
+
+
+def _written(books: ShelvedBooks, konto: str) -> str:
+    return readable(konto, books.konto_laenge) if books.konto_laenge else konto
+
+
+async def _documents(visit: Visit, books: ShelvedBooks, words: Sequence[Word]) -> list[Hit]:
+    """Documents that moved within two years, the latest first."""
+    since = visit.today - timedelta(days=DAYS)
+    moves = await bookshelf.ask(
+        visit.context, visit.principal, books, "buchungen", lambda opened: opened.belegbewegungen(since, MAX_MOVES)
+    )
+    return [_document(books, move) for move in await visit.off_loop(_fitting, moves or [], words)]
+
+
+def _fitting(moves: Sequence[Belegbewegung], words: Sequence[Word]) -> list[Belegbewegung]:
+    """Returns the latest fitting movement of each document."""
+    found: dict[tuple[str, str], Belegbewegung] = {}
+    for move in moves:
+        if fits(words, (move.beleg, move.text), move.betrag, move.beleg):
+            found.setdefault((move.konto, move.beleg), move)
+            if len(found) == SHOWN:
+                break
+    return list(found.values())
+
+
+def _document(books: ShelvedBooks, move: Belegbewegung) -> Hit:
+    query = urlencode({**books.fields, "beleg": move.beleg})
+    hint = f"{figures.day(move.belegdatum)} · {move.text or _written(books, move.konto)}"
+    return Hit(move.beleg, hint, f"{ROOT}/open-items/{move.konto}/document?{query}", move.betrag)
