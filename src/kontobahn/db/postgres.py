@@ -28,6 +28,7 @@ from kontobahn.db.postgres_group import GroupWriter
 from kontobahn.db.postgres_session import CONFLICTS, PostgresSession, PostgresTx, translate_error
 from kontobahn.db.postgres_short_reads import ShortReads
 from kontobahn.errors import DatabaseUnavailable
+from kontobahn.threads import FairQueue
 
 MAX_ATTEMPTS = 10
 # Seconds after which a machine or a network that is gone is noticed; an address in the setting database_url may say otherwise.
@@ -66,7 +67,7 @@ class PostgresEngine:
         self._prepare = prepare
         self._sessions: dict[str, PostgresSession] = {}
         self._units: SimpleQueue[tuple[Unit, bool] | None] = SimpleQueue()
-        self._waiting = fair_queue(connections, self._units.put)
+        self._waiting: FairQueue[tuple[Unit, bool]] = fair_queue(connections, self._units.put)
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         self._group = GroupWriter(self._begun, lambda unit: self._wait(unit, write=True), self.listeners, clock)

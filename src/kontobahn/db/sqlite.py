@@ -37,6 +37,7 @@ from kontobahn.db.database import (
     settle_all,
 )
 from kontobahn.errors import DatabaseUnavailable
+from kontobahn.threads import FairQueue
 
 MAX_UNITS_PER_COMMIT = 256
 READER_THREADS = 3
@@ -161,7 +162,7 @@ class SqliteEngine:
         self._clock = clock
         self._writes: SimpleQueue[Unit | None] = SimpleQueue()
         self._reads: SimpleQueue[Unit | None] = SimpleQueue()
-        self._waiting_reads = fair_queue(READER_THREADS, self._reads.put)
+        self._waiting_reads: FairQueue[Unit] = fair_queue(READER_THREADS, self._reads.put)
         self._closed = False
         self.listeners: dict[str, list[Callable[[], None]]] = {}
         _create_private(path)
