@@ -6,7 +6,7 @@ The content is that of the rows as they were read: neither encoding, line ends a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from kontobahn.formats.extf import CATEGORIES, Header, RowError, RowWarning
 from kontobahn.ids import new_id
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger.imports import Import, ImportArt, ImportMitProtokoll, Protokollzeile
-from kontobahn.sentences import said
+from kontobahn.sentences import joined, said
 
 CASH, CALL, UNDO, RETAX = "kassenbuch", "buchungen", "storno", "retax"
 FILE = "extf"
@@ -202,6 +202,22 @@ def has_batches_without_content(tx: Tx, client: Client) -> bool:
 def imported_before(known: BatchRow) -> Conflict:
     return Conflict(
         said("The same rows were imported before, {described}. Nothing was imported.", described=described(known))
+    ).retryable()
+
+
+def reversed_since(known: BatchRow, lines: Sequence[int], count: int) -> Conflict:
+    """The refusal of a known file that would bring back what somebody reversed on purpose."""
+    more = [said("and {count} more", count=count - len(lines))] if count > len(lines) else []
+    return Conflict(
+        said(
+            "Rows of this file were booked before, {described}, and a Generalumkehr has reversed them since: {shown}. Nothing was"
+            " booked. {hint}",
+            described=described(known),
+            shown=joined(", ", [*(said("line {line}", line=line) for line in lines), *more]),
+            hint="To book them again, say so with --another (by call: another=true); with --partial (partial=true) the rest is"
+            " imported without them.",
+        ),
+        abgelehnt=count,
     ).retryable()
 
 

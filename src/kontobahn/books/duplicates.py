@@ -124,7 +124,8 @@ class BookedRows:
         self._without_effect = batches.without_effect(tx, mandant) if self.has_any else set()
         self._cash_books = self._with_reversals() if self.has_any and not konto else []
         self._days: dict[str, _Day] = {}
-        # Bookings that reverse an entry of a cash book, and documents that have a Generalumkehr.
+        # Entries of a cash book that are reversed, bookings that reverse one, and documents that have a Generalumkehr.
+        self._reversed_cash: set[int] = set()
         self._stornos: set[int] = set()
         self._documents: dict[str, list[tuple[str, int]]] = {}
         # Look of a booking → reversals of such bookings that the rows repeat.
@@ -168,6 +169,15 @@ class BookedRows:
             self._repeated[look] -= 1
             return gone.pop() >> _TEXT_BITS
         return None
+
+    def take_reversed(self, satz: Satz) -> bool:
+        """Returns whether a booking that looks like the row was reversed by a Generalumkehr, each once."""
+        gone = self._day(satz.belegdatum).reversed.get(look_of(satz), [])
+        for place, packed in enumerate(gone):
+            if packed >> _TEXT_BITS not in self._reversed_cash:
+                del gone[place]
+                return True
+        return False
 
     def likes(self, rows: Sequence[tuple[int, Satz]]) -> dict[int, int]:
         """Returns number → the booking that the row looks like, for those that do."""
@@ -260,6 +270,7 @@ class BookedRows:
         for name in self._cash_books:
             for booking, storno_von in self._tx.all(_REVERSED_ENTRIES, self._client.mandant, name, day):
                 (gone if storno_von is None else self._stornos).add(booking)
+        self._reversed_cash |= gone
         return gone
 
     def described(self, booking: int) -> str:

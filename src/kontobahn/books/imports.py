@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kontobahn.books import batches, cash_days, claims, partners, payment_terms, posting, slices, store
 from kontobahn.books.batches import Batch, BatchRow, Content, Protocol
-from kontobahn.books.duplicates import BookedRows, Lookalikes, LooksBooked, PartialRows
+from kontobahn.books.duplicates import SHOWN, BookedRows, Lookalikes, LooksBooked, PartialRows
 from kontobahn.books.partners import PersonRow
 from kontobahn.books.posting import Poster
 from kontobahn.books.satz import Satz
@@ -241,7 +241,12 @@ class Bookings:
         self._zeros = "0" * (SACHKONTO_DIGITS - client.konto_laenge)
         self._known_import = known
         # A file that is known is never another one: of it, only what no longer stands comes again.
-        self._is_another = job.another and known is None and not self._is_known_whole()
+        is_known = known is not None or ((job.another or job.partial) and self._is_known_whole())
+        self._is_another = job.another and not is_known
+        # What a Generalumkehr has reversed was taken back on purpose: it comes again with the caller's word only.
+        self._leaves_reversed = is_known and job.partial and not job.another
+        self._reversed_lines: list[int] = []
+        self._reversed = 0
         self._partial_rows = PartialRows(
             tx, client, self._batch, file.header, is_partial=job.partial, is_another=self._is_another
         )
@@ -314,10 +319,13 @@ class Bookings:
             self._warn_of_discounts()
 
     def _judge_known(self, known: BatchRow) -> None:
-        """Raises Conflict if all rows of the file stand in the books; otherwise those that do not are booked again, and it is told."""
+        """Raises Conflict if all rows of the file stand in the books, or a Generalumkehr reversed some; otherwise those that do not
+        stand are booked again, and it is told."""
         count = self._poster.count
         if count == 0:
             raise batches.imported_before(known)
+        if self._reversed and not self._job.another:
+            raise batches.reversed_since(known, self._reversed_lines, self._reversed)
         self.known += self._lookalikes.count
         found = said(
             "The same rows were imported before, {described}; {count} of them stand in the books.",
@@ -372,7 +380,16 @@ class Bookings:
         for line, satz in self._undecided:
             if line in likes:
                 self._skip(line, satz, likes[line])
+            elif not self._booked.take_reversed(satz):
+                self._post(line, satz)
+            elif self._leaves_reversed:
+                # Seen again, though not booked again.
+                self._partial_rows.has(satz)
+                self._protocol.add(RowError(line, "", "The row was booked before and reversed by a Generalumkehr."))
             else:
+                self._reversed += 1
+                if len(self._reversed_lines) < SHOWN:
+                    self._reversed_lines.append(line)
                 self._post(line, satz)
         self._undecided.clear()
 

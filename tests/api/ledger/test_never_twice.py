@@ -214,17 +214,49 @@ def test_a_mended_file_comes_again_when_its_first_part_is_undone(books: Books) -
 @pytest.mark.parametrize("day", ["1501", "0102"], ids=["same day", "later"])
 @pytest.mark.parametrize("key", [{118: "1"}, {9: "20"}], ids=["column", "key"])
 @pytest.mark.either_engine
-def test_a_row_that_a_later_file_reversed_can_come_again(books: Books, day: str, key: dict[int, str]) -> None:
+def test_a_row_that_a_later_file_reversed_comes_again_if_the_caller_says_so(
+    books: Books, day: str, key: dict[int, str]
+) -> None:
     whole = file(*ROWS)
     imported(books, whole)
     reversal = satz(f"119,00;H;;;;;10010;8400;;{day};RE-1;;;Storno", key)
     imported(books, file(reversal), "storno.csv")
     # The reversal itself is known, with any text.
     assert send_file(books, file(satz(reversal, {14: "noch einmal"}))).status_code == 409
-    again = imported(books, whole)
+    asked = send_file(books, whole)
+    assert asked.status_code == 409, asked.text
+    assert (
+        f"and a Generalumkehr has reversed them since: line {3 + ROWS.index(INVOICE)}. Nothing was booked."
+        in asked.text
+    )
+    assert "another=true" in asked.text
+    assert count(books) == 5
+    again = imported(books, whole, another="true")
     assert (again["uebernommen"], again["bekannt"]) == (1, 2)
-    assert send_file(books, whole).status_code == 409
+    for option in ({}, {"partial": "true"}, {"another": "true"}):
+        assert send_file(books, whole, **option).status_code == 409
     assert count(books) == 6
+
+
+@pytest.mark.usefixtures("slicing")
+@pytest.mark.either_engine
+def test_of_a_known_file_partial_takes_what_was_undone_and_leaves_what_was_reversed(books: Books) -> None:
+    first = imported(books, file(PAYMENT))
+    whole = file(*ROWS)
+    assert imported(books, whole, partial="true")["uebernommen"] == 2
+    imported(books, file(satz("119,00;H;;;;;10010;8400;;0102;RE-1;;;Storno", {118: "1"})), "storno.csv")
+    undone(books, first["id"])
+    assert send_file(books, whole).status_code == 409
+    again = imported(books, whole, partial="true")
+    assert (again["uebernommen"], again["bekannt"], again["abgelehnt"]) == (1, 1, 1)
+    assert "reversed by a Generalumkehr" in str(again["protokoll"])
+
+
+@pytest.mark.either_engine
+def test_a_corrected_booking_after_a_reversal_is_not_asked_about(books: Books) -> None:
+    imported(books, file(*ROWS))
+    imported(books, file(satz("119,00;H;;;;;10010;8400;;1501;RE-1;;;Storno", {118: "1"})), "storno.csv")
+    assert imported(books, file(satz(INVOICE, {14: "Rechnung, richtig"}), CORRECTED))["uebernommen"] == 2
 
 
 def test_a_file_with_a_reversed_row_and_its_reversal_brings_neither_again(books: Books) -> None:
