@@ -199,9 +199,11 @@ def compare(books: Books, client_id: str, rows: list[Row], chance: random.Random
         assert trial_balance(books.read(f"{READ}/susa", **year)) == must
         for periods in (12, 13):
             bwa = books.read(f"{READ}/bwa", **year, bisPeriode=str(periods))
-            result = figures.result(jahr, periods)
-            assert cents(bwa["ergebnis"]) == sum(result)
-            assert [cents(value) for value in bwa["zeilen"][-1]["perioden"]] == result
+            lines = figures.profit_and_loss(jahr, periods)
+            assert [(row["bezeichnung"], [cents(value) for value in row["perioden"]]) for row in bwa["zeilen"]] == lines
+            assert [cents(row["kumuliert"]) for row in bwa["zeilen"]] == [sum(values) for _, values in lines]
+            assert cents(bwa["ergebnis"]) == sum(lines[-1][1])
+            assert sum(cents(row["kumuliert"]) for row in bwa["nichtZugeordnet"]) == sum(lines[-2][1])
         for first, until in ((jahr, last), some_days(jahr, chance)):
             days = {"vonDatum": first, "bisDatum": until}
             assert vat(books.read(f"{READ}/umsatzsteuer", **year, **days)) == figures.vat(first, until)

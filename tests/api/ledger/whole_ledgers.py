@@ -27,6 +27,52 @@ KEYS = {"3": ("U", 19), "2": ("U", 7), "9": ("V", 19), "8": ("V", 7)}
 TAX_ACCOUNTS = {("U", 19): "1776", ("U", 7): "1771", ("V", 19): "1576", ("V", 7): "1571"}
 GRANTED, RECEIVED = {19: "8736", 7: "8731", 0: "8730"}, {19: "3736", 7: "3731", 0: "3730"}
 CARRY = ("9000", "9008", "9009")
+COSTS = (
+    "4930",
+    "4930",
+    "4120",
+    "4210",
+    "4320",
+    "4360",
+    "4400",
+    "4530",
+    "4610",
+    "4710",
+    "4806",
+    "2110",
+    "2020",
+    "2200",
+    "2650",
+)
+# The lines of the profit and loss with the accounts of these ledgers; a sum of all above has none. No line of the scheme is 4400's.
+BWA: tuple[tuple[str, tuple[str, ...] | None], ...] = (
+    ("Umsatzerlöse", ("8400", "8300", "8125", *GRANTED.values())),
+    ("Bestandsveränderungen, Eigenleistungen", ()),
+    ("Gesamtleistung", None),
+    ("Material, Wareneinkauf, Fremdleistungen", ("3400", "3300", *RECEIVED.values())),
+    ("Rohertrag", None),
+    ("Sonstige betriebliche Erträge", ()),
+    ("Betrieblicher Rohertrag", None),
+    ("Personalkosten", ("4120",)),
+    ("Raumkosten", ("4210",)),
+    ("Betriebliche Steuern", ("4320",)),
+    ("Versicherungen, Beiträge", ("4360",)),
+    ("Fahrzeugkosten", ("4530",)),
+    ("Werbe- und Reisekosten", ("4610",)),
+    ("Kosten der Warenabgabe", ("4710",)),
+    ("Abschreibungen", ("4830",)),
+    ("Reparatur, Instandhaltung", ("4806",)),
+    ("Sonstige Kosten", ("4930",)),
+    ("Betriebsergebnis", None),
+    ("Zinserträge", ("2650",)),
+    ("Zinsaufwand", ("2110",)),
+    ("Sonstiger neutraler Ertrag", ("2700",)),
+    ("Sonstiger neutraler Aufwand", ("2020",)),
+    ("Ergebnis vor Steuern", None),
+    ("Steuern vom Einkommen und Ertrag", ("2200",)),
+    ("Nicht zugeordnet", ("4400",)),
+    ("Vorläufiges Ergebnis", None),
+)
 
 
 class Row(NamedTuple):
@@ -251,7 +297,7 @@ class Chance:
                     self._day(),
                     self._amount(),
                     True,
-                    "4930",
+                    self._random.choice(COSTS),
                     "1200",
                     self._random.choice(("9", "8", "", "40")),
                     text=self._text(),
@@ -382,14 +428,21 @@ class Figures:
                 line["periods"][period] = (soll + betrag, haben) if on_debit else (soll, haben - betrag)
         return found
 
-    def result(self, jahr: str, periods: int) -> list[int]:
-        """Income less costs of each period: the accounts of classes 2, 3, 4 and 8."""
-        found = [0] * periods
+    def profit_and_loss(self, jahr: str, periods: int) -> list[tuple[str, list[int]]]:
+        """Name and periods of each line, income less costs. The last one has every account of classes 2, 3, 4 and 8."""
+        of_account: dict[str, list[int]] = defaultdict(lambda: [0] * periods)
         for konto, line in self.trial_balance(jahr).items():
             for period, (soll, haben) in line["periods"].items():
                 if len(konto) == 8 and konto[0] in "2348" and period <= periods:
-                    found[period - 1] += haben - soll
-        return found
+                    of_account[konto[:4]][period - 1] += haben - soll
+        lines: list[tuple[str, list[int]]] = []
+        above: list[str] = []
+        for name, accounts in BWA:
+            above += accounts or ()
+            summed = above if accounts is None else accounts
+            lines.append((name, [sum(of_account[konto][number] for konto in summed) for number in range(periods)]))
+        assert set(of_account) <= set(above), "an account of these ledgers has no line"
+        return lines
 
     # --- VAT
 
