@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kontobahn.access import audit, invitations, keys, users
+from kontobahn.access import audit, invitations, keys, passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api import idempotency, tasks
@@ -17,7 +17,7 @@ from kontobahn.banking import ids
 from kontobahn.cli import mobility as commands
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict, TooManyRequests
+from kontobahn.errors import Conflict, NotFound, TooManyRequests
 from kontobahn.mobility import customers, seller, tickets
 from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.invoices.store import issue
@@ -66,6 +66,17 @@ def test_a_key_is_rotated_once_and_its_end_told_once(service: Service, mine: Org
     assert overlap(service.db, revoke, revoke).lock == "api_key"
     log = [entry.action for entry in service.db.read_now(audit.entries, mine.id)]
     assert (log.count("api_key.rotate"), log.count("api_key.revoke")) == (1, 1)
+
+
+def test_no_password_is_set_beside_the_end_of_the_key_of_its_link(service: Service, mine: Organization) -> None:
+    person = service.user(mine, "max@muster.example", "member")
+    caller = principal(mine)._replace(key_id=mine.key_id)
+    made = service.db.write_now(
+        lambda tx: passwords.create_reset(tx, service.vault, person, hours=1, actor=ACTOR, by=caller)
+    )
+    reset = lambda tx: passwords.reset(tx, service.vault, made.secret, password_hash="x", actor=ACTOR)  # noqa: E731
+    revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
+    assert refused("users", overlap(service.db, revoke, reset), NotFound)
 
 
 @pytest.mark.parametrize("how", ["demoted", "deleted"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import httpx
 import pytest
 
 from kontobahn.access import factors, keys
@@ -79,6 +80,59 @@ def test_what_a_key_made_ends_with_the_key(house: House) -> None:
     shown = house.service.get(INVITE, house.organization.key).json()["data"]
     assert [one["status"] for one in shown] == ["revoked", "pending"]
     assert house.accepts(other) == 201
+
+
+def test_a_password_set_through_a_link_of_a_key_ends_with_the_key(house: House) -> None:
+    service, own = house.service, service_session(house, house.admin.email, PASSWORD)
+    assert house.uses_link(house.link(house.key)) == 200
+    theirs = service_session(house, house.member.email, NEW)
+    assert service.get(USERS, theirs).status_code == 200
+    service.db.write_now(keys.revoke, house.organization.id, house.key_id, ACTOR)
+    service.forget_callers()
+    assert service.get(USERS, theirs).status_code == 401
+    for password in (NEW, "the password of nobody"):
+        assert sign_in(house, house.member.email, password).status_code == 401, "whoever knows it signs in again"
+    assert service.get(USERS, own).status_code == 200
+    assert ("user.end_password", house.member.id) in logged(house)
+    assert house.uses_link(house.link(house.organization.key)) == 200
+    assert service.get(USERS, service_session(house, house.member.email, NEW)).status_code == 200
+
+
+def test_a_password_that_the_person_has_chosen_since_outlives_the_key_of_a_link(house: House) -> None:
+    service = house.service
+    assert house.uses_link(house.link(house.key)) == 200
+    session, chosen = service_session(house, house.member.email, NEW), "a password of my own"
+    changed = service.post("/v2/auth/password", session, json={"old_password": NEW, "new_password": chosen})
+    assert changed.status_code == 200, changed.text
+    service.db.write_now(keys.revoke, house.organization.id, house.key_id, ACTOR)
+    service.forget_callers()
+    assert service.get(USERS, session).status_code == 200
+    assert sign_in(house, house.member.email, chosen).status_code == 201
+
+
+def test_whoever_revokes_a_key_is_not_locked_out(house: House) -> None:
+    token = house.service.post(f"{USERS}/{house.admin.id}/password-link", house.key).json()["data"]["token"]
+    assert (house.uses_link(token), house.uses_link(house.link(house.key))) == (200, 200)
+    browser = Browser(house.service)
+    browser.sign_in(house.admin.email, NEW)
+    assert browser.post(f"/dashboard/keys/{house.key_id}/revoke").status_code == 303
+    assert browser.get("/dashboard").status_code == 200
+    assert sign_in(house, house.admin.email, NEW).status_code == 201
+    assert sign_in(house, house.member.email, NEW).status_code == 401
+
+
+def sign_in(house: House, email: str, password: str) -> httpx.Response:
+    return house.service.post("/v2/auth/sessions", json={"email": email, "password": password})
+
+
+def service_session(house: House, email: str, password: str) -> str:
+    opened = sign_in(house, email, password)
+    assert opened.status_code == 201, opened.text
+    return str(opened.json()["data"]["token"])
+
+
+def logged(house: House) -> set[tuple[str, str]]:
+    return set(house.service.db.read_now(lambda tx: tx.all("SELECT action, subject FROM audit_log")))
 
 
 def test_what_a_key_made_lasts_no_longer_than_the_key(house: House) -> None:

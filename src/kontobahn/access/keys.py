@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kontobahn.access import audit
+from kontobahn.access import audit, passwords
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import (
     NO_LIMITS,
@@ -243,8 +243,11 @@ def rotate(
     return new
 
 
-def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor) -> ApiKey:
-    """Ends a key at once. Revoking it again changes nothing."""
+def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor, by: Principal | None = None) -> ApiKey:
+    """Ends a key at once, with all that lets somebody in by it. Revoking it again changes nothing.
+
+    `by` is the person who revokes it, who is not locked out; None for the operator.
+    """
     tx.lock("api_key", key_id)
     key = get(tx, organization_id, key_id)
     if key.revoked_at is not None:
@@ -252,6 +255,7 @@ def revoke(tx: Tx, organization_id: str, key_id: str, actor: Actor) -> ApiKey:
     audit.record(tx, organization_id, actor, "api_key.revoke", key_id)
     for (invitation_id,) in _end_with_key(tx, key, tx.now):
         audit.record(tx, organization_id, actor, "invitation.revoke", invitation_id, with_key=key_id)
+    passwords.end_with_key(tx, organization_id, key_id, actor, but=by.user_id if by else None)
     return _API_KEYS.update(tx, key, revoked_at=tx.now)
 
 

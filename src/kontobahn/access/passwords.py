@@ -61,7 +61,7 @@ def change(tx: Tx, principal: Principal, *, old_hash: str, new_hash: str, actor:
     organization_id, user_id = principal.organization_id, principal.user_id or ""
     users.lock(tx, organization_id)
     changed = tx.run(
-        "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ? AND password_hash = ?",
+        "UPDATE users SET password_hash = ?, password_key_id = NULL WHERE organization_id = ? AND id = ? AND password_hash = ?",
         new_hash, organization_id, user_id, old_hash,
     )  # fmt: skip
     if not changed:
@@ -116,19 +116,32 @@ def check_reset(tx: Tx, vault: Vault, token: str) -> PasswordReset:
 
 def reset(tx: Tx, vault: Vault, token: str, *, password_hash: str, actor: Actor) -> User:
     """Sets the password of the person that the token was made for, and ends all of the person's sessions."""
+    users.lock(tx, check_reset(tx, vault, token).organization_id)
+    # Two calls at once end with one password, and none is set beside the end of the key that the link was made with.
     found = check_reset(tx, vault, token)
-    users.lock(tx, found.organization_id)
-    # The token is used up by whoever deletes it: two calls at once end with one password.
-    used = tx.run("DELETE FROM password_resets WHERE organization_id = ? AND id = ?", found.organization_id, found.id)
-    if not used:
-        raise NotFound("This link is not valid, or no longer valid. Ask for a new one.")
     tx.run(
-        "UPDATE users SET password_hash = ? WHERE organization_id = ? AND id = ?",
-        password_hash, found.organization_id, found.user_id,
+        "UPDATE users SET password_hash = ?, password_key_id = ? WHERE organization_id = ? AND id = ?",
+        password_hash, found.key_id, found.organization_id, found.user_id,
     )  # fmt: skip
     ended = _end_access(tx, found.organization_id, found.user_id)
     audit.record(tx, found.organization_id, actor, "password_reset.use", found.user_id, sessions_ended=ended)
     return users.by_id(tx, found.organization_id, found.user_id)
+
+
+def end_with_key(tx: Tx, organization_id: str, key_id: str, actor: Actor, *, but: str | None) -> None:
+    """Ends the passwords that were set through links of a key, and the sessions of these people, except for one person.
+
+    Whoever had the key could become each of them, and whoever knows a password signs in again.
+    """
+    users.lock(tx, organization_id)
+    ended = tx.all(
+        "UPDATE users SET password_hash = '', password_key_id = NULL WHERE organization_id = ? AND password_key_id = ?"
+        " AND id <> ? RETURNING id",
+        organization_id, key_id, but or "",
+    )  # fmt: skip
+    for (user_id,) in ended:
+        count = _end_access(tx, organization_id, user_id)
+        audit.record(tx, organization_id, actor, "user.end_password", user_id, with_key=key_id, sessions_ended=count)
 
 
 def purge_expired(tx: Tx) -> int:

@@ -48,7 +48,7 @@ def _hash_of_nobody() -> str:
 
 
 def password_matches(stored: str | None, password: str) -> bool:
-    """Takes as long for an unknown user as for a wrong password."""
+    """Takes as long for an unknown user, and for one whose password has ended, as for a wrong password."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     # Made before it is needed, or the first unknown user would be told by the time.
@@ -57,7 +57,7 @@ def password_matches(stored: str | None, password: str) -> bool:
         matches = bool(_hasher().verify(stored or nobody, password))
     except (VerificationError, InvalidHashError):
         return False
-    return matches and stored is not None
+    return matches and bool(stored)
 
 
 def normal_email(email: str) -> str:

@@ -167,7 +167,10 @@ async def ask_to_revoke(visit: Visit, id: str) -> Response:
     key: ApiKey = await visit.read(keys.get, visit.principal.organization_id, id)
     return visit.ask_first(
         title=_("Revoke “%(name)s”?", name=key.name),
-        text=_("Programs that use this key get 401 within a second. This cannot be undone."),
+        text=_(
+            "Programs that use this key get 401 within a second. Invitations and password links made with it end, and so do"
+            " passwords that were set through such a link. This cannot be undone."
+        ),
         button=_("Revoke this key"),
         back=f"{PATH}/{key.id}",
     )
@@ -175,5 +178,5 @@ async def ask_to_revoke(visit: Visit, id: str) -> Response:
 
 @action("/keys/{id}/revoke", own=True, role="admin", confirm=True)
 async def revoke_key(visit: Visit, id: str) -> Response:
-    key = await visit.write(keys.revoke, visit.principal.organization_id, id, visit.actor)
+    key = await visit.write(keys.revoke, visit.principal.organization_id, id, visit.actor, visit.principal)
     return visit.redirect(PATH, _("The key “%(name)s” has been revoked.", name=key.name))

@@ -81,6 +81,7 @@ ACTIONS = {
     "user.change_role": N_("Role changed"),
     "user.create": N_("Person added"),
     "user.delete": N_("Person deleted"),
+    "user.end_password": N_("Password ended with the key of its link"),
     "webhook_endpoint.change": N_("Receiver of events changed"),
     "webhook_endpoint.create": N_("Receiver of events added"),
     "webhook_endpoint.delete": N_("Receiver of events removed"),

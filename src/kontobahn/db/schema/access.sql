@@ -19,6 +19,8 @@ CREATE TABLE users (
   created_at BIGINT NOT NULL,
   role TEXT NOT NULL DEFAULT 'read_only'
     CHECK (role = 'read_only' OR role = 'bookkeeping' OR role = 'member' OR role = 'admin' OR role = 'owner'),
+  -- The key whose link the password was set through: it ends with the key.
+  password_key_id TEXT,
   PRIMARY KEY (organization_id, id)
 );
 -- People sign in with their e-mail address alone, so it is unique over all organisations.
