@@ -152,7 +152,9 @@ class ScriptedBooks:
         rows = [Kontozeile(kontonummer=number, kontobeschriftung="Konto") for number in ("12000000", "100100000")]
         return _page(rows, [(len(row.kontonummer), row.kontonummer) for row in rows], from_id, limit)
 
-    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
+    async def buchungen(
+        self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
+    ) -> list[Buchung]:
         await self._of_year("buchungen", jahr)
         rows = [_buchung(number) for number in (1, 2, 10)]
         return _page(rows, [(len(row.id or ""), row.id or "") for row in rows], from_id, limit)

@@ -97,8 +97,10 @@ class OpenBooks:
     async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[wire.Kontozeile]:
         return await self._read("konten", store.konten, jahr, from_id, limit)
 
-    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[buchungen.Buchung]:
-        return await self._read("buchungen", bookings.buchungen, jahr, from_id, limit)
+    async def buchungen(
+        self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
+    ) -> list[buchungen.Buchung]:
+        return await self._read("buchungen", bookings.buchungen, jahr, from_id, limit, periode)
 
     async def susa(self, jahr: date, kontonummer: str | None) -> list[wire.SusaZeile]:
         return await self._read("susa", reports.susa, jahr, kontonummer)

@@ -216,11 +216,14 @@ class _BookingRow(NamedTuple):
 _BOOKINGS = Table("books_bookings", _BookingRow)
 
 
-def buchungen(tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None) -> list[Buchung]:
+def buchungen(
+    tx: Tx, client: Client, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
+) -> list[Buchung]:
     year = year_of_start(tx, client, jahr)
+    only, periods = ("", ()) if periode is None else (" AND periode = ?", (periode,))
     rows = _BOOKINGS.all(
-        tx, f"mandant = ? AND jahr = ? AND id > ? AND +id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
-        client.mandant, year.start, int(from_id or 0), client.mandant, limit or 1_000_000_000,
+        tx, f"mandant = ? AND jahr = ? AND id > ?{only} AND +id <= {LAST_BOOKING} ORDER BY id LIMIT ?",
+        client.mandant, year.start, int(from_id or 0), *periods, client.mandant, limit or 1_000_000_000,
     )  # fmt: skip
     return [_buchung(row) for row in rows]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
+from kontobahn import log
+from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.visit import Visit
-from kontobahn.errors import NotFound
+from kontobahn.dashboard.words import _
+from kontobahn.errors import KontobahnError, NotFound
 from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection, open_books
@@ -21,6 +25,9 @@ from kontobahn.ledger.wire import Geschaeftsjahr
 T = TypeVar("T")
 # The digits of ledger accounts, if nobody says how many a client has.
 SHORTEST = 4
+MONTHS = 12
+# Another program's books may answer slowly, and a page that only wants its numbers must not wait for them.
+BOOKS_SECONDS = 2.0
 CONNECTIONS = f"{ROOT}/ledger/connections"
 
 
@@ -89,6 +96,32 @@ async def choose(visit: Visit) -> ChosenBooks:
     return ChosenBooks(known, clients, connection, client, years, year or _of_today(years, visit.today))
 
 
+def period_name(chosen: ChosenBooks, period: int) -> str:
+    if period == 0:
+        return _("Opening balance")
+    if period > MONTHS:
+        return _("Closing entries")
+    return figures.months(f"{month_start(chosen, period):%Y-%m}")
+
+
+def month_start(chosen: ChosenBooks, period: int) -> date:
+    """Returns the first day of a month of the fiscal year, by its number; 13 is the month after it."""
+    months = chosen.year.start.year * 12 + chosen.year.start.month - 1 + period - 1
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def present_period(chosen: ChosenBooks, today: date) -> int:
+    """Returns the month of the fiscal year that today is in; the last one of a year that is over, the first of one to come."""
+    found = [period for period in range(1, MONTHS + 1) if month_start(chosen, period) <= today]
+    return found[-1] if found else 1
+
+
+def year_words(chosen: ChosenBooks) -> str:
+    """The fiscal year in words."""
+    first, last = figures.day(chosen.year.start), figures.day(chosen.year.end)
+    return _("Fiscal year from %(first)s to %(last)s", first=first, last=last)
+
+
 def _of_today(years: list[Geschaeftsjahr], today: date) -> Geschaeftsjahr:
     return next((year for year in years if year.start <= today <= year.end), years[0])
 
@@ -111,6 +144,17 @@ async def ask(visit: Visit, chosen: ChosenBooks, area: Area, question: Callable[
     access = await open_books(visit.context, visit.principal, chosen.connection.id, chosen.client_id)
     async with access.to(area) as opened:
         return await question(opened)
+
+
+async def writer(visit: Visit, connection_id: str, client_id: str) -> Callable[[str], str]:
+    """Returns a function that writes an account as this client does, for a page that is not about one fiscal year."""
+    try:
+        async with asyncio.timeout(BOOKS_SECONDS):
+            clients = await connections.list_clients(visit.context, visit.organization_id)
+    except (KontobahnError, TimeoutError) as error:
+        log.info("accounts_without_books", connection_id=connection_id, detail=str(error) or "too slow")
+        clients = []
+    return lambda konto: as_written(clients, connection_id, client_id, konto)[0]
 
 
 def as_written(clients: Sequence[LedgerClient], connection_id: str, client_id: str, *konten: str) -> list[str]:

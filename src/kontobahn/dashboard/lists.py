@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from kontobahn.money import to_minor
 
 PAGE_SIZE = 50
 AFTER = "after"
+SORT = "sort"
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
 MAX_WORDS = 8
@@ -40,6 +41,14 @@ class Chip(NamedTuple):
     value: str
     # The address without this filter.
     without: str
+
+
+class SortLink(NamedTuple):
+    """The head of a column that a list can be sorted by."""
+
+    url: str
+    # The direction in which the list is sorted by this column now, if it is.
+    direction: Literal["ascending", "descending", ""]
 
 
 class Filters(Generic[S]):
@@ -86,9 +95,47 @@ class Filters(Generic[S]):
         next_url = self.url(**{AFTER: last}) if last is not None else None
         return Rows(rows, next_url, self.url() if self.after else None)
 
+    def place(self) -> int:
+        """Returns how many rows come before this page, in a list whose place is a number."""
+        return int(self.after) if self.after.isascii() and self.after.isdigit() and len(self.after) < 10 else 0
+
+    def cut(self, rows: Sequence[T]) -> Rows[T]:
+        """Returns this page of a list that is held as a whole; the address of the next one names its place."""
+        start = self.place()
+        end = start + PAGE_SIZE
+        next_url = self.url(**{AFTER: end}) if end < len(rows) else None
+        return Rows(list(rows[start:end]), next_url, self.url() if start else None)
+
     def csv_url(self) -> str:
         """The address of this list as a CSV file."""
-        return self.url().replace(self._path, f"{self._path}.csv", 1)
+        return self.as_file("csv")
+
+    def as_file(self, ending: str) -> str:
+        """The address of this list as a file: `/open-items` is `/open-items.pdf`."""
+        return self.url().replace(self._path, f"{self._path}.{ending}", 1)
+
+    # --- The order of a list, by any of its columns: `sort=name`, or `sort=-name` for the other direction
+
+    def in_order(self, rows: Iterable[T], keys: Mapping[str, Callable[[T], Any]], first: str) -> list[T]:
+        """Returns the rows in the order that the address asks for; `first` if it asks for none."""
+        wanted = self._order(keys, first)
+        return sorted(rows, key=keys[wanted.removeprefix("-")], reverse=wanted.startswith("-"))
+
+    def sort_links(self, keys: Mapping[str, Any], first: str) -> dict[str, SortLink]:
+        """Returns the link of each column's head: to the list sorted by it, or the other way round if it is already."""
+        wanted = self._order(keys, first)
+        found: dict[str, SortLink] = {}
+        for name in keys:
+            url = self.url(**{SORT: f"-{name}" if wanted == name else name})
+            direction: Literal["ascending", "descending", ""] = ""
+            if name == wanted.removeprefix("-"):
+                direction = "descending" if wanted.startswith("-") else "ascending"
+            found[name] = SortLink(url, direction)
+        return found
+
+    def _order(self, keys: Mapping[str, Any], first: str) -> str:
+        wanted = self.form.text(SORT)
+        return wanted if wanted.removeprefix("-") in keys else first
 
     def days(self, today: date, since: str = "from_date", until: str = "to_date") -> list[tuple[str, str, bool]]:
         """Links to the usual spans: text, address, and whether it is the present one."""

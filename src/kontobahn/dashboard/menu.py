@@ -44,6 +44,7 @@ MENU = (
             Entry(N_("Clients and years"), "/dashboard/books", "book", "l"),
             Entry(N_("Open items"), "/dashboard/open-items", "clock", "i"),
             Entry(N_("Trial balance"), "/dashboard/trial-balance", "scale", "m"),
+            Entry(N_("Reports"), "/dashboard/reports", "pulse", "w"),
             Entry(N_("Partners"), "/dashboard/partners", "people", "n"),
             Entry(N_("Cash book"), "/dashboard/cash-book", "cash", "h"),
             Entry(N_("Booking batches"), "/dashboard/batches", "stack", "d"),

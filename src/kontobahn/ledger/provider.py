@@ -73,7 +73,10 @@ class ClientBooks(Protocol):
 
     async def konten(self, jahr: date, from_id: str | None, limit: int | None) -> list[wire.Kontozeile]: ...
 
-    async def buchungen(self, jahr: date, from_id: str | None, limit: int | None) -> list[buchungen.Buchung]: ...
+    async def buchungen(
+        self, jahr: date, from_id: str | None, limit: int | None, periode: int | None = None
+    ) -> list[buchungen.Buchung]:
+        """Returns the bookings of a fiscal year, or of one period of it, by id."""
 
     async def susa(self, jahr: date, kontonummer: str | None) -> list[wire.SusaZeile]: ...
 

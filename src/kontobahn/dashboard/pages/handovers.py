@@ -13,7 +13,7 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import match_words, once
-from kontobahn.dashboard.books import as_written
+from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.match_words import CLASSES
@@ -98,7 +98,8 @@ async def hand_over(visit: Visit) -> Response:
 @page("/handovers/{id}")
 async def handover(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
-    return visit.show("handover.html", batch=batch, who_books=WHO_BOOKS)
+    written = await writer(visit, batch.connection_id, batch.client_id)
+    return visit.show("handover.html", batch=batch, who_books=WHO_BOOKS, written=written)
 
 
 @page("/handovers/{id}/file")
@@ -110,6 +111,7 @@ async def handover_file(visit: Visit, id: str) -> Response:
 @page("/handovers/{id}/list.csv")
 async def handover_csv(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
+    written = await writer(visit, batch.connection_id, batch.client_id)
     head = [
         _("Day"),
         _("Account"),
@@ -122,7 +124,7 @@ async def handover_csv(visit: Visit, id: str) -> Response:
     ]
     rows = [
         (
-            row.made_on, row.konto, row.beleg, row.amount, row.skonto, _("yes") if row.reversal else "",
+            row.made_on, written(row.konto), row.beleg, row.amount, row.skonto, _("yes") if row.reversal else "",
             row.text, row.transaction_id,
         )
         for row in batch.lines

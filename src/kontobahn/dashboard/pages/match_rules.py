@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.banking.transactions import store as transactions
-from kontobahn.dashboard.books import as_written
+from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -231,6 +231,7 @@ async def learned_list(visit: Visit) -> Response:
         books=_name(client),
         choices=[(_name(one), one.client_id) for one in clients],
         list=filters.first_page(found, lambda row: row.id),
+        written=await writer(visit, client.connection_id, client.client_id),
     )
 
 

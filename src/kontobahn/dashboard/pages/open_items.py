@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
-from typing import Literal
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.dashboard import books
+from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, page
-from kontobahn.dashboard.lists import PAGE_SIZE, Filters
+from kontobahn.dashboard.lists import PAGE_SIZE, Filters, Rows
+from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten
@@ -21,6 +24,7 @@ from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import OposQuery
 
 PATH = f"{ROOT}/open-items"
+Side = Literal["debitors", "creditors"]
 AGES = (
     ("nichtFaellig", N_("not due yet")),
     ("bis30Tage", N_("up to 30 days")),
@@ -30,13 +34,18 @@ AGES = (
 )
 
 
+# The sides of the books, each with the words for it.
+SIDES: dict[Side, str] = {"debitors": N_("Customers"), "creditors": N_("Suppliers")}
+
+
 class OpenItemsFilter(Struct):
     connection: str = ""
     client: str = ""
     year: str = ""
-    side: Literal["debitors", "creditors"] | None = None
+    side: Side | None = None
     stichtag: date | None = None
     search: str = ""
+    sort: str = ""
 
 
 class DocumentFilter(Struct):
@@ -46,42 +55,121 @@ class DocumentFilter(Struct):
     beleg: str = ""
 
 
+class Partner(NamedTuple):
+    """A partner with open items. Amounts are positive if the partner owes, or is owed, as it should be."""
+
+    konto: str
+    name: str
+    items: int
+    overdue: Decimal
+    balance: Decimal
+
+
+class Shown(NamedTuple):
+    """One side of the page: customers or suppliers, with the sums of all of them."""
+
+    side: Side
+    title: str
+    partners: Rows[Partner]
+    number: int
+    overdue: Decimal
+    balance: Decimal
+    # The address of all of them, where only the first are shown.
+    all_url: str
+
+
+_SORTS: dict[str, Callable[[Partner], Any]] = {
+    "account": attrgetter("konto"),
+    "name": lambda partner: partner.name.casefold(),
+    "items": attrgetter("items"),
+    "overdue": attrgetter("overdue"),
+    "balance": attrgetter("balance"),
+}
+# The largest first.
+_FIRST = "-balance"
+
+
 @page("/open-items")
 async def open_items(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(OpenItemsFilter)
-    found = await _read(visit, chosen, filters)
-    konten = await visit.off_loop(_searched, found.konten, filters.wanted.search)
-    # The list is ordered by balance; its place is a number, because nothing else says where it was cut.
-    start = int(filters.after) if filters.after.isdigit() else 0
-    numbered = list(enumerate(konten[start : start + PAGE_SIZE + 1], start + 1))
-    shown = filters.first_page(numbered, key=lambda row: row[0])
+    found = await read(visit, chosen, filters.wanted)
+    konten = await visit.off_loop(_searched, chosen, found.konten, filters.wanted.search)
     labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
+    sides = [_shown(filters, side, konten) for side in SIDES if filters.wanted.side in (None, side)]
     return visit.show(
-        "open_items.html", chosen=chosen, filters=filters, found=found, konten=shown, chips=filters.chips(labels, _in_words), ages=AGES,
-        count=len(konten), csv=filters.csv_url(),
+        "open_items.html", chosen=chosen, filters=filters, found=found, sides=[one for one in sides if one.number], ages=AGES,
+        totals={side: _total(found, side) for side in SIDES}, chips=filters.chips(labels, _in_words),
+        sorts=filters.sort_links(_SORTS, _FIRST), choices=[(side, _(text)) for side, text in SIDES.items()],
     )  # fmt: skip
 
 
+def _shown(filters: Filters[OpenItemsFilter], side: Side, konten: list[FaelligesKonto]) -> Shown:
+    partners = [_partner(konto) for konto in konten if konto.isDebitor is (side == "debitors")]
+    ordered = filters.in_order(sorted(partners, key=attrgetter("konto")), _SORTS, _FIRST)
+    is_alone = filters.wanted.side is not None
+    rows = filters.cut(ordered) if is_alone else Rows(ordered[:PAGE_SIZE], None, None)
+    return Shown(
+        side, _(SIDES[side]), rows, len(ordered), sum((one.overdue for one in ordered), Decimal()),
+        sum((one.balance for one in ordered), Decimal()),
+        "" if is_alone or len(ordered) <= PAGE_SIZE else filters.url(side=side),
+    )  # fmt: skip
+
+
+def _partner(konto: FaelligesKonto) -> Partner:
+    sign = 1 if konto.isDebitor else -1
+    overdue = konto.totalSaldo - konto.altersklassen.nichtFaellig
+    return Partner(konto.kontonummer, konto.bezeichnung, len(konto.posten), sign * overdue, sign * konto.totalSaldo)
+
+
+def _total(found: Faelligkeiten, side: Side) -> Decimal:
+    """Returns what customers owe, or what we owe suppliers, over all ages."""
+    classes = found.debitoren if side == "debitors" else found.kreditoren
+    total = sum((getattr(classes, name) for name, _text in AGES), Decimal())
+    return total if side == "debitors" else -total
+
+
 def _in_words(name: str, text: str) -> str:
-    return {"debitors": _("Customers"), "creditors": _("Suppliers")}.get(text, text)
+    return _(SIDES[text]) if name == "side" and text in SIDES else text
 
 
 @page("/open-items.csv")
 async def open_items_csv(visit: Visit) -> Response:
+    _chosen, sheet, name = await _sheet(visit)
+    return await sheets.as_csv(visit, sheet, name)
+
+
+@page("/open-items.pdf")
+async def open_items_pdf(visit: Visit) -> Response:
+    chosen, sheet, name = await _sheet(visit)
+    return await sheets.as_pdf(visit, chosen, sheet, name)
+
+
+async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet, str]:
     chosen = await books.choose(visit)
-    filters = visit.filters(OpenItemsFilter)
-    found = await _read(visit, chosen, filters)
-    head = [
-        _("Account"), _("Name"), _("Document"), _("Document date"), _("Text"), _("Due"), _("Days overdue"), _("Balance"),
+    wanted = visit.filters(OpenItemsFilter).wanted
+    found = await read(visit, chosen, wanted)
+    konten = await visit.off_loop(_searched, chosen, found.konten, wanted.search)
+    parts = []
+    for side, text in SIDES.items():
+        some = [konto for konto in konten if konto.isDebitor is (side == "debitors")]
+        if some:
+            total = sum((konto.totalSaldo for konto in some), Decimal())
+            parts.append(Part(_lines(chosen, some), _(text), [("", _("Total"), "", "", "", "", "", total)]))
+    columns = [
+        Column(_("Account")), Column(_("Name"), 5), Column(_("Document"), 4), Column(_("Document date"), 3),
+        Column(_("Text"), 5), Column(_("Due"), 3), Column(_("Days overdue"), 2, right=True),
+        Column(_("Balance"), 3, right=True),
     ]  # fmt: skip
-    rows = _lines(chosen, found, filters.wanted.search)
-    return await visit.csv(f"{_('Open items')} {found.stichtag}", head, rows)
+    notes = [_("Amounts in euros. Debit balances are positive, credit balances negative.")]
+    as_of = _("As of %(day)s", day=figures.day(found.stichtag))
+    sheet = Sheet(_("Open items"), as_of, columns, parts, notes, landscape=True)
+    return chosen, sheet, f"{_('Open items')} {found.stichtag}"
 
 
-def _lines(chosen: ChosenBooks, found: Faelligkeiten, search: str) -> Iterator[tuple[Cell, ...]]:
+def _lines(chosen: ChosenBooks, konten: list[FaelligesKonto]) -> Iterator[tuple[Cell, ...]]:
     """A generator: a hundred thousand rows are made where they are written, beside the event loop."""
-    for konto in _searched(found.konten, search):
+    for konto in konten:
         for item in konto.posten:
             yield (
                 chosen.written(konto.kontonummer), konto.bezeichnung, item.beleg, item.belegdatum, item.buchungstext,
@@ -94,7 +182,7 @@ async def partner_statement(visit: Visit, konto: str) -> Response:
     """The statement of what one partner has to pay or to get, made to be printed."""
     chosen = await books.choose(visit)
     filters = visit.filters(OpenItemsFilter)
-    found = await _read(visit, chosen, filters, konto)
+    found = await read(visit, chosen, filters.wanted, konto)
     account = next((item for item in found.konten if item.kontonummer == konto), None)
     return visit.show(
         "partner_statement.html", chosen=chosen, konto=konto, account=account, stichtag=found.stichtag, ages=AGES
@@ -116,10 +204,8 @@ async def document_movements(visit: Visit, konto: str) -> Response:
     )  # fmt: skip
 
 
-async def _read(
-    visit: Visit, chosen: ChosenBooks, filters: Filters[OpenItemsFilter], konto: str | None = None
-) -> Faelligkeiten:
-    wanted = filters.wanted
+async def read(visit: Visit, chosen: ChosenBooks, wanted: OpenItemsFilter, konto: str | None = None) -> Faelligkeiten:
+    """Returns the open items of one side or both, of one partner or all."""
     query = OposQuery(
         **chosen.query, stichtag=wanted.stichtag or visit.today, filter=wanted.side or "all", kontonummer=konto
     )
@@ -127,11 +213,16 @@ async def _read(
     return await visit.off_loop(plain, answer.data, Faelligkeiten)
 
 
-def _searched(konten: list[FaelligesKonto], search: str) -> list[FaelligesKonto]:
+def _searched(chosen: ChosenBooks, konten: list[FaelligesKonto], search: str) -> list[FaelligesKonto]:
     words = search.casefold().split()
-    return [konto for konto in konten if all(word in _text(konto) for word in words)] if words else konten
+    return [konto for konto in konten if all(word in _text(chosen, konto) for word in words)] if words else konten
 
 
-def _text(konto: FaelligesKonto) -> str:
-    documents = " ".join(f"{item.beleg} {item.buchungstext} {item.saldo}" for item in konto.posten)
-    return f"{konto.kontonummer} {konto.bezeichnung} {documents}".casefold()
+def _text(chosen: ChosenBooks, konto: FaelligesKonto) -> str:
+    documents = " ".join(f"{item.beleg} {item.buchungstext} {amount_words(item.saldo)}" for item in konto.posten)
+    return f"{chosen.written(konto.kontonummer)} {konto.kontonummer} {konto.bezeichnung} {documents}".casefold()
+
+
+def amount_words(amount: Decimal) -> str:
+    """Returns an amount in the ways in which somebody may type it into a search."""
+    return f"{amount} {figures.plain_amount(amount)} {figures.number(amount, 2)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from kontobahn import log
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.dashboard import match_words, once
+from kontobahn.dashboard import books, match_words, once
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.visit import Visit
@@ -41,8 +42,6 @@ PATH = f"{ROOT}/reconciliation"
 # Transactions listed beside the one being viewed, and accounts that are asked for their open items.
 SHOWN_BESIDE = 30
 MAX_ACCOUNTS = 6
-# Another program's books may answer slowly, and the page must not wait for them.
-BOOKS_SECONDS = 2.0
 
 
 class MatchFilters(Struct):
@@ -128,6 +127,7 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
     beside = await visit.read(_beside, visit.organization_id, found)
     waiting = [one for one in found.proposals if one.status == "open"]
     live = next((one for one in found.matches if one.undo is None), None)
+    written = await _writer(visit, found.account_id)
     others = await visit.ask(
         transactions.list_reconciled_transactions,
         query=ReconciledTransactionsQuery(
@@ -144,18 +144,25 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         beside=beside,
         others=others.data,
         items=await _items(visit, found.account_id, waiting),
-        hand=_by_hand(visit, found, waiting),
+        hand=_by_hand(visit, waiting, written),
+        written=written,
         rule_from=_rule_from(found),
         words=match_words,
         kinds=[(kind, _(words)) for kind, words in match_words.KINDS.items() if kind != "skonto"],
     )
 
 
-def _by_hand(visit: Visit, found: ReconciledTransactionWithProposals, waiting: list[MatchProposal]) -> dict[str, str]:
+async def _writer(visit: Visit, account_id: str) -> Callable[[str], str]:
+    """Returns a function that writes ledger and person accounts as the client of this bank account does."""
+    settings = await visit.read(store.account_settings, visit.organization_id, int(account_id))
+    return str if settings is None else await books.writer(visit, settings.connection_id, settings.client_id)
+
+
+def _by_hand(visit: Visit, waiting: list[MatchProposal], written: Callable[[str], str]) -> dict[str, str]:
     """Returns the first values of the form for a match by hand: with `?hand=on_account`, on account of the person that is proposed."""
     lines = [line for one in waiting for line in one.lines if line.kind in ("item", "on_account")]
     if visit.query.get("hand") == ["on_account"]:
-        return {"kind": "on_account", "konto": lines[0].konto if lines else "", "beleg": ""}
+        return {"kind": "on_account", "konto": written(lines[0].konto) if lines else "", "beleg": ""}
     return {"kind": "item", "konto": "", "beleg": ""}
 
 
@@ -175,11 +182,11 @@ async def _items(visit: Visit, account_id: str, waiting: list[MatchProposal]) ->
     if settings is None:
         return {}
     try:
-        async with asyncio.timeout(BOOKS_SECONDS):
+        async with asyncio.timeout(books.BOOKS_SECONDS):
             access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
-            async with access.to("buchungen") as books:
+            async with access.to("buchungen") as opened:
                 found = [
-                    await books.faelligkeiten(OposSelection(visit.today, "all", "reconcile", konto))
+                    await opened.faelligkeiten(OposSelection(visit.today, "all", "reconcile", konto))
                     for konto in sorted(konten)[:MAX_ACCOUNTS]
                     if is_personenkonto(konto)
                 ]
@@ -275,7 +282,10 @@ async def _again(visit: Visit, id: str) -> Response:
 async def all_clear(visit: Visit, account: str) -> Response:
     found = await visit.read(_sure, visit, int(numeric(account)))
     total = sum((abs(line.amount) for row in found for line in row.lines if line.kind != "skonto"), Decimal(0))
-    return visit.show("reconciliation_clear.html", found=found, total=total, account=account, words=match_words)
+    written = await _writer(visit, account)
+    return visit.show(
+        "reconciliation_clear.html", found=found, total=total, account=account, words=match_words, written=written
+    )
 
 
 def _sure(tx: Tx, visit: Visit, account_id: int) -> list[MatchProposal]:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn import money
-from kontobahn.dashboard import books, csv_file, figures
+from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, page
-from kontobahn.dashboard.lists import AFTER, PAGE_SIZE, Rows
+from kontobahn.dashboard.lists import AFTER, PAGE_SIZE, Filters, Rows
+from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _
+from kontobahn.dashboard.words import N_, _
 from kontobahn.errors import BadRequest
-from kontobahn.ledger.konto import SACHKONTO_DIGITS
+from kontobahn.ledger.konto import SACHKONTO_DIGITS, is_debitor
 from kontobahn.ledger.kontoblatt import SheetLine, SheetSelection
 from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import SusaQuery
@@ -28,15 +29,20 @@ from kontobahn.ledger.wire import Saldo
 PATH = f"{ROOT}/trial-balance"
 MAX_CSV_LINES = 100_000
 _CSV_STEP = 5_000
-_MONTHS, _LAST_PERIOD = 12, 13
+_LAST_PERIOD = 13
+
+
+Kind = Literal["ledger", "customers", "suppliers"]
+KINDS: dict[Kind, str] = {"ledger": N_("Ledger accounts"), "customers": N_("Customers"), "suppliers": N_("Suppliers")}
 
 
 class TrialBalanceFilter(Struct):
     connection: str = ""
     client: str = ""
     year: str = ""
-    kind: Literal["ledger", "persons"] | None = None
+    kind: Kind | None = None
     search: str = ""
+    sort: str = ""
 
 
 class _Zeile(Struct):
@@ -59,32 +65,86 @@ class Line(NamedTuple):
     balance: Decimal
 
 
+class Sums(NamedTuple):
+    """The sums of some lines."""
+
+    text: str
+    opening: Decimal
+    debit: Decimal
+    credit: Decimal
+    balance: Decimal
+
+
+_SORTS: dict[str, Callable[[Line], Any]] = {
+    "account": lambda line: _place(line.konto),
+    "name": lambda line: line.text.casefold(),
+    "opening_balance": attrgetter("opening"),
+    "debit": attrgetter("debit"),
+    "credit": attrgetter("credit"),
+    "balance": attrgetter("balance"),
+}
+
+
 @page("/trial-balance")
 async def trial_balance(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
     lines = _searched(await _read(visit, chosen), filters.wanted)
-    rest = [line for line in lines if not filters.after or _place(line.konto) > _place(filters.after)]
     labels = {"kind": _("Accounts"), "search": _("Search")}
     return visit.show(
-        "trial_balance.html", chosen=chosen, filters=filters, chips=filters.chips(labels, _in_words), count=len(lines),
-        lines=filters.first_page(rest[: PAGE_SIZE + 1], key=lambda line: line.konto),
-        debit=sum((line.debit for line in lines), Decimal()), credit=sum((line.credit for line in lines), Decimal()),
-        csv=filters.csv_url(),
+        "trial_balance.html", chosen=chosen, filters=filters, kinds=[(kind, _(text)) for kind, text in KINDS.items()],
+        chips=filters.chips(labels, _in_words), sums=_sums(lines), sorts=filters.sort_links(_SORTS, "account"),
+        lines=filters.cut(filters.in_order(lines, _SORTS, "account")),
     )  # fmt: skip
 
 
 def _in_words(name: str, text: str) -> str:
-    return {"ledger": _("Ledger accounts"), "persons": _("Partners")}.get(text, text)
+    return _(KINDS[text]) if text in KINDS else text
+
+
+def _kind(line: Line) -> Kind:
+    if len(line.konto) == SACHKONTO_DIGITS:
+        return "ledger"
+    return "customers" if is_debitor(line.konto) else "suppliers"
+
+
+def _sums(lines: Sequence[Line]) -> list[Sums]:
+    """Returns the sums of each kind of accounts, and of all of them if there is more than one."""
+    kinds = [(_(text), [line for line in lines if _kind(line) == kind]) for kind, text in KINDS.items()]
+    found = [_added(text, some) for text, some in kinds if some]
+    return [*found, _added(_("All accounts"), lines)] if len(found) > 1 else found
+
+
+def _added(text: str, lines: Sequence[Line]) -> Sums:
+    counted = f"{text} ({figures.number(len(lines))})"
+    return Sums(counted, *(sum(column, Decimal()) for column in zip(*(line[2:] for line in lines), strict=True)))
+
+
+async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet]:
+    chosen = await books.choose(visit)
+    filters = visit.filters(TrialBalanceFilter)
+    lines = filters.in_order(_searched(await _read(visit, chosen), filters.wanted), _SORTS, "account")
+    columns = [
+        Column(_("Account")),
+        Column(_("Name"), 6),
+        *(Column(title, 3, right=True) for title in (_("Opening balance"), _("Debit"), _("Credit"), _("Balance"))),
+    ]
+    rows = [(chosen.written(line.konto), *line[1:]) for line in lines]
+    part = Part(rows, sums=[("", *one) for one in _sums(lines)])
+    notes = [_("Amounts in euros. Debit balances are positive, credit balances negative.")]
+    return chosen, Sheet(_("Trial balance"), books.year_words(chosen), columns, [part], notes)
 
 
 @page("/trial-balance.csv")
 async def trial_balance_csv(visit: Visit) -> Response:
-    chosen = await books.choose(visit)
-    lines = _searched(await _read(visit, chosen), visit.filters(TrialBalanceFilter).wanted)
-    head = [_("Account"), _("Name"), _("Opening balance"), _("Debit"), _("Credit"), _("Balance")]
-    rows = [(chosen.written(line.konto), *line[1:]) for line in lines]
-    return await visit.csv(f"{_('Trial balance')} {chosen.year.start.year}", head, rows)
+    chosen, sheet = await _sheet(visit)
+    return await sheets.as_csv(visit, sheet, f"{_('Trial balance')} {chosen.year.start.year}")
+
+
+@page("/trial-balance.pdf")
+async def trial_balance_pdf(visit: Visit) -> Response:
+    chosen, sheet = await _sheet(visit)
+    return await sheets.as_pdf(visit, chosen, sheet, f"{_('Trial balance')} {chosen.year.start.year}")
 
 
 class SheetFilter(Struct):
@@ -103,44 +163,61 @@ async def account_sheet(visit: Visit, konto: str) -> Response:
     next_url = filters.url(**{AFTER: sheet.next}) if sheet.next else None
     return visit.show(
         "account_sheet.html", chosen=chosen, line=line, filters=filters, sheet=sheet,
-        periods=[(period, _period_name(chosen, period)) for period in range(_LAST_PERIOD + 1)],
-        chips=filters.chips({"period": _("Period")}, lambda _name, text: _period_name(chosen, int(text))),
+        periods=[(period, books.period_name(chosen, period)) for period in range(_LAST_PERIOD + 1)],
+        chips=filters.chips({"period": _("Period")}, lambda _name, text: books.period_name(chosen, int(text))),
         pages=Rows(sheet.lines, next_url, filters.url() if filters.after else None),
-        csv=filters.url().replace(line.konto, f"{line.konto}/sheet.csv", 1),
+        csv=_as_file(filters, konto, "csv"), pdf=_as_file(filters, konto, "pdf"),
     )  # fmt: skip
+
+
+def _as_file(filters: Filters[SheetFilter], konto: str, ending: str) -> str:
+    return filters.url().replace(konto, f"{konto}/sheet.{ending}", 1)
 
 
 @page("/trial-balance/{konto}/sheet.csv")
 async def account_sheet_csv(visit: Visit, konto: str) -> Response:
-    chosen, filters = await books.choose(visit), visit.filters(SheetFilter)
+    _chosen, sheet, name = await _account_sheet(visit, konto, MAX_CSV_LINES)
+    return await sheets.as_csv(visit, sheet, name)
+
+
+@page("/trial-balance/{konto}/sheet.pdf")
+async def account_sheet_pdf(visit: Visit, konto: str) -> Response:
+    chosen, sheet, name = await _account_sheet(visit, konto, sheets.MAX_PRINTED)
+    return await sheets.as_pdf(visit, chosen, sheet, name)
+
+
+async def _account_sheet(visit: Visit, konto: str, most: int) -> tuple[ChosenBooks, Sheet, str]:
+    """Returns all lines of an account, at most so many, and a name for the file."""
+    chosen, period = await books.choose(visit), visit.filters(SheetFilter).wanted.period
     line = await _line_of(visit, chosen, konto)
-    asked = SheetSelection(chosen.year.start, line.konto, filters.wanted.period, limit=_CSV_STEP)
-    rows: list[tuple[Cell, ...]] = []
+    asked = SheetSelection(chosen.year.start, line.konto, period, limit=_CSV_STEP)
+    lines: list[SheetLine] = []
+    before: int | None = None
     while True:
-        sheet = await books.ask(visit, chosen, "buchungen", lambda opened, asked=asked: opened.account_sheet(asked))  # type: ignore[misc]
-        rows += [_sheet_row(chosen, one) for one in sheet.lines]
-        if sheet.next is None:
+        found = await books.ask(visit, chosen, "buchungen", lambda opened, asked=asked: opened.account_sheet(asked))  # type: ignore[misc]
+        before = found.saldo_davor if before is None else before
+        lines += found.lines
+        if found.next is None:
             break
-        if len(rows) > MAX_CSV_LINES:
-            raise BadRequest(
-                _("A file holds at most %(count)s lines. Choose a period.", count=figures.number(MAX_CSV_LINES))
-            )
-        asked = asked._replace(after=sheet.next)
-    head = [
-        _("Number"),
-        _("Date"),
-        _("Document"),
-        _("Text"),
-        _("Contra account"),
-        _("Tax key"),
-        _("Debit"),
-        _("Credit"),
-        _("Balance"),
-    ]
-    content = await asyncio.to_thread(csv_file.write, head, rows)
-    return visit.download(
-        content, "text/csv; charset=utf-8", f"{chosen.written(line.konto)} {chosen.year.start.year}.csv"
-    )
+        if len(lines) > most:
+            raise BadRequest(_("A file holds at most %(count)s lines. Choose a period.", count=figures.number(most)))
+        asked = asked._replace(after=found.next)
+    columns = [
+        Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 7),
+        Column(_("Contra account"), 3), Column(_("Tax key"), 2),
+        *(Column(title, 3, right=True) for title in (_("Debit"), _("Credit"), _("Balance"))),
+    ]  # fmt: skip
+    total = (money.from_minor(sum(one.soll for one in lines)), money.from_minor(sum(one.haben for one in lines)))
+    balance = money.from_minor(lines[-1].saldo if lines else before or 0)
+    rows = [_sheet_row(chosen, one) for one in lines]
+    number = chosen.written(line.konto)
+    words = books.period_name(chosen, period) if period is not None else books.year_words(chosen)
+    carried = [_("Carried forward: %(amount)s", amount=figures.money(before))] if before else []
+    sheet = Sheet(
+        f"{number} {line.text}", words, columns, [Part(rows, sums=[("", "", "", _("Sum"), "", "", *total, balance)])],
+        [*carried, _("Amounts in euros. Debit balances are positive, credit balances negative.")], landscape=True,
+    )  # fmt: skip
+    return chosen, sheet, f"{number} {chosen.year.start.year}"
 
 
 def _sheet_row(chosen: ChosenBooks, line: SheetLine) -> tuple[Cell, ...]:
@@ -157,15 +234,6 @@ async def _line_of(visit: Visit, chosen: ChosenBooks, konto: str) -> Line:
     if not lines:
         raise visit.principal.missing("Account")
     return lines[0]
-
-
-def _period_name(chosen: ChosenBooks, period: int) -> str:
-    if period == 0:
-        return _("Opening balance")
-    if period > _MONTHS:
-        return _("Closing entries")
-    months = chosen.year.start.year * 12 + chosen.year.start.month - 1 + period - 1
-    return figures.months(f"{months // 12}-{months % 12 + 1:02}")
 
 
 async def _read(visit: Visit, chosen: ChosenBooks) -> list[Line]:
@@ -196,9 +264,7 @@ def _signed(saldo: Saldo | None) -> Decimal:
 def _searched(lines: Sequence[Line], wanted: TrialBalanceFilter) -> list[Line]:
     words = wanted.search.casefold().split()
     found = [line for line in lines if all(word in f"{line.konto} {line.text}".casefold() for word in words)]
-    if wanted.kind is None:
-        return found
-    return [line for line in found if (len(line.konto) == SACHKONTO_DIGITS) is (wanted.kind == "ledger")]
+    return [line for line in found if wanted.kind in (None, _kind(line))]
 
 
 def _place(konto: str) -> tuple[int, str]:

@@ -57,14 +57,19 @@ def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
         "logo": msgspec.json.encode(list(facts.logo.content)).decode() if facts.logo else "",
         "xml": xml.decode(),
     }
+    return declare_factur_x(typeset(_template(), inputs, at_seconds, is_large=len(facts.lines) > LARGE))
+
+
+def typeset(template: bytes, inputs: dict[str, str], at_seconds: int, *, is_large: bool = False) -> bytes:
+    """Returns a template with its data as PDF/A-3b. After a large one, the caches of the compiler are emptied."""
     with _compiler_lock:
-        pdf = _compiler().compile(
-            _template(), sys_inputs=inputs, format="pdf", pdf_standards=["a-3b"], timestamp=at_seconds
+        made = _compiler().compile(
+            template, sys_inputs=inputs, format="pdf", pdf_standards=["a-3b"], timestamp=at_seconds
         )
-        if len(facts.lines) > LARGE:
+        if is_large:
             _empty_caches()
-    assert isinstance(pdf, bytes)
-    return declare_factur_x(pdf)
+    assert isinstance(made, bytes)
+    return made
 
 
 def _empty_caches() -> None:
@@ -192,7 +197,7 @@ def compose(facts: Facts) -> dict[str, Any]:
         "payment": _payment(facts),
         "details": None if one_by_one else _details(facts),
     }  # fmt: skip
-    return {key: _make_printable(value) for key, value in data.items()}
+    return {key: make_printable(value) for key, value in data.items()}
 
 
 def giro_code(facts: Facts) -> str | None:
@@ -226,13 +231,14 @@ def qr_code(text: str) -> str:
     return out.getvalue().decode()
 
 
-def _make_printable(value: Any) -> Any:
+def make_printable(value: Any) -> Any:
+    """Returns data of a template with every text in it printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {key: _make_printable(item) for key, item in value.items()}
+        return {key: make_printable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_make_printable(item) for item in value]
+        return [make_printable(item) for item in value]
     return value
 
 

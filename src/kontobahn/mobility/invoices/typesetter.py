@@ -17,7 +17,8 @@ import struct
 import subprocess
 import sys
 import time
-from typing import BinaryIO, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -74,7 +75,11 @@ class Typesetter:
 
     def render(self, facts: Facts, issued_at: int) -> list[Document]:
         """Returns both documents, made by the child. Raises Failed if it could not make them within its limits."""
-        request = pickle.dumps((facts, issued_at))
+        return self.run(render, facts, issued_at, is_large=len(facts.lines) > LARGE_LINES)
+
+    def run(self, make: Callable[..., list[Document]], *args: Any, is_large: bool = False) -> list[Document]:
+        """Returns what this function of a module makes in the child. Raises Failed if it could not within the limits."""
+        request = pickle.dumps((make, args))
         # One that went because it was idle has done nothing; it is asked again as a new one.
         answer = self._ask(request) if self._child is not None and self._child.poll() is None else None
         if answer is None:
@@ -83,7 +88,7 @@ class Typesetter:
         if answer is None:
             raise Failed("The process that makes documents cannot be started.")
         self._made += 1
-        if answer.error is not None or self._made >= MAX_DOCUMENTS or len(facts.lines) > LARGE_LINES:
+        if answer.error is not None or self._made >= MAX_DOCUMENTS or is_large:
             self.close()
         if answer.error is not None:
             raise Failed(answer.error)
@@ -193,9 +198,9 @@ def _limit_time() -> None:
 
 
 def _answer(request: bytes) -> _Answer:
-    facts, issued_at = pickle.loads(request)
+    make, args = pickle.loads(request)
     try:
-        return _Answer(render(facts, issued_at), None)
+        return _Answer(make(*args), None)
     except MemoryError:
         return _Answer([], f"It needs more than {MEMORY_BYTES // 1024**2} MiB.")
     except Exception as error:

@@ -1,0 +1,139 @@
+"""Sheets of the books as files: a CSV to count with, and a document to print, with all rows and its head on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from kontobahn import log
+from kontobahn.clock import SECOND
+from kontobahn.dashboard import figures, prints
+from kontobahn.dashboard.books import ChosenBooks
+from kontobahn.dashboard.csv_file import Cell
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import _, language
+from kontobahn.errors import BadRequest, Unavailable
+from kontobahn.mobility.invoices.pdf import make_printable
+from kontobahn.mobility.invoices.typesetter import Failed, Typesetter
+from kontobahn.threads import Pool
+
+# A row takes about two milliseconds to typeset.
+MAX_PRINTED = 5_000
+MANY_ROWS = 500
+PDF = "application/pdf"
+
+
+class Column(NamedTuple):
+    title: str
+    # Its share of the width of the paper.
+    width: int = 2
+    # Amounts and numbers.
+    right: bool = False
+
+
+class Part(NamedTuple):
+    """Rows under a heading of their own, with the sums below them."""
+
+    rows: Iterable[Sequence[Cell]]
+    title: str = ""
+    sums: Sequence[Sequence[Cell]] = ()
+    # The rows that are sums of others, by their place.
+    strong: frozenset[int] = frozenset()
+
+
+class Sheet(NamedTuple):
+    title: str
+    # The days that it is about, in words.
+    period: str
+    columns: Sequence[Column]
+    parts: Sequence[Part]
+    notes: Sequence[str] = ()
+    landscape: bool = False
+
+
+async def as_csv(visit: Visit, sheet: Sheet, name: str) -> Response:
+    """The rows of all parts, without sums: a spreadsheet adds up by itself."""
+    head = [column.title for column in sheet.columns]
+    return await visit.csv(name, head, (row for part in sheet.parts for row in part.rows))
+
+
+async def as_pdf(visit: Visit, chosen: ChosenBooks, sheet: Sheet, name: str) -> Response:
+    """Raises BadRequest if it has more rows than are printed."""
+    data = await visit.off_loop(_composed, sheet, _head(visit, chosen))
+    return await typeset(visit, "sheet", {"data": data}, name)
+
+
+async def typeset(visit: Visit, template: str, inputs: dict[str, str], name: str) -> Response:
+    """Answers with a printed document. Raises Unavailable if it cannot be made now."""
+    is_large = inputs["data"].count('"cells"') > MANY_ROWS
+    try:
+        made = await _pool().run(
+            _typesetter().run, prints.make, template, inputs, visit.now // SECOND, is_large=is_large
+        )
+    except Failed as error:
+        log.warning("print_failed", template=template, detail=str(error))
+        raise Unavailable(_("This could not be printed. Choose fewer rows, or take the CSV file.")) from None
+    return visit.framed(made[0].content, PDF, f"{name}.pdf")
+
+
+@cache
+def _pool() -> Pool:
+    """One thread: documents are made one after the other, by one process; organisations take turns."""
+    return Pool("prints", threads=1, waiting=16)
+
+
+@cache
+def _typesetter() -> Typesetter:
+    return Typesetter()
+
+
+def _head(visit: Visit, chosen: ChosenBooks) -> dict[str, str]:
+    assert visit.person is not None
+    client = chosen.client
+    return {
+        "company": visit.person.looking_at.name,
+        "client": f"{client.name} ({client.client_id})" if client else chosen.connection.bezeichnung or "",
+        "printed": _("Printed on %(moment)s by %(name)s", moment=figures.moment(visit.now), name=visit.person.user.name),
+        "page": _("Page {page} of {pages}"),
+        "language": language(),
+    }  # fmt: skip
+
+
+def _composed(sheet: Sheet, head: dict[str, str]) -> str:
+    parts, count = [], 0
+    for part in sheet.parts:
+        rows = list(islice(part.rows, MAX_PRINTED + 1 - count))
+        count += len(rows)
+        if count > MAX_PRINTED:
+            raise BadRequest(
+                _("At most %(count)s rows are printed. Set a filter, or take the CSV file.", count=figures.number(MAX_PRINTED))
+            )  # fmt: skip
+        shown = [_row(row, is_strong=place in part.strong) for place, row in enumerate(rows)]
+        parts.append({"title": part.title, "rows": shown + [_row(row, is_strong=True) for row in part.sums]})
+    columns = [column._asdict() for column in sheet.columns]
+    data: dict[str, Any] = {
+        "title": sheet.title, "period": sheet.period, "columns": columns, "parts": parts,
+        "notes": list(sheet.notes), "landscape": sheet.landscape, **head,
+    }  # fmt: skip
+    return msgspec.json.encode(make_printable(data)).decode()
+
+
+def _row(row: Sequence[Cell], *, is_strong: bool) -> dict[str, Any]:
+    return {"cells": [_text(cell) for cell in row], "strong": is_strong}
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, Decimal):
+        return figures.number(cell, 2)
+    if isinstance(cell, date):
+        return figures.day(cell)
+    return str(cell)
