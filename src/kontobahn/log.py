@@ -62,11 +62,11 @@ def is_for_people() -> bool:
     return _State.is_terminal
 
 
-def wants_call(setting: str, status: int) -> bool:
-    """Returns whether a call gets a line. A person at a terminal wants to see each one."""
+def lowest_status(setting: str) -> int:
+    """Returns from which status on a call gets a line. A person at a terminal wants to see each one."""
     if setting == "auto":
         setting = "all" if is_for_people() else "failed"
-    return setting == "all" or (setting == "failed" and status >= 500)
+    return {"all": 0, "failed": 500}.get(setting, sys.maxsize)
 
 
 def info(event: str, **fields: Any) -> None:

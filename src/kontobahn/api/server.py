@@ -85,6 +85,7 @@ class Api:
         self._pool = dependencies.context.part(Pool)
         self._bodies, self._pace = BodyMemory(self._settings.body_memory_bytes), Pace(self._settings)
         self.uploads = Uploads(self._settings, self._pace)
+        self._lowest_logged = log.lowest_status(self._settings.log_requests)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -357,7 +358,7 @@ class Api:
             call.charged if call else 0, round(seconds * 1_000_000),
         )  # fmt: skip
         self._dependencies.answered.note(noted, organization_id, was_run=call is not None)
-        if log.wants_call(self._settings.log_requests, status):
+        if status >= self._lowest_logged:
             log.info(
                 "call", request_id=exchange.request_id,
                 endpoint=exchange.endpoint.name if exchange.endpoint else "unknown", method=scope["method"],
