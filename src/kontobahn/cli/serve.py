@@ -180,11 +180,15 @@ def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None, c
     facts["base_url"] = base_url
     facts["dashboard"] = {"url": f"{base_url}/dashboard"}
     write_facts(settings, facts)
-    key, user = facts["api_key"], facts["user"]
+    key, user, adviser = facts["api_key"], facts["user"], facts.get("adviser")
+    with_clients = (
+        f"  or as     {adviser['email']}  (an adviser with six clients, the same password)\n" if adviser else ""
+    )
     print(
         f"\nKontobahn {__version__} serves the demo at {base_url} (documentation at {base_url}/docs)\n\n"
         f"  Dashboard {base_url}/dashboard\n"
         f"  Sign in   {user['email']}  {user['password']}\n"
+        f"{with_clients}"
         f"  API key   {key}\n"
         f"  All of it {facts_path(settings)}\n\nTry:\n\n"
         f"curl -H 'x-api-key: {key}' {base_url}/v2/ledger-rewe-read/connections\n"

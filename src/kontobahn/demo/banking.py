@@ -1,11 +1,12 @@
-"""The demo's bank accounts: two connections at the sandbox bank, three accounts, payments in several states.
+"""The demo's bank accounts: two connections at the sandbox bank, three accounts by the story of its books, payments in several states.
 
 Made by the bank's own functions and applied through the same entry points as its webhooks, so both sides agree to the cent.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from kontobahn.access.principal import Principal
@@ -13,7 +14,8 @@ from kontobahn.api.call import Context
 from kontobahn.bank_providers.sandbox import adapter, bank, store
 from kontobahn.bank_providers.sandbox import payments as sandbox_payments
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
-from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, Booking
+from kontobahn.bank_providers.sandbox.bank import Told
+from kontobahn.bank_providers.sandbox.rules import BANKS, PEOPLE, Booking, iban
 from kontobahn.banking.connections import accounts, flows
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.flows import FlowRow
@@ -24,14 +26,17 @@ from kontobahn.banking.payments.store import PaymentRow, apply_start
 from kontobahn.banking.payments.wire import NewPayment
 from kontobahn.banking.provider import Banking, ConnectionFinished, ConnectStart, PaymentStart
 from kontobahn.banking.reports import apply as reports
-from kontobahn.clock import HOUR, MINUTE, berlin_date
+from kontobahn.clock import HOUR, MINUTE
 from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.demo import trade
+from kontobahn.demo.story import OPENING_GIRO, OPENING_SAVINGS, Story
 from kontobahn.money import from_minor
 
 CONNECT_USER = "demo"
-_CREDITOR_IBAN = "DE75512108001245126199"
+# The bank's history begins so many days before it is connected, and the consent for the card ends in so many.
+HISTORY_DAYS, CARD_CONSENT_DAYS = 118, 9
+_IN_SEPA = str.maketrans({"ß": "ss", "&": "+"})
 _CALLER_IP = "127.0.0.1"
 
 
@@ -48,37 +53,49 @@ class DemoBanking(NamedTuple):
         return {**ids, "connect_user": CONNECT_USER}
 
 
-def build_banking(tx: Tx, context: Context, principal: Principal, paid: list[trade.Paid]) -> DemoBanking:
-    movements = trade.movements(paid, store.bank_day(tx))
-    connection_id = _connect(tx, context, principal, trade.BANK, {0, 1}, movements)
-    _connect(tx, context, principal, "kartenhaus", {0})
+def next_ibans(tx: Tx) -> tuple[str, str]:
+    """Returns the IBANs that the bank will give to the current account and the savings."""
+    first = bank.next_account_number(tx)
+    giro, savings = (iban(BANKS[trade.BANK], first + place) for place in (0, 1))
+    assert giro is not None
+    assert savings is not None
+    return giro, savings
+
+
+def build_banking(tx: Tx, context: Context, principal: Principal, told: Story) -> DemoBanking:
+    first = told.today - timedelta(days=HISTORY_DAYS)
+    before = sum(move.cents for move in told.moves if move.day < first)
+    giro_told = Told(OPENING_GIRO + before, [move.at_bank() for move in told.moves if move.day >= first])
+    savings_told, card_told = _since(told.savings, OPENING_SAVINGS, first), _since(told.card, 0, first)
+    connection_id = connect(tx, context, principal, trade.BANK, {0, 1}, (giro_told, savings_told))
+    connect(tx, context, principal, trade.CARD_BANK, {0}, (card_told,), consent_days=CARD_CONSENT_DAYS)
     giro, savings = accounts.of_connection(tx, principal.organization_id, connection_id)
     payer = _Payer(tx, context, principal, str(giro.id))
-    bill = f"Rechnung {trade.ORDERED_BILL} vom 12. des Monats"
-    settled = payer.order(trade.ORDERED.replace("&", "und"), trade.ORDERED_CENTS, bill, "settled")
-    payer.order("Spedition Rollfix KG", 612_00, "Fracht KW 41, Auftrag 88-1203", "executed")
-    payer.order("Werbeagentur Laut", 2_380_00, "Kampagne Herbst, zweite Rate", "rejected")
-    payer.order(
-        "Großhandel Zentral GmbH".replace("ß", "ss"), 1_094_80, "RE 553209 abzgl. 2 Prozent", "authorized", days=5
-    )
-    payer.order("Kanzlei Dr. Recht", 357_00, "Honorarnote 17/2", "initiated_info_required")
-    payer.order("Bueroreinigung Blitz", 226_10, "Reinigung laufender Monat", "initiated")
+    settled, *_ = [payer.order(order, told) for order in trade.ORDERS]
     # The settled payment's debit is on the account by now.
-    row = store.find_connection(tx, _ref(tx, principal.organization_id, connection_id))
+    row = store.find_connection(tx, ref_of(tx, principal.organization_id, connection_id))
     assert row is not None
     bank.notify_new_data(tx, row)
-    _apply_deliveries(tx, context)
+    apply_deliveries(tx, context)
     assert giro.iban is not None
     return DemoBanking(connection_id, str(giro.id), str(savings.id), str(settled.id), giro.iban)
 
 
-def _connect(
+def _since(bookings: list[Booking], opening_minor: int, first: date) -> Told:
+    """Returns an account as the bank remembers it: the bookings from this day on, and the balance before them."""
+    before = sum(booking.amount_minor for booking in bookings if booking.made_on < first)
+    return Told(opening_minor + before, [booking for booking in bookings if booking.made_on >= first])
+
+
+def connect(
     tx: Tx,
     context: Context,
     principal: Principal,
     code: str,
     positions: set[int],
-    movements: list[Booking] | None = None,
+    told: Sequence[Told] = (),
+    *,
+    consent_days: int | None = None,
 ) -> str:
     """Goes through a connect flow, from its start to the bank's first report, and returns the connection's id."""
     token, chosen = flows.new_token(), BANKS[code]
@@ -95,19 +112,19 @@ def _connect(
         expires_at=tx.now + HOUR,
     )
     flows.start(tx, flow, code, ConnectStart("", flow.expires_at, chosen.name, chosen.country_code))
-    bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token, movements)
-    _apply_deliveries(tx, context)
+    bank.connect(tx, chosen, PEOPLE[CONNECT_USER], "", positions, token, told, consent_days=consent_days)
+    apply_deliveries(tx, context)
     finished = flows.find(tx, adapter.NAME, token)
     assert finished is not None
     assert finished.connection_id is not None
     return finished.connection_id
 
 
-def _ref(tx: Tx, organization_id: str, connection_id: str) -> str:
+def ref_of(tx: Tx, organization_id: str, connection_id: str) -> str:
     return connections.get(tx, organization_id, connection_id).provider_ref
 
 
-def _apply_deliveries(tx: Tx, context: Context) -> None:
+def apply_deliveries(tx: Tx, context: Context) -> None:
     """Applies what the bank has to deliver directly, without the network."""
     for delivery_id, body in sandbox_webhooks.waiting(tx):
         for report in sandbox_webhooks.reports(body):
@@ -126,11 +143,13 @@ class _Payer:
         self._principal = principal
         self._account_id = account_id
 
-    def order(self, creditor: str, amount_minor: int, text: str, status: str, *, days: int = 0) -> PaymentRow:
-        tx, today = self._tx, berlin_date(self._tx.now)
+    def order(self, order: trade.Order, told: Story) -> PaymentRow:
+        tx, today, case = self._tx, told.today, order.case
         body = NewPayment(
-            account_id=self._account_id, amount=from_minor(amount_minor), creditor_name=creditor, creditor_iban=_CREDITOR_IBAN,
-            description=text, date=today + timedelta(days=days) if days else None,
+            account_id=self._account_id, amount=from_minor(case.documents[0].cents),
+            creditor_name=case.partner.translate(_IN_SEPA), creditor_iban=trade.iban_of(trade.place_of(case.partner)),
+            description=order.text.format(told.numbers[case.partner, case.documents[0]]),
+            date=today + timedelta(days=order.in_days) if order.in_days else None,
         )  # fmt: skip
         row, _ = payment_routes.create_pending(
             tx, self._principal, payment_routes.check_order(body, _CALLER_IP, today), None, self._context.part(Banking).providers,
@@ -140,8 +159,8 @@ class _Payer:
         made = sandbox_payments.create(tx, payments.as_order(tx, row))
         url = f"{self._context.settings.base_url}/sandbox/pay/{made.token}"
         apply_start(tx, row, PaymentStart(made.ref, url, made.expires_at, sandbox_payments.report_of(made)), "creation")
-        self._process(made, status)
-        _apply_deliveries(tx, self._context)
+        self._process(made, order.status)
+        apply_deliveries(tx, self._context)
         return row
 
     def _process(self, made: sandbox_payments.SandboxPayment, status: str) -> None:

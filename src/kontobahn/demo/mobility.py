@@ -16,6 +16,7 @@ from kontobahn.access.audit import Actor
 from kontobahn.bank_providers.sandbox.rules import COMPANY, Bank
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
+from kontobahn.demo.trade import TICKET_CUSTOMER
 from kontobahn.mobility import customers, seller
 from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.seller import Seller
@@ -36,6 +37,8 @@ _SELLER = Seller(
     website="www.demo-handel.example",
     register_entry="Amtsgericht Charlottenburg, HRB 999999",
     managing_directors="Geschäftsführung: Dana Demo",
+    # Apart from those of its goods.
+    invoice_number_prefix="JT-{year}-",
 )
 
 
@@ -55,7 +58,7 @@ def build_mobility(tx: Tx, organization_id: str, iban: str, bank: Bank) -> DemoM
         tx,
         organization_id,
         NewCustomer(
-            name="Maschinenbau Krüger & Söhne GmbH",
+            name=TICKET_CUSTOMER,
             street="Industriestraße 12",
             postal_code="70565",
             city="Stuttgart",

@@ -1,49 +1,47 @@
-"""The payments of the demo's customers and suppliers: the same world in the books and at the bank.
+"""Everybody whom the demo's company deals with, and the cases that wait at its bank for somebody to look at them.
 
-The bank shows every payment that the books show as booked, and beyond them the cases below: their documents are open in the books, and
-what is about them has arrived at the bank and is not booked. So a run of matching finds something of every class.
+Documents of the cases are open in the books, and what is about them has arrived at the bank and is not booked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from kontobahn.bank_providers.sandbox.history import DAYS
 from kontobahn.bank_providers.sandbox.rules import BANKS, COMPANY, Booking, Party, direct_debit, transfer
 
-BANK = "musterbank"
+BANK, CARD_BANK = "musterbank", "kartenhaus"
+# Invoiced for job tickets, beside what it buys.
+TICKET_CUSTOMER = "Maschinenbau Krüger & Söhne GmbH"
 DEBTORS = (
     "Bäckerei Sonnenkorn GmbH", "Café am Markt e. K.", "Elektro Brandt OHG", "Fahrradhaus Kettler GmbH", "Gasthof Zur Linde",
     "Hotel Seeblick GmbH", "Ingenieurbüro Vogt", "Juwelier Stein KG", "Kinderladen Pusteblume e. V.", "Landhandel Petersen GmbH",
     "Metallbau Krüger GmbH", "Naturkost Grünewald", "Optik Hell GmbH", "Praxis Dr. Sommer", "Quartier Wohnbau eG",
     "Reisebüro Fernweh", "Schreinerei Holzmann", "Tierarztpraxis Wolf", "Uhren Beck e. K.", "Verlag Blauer Reiter GmbH",
-    "Weinhandel Rebstock GmbH", "Yogastudio Om", "Zahntechnik Weiß GmbH", "Autohaus Nord GmbH",
+    "Weinhandel Rebstock GmbH", "Yogastudio Om", "Zahntechnik Weiß GmbH", "Autohaus Nord GmbH", TICKET_CUSTOMER,
 )  # fmt: skip
-CREDITORS = (
-    "Stadtwerke Musterstadt", "Papier & Mehr GmbH", "Spedition Rollfix KG", "Software Allee AG", "Möbelfabrik Süd GmbH",
-    "Büroreinigung Blitz", "Versandhaus Paket GmbH", "Kanzlei Dr. Recht", "Telekomnetz AG", "Großhandel Zentral GmbH",
-    "Verpackung Nord GmbH", "Werbeagentur Laut",
-)  # fmt: skip
-# Pays within ten days less two per cent.
-WITH_DISCOUNT = "Weinhandel Rebstock GmbH"
-# The bill that the demo's settled payment order names.
-ORDERED, ORDERED_BILL, ORDERED_CENTS = "Papier & Mehr GmbH", "20417", 148_75
+# With the numbers of their bills: {year}, {month} and a running {number}.
+SUPPLIERS = {
+    "Stadtwerke Musterstadt": "SW-{year}-{number:04d}", "Papier & Mehr GmbH": "PM-{number:05d}",
+    "Spedition Rollfix KG": "F{year}/{number:04d}", "Software Allee AG": "INV-{number:06d}",
+    "Möbelfabrik Süd GmbH": "MS{year}-{number:03d}", "Büroreinigung Blitz": "BB-{year}-{month:02d}",
+    "Versandhaus Paket GmbH": "VP{number:08d}", "Kanzlei Dr. Recht": "HN-{year}-{number:03d}",
+    "Telekomnetz AG": "TN-{year}-{number:05d}", "Großhandel Zentral GmbH": "GZ{number:07d}",
+    "Verpackung Nord GmbH": "VN-{number:05d}", "Werbeagentur Laut": "L{year}-{number:03d}",
+}  # fmt: skip
+CREDITORS = tuple(SUPPLIERS)
+# Pay within ten days less two per cent.
+WITH_DISCOUNT = ("Weinhandel Rebstock GmbH", "Autohaus Nord GmbH", "Hotel Seeblick GmbH")
+# Have not paid for half a year, or pay by periods of the month.
+VERY_LATE, VERY_LATE_DAYS, VERY_LATE_CENTS = "Juwelier Stein KG", 196, 1_932_56
+BY_PERIOD = "Landhandel Petersen GmbH"
 
 
 class Document(NamedTuple):
-    """An invoice of ours, or a supplier's bill. `number` is what both sides call it by, with the year left open."""
+    """An invoice of ours, or a supplier's bill."""
 
-    number: str
     cents: int
     days_ago: int
-
-    def day(self, today: date) -> date:
-        return today - timedelta(days=self.days_ago)
-
-    def beleg(self, today: date) -> str:
-        return self.number.format(year=self.day(today).year)
 
 
 class Case(NamedTuple):
@@ -56,40 +54,75 @@ class Case(NamedTuple):
     # {0} and {1} are the documents' numbers.
     text: str = "Rechnung {0}"
     is_debit: bool = False
+    # Somebody else who pays; the partner if empty.
+    payer: str = ""
 
 
-# Numbers above those of the years' random trade. None of the amounts is another document's.
-CASES = (
-    Case("Hotel Seeblick GmbH", (Document("RE-{year}-0701", 1_284_65, 21),), 1_284_65, 4),
-    Case("Autohaus Nord GmbH", (Document("RE-{year}-0702", 2_356_20, 30),), 2_356_20, 2, "{0} Winterreifen"),
-    Case(WITH_DISCOUNT, (Document("RE-{year}-0703", 952_00, 8),), 932_96, 2, "RE {0} abzgl. 2% Skonto"),
-    Case(
-        "Metallbau Krüger GmbH",
-        (Document("RE-{year}-0704", 418_88, 26), Document("RE-{year}-0705", 1_071_00, 19)),
-        1_489_88, 3, "{0} und {1}",
-    ),
-    Case("Optik Hell GmbH", (Document("RE-{year}-0706", 743_75, 24),), 693_75, 3, "Rechnung {0} abzgl. Transportschaden"),
-    Case("Praxis Dr. Sommer", (Document("RE-{year}-0707", 327_37, 17),), 327_37, 1, "Vielen Dank fuer die schnelle Lieferung"),
-    Case("Telekomnetz AG", (Document("TN-{year}-88421", 172_55, 12),), -172_55, 2, "Rechnung {0}", is_debit=True),
-    Case(ORDERED, (Document(ORDERED_BILL, ORDERED_CENTS, 9),), 0),
+def _paid(partner: str, cents: int, invoiced: int, paid: int, text: str = "Rechnung {0}") -> Case:
+    return Case(partner, (Document(cents, invoiced),), cents, paid, text)
+
+
+# None of the amounts is another document's.
+CLEAR = (
+    _paid("Hotel Seeblick GmbH", 1_284_65, 21, 4),
+    _paid("Autohaus Nord GmbH", 2_356_20, 24, 2, "{0} Winterreifen"),
+    _paid("Bäckerei Sonnenkorn GmbH", 487_31, 15, 3),
+    _paid("Café am Markt e. K.", 212_17, 16, 5, "Rg. {0} danke"),
+    _paid("Elektro Brandt OHG", 1_713_43, 18, 6),
+    _paid("Fahrradhaus Kettler GmbH", 964_29, 14, 1, "{0}"),
+    _paid("Gasthof Zur Linde", 358_63, 19, 7),
+    _paid("Ingenieurbüro Vogt", 2_618_17, 17, 4, "Ihre Rechnung {0}"),
+    _paid("Kinderladen Pusteblume e. V.", 145_29, 15, 2),
+    _paid("Naturkost Grünewald", 829_41, 20, 8),
+    _paid("Quartier Wohnbau eG", 3_117_83, 23, 6, "Rechnung {0} Objekt Lindenhof"),
+    _paid("Reisebüro Fernweh", 276_19, 16, 3),
+    _paid("Schreinerei Holzmann", 1_546_37, 18, 5, "{0} Beschlaege"),
+    _paid("Tierarztpraxis Wolf", 398_71, 14, 1),
+    _paid("Uhren Beck e. K.", 541_33, 17, 7),
+    _paid("Zahntechnik Weiß GmbH", 1_867_97, 22, 9, "Rechnung {0}"),
+    Case("Weinhandel Rebstock GmbH", (Document(952_00, 8),), 932_96, 2, "RE {0} abzgl. 2% Skonto"),
+    Case("Metallbau Krüger GmbH", (Document(418_88, 21), Document(1_071_00, 19)), 1_489_88, 3, "{0} und {1}"),
+    Case("Telekomnetz AG", (Document(172_55, 12),), -172_55, 2, is_debit=True),
 )  # fmt: skip
 
 
-class Paid(NamedTuple):
-    """A payment that the books show; `cents` signed as at the bank."""
+class Order(NamedTuple):
+    """A supplier's bill that we have ordered the bank to pay, and how far the bank has come."""
 
-    day: date
-    cents: int
-    konto: str
-    beleg: str
+    case: Case
+    status: str
+    text: str = "Rechnung {0}"
+    in_days: int = 0
 
 
-class _Partner(Party):
-    """A partner of the books, whose account at the bank the books know. `number` is its place among all."""
+def _ordered(partner: str, cents: int, days_ago: int, status: str, *more: str, in_days: int = 0) -> Order:
+    return Order(Case(partner, (Document(cents, days_ago),), 0), status, *more, in_days=in_days)
 
-    @property
-    def iban(self) -> str:
-        return iban_of(self.number)
+
+# The first is paid and waits at the bank, which makes twenty clear ones.
+ORDERS = (
+    _ordered("Papier & Mehr GmbH", 148_75, 9, "settled"),
+    _ordered("Spedition Rollfix KG", 612_00, 8, "executed", "Fracht {0}"),
+    _ordered("Werbeagentur Laut", 2_380_00, 11, "rejected", "{0} Kampagne, zweite Rate"),
+    _ordered("Großhandel Zentral GmbH", 1_094_80, 6, "authorized", in_days=5),
+    _ordered("Kanzlei Dr. Recht", 357_00, 7, "initiated_info_required", "Honorarnote {0}"),
+    _ordered("Verpackung Nord GmbH", 226_10, 4, "initiated"),
+)  # fmt: skip
+# Something was deducted; no number; paid by somebody else; a sum for several; a discount taken too late.
+DOUBTFUL = (
+    Case("Optik Hell GmbH", (Document(743_75, 24),), 693_75, 3, "Rechnung {0} abzgl. Transportschaden"),
+    Case("Praxis Dr. Sommer", (Document(327_37, 17),), 327_37, 1, "Vielen Dank fuer die schnelle Lieferung"),
+    Case("Yogastudio Om", (Document(634_09, 19),), 634_09, 4, "Rechnung vom letzten Monat", payer="Sabine Omann"),
+    Case("Verlag Blauer Reiter GmbH", (Document(1_206_61, 23), Document(688_27, 12)), 1_500_00, 2, "Abschlag offene Rechnungen"),
+    Case("Autohaus Nord GmbH", (Document(1_130_50, 26),), 1_107_89, 5, "{0} abzgl. 2 Prozent"),
+)  # fmt: skip
+# Matched and handed over already, with whatever else was paid lately.
+MATCHED = (
+    _paid("Landhandel Petersen GmbH", 1_318_07, 22, 11),
+    _paid("Optik Hell GmbH", 265_43, 20, 10),
+    _paid("Praxis Dr. Sommer", 419_99, 23, 9, "Ihre Rechnung {0}"),
+)  # fmt: skip
+CASES = (*MATCHED, *CLEAR, *DOUBTFUL, *(order.case for order in ORDERS))
 
 
 def place_of(partner: str) -> int:
@@ -108,24 +141,35 @@ def iban_of(place: int) -> str:
     return f"DE{check:02d}{bban}"
 
 
-def movements(paid: Iterable[Paid], today: date) -> list[Booking]:
-    """Returns the bank's side: the payments that are booked, as far back as the bank's history reaches, and the cases."""
-    of_konto = {konto_of(name): name for name in (*DEBTORS, *CREDITORS)}
-    found = [
-        _movement(of_konto[payment.konto], payment.day, payment.cents, f"Rechnung {payment.beleg}")
-        for payment in paid
-        if today - timedelta(days=DAYS) <= payment.day < today
-    ]
-    for case in CASES:
-        if case.paid_cents:
-            text = case.text.format(*(document.beleg(today) for document in case.documents))
-            day = today - timedelta(days=case.paid_days_ago)
-            found.append(_movement(case.partner, day, case.paid_cents, text, is_debit=case.is_debit))
-    return found
-
-
-def _movement(partner: str, day: date, cents: int, text: str, *, is_debit: bool = False) -> Booking:
-    party = _Partner(partner, place_of(partner), "sales" if cents > 0 else "merchandise")
+def movement(partner: str, day: date, cents: int, text: str, *, is_debit: bool = False, payer: str = "") -> Booking:
+    """Returns what the bank shows of a partner's payment, or of ours to a partner."""
+    category = "sales" if cents > 0 else "merchandise"
+    place = place_of(partner)
+    party = Party(payer, 950, category) if payer else Party(partner, place, category, iban_of(place))
     if is_debit:
         return direct_debit(BANKS[BANK], day, -cents, party, text, holder=COMPANY)
     return transfer(BANKS[BANK], day, cents, party, text, holder=COMPANY)
+
+
+# --- Days on which banks work
+
+
+_HOLIDAYS = ((1, 1), (5, 1), (10, 3), (12, 25), (12, 26))
+
+
+def is_bank_day(day: date) -> bool:
+    return day.weekday() < 5 and (day.month, day.day) not in _HOLIDAYS
+
+
+def bank_day(day: date) -> date:
+    """Returns the day, or the next one on which banks work."""
+    while not is_bank_day(day):
+        day += timedelta(days=1)
+    return day
+
+
+def bank_day_before(day: date) -> date:
+    """Returns the day, or the last one before on which banks worked."""
+    while not is_bank_day(day):
+        day -= timedelta(days=1)
+    return day

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from kontobahn.bank_providers.sandbox import store, webhooks
 from kontobahn.bank_providers.sandbox.history import history
 from kontobahn.bank_providers.sandbox.rules import (
+    COMPANY,
     MESSAGES,
     SLOW,
     Bank,
@@ -35,6 +37,14 @@ ENDED_RETENTION = 30 * DAY
 # --- Connecting
 
 
+class Told(NamedTuple):
+    """An account as the caller tells it: the balance before the first booking, and the bookings; None: they are made up."""
+
+    opening_minor: int
+    bookings: Sequence[Booking] | None
+    holder_name: str = COMPANY
+
+
 def connect(
     tx: Tx,
     bank: Bank,
@@ -42,27 +52,32 @@ def connect(
     scopes: str,
     positions: set[int],
     pending_token: str | None,
-    trade: Sequence[Booking] | None = None,
+    told: Sequence[Told] = (),
+    *,
+    consent_days: int | None = None,
 ) -> SandboxConnection:
-    """Creates a connection that a person has consented to, with its accounts and their history (`trade` as there)."""
+    """Creates a connection that a person has consented to, with its accounts and their history: made up, unless it is `told`."""
     store.begin_change(tx)
     now = store.bank_now(tx)
     row = SandboxConnection(
         ref=f"con_{new_id().replace('-', '')}", bank_code=bank.code, user_name=person.name, status="open", scopes=scopes,
-        consent_expires_at=_consent_end(bank, person, now), next_refresh_possible_at=now + bank.refresh_after, refreshes=0,
+        next_refresh_possible_at=now + bank.refresh_after, refreshes=0,
+        consent_expires_at=_consent_end(bank, person, now) if consent_days is None else now + consent_days * DAY,
         answer_at=None, answer_token=None, next_error_class=None, next_error_message=None, created_at=now, ended_at=None,
     )  # fmt: skip
     store.CONNECTIONS.insert(tx, row)
-    today, first_number = store.bank_day(tx), _next_account_number(tx)
+    today, first_number = store.bank_day(tx), next_account_number(tx)
     for position, plan in enumerate(accounts_of(person, bank)):
         has_iban = plan.nature not in ("card", "credit_card")
+        made_up = Told(plan.opening_minor, None, plan.holder_name)
+        opening, bookings, holder = told[position] if position < len(told) else made_up
         account = SandboxAccount(
             connection_ref=row.ref, ref=f"acc_{first_number + position:010d}", position=position, name=plan.name,
-            nature=plan.nature, iban=iban(bank, first_number + position) if has_iban else None, holder_name=plan.holder_name,
-            currency_code="EUR", balance_minor=plan.opening_minor, is_chosen=int(position in positions), bookings=0,
+            nature=plan.nature, iban=iban(bank, first_number + position) if has_iban else None, holder_name=holder,
+            currency_code="EUR", balance_minor=opening, is_chosen=int(position in positions), bookings=0,
         )  # fmt: skip
         store.ACCOUNTS.insert(tx, account)
-        store.book(tx, account, history(person, bank, plan, today, trade))
+        store.book(tx, account, history(person, bank, plan, today) if bookings is None else bookings)
     _notify_data_ready(tx, row, pending_token)
     return row
 
@@ -86,7 +101,7 @@ def _consent_end(bank: Bank, person: Person, now: int) -> int:
     return now + (bank.consent_life if person.consent_seconds is None else person.consent_seconds * SECOND)
 
 
-def _next_account_number(tx: Tx) -> int:
+def next_account_number(tx: Tx) -> int:
     row = tx.one("SELECT MAX(ref) FROM sandbox_accounts")
     return int(row[0].removeprefix("acc_")) + 1 if row and row[0] else 1_000_001
 

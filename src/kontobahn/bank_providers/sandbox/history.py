@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, timedelta
 
 from kontobahn.bank_providers.sandbox.rules import (
@@ -72,13 +72,8 @@ _MONTHS = [
 _SAVED_MINOR, _SAVING_DAY = 50_000, 20
 
 
-def history(
-    person: Person, bank: Bank, account: AccountPlan, today: date, trade: Sequence[Booking] | None = None
-) -> list[Booking]:
-    """Returns the account's bookings before it is connected, oldest first; pending ones come last.
-
-    `trade` is what customers pay and suppliers are paid, in place of what is made up.
-    """
+def history(person: Person, bank: Bank, account: AccountPlan, today: date) -> list[Booking]:
+    """Returns the account's bookings before it is connected, oldest first; pending ones come last."""
     if person.bookings == "none":
         return []
     rng = random.Random(f"{person.name} {bank.code} {account.nature}")
@@ -86,7 +81,7 @@ def history(
     match account.nature:
         case "checking":
             is_many = person.bookings == "many"
-            made = _many(bank, account, days, rng) if is_many else _company(bank, account, days, rng, trade)
+            made = _many(bank, account, days, rng) if is_many else _company(bank, account, days, rng)
         case "savings":
             made = _savings(bank, account, days)
         case "investment":
@@ -99,11 +94,8 @@ def history(
     return bookings
 
 
-def _company(
-    bank: Bank, account: AccountPlan, days: list[date], rng: random.Random, trade: Sequence[Booking] | None
-) -> Iterator[Booking]:
+def _company(bank: Bank, account: AccountPlan, days: list[date], rng: random.Random) -> Iterator[Booking]:
     invoice = 1000
-    yield from trade or ()
     for day in days:
         month = f"{_MONTHS[day.month - 1]} {day.year}"
         for on, party, amount, text in _MONTHLY:
@@ -126,12 +118,11 @@ def _company(
             )
         if day.weekday() >= 5:
             continue
-        if trade is None:
-            for _ in range(rng.choice((0, 1, 1, 2))):
-                invoice += rng.randint(1, 3)
-                yield _receipt(bank, account, day, invoice, rng)
-            if rng.random() < 0.35:
-                yield _bill_paid(bank, account, day, rng)
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            invoice += rng.randint(1, 3)
+            yield _receipt(bank, account, day, invoice, rng)
+        if rng.random() < 0.35:
+            yield _bill_paid(bank, account, day, rng)
         if rng.random() < 0.3:
             yield card_purchase(day, rng.randint(450, 14_000), rng.choice(_SHOPS), "Beispielstadt", _time(rng))
 

@@ -322,10 +322,12 @@ class Party(NamedTuple):
     name: str
     number: int
     category: str = "uncategorized"
+    # The IBAN; one is made from the number when it is empty.
+    account: str = ""
 
     @property
     def iban(self) -> str:
-        return iban(BANKS["volksbank_muster"], 7_000_000 + self.number) or ""
+        return self.account or iban(BANKS["volksbank_muster"], 7_000_000 + self.number) or ""
 
     @property
     def creditor_id(self) -> str:
