@@ -202,3 +202,29 @@ def test_what_was_noted_is_written_when_the_service_ends(tmp_path: Path) -> None
         service.get(FREE, organization.key)
     with running_service(tmp_path) as service:
         assert stored(service, organization, "endpoint") == [(f"GET {FREE}",)]
+
+
+def test_a_refused_call_says_why_and_never_what_was_sent(
+    service: Service, muster: Organization, browser: Browser
+) -> None:
+    private = "Erika Mustermann"
+    sent = {
+        "account_id": "17",
+        "amount": "1.00",
+        "creditor_name": private,
+        "creditor_iban": "DE00",
+        "description": private,
+    }
+    assert service.post("/v2/banking/payments", muster.key, json=sent).status_code == 400
+    assert service.post("/v2/banking/payments", muster.key, json={private: 1}).status_code == 400
+    assert service.get(f"{FREE}?x=1", muster.key).status_code == 400
+    rows = stored(service, muster, "field, error")
+    assert rows[0][0] == "creditor_iban"
+    assert all(error for _, error in rows)
+    assert private not in str(rows)
+    listed = browser.get("/dashboard/requests").text
+    assert "<code>creditor_iban</code>" in listed
+    assert re.search(r"02/03/2026, 10:00:\d\d|2 Mar 2026, 10:00:\d\d", listed)
+    one = browser.get("/dashboard/requests/1").text
+    assert "creditor_iban" in one
+    assert "IBAN" in html.unescape(one)

@@ -118,6 +118,7 @@ class Exchange:
         "body",
         "call",
         "endpoint",
+        "error",
         "headers",
         "held",
         "hit",
@@ -141,6 +142,8 @@ class Exchange:
         self.hit: Hit | None = None
         self.policy = b""
         self.call: Call | None = None
+        # The sentence that it is refused with, and the field that is at fault.
+        self.error: tuple[str, str] = ("", "")
         # An idempotency key is bound to this: the body, or the checksum of an upload.
         self.body = b""
         self.upload: Upload | None = None

@@ -23,7 +23,9 @@ from kontobahn.api.declare import Endpoint
 from kontobahn.clock import DAY, HOUR, berlin_date
 from kontobahn.db import Database, Row, Table, Tx
 from kontobahn.errors import OutcomeUnknown, Unavailable
+from kontobahn.json_text import decode_kept, encode_kept
 from kontobahn.metrics import Metrics
+from kontobahn.sentences import Sentence
 
 # At most this many calls may wait to be written: of one organisation, and of all. More within a few seconds are counted, but not listed.
 MAX_WAITING_OF_ONE, MAX_WAITING = 2_000, 10_000
@@ -31,9 +33,12 @@ MAX_WAITING_OF_ONE, MAX_WAITING = 2_000, 10_000
 BATCH = 500
 HOURS_KEPT = 48
 HIDDEN = "…"
-MAX_TARGET_LENGTH = 500
+MAX_TARGET_LENGTH, MAX_ERROR_LENGTH = 500, 500
 _ID = r"[0-9-]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|evt_[0-9a-f]{32}|__all__"
 _IS_ID = re.compile(_ID, re.IGNORECASE)
+# What a sentence quotes and names, and the values of a sentence that are words of ours.
+_QUOTED, _NAMED = re.compile(r"“[^”]*”|(?<!\w)'[^']*'(?!\w)"), re.compile(r"`([^`]*)`")
+_OF_OURS = frozenset(("reason", "why", "what", "state", "methods"))
 _IS_PLAIN = re.compile(r"[0-9]{1,6}|[0-9]{4}-[0-9]{2}-[0-9]{2}|true|false")
 
 
@@ -51,6 +56,9 @@ class Noted(NamedTuple):
     request_id: str
     credits: int
     microseconds: int
+    # The sentence that it was refused with, and the field that was at fault.
+    error: str = ""
+    field: str = ""
 
 
 class LoggedRequest(NamedTuple):
@@ -65,10 +73,17 @@ class LoggedRequest(NamedTuple):
     request_id: str
     credits: int
     microseconds: int
+    error: str
+    field: str
 
     @property
     def milliseconds(self) -> Decimal:
         return Decimal(self.microseconds).scaleb(-3)
+
+    @property
+    def sentence(self) -> str:
+        """The error as it was said, for whoever shows it in another language."""
+        return decode_kept(self.error, str) if self.error else ""
 
 
 REQUEST_LOG = Table("request_log", LoggedRequest)
@@ -160,7 +175,7 @@ def _as_row(noted: Noted, targets: dict[tuple[str, str, bytes], str]) -> Row:
         target = targets[key] = target_of(endpoint, noted.path, noted.query)
     return (
         noted.at, noted.key_id or "", noted.quelle, name, target, noted.status, noted.request_id, noted.credits,
-        noted.microseconds,
+        noted.microseconds, *error_of(endpoint, noted.error, noted.field),
     )  # fmt: skip
 
 
@@ -279,6 +294,52 @@ def _plain_types(declared: Any) -> Iterable[Any]:
             yield from _plain_types(part)
     elif declared is not type(None):
         yield declared
+
+
+# --- Errors without what was sent
+
+
+def error_of(endpoint: Endpoint | None, text: str, field: str) -> tuple[str, str]:
+    """The sentence of an error as it is kept, and its field: what we declare, numbers, days and ids as they were, all else hidden."""
+    if not text:
+        return "", ""
+    known = _field_names(endpoint.path, endpoint.query, endpoint.body) if endpoint else frozenset()
+    shown = field if not field or _is_declared(field, known) else HIDDEN
+    return encode_kept(_without_values(text, known)).decode(), shown
+
+
+def _without_values(text: str, known: frozenset[str]) -> str:
+    if isinstance(text, Sentence):
+        return Sentence(text.code, {name: _shown_value(name, value, known) for name, value in text.values.items()})
+    named = _NAMED.sub(lambda found: found[0] if _is_declared(found[1], known) else f"`{HIDDEN}`", text)
+    return _QUOTED.sub(f"“{HIDDEN}”", named)[:MAX_ERROR_LENGTH]
+
+
+def _shown_value(name: str, value: str, known: frozenset[str]) -> str:
+    if isinstance(value, Sentence) or name in _OF_OURS:
+        return _without_values(value, known)
+    is_ours = _is_declared(value, known) or _IS_PLAIN.fullmatch(value) or _IS_ID.fullmatch(value)
+    return value if is_ours else HIDDEN
+
+
+def _is_declared(path: str, known: frozenset[str]) -> bool:
+    """Returns whether a field, or the path of one such as `belegzeilen[3].betrag`, is made of declared names alone."""
+    return all(part in known for part in re.sub(r"\[[0-9]*\]", "", path).split("."))
+
+
+@cache
+def _field_names(path: str, *declared: Any) -> frozenset[str]:
+    names: set[str] = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+    waiting = [*declared]
+    while waiting:
+        for kind in _plain_types(waiting.pop()):
+            if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+                fields = msgspec.structs.fields(kind)
+                waiting += [field.type for field in fields if field.encode_name not in names]
+                names.update(field.encode_name for field in fields)
+            else:
+                waiting += get_args(kind) if get_origin(kind) in (list, dict, tuple) else ()
+    return frozenset(names)
 
 
 # --- Reading

@@ -135,6 +135,7 @@ class Api:
                 extra.append((b"idempotent-replayed", b"true"))
         except KontobahnError as error:
             answer = StoredAnswer(error.status, error_body(error, exchange.request_id))
+            exchange.error = str(error), str(error.extra.get("field", ""))
             extra += error_headers(error)
             if error.operator or error.status >= 500:
                 log.warning(
@@ -355,7 +356,7 @@ class Api:
         noted = Noted(
             self._dependencies.clock.now(), principal.key_id if principal else None, call.quelle if call else "",
             exchange.endpoint, scope["path"], scope.get("query_string", b""), status, exchange.request_id,
-            call.charged if call else 0, round(seconds * 1_000_000),
+            call.charged if call else 0, round(seconds * 1_000_000), *exchange.error,
         )  # fmt: skip
         self._dependencies.answered.note(noted, organization_id, was_run=call is not None)
         if status >= self._lowest_logged:

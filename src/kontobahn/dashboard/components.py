@@ -34,10 +34,11 @@ def money(amount: int | Decimal | None, currency: str = "EUR", sign: bool = Fals
     return Markup(f'<span class="money{kind}">{escape(figures.money(amount, currency))}</span>')
 
 
-def moment(instant: datetime | int | None) -> Markup:
+def moment(instant: datetime | int | None, *, seconds: bool = False) -> Markup:
     if not instant:
         return _NOTHING
-    return Markup(f'<time datetime="{figures.machine_time(instant)}">{figures.moment(instant)}</time>')
+    text = figures.moment(instant, seconds=seconds)
+    return Markup(f'<time datetime="{figures.machine_time(instant)}">{text}</time>')
 
 
 def day(value: date | datetime | int | None) -> Markup:

@@ -78,10 +78,10 @@ def day(value: date | datetime | int) -> str:
     return f"{value.day} {_MONTHS['en'][value.month - 1]} {value.year}"
 
 
-def moment(value: datetime | int) -> str:
-    """A day with the time in Berlin."""
+def moment(value: datetime | int, *, seconds: bool = False) -> str:
+    """A day with the time in Berlin; to the second where programs are looked into."""
     local = berlin_datetime(value if isinstance(value, int) else round(value.timestamp() * 1_000_000))
-    return f"{day(local.date())}, {local.hour:02}:{local.minute:02}"
+    return f"{day(local.date())}, {local:%H:%M:%S}" if seconds else f"{day(local.date())}, {local:%H:%M}"
 
 
 def machine_time(value: datetime | int) -> str:

@@ -17,7 +17,7 @@ from kontobahn.dashboard import figures
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.words import _
 from kontobahn.errors import KontobahnError, OutOfCredits, Refusal
-from kontobahn.sentences import said
+from kontobahn.sentences import Sentence, said
 
 S = TypeVar("S", bound=Struct)
 MAX_FIELDS = 500
@@ -124,7 +124,8 @@ def words_of(error: KontobahnError) -> str:
             needed=figures.number(int(error.extra["benoetigt"])),
             left=figures.number(int(error.extra["verfuegbar"])),
         )
-    return refusal(str(error))
+    instead = error.extra.get("message")
+    return f"{refusal(str(error))} {refusal(instead)}" if isinstance(instead, Sentence) else refusal(str(error))
 
 
 def _plain(kind: Any) -> Any:

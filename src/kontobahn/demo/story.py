@@ -141,6 +141,19 @@ class _Sale(NamedTuple):
         return low + int(self.fate * 7919) % (high - low)
 
 
+class _Bill(NamedTuple):
+    """A supplier's invoice, and after how many days we pay it; a document of a case waits for that case."""
+
+    day: date
+    partner: str
+    cents: int
+    konto: str
+    key: str
+    paid_after: int = 0
+    is_debit: bool = False
+    document: Document | None = None
+
+
 class _Teller:
     def __init__(self, today: date, own_ibans: tuple[str, str]) -> None:
         self.today = today
@@ -258,45 +271,44 @@ class _Teller:
     # --- Suppliers
 
     def _buy(self) -> None:
-        bills: list[tuple[date, str, int, str, str, int, bool]] = []
+        bills = [bill for bill in self._usual_bills() if self._has_happened(bill.day)]
+        for bill in sorted([*bills, *self._bills_of_cases()], key=lambda bill: bill.day):
+            beleg = self._receive_bill(bill)
+            if bill.document is not None:
+                self.story.numbers[bill.partner, bill.document] = beleg
+            else:
+                self._pay_bill(bill, bank_day(bill.day + timedelta(days=bill.paid_after)), beleg)
+
+    def _usual_bills(self) -> Iterator[_Bill]:
+        suppliers = [name for name in trade.CREDITORS if name not in {bill[0] for bill in _MONTHLY_BILLS}]
         for month in self._months():
             rng = random.Random(f"{_SEED} bills {month:%Y-%m}")
-            suppliers = [name for name in trade.CREDITORS if name not in {bill[0] for bill in _MONTHLY_BILLS}]
             for _ in range(_BILLS_A_MONTH):
                 day = bank_day(month + timedelta(days=rng.randrange(26)))
                 konto, key, cents = "3400", "", rng.randrange(1_900_00, 8_600_00)
                 if rng.random() < 0.4:
                     (konto, key), cents = rng.choice(_COSTS), rng.randrange(60_00, 1_400_00)
-                bills.append((day, rng.choice(suppliers), cents, konto, key, rng.randrange(6, 13), False))
-            bills += [
-                (bank_day(month.replace(day=on)), name, cents, konto, "9", 9, is_debit)
-                for name, on, cents, konto, is_debit in _MONTHLY_BILLS
-            ]
-        found = [(*bill, None, None) for bill in bills if self._has_happened(bill[0])]
-        for case in CASES:
-            if case.partner in trade.CREDITORS:
-                found += [
-                    (self._day_of(one), case.partner, one.cents, "4930", "9", 0, case.is_debit, case, one)
-                    for one in case.documents
-                ]
-        for day, name, cents, konto, key, days, is_debit, of_case, document in sorted(found, key=lambda bill: bill[0]):
-            beleg = self._receive_bill(day, name, cents, konto, key)
-            if of_case is not None:
-                self.story.numbers[name, document] = beleg
-            else:
-                self._pay_bill(name, bank_day(day + timedelta(days=days)), cents, beleg, is_debit=is_debit)
+                yield _Bill(day, rng.choice(suppliers), cents, konto, key, rng.randrange(6, 13))
+            for name, on, cents, konto, is_debit in _MONTHLY_BILLS:
+                yield _Bill(bank_day(month.replace(day=on)), name, cents, konto, "9", 9, is_debit)
 
-    def _receive_bill(self, day: date, name: str, cents: int, konto: str, key: str) -> str:
-        self._bills[name] += 7 if "{number" in trade.SUPPLIERS[name] else 1
-        beleg = trade.SUPPLIERS[name].format(year=day.year, month=day.month, number=self._bills[name] + 100)
-        text = "Wareneinkauf" if konto == "3400" else "Betriebsausgabe"
-        self._post(Satz(cents, True, number(konto), number(konto_of(name)), day.isoformat(), key, beleg, text))
-        self._owe(day, cents, key or konto, output=False)
+    def _bills_of_cases(self) -> Iterator[_Bill]:
+        for case in CASES:
+            for document in case.documents if case.partner in trade.CREDITORS else ():
+                yield _Bill(self._day_of(document), case.partner, document.cents, "4930", "9", document=document)
+
+    def _receive_bill(self, bill: _Bill) -> str:
+        scheme = trade.SUPPLIERS[bill.partner]
+        self._bills[bill.partner] += 7
+        beleg = scheme.format(year=bill.day.year, month=bill.day.month, number=self._bills[bill.partner] + 100)
+        text, creditor = "Wareneinkauf" if bill.konto == "3400" else "Betriebsausgabe", number(konto_of(bill.partner))
+        self._post(Satz(bill.cents, True, number(bill.konto), creditor, bill.day.isoformat(), bill.key, beleg, text))
+        self._owe(bill.day, bill.cents, bill.key or bill.konto, output=False)
         return beleg
 
-    def _pay_bill(self, name: str, day: date, cents: int, beleg: str, *, is_debit: bool) -> None:
-        at_bank = partial(trade.movement, name, day, -cents, f"Rechnung {beleg}", is_debit=is_debit)
-        self._add(Move(day, -cents, konto_of(name), f"Überweisung {beleg}", at_bank, beleg))
+    def _pay_bill(self, bill: _Bill, day: date, beleg: str) -> None:
+        at_bank = partial(trade.movement, bill.partner, day, -bill.cents, f"Rechnung {beleg}", is_debit=bill.is_debit)
+        self._add(Move(day, -bill.cents, konto_of(bill.partner), f"Überweisung {beleg}", at_bank, beleg))
 
     def _settle_what_is_old(self) -> None:
         """Paid in the first weeks of these books, which do not know the documents."""

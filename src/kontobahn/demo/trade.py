@@ -91,12 +91,14 @@ class Order(NamedTuple):
 
     case: Case
     status: str
-    text: str = "Rechnung {0}"
-    in_days: int = 0
+    text: str
+    in_days: int
 
 
-def _ordered(partner: str, cents: int, days_ago: int, status: str, *more: str, in_days: int = 0) -> Order:
-    return Order(Case(partner, (Document(cents, days_ago),), 0), status, *more, in_days=in_days)
+def _ordered(
+    partner: str, cents: int, days_ago: int, status: str, text: str = "Rechnung {0}", in_days: int = 0
+) -> Order:
+    return Order(Case(partner, (Document(cents, days_ago),), 0), status, text, in_days)
 
 
 # The first is paid and waits at the bank, which makes twenty clear ones.

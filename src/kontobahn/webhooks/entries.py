@@ -97,6 +97,95 @@ def walk(
     return _with_attempts(tx, rows, wanted.receiver_id)
 
 
+# --- With the deliveries to every receiver
+
+
+class Delivery(NamedTuple):
+    receiver_id: str
+    state: DeliveryState
+    due_at: int | None
+    attempts: list[Attempt]
+
+
+class Logged(NamedTuple):
+    """An event, and how its delivery to each receiver went."""
+
+    organization_id: str
+    sequence: int
+    id: str
+    event: str
+    subject: str
+    body: str
+    received_at: int
+    deliveries: list[Delivery]
+
+
+_LOGGED = "SELECT organization_id, sequence, id, event, subject, body, received_at FROM webhook_events e WHERE "
+_DELIVERY = "SELECT 1 FROM webhook_deliveries d WHERE d.organization_id = e.organization_id AND d.sequence = e.sequence"
+
+
+def find_logged(tx: Tx, principal: Principal, event_id: str) -> Logged:
+    rows = tx.all(f"{_LOGGED}{in_scope(len(principal.scope))} AND id = ?", *principal.scope, event_id)
+    if not rows:
+        raise principal.missing("Event")
+    return _with_deliveries(tx, rows, None)[0]
+
+
+def latest(
+    tx: Tx, organization_id: str, wanted: Filter, receiver_id: str | None, *, before: int | None, limit: int
+) -> list[Logged]:
+    """Returns the newest first, of all receivers or of one: only events that were for it, with its delivery alone."""
+    conditions, params = ["organization_id = ?"], [organization_id]
+    delivery: list[tuple[str, Any]] = [("d.receiver_id = ?", receiver_id)]
+    if wanted.state == "none":
+        conditions.append(f"NOT EXISTS ({_DELIVERY})")
+    else:
+        delivery.append(("d.state = ?", wanted.state))
+    of_delivery = [(condition, value) for condition, value in delivery if value is not None]
+    for condition, value in (
+        ("sequence < ?", before),
+        ("event = ?", wanted.event),
+        ("subject = ?", wanted.subject),
+        ("received_at >= ?", wanted.since),
+        ("received_at < ?", wanted.until),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            params.append(value)
+    if of_delivery:
+        conditions.append(f"EXISTS ({' AND '.join([_DELIVERY, *(condition for condition, _ in of_delivery)])})")
+        params += [value for _, value in of_delivery]
+    rows = tx.all(f"{_LOGGED}{' AND '.join(conditions)} ORDER BY sequence DESC LIMIT ?", *params, limit)
+    return _with_deliveries(tx, rows, receiver_id)
+
+
+def _with_deliveries(tx: Tx, rows: list[Row], only: str | None) -> list[Logged]:
+    """The rows of one organisation, each with its deliveries, to one receiver or to all."""
+    found = [Logged._make((*row, [])) for row in rows]
+    deliveries: dict[tuple[int, str], Delivery] = {}
+    by_sequence = {event.sequence: event for event in found}
+    for some, is_one in chunked(by_sequence):
+        of_events = f"WHERE organization_id = ? AND sequence {is_one}"
+        for sequence, receiver_id, state, due_at in tx.all(
+            f"SELECT sequence, receiver_id, state, due_at FROM webhook_deliveries {of_events} ORDER BY sequence, receiver_id",
+            found[0].organization_id, *some,
+        ):  # fmt: skip
+            if only in (None, receiver_id):
+                deliveries[sequence, receiver_id] = delivery = Delivery(receiver_id, state, due_at, [])
+                by_sequence[sequence].deliveries.append(delivery)
+        for sequence, receiver_id, *columns in tx.all(
+            "SELECT sequence, receiver_id, number, at, milliseconds, status, reason FROM webhook_attempts"
+            f" {of_events} ORDER BY sequence, receiver_id, number",
+            found[0].organization_id, *some,
+        ):  # fmt: skip
+            if (sequence, receiver_id) in deliveries:
+                deliveries[sequence, receiver_id].attempts.append(_with_reason(Attempt(*columns)))
+    return found
+
+
+# --- Sending again
+
+
 def resend(tx: Tx, principal: Principal, event_id: str) -> Entry:
     """Delivers an event to the contract's one URL once more, or a pending one now."""
     entry = find(tx, principal, event_id)

@@ -22,8 +22,8 @@ from kontobahn.events import resend_failed as resending
 from kontobahn.events.resend_failed import MAX_RESENT, ResendFailed, Resent
 from kontobahn.events.webhook_endpoints import NewWebhookEndpoint, WebhookEndpoint
 from kontobahn.events.webhook_url import NewWebhookUrl
-from kontobahn.webhooks import entries
-from kontobahn.webhooks.entries import DeliveryState, Entry, Filter
+from kontobahn.webhooks import entries, receiver
+from kontobahn.webhooks.entries import Delivery, DeliveryState, Filter, Logged
 from kontobahn.webhooks.outbox import EVENT_TYPES, WEBHOOK_URL, EventName
 
 PATH = f"{ROOT}/webhooks"
@@ -50,6 +50,7 @@ class EndpointForm(Struct):
 
 class EventFilters(Struct):
     event: str = ""
+    receiver: str = ""
     delivery: str = ""
     subject: str = ""
     from_date: date | None = None
@@ -57,16 +58,18 @@ class EventFilters(Struct):
 
 
 class Shown(NamedTuple):
-    """An event as a row of the list."""
+    """A delivery as a row of the list; none for an event that nobody wanted."""
 
-    entry: Entry
-    name: str
+    event: Logged
+    delivery: Delivery | None
+    receiver: str
+    resend: str
 
 
 @page("/webhooks", own=True, poll=5)
 async def webhooks(visit: Visit) -> Response:
     filters = visit.filters(EventFilters)
-    found = await visit.read(_wanted, visit.principal.organization_id, filters, WEBHOOK_URL)
+    listed = await visit.read(_listed, visit.principal.organization_id, filters, filters.wanted.receiver or None)
     url: Any = await visit.ask(webhook_url.get_webhook_url, query=OrganizationQuery())
     further: Any = await visit.ask(webhook_endpoints.list_webhook_endpoints, query=OrganizationQuery())
     return visit.show(
@@ -74,43 +77,61 @@ async def webhooks(visit: Visit) -> Response:
         url=url.data,
         stopped=None if url.data.status is UNSET else url.data,
         endpoints=further.data,
-        **_list(filters, found),
+        **_list(filters, *listed),
     )
 
 
-def _list(filters: Filters[EventFilters], found: list[Entry]) -> dict[str, Any]:
-    """Returns the values that a list of events needs."""
-    rows = [Shown(entry, msgspec.json.decode(entry.body, type=_Name).event) for entry in found]
-    labels = {"event": _("Event"), "delivery": _("Delivery"), "subject": _("About"), "from_date": _("From"),
-              "to_date": _("Until")}  # fmt: skip
+def _list(filters: Filters[EventFilters], found: list[Logged], names: dict[str, str]) -> dict[str, Any]:
+    """Returns the values that a list of deliveries needs."""
+    labels = {"event": _("Event"), "receiver": _("Receiver"), "delivery": _("Delivery"), "subject": _("About"),
+              "from_date": _("From"), "to_date": _("Until")}  # fmt: skip
     states = {state: (_(text), kind) for state, (text, kind) in STATES.items()}
+    shown = {**names, **{state: text for state, (text, _kind) in states.items()}}
+    events = filters.first_page(found, lambda event: event.sequence)
     return {
         "filters": filters,
-        "list": filters.first_page(rows, lambda row: row.entry.sequence),
-        "chips": filters.chips(labels, lambda name, text: states[text][0] if text in states else text),
+        "list": events,
+        "rows": [row for event in events.rows for row in deliveries_of(event, names)],
+        "chips": filters.chips(labels, lambda name, text: shown.get(text, text)),
         "states": states,
+        "receivers": names,
         "endpoint_states": {state: (_(text), kind) for state, (text, kind) in ENDPOINT_STATES.items()},
         "names": [(name, name) for name in EVENT_TYPES],
     }
 
 
-class _Name(Struct):
-    event: str
+def deliveries_of(event: Logged, names: dict[str, str]) -> list[Shown]:
+    """Returns a row for each receiver, with where its button leads."""
+    to_url = f"{PATH}/events/{event.id}/resend"
+    return [
+        Shown(
+            event, one, names.get(one.receiver_id) or _("an endpoint that was removed"),
+            to_url if one.receiver_id == WEBHOOK_URL
+            else f"{PATH}/endpoints/{one.receiver_id}/events/{event.id}/resend" if one.receiver_id in names else "",
+        )
+        for one in event.deliveries
+    ] or [Shown(event, None, "", to_url)]  # fmt: skip
 
 
-def _wanted(tx: Tx, organization_id: str, filters: Filters[EventFilters], receiver_id: str) -> list[Entry]:
+def _listed(
+    tx: Tx, organization_id: str, filters: Filters[EventFilters], receiver_id: str | None
+) -> tuple[list[Logged], dict[str, str]]:
+    """Returns the events of a page, and the names of the receivers."""
     wanted = filters.wanted
-    cursor = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
-    state = next((known for known in STATES if known == wanted.delivery), None)
+    before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
     found = Filter(
         event=wanted.event or None,
         subject=wanted.subject or None,
-        state=state,
+        state=next((known for known in STATES if known == wanted.delivery), None),
         since=start_of_day(wanted.from_date) if wanted.from_date else None,
         until=end_of_day(wanted.to_date) if wanted.to_date else None,
-        receiver_id=receiver_id,
     )
-    return entries.walk(tx, organization_id, found, cursor=cursor, newest_first=True, limit=PAGE_SIZE + 1)
+    events = entries.latest(tx, organization_id, found, receiver_id, before=before, limit=PAGE_SIZE + 1)
+    return events, receiver_names(tx, organization_id)
+
+
+def receiver_names(tx: Tx, organization_id: str) -> dict[str, str]:
+    return {one.id: one.description or one.url or "" for one in receiver.listing(tx, organization_id)}
 
 
 @action("/webhooks/url", own=True, role="admin", confirm=True)
@@ -144,13 +165,14 @@ async def send_test(visit: Visit) -> Response:
 
 @page("/webhooks/events/{id}", own=True, poll=5)
 async def event_page(visit: Visit, id: str) -> Response:
-    entry = await visit.read(entries.find, visit.principal, id)
+    event = await visit.read(entries.find_logged, visit.principal, id)
+    names = await visit.read(receiver_names, event.organization_id)
     return visit.show(
         "webhook_event.html",
-        entry=entry,
-        name=msgspec.json.decode(entry.body, type=_Name).event,
-        payload=msgspec.json.format(entry.body),
-        state=(_(STATES[entry.state][0]), STATES[entry.state][1]),
+        event=event,
+        rows=deliveries_of(event, names),
+        payload=msgspec.json.format(event.body),
+        states={state: (_(text), kind) for state, (text, kind) in STATES.items()},
     )
 
 
@@ -262,8 +284,8 @@ async def _endpoint(visit: Visit, endpoint_id: str) -> WebhookEndpoint:
 async def endpoint_page(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     filters = visit.filters(EventFilters)
-    found = await visit.read(_wanted, endpoint.organization_id, filters, endpoint.id)
-    return visit.show("webhook_endpoint.html", endpoint=endpoint, **_list(filters, found))
+    listed = await visit.read(_listed, endpoint.organization_id, filters, endpoint.id)
+    return visit.show("webhook_endpoint.html", endpoint=endpoint, **_list(filters, *listed))
 
 
 @page("/webhooks/endpoints/{id}/edit", own=True, role="admin")

@@ -70,6 +70,9 @@ CREATE TABLE request_log (
   request_id TEXT NOT NULL,
   credits BIGINT NOT NULL,
   microseconds BIGINT NOT NULL,
+  -- The sentence that it was refused with, without values that were sent, and the field that was at fault.
+  error TEXT NOT NULL DEFAULT '',
+  field TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (organization_id, id)
 );
 
