@@ -97,7 +97,7 @@ def backtest(
             matcher.items.reduce((leg.konto, leg.beleg), -leg.amount)
             coming += 1
         movement = _movement(number, payment, paired.get(number))
-        if any(line.beleg and matcher.items.get((line.konto, line.beleg)) is None for line in payment.truth):
+        if any(line.beleg and not matcher.items.among([(line.konto, line.beleg)]) for line in payment.truth):
             unknown += 1
             continue
         proposals = matcher.match(movement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,49 +15,24 @@ from kontobahn.reconciliation.core.model import (
     Line,
     MatchedMovement,
     Movement,
-    OpenItem,
     OwnMovement,
     OwnPayment,
-    Person,
-    Proposal,
     Rule,
 )
-
-DAY = date(2026, 5, 4)
-IBAN, OTHER = "DE89370400440532013000", "DE02120300000000202051"
-ANNA = Person("100010000", "Anna Muster Bau GmbH", (IBAN,), ("10001",))
-BERT = Person("100020000", "Bert Beispiel Handel KG", (OTHER,), ("10002",))
-LIEFERANT = Person("700010000", "Stahl Nord AG", ("DE75512108001245126199",))
-
-
-def item(beleg: str, amount: int = 11_900, konto: str = ANNA.konto, **changes: Any) -> OpenItem:
-    return OpenItem(konto, beleg, DAY - timedelta(10), amount)._replace(**changes)
-
-
-# Three more of the same shape, so that it is known which places vary.
-OTHERS = [item(f"RE-2026-00{n}", 1_000 + n, BERT.konto) for n in (311, 422, 533)]
-
-
-def movement(text: str, amount: int = 11_900, **changes: Any) -> Movement:
-    base = Movement("1", DAY, amount, texts=(("svwz", text),), name="Anna Muster Bau GmbH", iban=IBAN)
-    return base._replace(**changes)
-
-
-STRANGER: dict[str, Any] = {"name": "Zentrale Abrechnung", "iban": "DE12500105170648489890"}
-
-
-def match(it: Movement, *items: OpenItem, **knowledge: Any) -> list[Proposal]:
-    known = Knowledge(persons=(ANNA, BERT, LIEFERANT), fee_konto="49700000", transfer_konto="13600000")
-    return Matcher([*OTHERS, *items], known._replace(**knowledge)).match(it)
-
-
-def best(it: Movement, *items: OpenItem, **knowledge: Any) -> Proposal:
-    return match(it, *items, **knowledge)[0]
-
-
-def posten(one: OpenItem, amount: int | None = None) -> Line:
-    return Line("item", one.konto, one.beleg, one.open_minor if amount is None else amount)
-
+from tests.unit.reconciliation.client import (
+    ANNA,
+    BERT,
+    DAY,
+    LIEFERANT,
+    OTHER,
+    OTHERS,
+    STRANGER,
+    best,
+    item,
+    match,
+    movement,
+    posten,
+)
 
 # --- A1
 

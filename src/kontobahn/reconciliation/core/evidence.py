@@ -21,6 +21,7 @@ from kontobahn.reconciliation.core.items import (
     exact_sums,
     lines_for,
     payments_of,
+    same_way,
 )
 from kontobahn.reconciliation.core.model import EvidenceClass, Line, Movement, OpenItem, Proposal, Reason
 from kontobahn.reconciliation.core.numbers import MAX_SAME, Hit, NumberIndex
@@ -35,7 +36,8 @@ ALONE_BITS, FIRM_BITS, MIN_BITS = 20.0, 13.0, 6.6
 MAX_NUMBERS = 60
 _MAX_SUBSET = 12
 # Items of one account that are looked at one by one, and candidates that are listed.
-MAX_LOOKED_AT, MAX_LISTED = 200, 3
+MAX_LOOKED_AT = 200
+MAX_LISTED = 3
 
 
 class Case(NamedTuple):
@@ -72,11 +74,10 @@ def score_of(reasons: tuple[Reason, ...]) -> float:
 
 
 class NamedItem(NamedTuple):
-    """A document that the text names. `shared` if other accounts have one of the same number."""
+    """A document that the text names."""
 
     item: OpenItem
     hit: Hit
-    shared: bool
 
 
 def by_number(case: Case) -> tuple[list[Proposal], bool]:
@@ -102,7 +103,7 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
     for hit in hits[: MAX_NUMBERS + 1]:
         if hit.weak or len(hit.keys) > MAX_SAME:
             continue
-        items = [item for item in map(case.items.get, hit.keys) if item is not None]
+        items = case.items.among(hit.keys)
         agreeing = [item for item in items if case.payer.agrees(item.konto)]
         counts = hit.bits >= FIRM_BITS or hit.has_word or bool(agreeing)
         if not counts or (case.payers.is_customer_number(hit.found) and not hit.has_word):
@@ -110,7 +111,7 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
         known = [item for item in items if item.konto in case.payer.known]
         chosen = known or agreeing or items
         if len(chosen) == 1:
-            named.append(NamedItem(chosen[0], hit, len(items) > 1))
+            named.append(NamedItem(chosen[0], hit))
         else:
             unclear.append(hit)
     return named, unclear
@@ -144,14 +145,15 @@ def _suffices(case: Case, named: Sequence[NamedItem]) -> bool:
         return False
     if case.payer.agrees(konto):
         return all(_is_firm(case, one) for one in named)
-    return not any(one.shared for one in named) and sum(one.hit.bits for one in named) >= ALONE_BITS
+    # A number that several accounts have names none of them without a payer.
+    return sum(one.hit.bits for one in named) >= ALONE_BITS
 
 
 def _is_firm(case: Case, named: NamedItem) -> bool:
     """Returns whether the number is firm: a short one needs a word for invoice before it, or that no other item of the account fits."""
     if named.hit.bits >= FIRM_BITS or named.hit.has_word:
         return True
-    return len(case.items.with_amount(named.item.open_minor, named.item.konto, 2)) < 2
+    return len(case.items.with_amount(named.item.open_minor, named.item.konto)) == 1
 
 
 def _single(case: Case, named: NamedItem, *, clear: bool) -> Iterator[Proposal]:
@@ -171,23 +173,22 @@ def _single(case: Case, named: NamedItem, *, clear: bool) -> Iterator[Proposal]:
 
 def _other_amount(case: Case, named: NamedItem) -> Iterator[Proposal]:
     item, paid = named.item, case.movement.amount_minor
+    rest = item.open_minor - paid
     if not item.open_minor:
         # Named by somebody else, it is more likely a typing error.
         evidence: EvidenceClass = "C" if case.payer.contradicts(item.konto) else "B1"
         yield _proposal(case, evidence, [named], on_account(item.konto, paid), Reason("paid_before", item.beleg))
-    elif (paid > 0) != (item.open_minor > 0):
+    elif not same_way(paid, item.open_minor):
         yield _proposal(case, "C", [named], on_account(item.konto, paid), Reason("other_direction", item.beleg))
-    elif abs(paid) < abs(item.open_minor):
+    elif same_way(rest, paid):
         yield _proposal(case, "B1", [named], lines_for(item, paid), amount_reason("part", paid))
         for discount in discounts_on(item, case.movement.day, late=True):
-            rest = item.open_minor - paid
             if abs(rest - discount) <= CENT:
                 late = Reason("skonto_late", "")
                 yield _proposal(case, "B1", [named], lines_for(item, paid, rest), late)._replace(score=0.0)
     else:
-        rest = paid - item.open_minor
-        lines = (*lines_for(item, item.open_minor), *on_account(item.konto, rest))
-        yield _proposal(case, "B1", [named], lines, amount_reason("over", rest))
+        lines = (*lines_for(item, item.open_minor), *on_account(item.konto, -rest))
+        yield _proposal(case, "B1", [named], lines, amount_reason("over", -rest))
 
 
 def _several(case: Case, named: list[NamedItem], *, clear: bool) -> Iterator[Proposal]:
@@ -204,8 +205,6 @@ def _several(case: Case, named: list[NamedItem], *, clear: bool) -> Iterator[Pro
     if ways:
         lines = _settled_lines(case, unpaid, ways[0])
         acts = clear and is_whole and len(ways) == 1 and len(kontos) == 1 and _suffices(case, unpaid)
-        if len(unpaid) == 1:
-            acts = False
         reason = amount_reason("sum", paid)
         yield _proposal(case, "A4" if acts else "B1", unpaid, lines, reason, acts=acts)
         return
@@ -234,7 +233,7 @@ def _some_of(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
     paid = case.movement.amount_minor
     combinations: list[tuple[int, ...]] = [(place,) for place, amount in enumerate(amounts) if amount == paid]
     combinations += exact_sums(amounts, paid)
-    for combination in combinations[:3]:
+    for combination in combinations[:MAX_LISTED]:
         chosen = [few[place] for place in combination]
         lines = tuple(line for one in chosen for line in lines_for(one.item, one.item.open_minor))
         yield _proposal(case, "B1", chosen, lines, amount_reason("sum", paid))
@@ -244,13 +243,13 @@ def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
     """Proposes the documents in the order of the text until the amount is used up."""
     left = case.movement.amount_minor
     konto = named[0].item.konto
-    if any((one.item.open_minor > 0) != (left > 0) for one in named):
+    if not all(same_way(one.item.open_minor, left) for one in named):
         yield _proposal(case, "C", named[:1], on_account(konto, left), amount_reason("over", left))
         return
     lines: list[Line] = []
     used = []
     for one in named:
-        part = min(abs(left), abs(one.item.open_minor)) * (1 if left > 0 else -1)
+        part = min(left, one.item.open_minor, key=abs)
         if not part:
             break
         used.append(one)
@@ -265,12 +264,11 @@ def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
 def _of_any(case: Case, hit: Hit) -> Iterator[Proposal]:
     """Proposes, for a number that several accounts have, each that the amount fits."""
     paid = case.movement.amount_minor
-    for key in hit.keys[:MAX_SAME]:
-        item = case.items.get(key)
-        if item is not None and paid in payments_of(item, case.movement.day) and item.open_minor:
+    for item in case.items.among(hit.keys):
+        if paid in payments_of(item, case.movement.day):
             lines = lines_for(item, paid, item.open_minor - paid)
             reasons = (amount_reason("amount", paid), Reason("number_shared", item.beleg))
-            yield _proposal(case, "B1", [NamedItem(item, hit, True)], lines, *reasons)
+            yield _proposal(case, "B1", [NamedItem(item, hit)], lines, *reasons)
 
 
 def by_weak_number(case: Case) -> Iterator[Proposal]:
@@ -278,30 +276,32 @@ def by_weak_number(case: Case) -> Iterator[Proposal]:
     paid = case.movement.amount_minor
     beside = [hit for hit in case.numbers.find(case.texts) if hit.weak]
     for hit in [*beside, *case.numbers.find_weak(case.texts)][:MAX_SAME]:
-        for key in hit.keys:
-            item = case.items.get(key)
-            if item is None or not item.open_minor:
+        for item in case.items.among(hit.keys):
+            fits = paid in payments_of(item, case.movement.day)
+            if fits:
+                lines = lines_for(item, paid, item.open_minor - paid)
+            elif hit.weak in ("end", "alike") and _may_be_part(case, item):
+                lines = _part_lines(item, paid)
+            else:
                 continue
-            agrees = case.payer.agrees(item.konto)
-            fits = [amount for amount in payments_of(item, case.movement.day) if amount == paid]
-            if not fits and not (agrees and hit.weak in ("end", "alike")):
-                continue
-            if case.payer.contradicts(item.konto) and not fits:
-                continue
-            same_way = (paid > 0) == (item.open_minor > 0)
-            if not fits and not same_way:
-                continue
-            part = paid if abs(paid) < abs(item.open_minor) else item.open_minor
-            lines = (
-                lines_for(item, paid, item.open_minor - paid)
-                if fits
-                else (*lines_for(item, part), *on_account(item.konto, paid - part))
-            )
             reason = Reason(f"number_{hit.weak.replace(' ', '_')}", hit.found, hit.field, hit.start, hit.end, 4.0)
-            payer = case.payer.reasons(item.konto)
             amount = amount_reason("amount" if fits else "part", paid)
-            reasons = (reason, amount, *payer)
+            reasons = (reason, amount, *case.payer.reasons(item.konto))
             yield Proposal("B4", score_of(reasons), lines, reasons)
+
+
+def _may_be_part(case: Case, item: OpenItem) -> bool:
+    """Returns whether the item's own payer paid some amount in the item's direction."""
+    payer, konto = case.payer, item.konto
+    return (
+        payer.agrees(konto) and not payer.contradicts(konto) and same_way(case.movement.amount_minor, item.open_minor)
+    )
+
+
+def _part_lines(item: OpenItem, paid: int) -> tuple[Line, ...]:
+    """Lines that pay the item in part, or in full with the rest on account."""
+    part = min(paid, item.open_minor, key=abs)
+    return (*lines_for(item, part), *on_account(item.konto, paid - part))
 
 
 # --- By payer
@@ -367,15 +367,13 @@ def _candidates(case: Case) -> Iterator[Proposal]:
     """Candidates for a person to choose from: the payer's items in part, the account itself, items of the same amount."""
     paid = case.movement.amount_minor
     for konto in [*case.payer.known, *case.payer.supported][:MAX_LISTED]:
-        same_way = [item for item in case.items.of(konto, MAX_LOOKED_AT) if (item.open_minor > 0) == (paid > 0)]
-        nearest = sorted(same_way, key=lambda item: (abs(item.open_minor - paid), item.day, item.beleg))
+        owed = [item for item in case.items.of(konto, MAX_LOOKED_AT) if same_way(item.open_minor, paid)]
+        nearest = sorted(owed, key=lambda item: (abs(item.open_minor - paid), item.day, item.beleg))
         for item in nearest[:MAX_LISTED]:
             if item.open_minor == paid:
                 continue
-            part = paid if abs(paid) < abs(item.open_minor) else item.open_minor
-            lines = (*lines_for(item, part), *on_account(konto, paid - part))
             distance = abs(item.open_minor - paid) / max(abs(paid), abs(item.open_minor))
-            yield _of_payer(case, "C", konto, lines, amount_reason("part", paid))._replace(
+            yield _of_payer(case, "C", konto, _part_lines(item, paid), amount_reason("part", paid))._replace(
                 score=round(5 - 4 * distance, 1)
             )
         yield _of_payer(case, "C", konto, on_account(konto, paid))._replace(score=0.5)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
+from itertools import islice
 
 from kontobahn.reconciliation.core.model import Discount, Key, Line, OpenItem
 
@@ -34,8 +35,12 @@ class OpenItems:
             self._by_konto[item.konto][item.key] = None
             self._by_amount[item.open_minor][item.key] = None
 
-    def get(self, key: Key) -> OpenItem | None:
-        return self._items.get(key)
+    def __iter__(self) -> Iterator[OpenItem]:
+        return iter(self._items.values())
+
+    def among(self, keys: Iterable[Key]) -> list[OpenItem]:
+        """The documents of these keys that are known, open or not."""
+        return [self._items[key] for key in keys if key in self._items]
 
     def of(self, konto: str, most: int) -> list[OpenItem]:
         """The account's open items, the oldest first, up to a limit."""
@@ -50,9 +55,8 @@ class OpenItems:
         if konto is None:
             return [self._items[key] for key, _ in zip(keys, range(most), strict=False)]
         of_konto = self._by_konto.get(konto, {})
-        smaller = keys if len(keys) <= len(of_konto) else of_konto
         found = []
-        for key in smaller:
+        for key in min(keys, of_konto, key=len):
             if key in of_konto and key in keys:
                 found.append(self._items[key])
                 if len(found) == most:
@@ -70,6 +74,11 @@ class OpenItems:
         self._by_konto[item.konto].pop(key, None)
         self._items[key] = item._replace(open_minor=item.open_minor - amount)
         self._file(self._items[key])
+
+
+def same_way(one: int, other: int) -> bool:
+    """Returns whether both amounts come in, or both go out."""
+    return one * other > 0
 
 
 def payments_of(item: OpenItem, day: date) -> list[int]:
@@ -108,22 +117,17 @@ def discount_taken(item: OpenItem, paid: int, day: date) -> int | None:
 # --- Amounts that add up
 
 
-def exact_sums(amounts: Sequence[int], target: int, most: int = MAX_TOGETHER, limit: int = 2) -> list[tuple[int, ...]]:
-    """Returns up to `limit` combinations of two to `most` places whose amounts sum to the target."""
-    found: list[tuple[int, ...]] = []
+def exact_sums(amounts: Sequence[int], target: int) -> list[tuple[int, ...]]:
+    """Returns up to two combinations of two to five places whose amounts sum to the target."""
 
-    def search(start: int, chosen: tuple[int, ...], left: int) -> None:
-        if len(chosen) >= 2 and left == 0:
-            found.append(chosen)
-        if len(found) >= limit or len(chosen) == most:
-            return
-        for place in range(start, len(amounts)):
-            search(place + 1, (*chosen, place), left - amounts[place])
-            if len(found) >= limit:
-                return
+    def search(start: int, chosen: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:
+        if len(chosen) >= 2 and not left:
+            yield chosen
+        if len(chosen) < MAX_TOGETHER:
+            for place in range(start, len(amounts)):
+                yield from search(place + 1, (*chosen, place), left - amounts[place])
 
-    search(0, (), target)
-    return found
+    return list(islice(search(0, (), target), 2))
 
 
 def exact_choice(options: Sequence[Sequence[int]], target: int, slack: int = 0) -> list[tuple[int, ...]]:

@@ -33,13 +33,11 @@ _ROUNDS = 3
 
 class Matcher:
     def __init__(self, items: Iterable[OpenItem], knowledge: Knowledge = Knowledge()) -> None:  # noqa: B008 - a tuple
-        items = list(items)
         self.items = OpenItems(items)
-        self._numbers = NumberIndex(items)
+        self._numbers = NumberIndex(self.items)
         self._payers = PayerIndex(knowledge)
         self._special = SpecialIndex(knowledge)
         self._booked = BookedPayments(knowledge.booked)
-        self._recalled: set[str] = set()
         for movement in sorted(knowledge.earlier, key=lambda movement: (movement.day, movement.id)):
             self.is_booked(movement)
 
@@ -74,8 +72,7 @@ class Matcher:
     def _recall(self, case: Case) -> bool:
         """Returns whether the movement is booked; if it is, a return of it is recognised later."""
         lines = self._booked.lines(case)
-        if lines and case.movement.id not in self._recalled:
-            self._recalled.add(case.movement.id)
+        if lines:
             self._remember(case.movement, lines)
         return bool(lines)
 
@@ -105,7 +102,7 @@ class Outcome(NamedTuple):
     proposals: list[Proposal]
     acted: Proposal | None
     # The books show it already: there is nothing to propose.
-    is_booked: bool = False
+    is_booked: bool
 
 
 def run(
@@ -150,7 +147,7 @@ def _act(
         for movement in ordered:
             if movement.id in acted:
                 continue
-            if evidence == "A5" and movement.is_return:
+            if movement.is_return:
                 found[movement.id] = matcher.match(movement)
             best = _acts_by(found[movement.id], evidence)
             if best is not None and not touched.isdisjoint(best.keys):
@@ -179,10 +176,6 @@ def _ranked(proposals: list[Proposal]) -> list[Proposal]:
     for proposal in sorted(proposals, key=_place):
         best.setdefault(proposal.lines, proposal)
     ranked = list(best.values())[:MAX_PROPOSALS]
-    # A second one with evidence of the same class: only a person can tell.
-    acting = [proposal for proposal in ranked if proposal.acts]
-    if len([proposal for proposal in acting if proposal.evidence == acting[0].evidence]) > 1:
-        ranked = [proposal._replace(acts=False) for proposal in ranked]
     return [proposal if place == 0 else proposal._replace(acts=False) for place, proposal in enumerate(ranked)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kontobahn.ledger.konto import is_debitor
@@ -16,13 +16,16 @@ from kontobahn.reconciliation.core.text import CutText, Token, has_invoice_word,
 
 BITS_OF_DIGIT, BITS_OF_LETTER = 3.3, 4.7
 # Tokens and characters of a number, gaps between its tokens; a longer one is looked for by its beginning only.
-MAX_RUN, MAX_NUMBER, MAX_GAP = 8, 36, 3
+MAX_RUN = 8
+MAX_NUMBER = 36
+MAX_GAP = 3
 # A number may be torn in this many places beyond those where we write a gap: by a line break, or a blank.
 MAX_TORN = 1
 # At most this many documents may share a number; beyond that it says nothing.
 MAX_SAME = 20
 MIN_WEAK = 3
-_MIN_EDITED, _MAX_WEAK_TOKENS = 6, 120
+_MIN_EDITED = 6
+_MAX_WEAK_TOKENS = 120
 _MANY = 3
 # With fewer it is not known what is only a prefix: never enough without a payer.
 _MAX_OF_FEW = 19.8
@@ -43,8 +46,13 @@ class Hit(NamedTuple):
     end: int
     bits: float
     found: str
-    weak: str = ""
-    has_word: bool = False
+    weak: str
+    has_word: bool
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Of two places of a number the one where it stands as we write it counts, then the one with a word before it."""
+        return not self.weak, self.has_word
 
 
 class NumberIndex:
@@ -83,7 +91,7 @@ class NumberIndex:
             return
         self._alike["".join(run for run, _ in tokens).translate(_ALIKE)].append(item.key)
         end = tokens[-1][0].lstrip("0")
-        if len(tokens) > 1 and tokens[-1][1] and len(end) >= MIN_WEAK:
+        if len(tokens) > 1 and len(end) >= MIN_WEAK:
             self._ends[end].append(item.key)
         if len(joined) >= _MIN_EDITED:
             for form in _deletions(joined):
@@ -115,7 +123,7 @@ class NumberIndex:
         for text in texts:
             for hit in self._strong(text):
                 before = hits.get(hit.keys)
-                if before is None or (before.weak and not hit.weak) or (hit.has_word and not before.has_word):
+                if before is None or hit.rank > before.rank:
                     hits[hit.keys] = hit
         return list(hits.values())
 
@@ -128,39 +136,38 @@ class NumberIndex:
                     start, end = text.tokens[first].start, text.tokens[last].end
                     if len(keys) > MAX_SAME or is_blocked(text, start, end):
                         continue
-                    shared = tuple(dict.fromkeys(keys))
-                    hits.setdefault((shared, weak), self._hit(shared, text, start, end, weak))
+                    hits.setdefault((keys, weak), self._hit(keys, text, start, end, weak))
         return list(hits.values())
 
-    def _weak_forms(self, tokens: tuple[Token, ...], joined: str) -> Iterator[tuple[str, list[Key]]]:
+    def _weak_forms(self, tokens: tuple[Token, ...], joined: str) -> Iterator[tuple[str, tuple[Key, ...]]]:
         if len(tokens) == 1 and tokens[0].is_digits and joined in self._ends:
-            yield "end", self._ends[joined]
+            yield "end", _some(self._ends[joined])
         raw = "".join(token.text for token in tokens)
         if len(raw) >= _MIN_EDITED:
             if (alike := raw.translate(_ALIKE)) != raw and alike in self._alike:
-                yield "alike", self._alike[alike]
-            near = list[Key]()
+                yield "alike", _some(self._alike[alike])
+            near: dict[Key, None] = {}
             for form in _deletions(joined):
-                near += self._edited.get(form, ())
-                if len(near) > MAX_SAME * 4:
+                near.update(dict.fromkeys(_some(self._edited.get(form, ()))))
+                if len(near) > MAX_SAME:
                     return
             if near:
-                yield "edit", near
+                yield "edit", tuple(sorted(near))
 
     def _strong(self, text: CutText) -> list[Hit]:
         spans: list[tuple[int, int, tuple[Key, ...]]] = []
         for first, last, joined, dotted in _runs(text.tokens):
             found = self._joined.get(joined) or self._dotted.get(dotted)
             if found:
-                spans.append((first, last, tuple(dict.fromkeys(found[: MAX_SAME * 2]))[: MAX_SAME + 1]))
+                spans.append((first, last, _some(found)))
         # The longest first; what lies within a longer one is a part of it.
-        spans.sort(key=lambda span: (span[0] - span[1], span[0]))
-        owner: dict[int, bool] = {}
+        spans.sort(key=lambda span: span[0] - span[1])
+        owned: set[int] = set()
         kept = []
         for span in spans:
             places = range(span[0], span[1] + 1)
-            if not any(place in owner for place in places):
-                owner.update(dict.fromkeys(places, True))
+            if owned.isdisjoint(places):
+                owned.update(places)
                 kept.append(span)
         hits = []
         for first, last, keys in sorted(kept):
@@ -168,7 +175,7 @@ class NumberIndex:
             if is_blocked(text, start, end):
                 continue
             torn = last - first + 1 > max(self._pieces[key] for key in keys) + MAX_TORN
-            weak = "torn" if torn else "beside digits" if _touches(text, owner, first, last) else ""
+            weak = "torn" if torn else "beside digits" if _touches(text, owned, first, last) else ""
             hits.append(self._hit(keys, text, start, end, weak))
         return hits
 
@@ -178,12 +185,19 @@ class NumberIndex:
         return Hit(keys, text.field, start, end, bits, text.text[start:end], weak, has_word)
 
 
+def _some(keys: Sequence[Key]) -> tuple[Key, ...]:
+    """Returns enough of them to see whether they are too many."""
+    return tuple(keys[: MAX_SAME + 1])
+
+
 def _runs(tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, str, str]]:
     """Yields every sequence of neighbouring tokens that could be a number: first, last, and its two normal forms."""
     count = len(tokens)
     for first in range(count):
         joined = dotted = ""
-        has_digits = leading = False
+        has_digits = False
+        # Zeros lead a run of digits, also one that goes on over a gap: `00 123`.
+        leads = True
         for last in range(first, min(first + MAX_RUN, count)):
             token = tokens[last]
             if last > first:
@@ -194,31 +208,29 @@ def _runs(tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, str, str]]:
                 break
             if token.is_digits:
                 bare = token.text.lstrip("0")
-                # Zeros lead a run of digits that goes on over a gap: `00 123`.
-                starts_run = leading or last == first or not tokens[last - 1].is_digits
-                joined += bare if starts_run else token.text
-                leading = starts_run and not bare
+                joined += bare if leads else token.text
+                leads = leads and not bare
                 dotted += bare or "0"
                 has_digits = True
             else:
                 joined += token.text
                 dotted += token.text
-                leading = False
+                leads = True
             if has_digits:
                 yield first, last, joined, dotted
 
 
-def _touches(text: CutText, owner: dict[int, bool], first: int, last: int) -> bool:
+def _touches(text: CutText, owned: set[int], first: int, last: int) -> bool:
     """Returns whether digits that nothing explains stand right beside the number: it may be a part of something longer."""
     tokens = text.tokens
     for inner, outer in ((first, first - 1), (last, last + 1)):
-        if not (0 <= outer < len(tokens)) or outer in owner:
+        if not (0 <= outer < len(tokens)) or outer in owned:
             continue
         one, other = tokens[inner], tokens[outer]
         if not (one.is_digits and other.is_digits) or max(one.start - other.end, other.start - one.end) > 1:
             continue
         between = text.text[min(one.end, other.end)]
-        if between.isspace() and outer > inner and len(other.text) < MIN_WEAK <= len(one.text):
+        if between.isspace() and outer == last + 1 and len(other.text) < MIN_WEAK <= len(one.text):
             continue
         if between not in ",;" and not is_blocked(text, other.start, other.end):
             return True
@@ -226,13 +238,11 @@ def _touches(text: CutText, owner: dict[int, bool], first: int, last: int) -> bo
 
 
 def _joined(tokens: list[tuple[str, bool]]) -> str:
-    joined, was_digits, leading = "", False, False
+    joined, leads = "", True
     for run, digits in tokens:
-        starts_run = digits and (leading or not was_digits)
-        bare = run.lstrip("0") if starts_run else run
+        bare = run.lstrip("0") if digits and leads else run
         joined += bare
-        leading = starts_run and not bare
-        was_digits = digits
+        leads = not digits or (leads and not bare)
     return joined
 
 
@@ -242,12 +252,9 @@ def _dotted(tokens: list[tuple[str, bool]]) -> str:
 
 def _counter(tokens: list[tuple[str, bool]]) -> range:
     """The places of the last digits of the last run of digits, without zeros that lead it."""
-    end = sum(len(run) for run, _ in tokens)
-    for run, digits in reversed(tokens):
-        if digits:
-            return range(end - min(len(run.lstrip("0")), _COUNTING), end)
-        end -= len(run)
-    return range(0)
+    last = max(place for place, (_, digits) in enumerate(tokens) if digits)
+    end = sum(len(run) for run, _ in tokens[: last + 1])
+    return range(end - min(len(tokens[last][0].lstrip("0")), _COUNTING), end)
 
 
 def _deletions(text: str) -> set[str]:

@@ -104,9 +104,6 @@ class Payer(NamedTuple):
     def reasons(self, konto: str) -> tuple[Reason, ...]:
         return tuple(found[konto] for found in (self.known, self.supported) if konto in found)
 
-    def bits(self, konto: str) -> float:
-        return sum(reason.bits for reason in self.reasons(konto))
-
 
 class PayerIndex:
     def __init__(self, knowledge: Knowledge) -> None:

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 
-from kontobahn.reconciliation.core.evidence import Case, amount_reason, score_of
-from kontobahn.reconciliation.core.items import exact_choice, lines_for, payments_of
+from kontobahn.reconciliation.core.evidence import MAX_LISTED, Case, amount_reason, score_of
+from kontobahn.reconciliation.core.items import exact_choice, lines_for, payments_of, same_way
 from kontobahn.reconciliation.core.model import (
     Booked,
     Key,
@@ -79,7 +79,7 @@ class BookedPayments:
                 alone = [payment for payment in of_day if payment.amount_minor == paid]
                 if alone:
                     return alone[:1]
-                if 1 < len(of_day) <= _MAX_OF_A_DAY and sum(payment.amount_minor for payment in of_day) == paid:
+                if len(of_day) <= _MAX_OF_A_DAY and sum(payment.amount_minor for payment in of_day) == paid:
                     return list(of_day)
         return []
 
@@ -90,7 +90,7 @@ def _nearest(case: Case, payments: Iterable[Booked]) -> Booked | None:
     near = [
         payment
         for payment in payments
-        if abs(payment.day - movement.day) <= BOOKED_DAYS and (payment.amount_minor > 0) == (movement.amount_minor > 0)
+        if abs(payment.day - movement.day) <= BOOKED_DAYS and same_way(payment.amount_minor, movement.amount_minor)
     ]
     return min(
         near,
@@ -114,7 +114,7 @@ class SpecialIndex:
         self._payments: dict[str, list[OwnPayment]] = defaultdict(list)
         for payment in knowledge.payments:
             self._payments[payment.end_to_end_id].append(payment)
-        self._matched: dict[str, list[MatchedMovement]] = defaultdict(list)
+        self._matched: dict[str, dict[str, MatchedMovement]] = defaultdict(dict)
         for matched in knowledge.matched:
             self.remember(matched)
         self._own: dict[tuple[int, str], list[OwnMovement]] = defaultdict(list)
@@ -127,7 +127,7 @@ class SpecialIndex:
 
     def remember(self, matched: MatchedMovement) -> None:
         for reference in {matched.end_to_end_id, matched.mandate, matched.bank_reference} - {None, ""}:
-            self._matched[str(reference)].append(matched)
+            self._matched[str(reference)][matched.id] = matched
 
     # --- A1
 
@@ -164,11 +164,11 @@ class SpecialIndex:
         candidates = {
             matched.id: (matched, reference)
             for reference in (movement.return_reference, movement.end_to_end_id, movement.mandate)
-            for matched in self._matched.get(reference or "", ())[-_MAX_SAME:]
+            for matched in list(self._matched.get(reference or "", {}).values())[-_MAX_SAME:]
             if _takes_back(movement, matched)
         }
         only = len(candidates) == 1
-        for matched, reference in list(candidates.values())[:3]:
+        for matched, reference in list(candidates.values())[:MAX_LISTED]:
             lines = [
                 Line("return" if line.kind != "skonto" else "skonto", line.konto, line.beleg, -line.amount_minor)
                 for line in matched.lines
@@ -232,21 +232,19 @@ def _ordered_for(case: Case, payment: OwnPayment) -> list[OpenItem]:
             if hit.weak or len(known) != 1:
                 return []
             keys += known
-    items = [case.items.get(key) for key in keys]
-    return [item for item in items if item is not None] if all(item is not None for item in items) else []
+    items = case.items.among(keys)
+    return items if len(items) == len(keys) else []
 
 
 def _takes_back(movement: Movement, matched: MatchedMovement) -> bool:
     """Returns whether the return is of all of it: by the original amount it names, and nothing but the fee on top."""
-    if (movement.amount_minor > 0) == (matched.amount_minor > 0):
+    if same_way(movement.amount_minor, matched.amount_minor):
         return False
     if movement.original_minor is not None and abs(movement.original_minor) != abs(matched.amount_minor):
         return False
-    if matched.amount_minor > 0:
-        return movement.amount_minor == -matched.amount_minor - movement.fee_minor
-    return movement.amount_minor == -matched.amount_minor - movement.fee_minor or (
-        movement.amount_minor == -matched.amount_minor
-    )
+    kept = -movement.amount_minor - matched.amount_minor
+    # Of a payment of ours that comes back the fee may be charged apart.
+    return kept == movement.fee_minor or (matched.amount_minor < 0 and not kept)
 
 
 def _applies(rule: Rule, wanted: str, text: str, movement: Movement) -> bool:

@@ -46,6 +46,8 @@ class Token(NamedTuple):
 
 
 class Block(NamedTuple):
+    """`value` is a customer's number, and empty for all else."""
+
     kind: str
     start: int
     end: int
@@ -79,11 +81,7 @@ def cut(field: str, text: str) -> CutText:
 def _blocks(plain: str) -> list[Block]:
     blocks = []
     for found in _BLOCKED.finditer(_capitals(plain)):
-        kind = found.lastgroup or ""
-        if kind == "customer_number":
-            kind = "customer"
-        value = found["customer_number"] if kind == "customer" else found[0]
-        blocks.append(Block(kind, found.start(), found.end(), value))
+        blocks.append(Block(found.lastgroup or "", found.start(), found.end(), found["customer_number"] or ""))
     return blocks
 
 
