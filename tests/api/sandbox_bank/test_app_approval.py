@@ -13,16 +13,6 @@ one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 ASKS = "In der App bestätigen"
 
 
-@pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return Visitor(service)
-
-
-@pytest.fixture
-def owner(service: Service) -> Organization:
-    return service.organization()
-
-
 def waiting(visitor: Visitor, owner: Organization, user: str) -> tuple[str, str]:
     """Starts a flow and signs in. Returns the page's address and the pending token."""
     started = visitor.start(owner, provider_code="musterbank", return_to=RETURN_TO)

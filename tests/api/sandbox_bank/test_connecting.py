@@ -18,16 +18,6 @@ CONNECTIONS = "/v2/banking/connections"
 one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
-@pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return Visitor(service)
-
-
-@pytest.fixture
-def owner(service: Service) -> Organization:
-    return service.organization()
-
-
 def test_the_whole_flow_from_the_choice_of_a_bank_to_the_way_back(
     service: Service, visitor: Visitor, owner: Organization
 ) -> None:

@@ -17,11 +17,6 @@ one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return Visitor(service)
-
-
-@pytest.fixture
 def owner(service: Service, visitor: Visitor) -> Organization:
     owner = service.organization()
     visitor.connect(owner)

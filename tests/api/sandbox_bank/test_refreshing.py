@@ -17,16 +17,6 @@ CONNECTIONS = "/v2/banking/connections"
 one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
-@pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return Visitor(service)
-
-
-@pytest.fixture
-def owner(service: Service) -> Organization:
-    return service.organization()
-
-
 def names(service: Service, owner: Organization) -> list[str]:
     return [name for name, _ in events(service, owner)]
 

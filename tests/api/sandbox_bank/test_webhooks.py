@@ -19,11 +19,6 @@ BODY = b'{"data":{"connection_ref":"con_x","pending_token":null,"stage":"destroy
 one_engine = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
 
-@pytest.fixture
-def visitor(service: Service) -> Visitor:
-    return Visitor(service)
-
-
 def signed(service: Service, body: bytes = BODY, delivery_id: str = "dlv_1", now: int = START) -> dict[str, str]:
     timestamp = str(now // SECOND)
     key = service.vault.derive("sandbox webhooks")

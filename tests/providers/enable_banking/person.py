@@ -14,6 +14,7 @@ from simulators.enable_banking_data import Account, transaction
 from simulators.enable_banking_wire import private_pem
 from tests.bank_builder import CREDITOR_IBAN
 from tests.harness import START, Organization, Service, ServiceFactory
+from tests.providers.customer import Customer
 from tests.waiting import eventually
 
 GIRO, TAGESGELD = "DE02120300000000202051", "DE89370400440532013000"
@@ -66,7 +67,7 @@ def service_for(start_service: ServiceFactory, bank: EnableBanking, directory: P
     return service
 
 
-class Person:
+class Person(Customer):
     def __init__(self, service: Service, owner: Organization, bank: EnableBanking) -> None:
         self.service, self.owner, self.bank = service, owner, bank
         self.url = self.token = ""
@@ -88,24 +89,6 @@ class Person:
     def arrive(self, address: str) -> None:
         """Comes back, and reloads the page for as long as the bank is being asked."""
         eventually(lambda: self.come_back(address).status_code == 200, "the return was not applied")
-
-    def connection(self) -> dict[str, Any]:
-        answer = self.service.get(f"/v2/banking/connections/{self.token}", self.owner.key)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()["data"]
-        return found
-
-    def refresh(self) -> httpx.Response:
-        return self.service.post(f"/v2/banking/connections/{self.connection()['id']}/refresh", self.owner.key)
-
-    def transactions(self) -> list[tuple[float, str, str]]:
-        answer = self.service.get(
-            "/v2/banking/transactions", self.owner.key, params={"connection_id": self.connection()["id"]}
-        )
-        assert answer.status_code == 200, answer.text
-        return sorted(
-            (one["amount"], one["description_parsed"]["svwz"], one["status"]) for one in answer.json()["data"]
-        )
 
     def accounts(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.service.get("/v2/banking/accounts", self.owner.key).json()["data"]

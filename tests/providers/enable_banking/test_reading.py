@@ -62,7 +62,7 @@ def test_a_person_connects_and_a_reconnect_finds_the_same_accounts(
     assert [(one["extra"]["iban"], one["nature"], one["balance"], one["name"]) for one in before] == [
         (GIRO, "checking", 1042.5, "Geschäftskonto"), (TAGESGELD, "savings", -0.05, "Tagesgeld"),
     ]  # fmt: skip
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
     modes = service.get("/v2/banking/transactions", owner.key, params={"account_id": before[1]["id"]}).json()["data"]
     assert [one["mode"] for one in modes] == ["transfer"]
     # The consent ends; the person signs in again, and the accounts have other references in the new session.
@@ -78,7 +78,7 @@ def test_a_person_connects_and_a_reconnect_finds_the_same_accounts(
     person.arrive(bank.sign_in(again.json()["connect_url"]))
     assert (person.connection()["id"], person.connection()["status"]) == (connection["id"], "active")
     assert [one["id"] for one in person.accounts()] == [one["id"] for one in before]
-    assert person.transactions() == sorted([*EVERYTHING, (3.0, "Danach", "posted")])
+    assert person.bookings() == sorted([*EVERYTHING, (3.0, "Danach", "posted")])
     # What nobody uses any more is ended there as well, once the flow cannot come back to it.
     service.clock.advance(seconds=7200)
     service.db.write_now(store.end_orphans)
@@ -124,7 +124,7 @@ def test_a_person_without_a_bank_chooses_one_on_our_page(
     assert there.startswith(bank.address)
     person.arrive(bank.sign_in(there))
     assert person.connection()["status"] == "active"
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
     assert service.post("/v2/banking/connect", owner.key, json={"provider_code": "x"}).status_code == 400
 
 
@@ -157,7 +157,7 @@ def test_a_return_survives_whatever_breaks_after_the_session_was_made(
         service.clock.advance(seconds=5)
         service.run(webhooks.apply_waiting(service.application.context))
         assert person.connection()["status"] == "active"
-        assert person.transactions() == EVERYTHING
+        assert person.bookings() == EVERYTHING
         # The code was used once: the session was kept before anything could break.
         assert bank.asked.count(("POST", "/sessions")) == number
     assert bank.faults == []
@@ -201,7 +201,7 @@ def test_limits_are_obeyed_the_bank_s_and_theirs(
     assert [person.refresh().status_code, person.refresh().status_code] == [503, 503]
     service.clock.advance(seconds=31)
     assert person.refresh().status_code == 202
-    assert (person.connection()["status"], person.transactions()) == ("active", EVERYTHING)
+    assert (person.connection()["status"], person.bookings()) == ("active", EVERYTHING)
     assert bank.faults == []
 
 
@@ -248,11 +248,11 @@ def test_what_the_description_leaves_open_is_taken_either_way(
         setattr(bank, name, True)
         service.clock.advance(seconds=3700)
         assert person.refresh().status_code == 202
-        assert person.transactions() == EVERYTHING
+        assert person.bookings() == EVERYTHING
         assert Person(service, service.organization(), bank).connect()["status"] == "active"
     fresh = Person(service, service.organization(), bank)
     fresh.connect()
-    assert fresh.transactions() == EVERYTHING
+    assert fresh.bookings() == EVERYTHING
     assert bank.faults == []
 
 
@@ -284,13 +284,13 @@ def test_an_account_that_cannot_be_read_does_not_hold_up_the_others(
     service.clock.advance(seconds=3700)
     assert person.refresh().status_code == 202
     # What was pending on the account that was not read is still there.
-    assert person.transactions() == sorted([*EVERYTHING, (1.0, "Zinsen", "posted")])
+    assert person.bookings() == sorted([*EVERYTHING, (1.0, "Zinsen", "posted")])
     # Booked under the same reference: the pending one is gone, nothing is there twice.
     bank.accounts[0].is_readable = True
     bank.accounts[0].transactions[5] = transaction("-7.00", "Vorgemerkt", "2026-03-02", "a-7")
     service.clock.advance(seconds=3700)
     assert person.refresh().status_code == 202
-    assert [one[2] for one in person.transactions() if one[1] == "Vorgemerkt"] == ["posted"]
+    assert [one[2] for one in person.bookings() if one[1] == "Vorgemerkt"] == ["posted"]
     assert bank.faults == []
 
 
@@ -311,7 +311,7 @@ def test_money_is_never_guessed(person: Person, bank: EnableBanking, service: Se
         assert answer.status_code in (409, 503)
         assert said in answer.text
         # Half a statement is worse than none.
-        assert person.transactions() == EVERYTHING
+        assert person.bookings() == EVERYTHING
         assert person.connection()["status"] == "active"
 
 
@@ -338,4 +338,4 @@ def test_a_bank_that_does_not_go_so_far_back_is_asked_for_what_it_has(
     bank.accounts[0].transactions.append(transaction("2.00", "Neu", "2026-03-02", "a-2"))
     service.clock.advance(seconds=3700)
     assert person.refresh().status_code == 202
-    assert [one[1] for one in person.transactions()] == ["Alt", "Neu"]
+    assert [one[1] for one in person.bookings()] == ["Alt", "Neu"]

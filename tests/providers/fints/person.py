@@ -11,6 +11,7 @@ import httpx
 
 from simulators.fints_bank import Account, FakeBank, camt_document
 from tests.harness import Organization, Service, ServiceFactory
+from tests.providers.customer import Customer
 from tests.sandbox_visitor import words
 from tests.waiting import eventually
 
@@ -61,7 +62,7 @@ def service_for(start_service: ServiceFactory, address: str) -> Service:
     )
 
 
-class Person:
+class Person(Customer):
     def __init__(
         self, service: Service, owner: Organization, address: str, user: str = "muster", pin: str = PIN
     ) -> None:
@@ -107,19 +108,6 @@ class Person:
         page = self.send(method=method)
         assert "Das Konto ist verbunden" in page, page
         return self.connection()
-
-    def connection(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.service.get(f"/v2/banking/connections/{self.token}", self.owner.key).json()["data"]
-        return found
-
-    def transactions(self) -> list[tuple[float, str, str]]:
-        answer = self.service.get(
-            "/v2/banking/transactions", self.owner.key, params={"connection_id": self.connection()["id"]}
-        )
-        assert answer.status_code == 200, answer.text
-        return sorted(
-            (one["amount"], one["description_parsed"]["svwz"], one["status"]) for one in answer.json()["data"]
-        )
 
 
 EVERYTHING = [

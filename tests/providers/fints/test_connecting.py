@@ -104,7 +104,7 @@ def test_a_login_with_a_tan_becomes_a_connection_and_its_secrets_stay_secret(
     assert [(one["extra"]["iban"], one["name"], one["nature"], one["balance"]) for one in accounts] == [
         (GIRO, "Girokonto", "checking", 1042.5), (TAGESGELD, "Tagesgeld", "savings", -0.5),
     ]  # fmt: skip
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
     stored = everything_stored(person.service)
     output = "".join(capfd.readouterr())
     for secret in (PIN, TAN):
@@ -125,7 +125,7 @@ def test_an_order_on_the_way_may_want_a_tan_each_time(person: Person, bank: Fake
         asked += 1
         page = person.send(tan=TAN)
     assert asked == {"HKCAZ": 2, "HKSAL": 4}[sorted(orders)[-1]]
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
     assert bank.faults == []
 
 
@@ -147,7 +147,7 @@ def test_a_confirmation_in_the_app_is_polled_at_the_banks_pace_on_a_chosen_devic
         person.service.clock.advance(seconds=1)
         person.look()
     assert "Das Konto ist verbunden" in person.look()
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
     assert bank.faults == []
 
 
@@ -160,7 +160,7 @@ def test_a_refresh_without_the_person_ends_where_the_bank_wants_one(person: Pers
     bank.accounts[0].camt_pending = b""
     service.run(refresh.refresh_automatically(context))
     # What is pending no more is gone, and what was fetched before is not asked for again.
-    assert len(person.transactions()) == len(EVERYTHING) - 1
+    assert len(person.bookings()) == len(EVERYTHING) - 1
     assert bank.asked_from == ["20251203", "20251203", "20260216", "20260216"]
     bank.start = "tan"
     service.clock.advance(seconds=6 * 3600)
@@ -275,7 +275,7 @@ def test_a_broken_answer_loses_nothing(person: Person, bank: FakeBank, fault: An
     bank.breaks = [fault]
     assert "antwortet gerade nicht" in person.send(method="920")
     assert "Das Konto ist verbunden" in person.send(method="920")
-    assert person.transactions() == EVERYTHING
+    assert person.bookings() == EVERYTHING
 
 
 @on_one_engine

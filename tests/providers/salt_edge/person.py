@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from simulators.salt_edge import Connection, SaltEdge
 from tests.harness import START, Organization, Service
+from tests.providers.customer import Customer
 
 GIRO = "DE02120300000000202051"
 RETURN_TO = "https://app.example/zurueck"
@@ -39,7 +40,7 @@ def settings_for(remote: SaltEdge, address: str, folder: Path) -> dict[str, Any]
     }  # fmt: skip
 
 
-class Person:
+class Person(Customer):
     def __init__(self, service: Service, owner: Organization, remote: SaltEdge) -> None:
         self.service, self.owner, self.remote = service, owner, remote
         remote.callback_url = f"{service.base_url}/v2/banking/webhooks/{NAME}"
@@ -79,21 +80,9 @@ class Person:
         self.remote.outbox.clear()
         return connection
 
-    def connection(self) -> dict[str, Any]:
-        answer = self.service.get(f"/v2/banking/connections/{self.token}", self.owner.key)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()["data"]
-        return found
-
-    def refresh(self) -> httpx.Response:
-        return self.service.post(f"/v2/banking/connections/{self.connection()['id']}/refresh", self.owner.key)
-
     def transactions(self) -> list[tuple[float, str, str, bool]]:
-        params = {"connection_id": self.connection()["id"], "limit": 10_000}
-        answer = self.service.get("/v2/banking/transactions", self.owner.key, params=params)
-        assert answer.status_code == 200, answer.text
         names = ("amount", "description", "status", "duplicated")
-        return sorted(tuple(one[name] for name in names) for one in answer.json()["data"])
+        return sorted(tuple(one[name] for name in names) for one in self.listed())
 
 
 def fill(remote: SaltEdge, connection: Connection) -> str:
