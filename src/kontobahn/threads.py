@@ -42,7 +42,7 @@ class FairQueue(Generic[T]):
 
     def __init__(self, start: Callable[[str, T], object], *, running: int, running_each: int) -> None:
         self._start = start
-        self._most, self._most_each = running, running_each
+        self._max, self._max_each = running, running_each
         self._running: Counter[str] = Counter()
         # In the order of their turns: those whose work waits.
         self._waiting: dict[str, deque[T]] = {}
@@ -78,13 +78,13 @@ class FairQueue(Generic[T]):
     def start_all(self) -> None:
         """Starts whatever waits, in turn, however many that are."""
         with self._lock:
-            self._most = self._most_each = sys.maxsize
+            self._max = self._max_each = sys.maxsize
             self._start_waiting()
 
     def _start_waiting(self) -> None:
         """Starts the work of those whose turn it is. The lock is held."""
-        while self._waiting and self._running.total() < self._most:
-            share = next((name for name in self._waiting if not name or self._running[name] < self._most_each), None)
+        while self._waiting and self._running.total() < self._max:
+            share = next((name for name in self._waiting if not name or self._running[name] < self._max_each), None)
             if share is None:
                 return
             queue = self._waiting.pop(share)

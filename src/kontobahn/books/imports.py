@@ -38,7 +38,7 @@ REPORT_EVERY = 5_000
 # Rows that are kept until the whole file is posted, to see whether they are still to be warned about.
 MAX_UNSURE = 10_000
 # The most rows that wait for a decision.
-MOST_UNDECIDED = 50_000
+MAX_UNDECIDED = 50_000
 
 _WAY_OUT = (
     "If they are other bookings, say so with --another (by call: another=true); with --partial (partial=true) the rest is imported"
@@ -367,7 +367,7 @@ class Bookings:
                 self._skip(record.line, satz, like)
             elif booked.may_take(satz):
                 self._undecided.append((record.line, satz))
-                if len(self._undecided) >= MOST_UNDECIDED:
+                if len(self._undecided) >= MAX_UNDECIDED:
                     self._settle()
             else:
                 self._post(record.line, satz)
