@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from contextvars import ContextVar
+from datetime import date
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
         money=figures.money,
         number=figures.number,
         day=figures.day,
+        iso_day=lambda text: figures.day(date.fromisoformat(text)),
         moment=figures.moment,
         machine_time=figures.machine_time,
         months=figures.months,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from kontobahn.mobility.invoices.pdf import typeset
+from kontobahn.mobility.invoices.pdf import letterhead_template, typeset
 from kontobahn.mobility.invoices.typesetter import Document
 
+# Letters stand below the letterhead of the invoices.
+LETTER = "letter"
 _TEMPLATES = Path(__file__).parent / "templates" / "print"
 
 
@@ -17,4 +19,5 @@ def make(template: str, inputs: dict[str, str], at_seconds: int) -> list[Documen
 
 @cache
 def _template(name: str) -> bytes:
-    return (_TEMPLATES / f"{name}.typ").read_bytes()
+    template = (_TEMPLATES / f"{name}.typ").read_bytes()
+    return letterhead_template() + template if name == LETTER else template

@@ -318,6 +318,34 @@ def taken_from_these(tx: Tx, client: Client, keys: Iterable[Key]) -> dict[Key, T
     return found
 
 
+class ItemMatch(NamedTuple):
+    """A live match that took from a document."""
+
+    transaction_id: int
+    made_on: str
+    payer: str
+    amount_minor: int
+    was_handed_over: int
+
+
+def matches_of_items(tx: Tx, client: Client, keys: Iterable[Key]) -> dict[Key, list[ItemMatch]]:
+    """The live matches that took from these documents, in the order in which they were made."""
+    found: dict[Key, list[ItemMatch]] = {}
+    for konto, beleg in keys:
+        rows = tx.all(
+            "SELECT m.transaction_id, m.made_on, m.payer, l.amount_minor,"
+            " CASE WHEN EXISTS (SELECT 1 FROM recon_batch_matches b WHERE b.organization_id = m.organization_id"
+            " AND b.match_id = m.id AND b.is_undo = 0) THEN 1 ELSE 0 END"
+            " FROM recon_lines l JOIN recon_matches m ON m.organization_id = l.organization_id AND m.id = l.match_id"
+            " WHERE l.organization_id = ? AND l.konto = ? AND l.beleg = ? AND l.kind = 'item'"
+            " AND m.connection_id = ? AND m.client_id = ? AND m.undo_id IS NULL ORDER BY m.id",
+            client.organization_id, konto, beleg, client.connection_id, client.client_id,
+        )  # fmt: skip
+        if rows:
+            found[konto, beleg] = [ItemMatch(*row) for row in rows]
+    return found
+
+
 def put_taken(tx: Tx, client: Client, key: Key, taken: Taken) -> None:
     if not taken.pending_minor:
         # Nothing is pending: what the books show is what is open.

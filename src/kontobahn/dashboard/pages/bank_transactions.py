@@ -13,7 +13,7 @@ from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.transactions import search
 from kontobahn.banking.transactions.search import FoundTransactions, Key, TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
-from kontobahn.dashboard import bank_words, figures
+from kontobahn.dashboard import bank_words, books, figures, match_words
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
@@ -21,6 +21,8 @@ from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, KontobahnError
+from kontobahn.reconciliation import store as matches
+from kontobahn.reconciliation.store import LineRow, MatchRow
 
 MAX_CSV_ROWS = 50_000
 # Units of work for one page of a search, and for a file; between two of them other readers get their turn.
@@ -173,15 +175,39 @@ def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
 async def bank_transaction(visit: Visit, id: str) -> Response:
     row = await visit.read(search.find, visit.organization_id, numeric(id))
     account = await visit.read(accounts.find, visit.principal, row.account_id)
+    matching = await visit.read(_matching, visit.organization_id, int(row.id))
     return visit.show(
         "bank_transaction.html",
         row=row,
+        matching=matching,
+        match_words=match_words,
+        written=await books.writer(visit, matching.match.connection_id, matching.match.client_id)
+        if matching.match
+        else str,
         account=account,
         state=_(STATES[row.status]),
         parsed=_facts(PURPOSE, row.description_parsed, row.currency_code),
         extra=_facts(EXTRA, row.extra, row.currency_code),
         bank_words=bank_words,
     )
+
+
+class Matching(NamedTuple):
+    """Whether the transaction was matched, with what, and whether that was handed over."""
+
+    state: str | None
+    match: MatchRow | None
+    lines: list[LineRow]
+    is_handed_over: bool
+
+
+def _matching(tx: Tx, organization_id: str, transaction_id: int) -> Matching:
+    state = matches.states_of(tx, organization_id, [transaction_id]).get(transaction_id)
+    match = matches.live_match(tx, organization_id, transaction_id)
+    if match is None:
+        return Matching(state, None, [], is_handed_over=False)
+    lines = matches.lines_of(tx, organization_id, [match.id])[match.id]
+    return Matching(state, match, lines, matches.was_handed_over(tx, match))
 
 
 def _facts(labels: dict[str, str], part: Any, currency: str) -> list[tuple[str, str]]:

@@ -10,12 +10,14 @@ from typing import Any, Literal, NamedTuple
 
 from starlette.responses import Response
 
-from kontobahn.dashboard import books, figures, sheets
+from kontobahn.dashboard import books, figures, settlements, sheets
 from kontobahn.dashboard.books import ChosenBooks
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import Filters, Rows
 from kontobahn.dashboard.pages import open_items
 from kontobahn.dashboard.pages.open_items import SIDES, OpenItemsFilter, Side
+from kontobahn.dashboard.pages.partner_statement import PAY, pay_key
+from kontobahn.dashboard.settlements import Settlement
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
@@ -43,6 +45,8 @@ class Item(NamedTuple):
     due: date
     overdue: int
     amount: Decimal
+    # What was matched with it and is not in the books yet.
+    settled: Settlement | None = None
 
 
 _SORTS: dict[str, Callable[[Item], Any]] = {
@@ -71,7 +75,9 @@ async def _read(visit: Visit) -> Shown:
     chosen = await books.choose(visit)
     filters: Filters[DueFilter] = visit.filters(DueFilter)
     found = await open_items.read(visit, chosen, filters.wanted)
+    settled = await settlements.of_items(visit, chosen, found.konten)
     items = await visit.off_loop(_items, chosen, found.konten, filters, found.stichtag)
+    items = [item._replace(settled=settled.get((item.konto, item.beleg))) for item in items]
     return Shown(chosen, filters, found.stichtag, items)
 
 
@@ -107,7 +113,9 @@ async def due_dates(visit: Visit) -> Response:
     rows: Rows[Item] = filters.cut(shown.items)
     labels = {"when": _("Due"), "stichtag": _("Cut-off date"), "search": _("Search")}
     return visit.show(
-        "due_dates.html", chosen=shown.chosen, filters=filters, shown=shown, items=rows,
+        "due_dates.html",
+        may_pay=visit.may("member") and filters.wanted.side == "creditors", pay_key=pay_key, pay=PAY,
+        chosen=shown.chosen, filters=filters, shown=shown, items=rows,
         sides=[(_(text), filters.url(side=side), side == filters.wanted.side) for side, text in SIDES.items()],
         spans=_spans(filters), chips=filters.chips(labels, _in_words), sorts=filters.sort_links(_SORTS, _FIRST),
     )  # fmt: skip

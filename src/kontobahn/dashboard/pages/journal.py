@@ -100,7 +100,7 @@ async def _sheet(visit: Visit, most: int) -> tuple[ChosenBooks, Sheet, str]:
             break
     columns = [
         Column(_("Number"), 2, right=True), Column(_("Date"), 3), Column(_("Document"), 4), Column(_("Text"), 8),
-        Column(_("Debit account"), 3), Column(_("Credit account"), 3), Column(_("Tax key"), 2),
+        Column(_("Account debited"), 3), Column(_("Account credited"), 3), Column(_("Tax key"), 2),
         Column(_("Amount"), 3, right=True),
     ]  # fmt: skip
     rows: list[tuple[Cell, ...]] = [

@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.dashboard import books, figures, sheets
+from kontobahn.dashboard import books, figures, settlements, sheets
 from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.csv_file import Cell
 from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters, Rows
+from kontobahn.dashboard.settlements import Settlements
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
@@ -63,6 +64,8 @@ class Partner(NamedTuple):
     items: int
     overdue: Decimal
     balance: Decimal
+    # Of the balance: what was matched with payments that the books do not show yet.
+    matched: Decimal
 
 
 class Shown(NamedTuple):
@@ -96,7 +99,8 @@ async def open_items(visit: Visit) -> Response:
     found = await read(visit, chosen, filters.wanted)
     konten = await visit.off_loop(_searched, chosen, found.konten, filters.wanted.search)
     labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
-    sides = [_shown(filters, side, konten) for side in SIDES if filters.wanted.side in (None, side)]
+    settled = await settlements.of_items(visit, chosen, konten)
+    sides = [_shown(filters, side, konten, settled) for side in SIDES if filters.wanted.side in (None, side)]
     return visit.show(
         "open_items.html", chosen=chosen, filters=filters, found=found, sides=[one for one in sides if one.number], ages=AGES,
         totals={side: _total(found, side) for side in SIDES}, chips=filters.chips(labels, _in_words),
@@ -104,8 +108,15 @@ async def open_items(visit: Visit) -> Response:
     )  # fmt: skip
 
 
-def _shown(filters: Filters[OpenItemsFilter], side: Side, konten: list[FaelligesKonto]) -> Shown:
-    partners = [_partner(konto) for konto in konten if konto.isDebitor is (side == "debitors")]
+def _shown(filters: Filters[OpenItemsFilter], side: Side, konten: list[FaelligesKonto], settled: Settlements) -> Shown:
+    matched: dict[str, Decimal] = {}
+    for (number, _beleg), one in settled.items():
+        matched[number] = matched.get(number, Decimal()) + one.amount
+    partners = [
+        _partner(konto, matched.get(konto.kontonummer, Decimal()))
+        for konto in konten
+        if konto.isDebitor is (side == "debitors")
+    ]
     ordered = filters.in_order(sorted(partners, key=attrgetter("konto")), _SORTS, _FIRST)
     is_alone = filters.wanted.side is not None
     rows = filters.cut(ordered) if is_alone else Rows(ordered[:PAGE_SIZE], None, None)
@@ -116,10 +127,11 @@ def _shown(filters: Filters[OpenItemsFilter], side: Side, konten: list[Faelliges
     )  # fmt: skip
 
 
-def _partner(konto: FaelligesKonto) -> Partner:
+def _partner(konto: FaelligesKonto, matched: Decimal) -> Partner:
     sign = 1 if konto.isDebitor else -1
     overdue = konto.totalSaldo - konto.altersklassen.nichtFaellig
-    return Partner(konto.kontonummer, konto.bezeichnung, len(konto.posten), sign * overdue, sign * konto.totalSaldo)
+    amounts = (sign * overdue, sign * konto.totalSaldo, sign * matched)
+    return Partner(konto.kontonummer, konto.bezeichnung, len(konto.posten), *amounts)
 
 
 def _total(found: Faelligkeiten, side: Side) -> Decimal:
@@ -175,18 +187,6 @@ def _lines(chosen: ChosenBooks, konten: list[FaelligesKonto]) -> Iterator[tuple[
                 chosen.written(konto.kontonummer), konto.bezeichnung, item.beleg, item.belegdatum, item.buchungstext,
                 item.faelligAm, item.tageUeberfaellig, item.saldo,
             )  # fmt: skip
-
-
-@page("/open-items/{konto}")
-async def partner_statement(visit: Visit, konto: str) -> Response:
-    """The statement of what one partner has to pay or to get, made to be printed."""
-    chosen = await books.choose(visit)
-    filters = visit.filters(OpenItemsFilter)
-    found = await read(visit, chosen, filters.wanted, konto)
-    account = next((item for item in found.konten if item.kontonummer == konto), None)
-    return visit.show(
-        "partner_statement.html", chosen=chosen, konto=konto, account=account, stichtag=found.stichtag, ages=AGES
-    )  # fmt: skip
 
 
 @page("/open-items/{konto}/document")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -116,7 +117,7 @@ async def _save(visit: Visit, found: Partner | None) -> Response:
 
 def _body(chosen: ChosenBooks, wanted: PartnerForm, found: Partner | None) -> Personenkonto:
     """The record that was there with what the form shows changed; what it does not show stays."""
-    old = _record(found)
+    old = record_of(found)
     changed = {
         **old,
         "personenkontoNummer": wanted.number,
@@ -134,8 +135,8 @@ def _body(chosen: ChosenBooks, wanted: PartnerForm, found: Partner | None) -> Pe
     return cast(Personenkonto, _DECODER.decode(encode(changed)))
 
 
-def _record(found: Partner | None) -> dict[str, Any]:
-    """As it is kept. It was checked when it was written, and is shown even if today's rules are others."""
+def record_of(found: Partner | None) -> dict[str, Any]:
+    """Returns a partner's record as it is kept. It was checked when it was written, and is shown even if today's rules are others."""
     kept: dict[str, Any] = msgspec.json.decode(found.record) if found and found.record else {}
     return kept
 
@@ -154,13 +155,16 @@ def _first(old: dict[str, Any], name: str, new: dict[str, str] | None) -> list[d
     return [{**(kept[0] if kept else {}), **new}, *kept[1:]]
 
 
+def first_of(record: dict[str, Any], name: str, field: str) -> str:
+    """Returns a field of the first element of a list in a record; empty if there is none."""
+    kept = record.get(name) or [{}]
+    return str(kept[0].get(field) or "")
+
+
 def _form_of(chosen: ChosenBooks, found: Partner) -> Form:
-    record = _record(found)
+    record = record_of(found)
 
-    def first(name: str, field: str) -> str:
-        kept = record.get(name) or [{}]
-        return str(kept[0].get(field) or "")
-
+    first = partial(first_of, record)
     shown = {
         "number": functional(found.konto, chosen.year.konto_laenge),
         "name": str(record.get("firmenname") or found.name),

@@ -8,10 +8,12 @@ import re
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from kontobahn import log
 from kontobahn.access.principal import Principal
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
@@ -25,7 +27,7 @@ from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery, Payment
 from kontobahn.banking.provider import FILES, Banking, Template
 from kontobahn.banking.search import LOOKED_THROUGH
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import bank_words, figures, once, security
+from kontobahn.dashboard import bank_words, books, figures, once, security
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters, search_words
@@ -33,7 +35,7 @@ from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
-from kontobahn.errors import BadRequest
+from kontobahn.errors import BadRequest, KontobahnError
 from kontobahn.formats.pain import sepa
 from kontobahn.sentences import said, same
 
@@ -46,6 +48,9 @@ STATES = {
 }
 TEMPLATES: dict[Template, str] = {"SEPA": N_("SEPA transfer"), "SEPA_INSTANT": N_("Instant transfer, within seconds")}
 MAX_IBAN = 60
+MAX_PAYEES = 10
+# Fields of the form that stay while a payee is looked for.
+_KEPT = ("account_id", "amount", "description", "date")
 _IBAN_LENGTHS = {"DE": 22, "AT": 20, "CH": 21, "FR": 27, "IT": 27, "NL": 18, "ES": 24, "BE": 16, "LU": 20, "PL": 28}
 
 
@@ -134,6 +139,7 @@ async def payment_form(visit: Visit) -> Response:
     if not visit.form.values:
         # A link may fill the form in: from an account, or to pay once more.
         visit.form = Form({name: visit.query[name] for name in Order.__struct_fields__ if name in visit.query})
+    payees = await _payees(visit)
     price = visit.context.settings.prices.get(routes.create_payment.name, routes.create_payment.cost)
     return visit.show(
         "payment_form.html",
@@ -141,11 +147,45 @@ async def payment_form(visit: Visit) -> Response:
             (account.id, f"{account.name} · {figures.iban(account.iban)} · {_balance(account)}") for account in sources
         ],
         templates=[(value, _(text)) for value, text in TEMPLATES.items()],
+        payees=payees,
+        payee=(visit.query.get("payee") or [""])[-1],
+        kept={name: visit.form.text(name) for name in _KEPT if visit.form.text(name)},
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
         price=price,
         today=visit.today,
     )
+
+
+class Payee(NamedTuple):
+    name: str
+    iban: str
+    # The address of the form with this payee filled in.
+    url: str
+
+
+async def _payees(visit: Visit) -> list[Payee]:
+    """Returns the partners whose name, number or IBAN has what was searched for; without a search, nobody."""
+    search = (visit.query.get("payee") or [""])[-1].strip()[:MAX_IBAN]
+    if not search:
+        return []
+    try:
+        chosen = await books.choose(visit)
+        async with asyncio.timeout(books.BOOKS_SECONDS):
+            known = await books.ask(visit, chosen, "personenkonten", lambda opened: opened.geschaeftspartner())
+    except (KontobahnError, TimeoutError) as error:
+        log.info("payees_without_books", detail=str(error) or "too slow")
+        return []
+    words = search.casefold().split()
+    kept = {name: visit.form.text(name) for name in _KEPT if visit.form.text(name)}
+    found = []
+    for partner in known:
+        for iban in partner.ibans:
+            text = f"{partner.name} {partner.nummer} {iban} {figures.iban(iban)}".casefold()
+            if all(word in text for word in words):
+                url = f"{PATH}/new?{urlencode({**kept, 'creditor_name': partner.name, 'creditor_iban': iban})}"
+                found.append(Payee(partner.name, iban, url))
+    return found[:MAX_PAYEES]
 
 
 def _balance(account: AccountRow) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 
 from kontobahn.formats.pain.sepa import in_groups
 from kontobahn.mobility.invoices.rules import Line, first_day, last_day
-from kontobahn.mobility.seller import Logo
+from kontobahn.mobility.seller import Logo, Seller
 from kontobahn.money import amount_text
 
 _METADATA = re.compile(
@@ -53,8 +53,7 @@ def make(facts: Facts, xml: bytes, at_seconds: int) -> bytes:
     inputs = {
         "data": msgspec.json.encode(compose(facts)).decode(),
         "code": giro_code(facts) or "",
-        # Inputs are texts: the picture is a list of its bytes.
-        "logo": msgspec.json.encode(list(facts.logo.content)).decode() if facts.logo else "",
+        "logo": logo_input(facts.logo),
         "xml": xml.decode(),
     }
     return declare_factur_x(typeset(_template(), inputs, at_seconds, is_large=len(facts.lines) > LARGE))
@@ -89,7 +88,16 @@ def _compiler() -> typst.Compiler:
 
 @cache
 def _template() -> bytes:
-    return resources.files("kontobahn.mobility.invoices").joinpath("templates/invoice.typ").read_bytes()
+    return letterhead_template() + _file("invoice.typ")
+
+
+def letterhead_template() -> bytes:
+    """The beginning of a template: paper, letterhead, window and key facts. Its data are `letterhead`, and what the letter says."""
+    return _file("letterhead.typ")
+
+
+def _file(name: str) -> bytes:
+    return resources.files("kontobahn.mobility.invoices").joinpath(f"templates/{name}").read_bytes()
 
 
 def declare_factur_x(pdf: bytes) -> bytes:
@@ -177,8 +185,7 @@ def compose(facts: Facts) -> dict[str, Any]:
     data = {
         "title": "Rechnungskorrektur" if facts.is_correction else "Rechnung",
         "number": facts.number,
-        "seller": _seller(facts),
-        "logo": _logo_size(facts.logo) if facts.logo else None,
+        **letterhead(facts.seller, facts.logo),
         "recipient": _recipient(facts),
         "facts": _reference_block(facts),
         "introduction": _introduction(facts),
@@ -242,8 +249,17 @@ def make_printable(value: Any) -> Any:
     return value
 
 
-def _seller(facts: Facts) -> dict[str, Any]:
-    seller = facts.seller
+def letterhead(seller: Seller, logo: Logo | None) -> dict[str, Any]:
+    """Returns the seller and the logo as the letterhead shows them."""
+    return {"seller": _seller(seller), "logo": _logo_size(logo) if logo else None}
+
+
+def logo_input(logo: Logo | None) -> str:
+    """Inputs of a template are texts: the picture is a list of its bytes."""
+    return msgspec.json.encode(list(logo.content)).decode() if logo else ""
+
+
+def _seller(seller: Seller) -> dict[str, Any]:
     place = f"{seller.postal_code} {seller.city}"
     footer = [
         [seller.name, seller.street, place, seller.website],
