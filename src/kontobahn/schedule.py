@@ -16,6 +16,8 @@ from kontobahn.banking.payments.bank import poll_due_payments
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.books.adapter import books_jobs
 from kontobahn.jobs import Job
+from kontobahn.mail import outbox as mail_outbox
+from kontobahn.mail.smtp import find_server
 from kontobahn.mobility.invoices import documents
 from kontobahn.webhooks import outbox
 
@@ -30,6 +32,7 @@ _EXPIRED = (
     sandbox.tidy,
     fints_store.remove_orphans,
     enable_banking_store.end_orphans,
+    mail_outbox.purge,
 )
 
 
@@ -63,6 +66,8 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def make_due_documents() -> None:
         await documents.make_due(db)
 
+    server = find_server(settings)
+
     return [
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
@@ -75,4 +80,5 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
+        Job("send mail", 5, lambda: mail_outbox.send_due(db, context.vault, server)),
     ]

@@ -198,6 +198,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 256
     webhook_concurrency_per_organization: Annotated[Count, _about("the same for one receiver of an organisation")] = 8
 
+    smtp_url: Annotated[
+        str,
+        _about(
+            "mail server, as smtp://user:password@host:587 (with STARTTLS) or smtps://user:password@host; without it no mail is sent,"
+            " and links are handed over by people"
+        ),
+    ] = ""
+    mail_from: Annotated[
+        str, _about("address that mail comes from, for example Kontobahn <kontobahn@muster.example>")
+    ] = ""
+
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True

@@ -145,7 +145,7 @@ class ConnectionWatch:
         }
 
     def _ask_for_a_turn(self) -> None:
-        """What has arrived by now is in `running` when the event loop has answered."""
+        """Requests that have arrived by now are in `running` once the event loop has answered."""
         if self._loop is not None:
             self._loop_answers.clear()
             self._loop.call_soon_threadsafe(self._loop_answers.set)

@@ -16,7 +16,7 @@ from kontobahn.cli import organizations
 from kontobahn.cli.failures import ExitCode, ending
 from tests.command_line import CommandLine
 from tests.journeys.process import environment
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -132,6 +132,11 @@ def test_a_full_disk_and_a_reader_that_went_away(cli: CommandLine) -> None:
     assert (gone.returncode, gone.stderr) == (141, "")
 
 
+def _is_asleep(pid: int) -> bool:
+    """Whether the process waits for something, by the state that follows its name in brackets."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
+
+
 def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
     ours, terminal = os.openpty()
     # In a session of its own: a terminal of whoever runs the tests must not be asked.
@@ -145,6 +150,8 @@ def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
     asked = b""
     while b"Password" not in asked:
         asked += os.read(process.stdout.fileno(), 100) or pytest.fail(process.stderr.read().decode())
+    # A signal that comes just before the read begins is noticed only when the read has ended.
+    eventually(lambda: _is_asleep(process.pid))
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=PATIENCE_SECONDS)
     os.close(ours)

@@ -32,6 +32,7 @@ class Invitation(NamedTuple):
         return "expired" if self.status == "pending" and self.expires_at <= now else self.status
 
 
+_PAGE = "/dashboard/invitation"
 _INVITATIONS = Table("invitations", Invitation)
 
 
@@ -69,6 +70,11 @@ def create(
     _INVITATIONS.insert(tx, invitation, token_hash=vault.token_hash(secret))
     audit.record(tx, principal.organization_id, actor, "invitation.create", invitation.id, email=email, role=role)
     return NewInvitation(invitation, secret)
+
+
+def link(base_url: str, secret: str) -> str:
+    """The address to hand to the person."""
+    return f"{base_url}{_PAGE}/{secret}"
 
 
 def listing(tx: Tx, organization_id: str) -> list[Invitation]:

@@ -19,7 +19,7 @@ from kontobahn.access import audit, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
-from kontobahn.clock import HOUR
+from kontobahn.clock import HOUR, MINUTE
 from kontobahn.db import Table, Tx
 from kontobahn.errors import Conflict, Forbidden, NotFound, Unavailable
 from kontobahn.ids import PASSWORD_RESET_PREFIX, is_well_formed, new_id, new_token
@@ -102,6 +102,15 @@ def create_reset(
 def link(base_url: str, token: str) -> str:
     """The address to hand to the person."""
     return f"{base_url}{_PAGE}?token={token}"
+
+
+def has_recent_reset(tx: Tx, user: User, *, minutes: int) -> bool:
+    return bool(
+        tx.one(
+            "SELECT 1 FROM password_resets WHERE organization_id = ? AND user_id = ? AND created_at > ?",
+            user.organization_id, user.id, tx.now - minutes * MINUTE,
+        )
+    )  # fmt: skip
 
 
 def check_reset(tx: Tx, vault: Vault, token: str) -> PasswordReset:

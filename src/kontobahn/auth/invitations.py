@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kontobahn.access import invitations, passwords
+from kontobahn.access import invitations, letters, passwords
 from kontobahn.access.audit import Actor
 from kontobahn.access.invitations import Invitation
 from kontobahn.access.principal import Principal, Role
@@ -17,6 +17,7 @@ from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, Name, Timestamp, Uuid
 from kontobahn.auth.users import Email, UserView, user_view
 from kontobahn.db import Tx
+from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 Password = Annotated[
@@ -62,16 +63,18 @@ class NewInvitationView(InvitationView):
 async def invite(call: Call, body: Invite) -> Data[NewInvitationView]:
     """Invite a person to the organisation.
 
-    The answer contains the invitation's token, which is shown only once.
+    The answer contains the invitation's token, which is shown only once. Where a mail server is set up, the person gets the link by
+    mail as well.
     """
-    days = call.context.settings.invitation_days
-    return await call.commit(_create, call.context.vault, call.principal, body, days, call.actor)
+    return await call.commit(_create, call.context.vault, call.context.settings, call.principal, body, call.actor)
 
 
 def _create(
-    tx: Tx, vault: Vault, principal: Principal, body: Invite, days: int, actor: Actor
+    tx: Tx, vault: Vault, settings: Settings, principal: Principal, body: Invite, actor: Actor
 ) -> Data[NewInvitationView]:
+    days = settings.invitation_days
     new = invitations.create(tx, vault, principal, email=body.email, role=body.role, days=days, actor=actor)
+    letters.send_invitation(tx, vault, settings, new)
     status = new.invitation.state(tx.now)
     return Data(from_row(NewInvitationView, new.invitation, status=status, token=new.secret))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kontobahn.access import passwords, users
+from kontobahn.access import letters, passwords, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.signin import SignIns
@@ -19,6 +19,7 @@ from kontobahn.auth.users import UserView, user_view
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
 from kontobahn.errors import Forbidden, Unauthorized
+from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
 
@@ -87,30 +88,22 @@ async def create_password_link(call: Call, id: Uuid) -> Data[PasswordLink]:
     """Make a link with which a person sets a new password, once.
 
     Hand it over in a way that you trust: whoever has it becomes that person. A new link makes the one before it invalid. Only an
-    owner can make one for an owner.
+    owner can make one for an owner. Where a mail server is set up, the person gets it by mail as well.
     """
-    settings = call.context.settings
-    return await call.commit(
-        _create_link,
-        call.context.vault,
-        call.principal,
-        id,
-        settings.password_reset_hours,
-        settings.base_url,
-        call.actor,
-    )
+    return await call.commit(_create_link, call.context.vault, call.context.settings, call.principal, id, call.actor)
 
 
 def _create_link(
-    tx: Tx, vault: Vault, principal: Principal, user_id: str, hours: int, base_url: str, actor: Actor
+    tx: Tx, vault: Vault, settings: Settings, principal: Principal, user_id: str, actor: Actor
 ) -> Data[PasswordLink]:
     user = users.get(tx, principal, user_id)
-    new = passwords.create_reset(tx, vault, user, hours=hours, actor=actor, by=principal)
+    new = passwords.create_reset(tx, vault, user, hours=settings.password_reset_hours, actor=actor, by=principal)
+    letters.send_password_link(tx, vault, settings, new)
     return Data(
         PasswordLink(
             user_id=user.id,
             token=new.secret,
-            link=passwords.link(base_url, new.secret),
+            link=passwords.link(settings.base_url, new.secret),
             expires_at=to_datetime(new.reset.expires_at),
         )
     )

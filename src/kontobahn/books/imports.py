@@ -243,7 +243,7 @@ class Bookings:
         # A file that is known is never another one: of it, only what no longer stands comes again.
         is_known = known is not None or ((job.another or job.partial) and self._is_known_whole())
         self._is_another = job.another and not is_known
-        # What a Generalumkehr has reversed was taken back on purpose: it comes again with the caller's word only.
+        # Rows that a Generalumkehr has reversed were taken back on purpose: they come again with the caller's word only.
         self._leaves_reversed = is_known and job.partial and not job.another
         self._reversed_lines: list[int] = []
         self._reversed = 0

@@ -19,7 +19,8 @@ from kontobahn.cli.output import JsonOption
 from kontobahn.clock import SystemClock, berlin_date
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import pending
-from kontobahn.errors import KontobahnError, Unavailable
+from kontobahn.errors import KontobahnError, SetupError, Unavailable
+from kontobahn.mail import outbox, smtp
 from kontobahn.mobility.invoices import documents
 from kontobahn.mobility.invoices import verify as invoice_verify
 from kontobahn.schedule import scheduled_jobs
@@ -85,6 +86,7 @@ def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:
         return
     try:
         yield from _database(settings, db)
+        yield from _mail(settings, db)
         if with_books:
             yield from _books(db)
             yield from _invoices(db)
@@ -206,6 +208,38 @@ def _jobs(settings: Settings, db: Database) -> Iterator[Finding]:
         yield Finding(
             "jobs", "failed", f"“{item.name}” should have run {item.seconds} s ago",
             "See the log for the cause; a restart runs it again.",
+        )  # fmt: skip
+
+
+def _mail(settings: Settings, db: Database) -> Iterator[Finding]:
+    try:
+        server = smtp.find_server(settings)
+    except SetupError as error:
+        yield Finding("mail", "failed", str(error), "Correct the setting.")
+        return
+    if server is None:
+        return
+    try:
+        smtp.check(server)
+    except smtp.NotTaken as error:
+        yield Finding("mail", "failed", f"{server.host}:{server.port}: {error}", "Check smtp_url, and the server.")
+        return
+    yield Finding("mail", "ok", f"{server.host}:{server.port}")
+    try:
+        state = db.read_now(outbox.state)
+    except Unavailable:  # told above
+        return
+    if state.late:
+        yield Finding(
+            "mail",
+            "warning",
+            f"waiting for more than ten minutes: {counted(state.late, 'message')}",
+            "Look whether jobs run.",
+        )
+    if state.given_up:
+        yield Finding(
+            "mail", "warning", f"{state.given_up} given up in the last week: {state.last_error}",
+            "Check the addresses of the people concerned.",
         )  # fmt: skip
 
 

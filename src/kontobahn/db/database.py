@@ -105,7 +105,7 @@ class Unit:
         self.promise = promise
         # The organisation whose rows it changes, if it shares its commit with others.
         self.organization_id = organization_id
-        # Whose turn it is when it waits for a thread.
+        # The one whose turn it takes when it waits for a thread.
         self.share = worked_for()
         # The channels to notify once it has committed.
         self.notices: set[str] | None = None

@@ -21,7 +21,7 @@ from kontobahn.errors import SetupError
 
 # The rooms that own tables. Tables refer to those of rooms that are named earlier.
 ROOMS = (
-    "db", "access", "credits", "jobs", "api", "webhooks", "ledger", "books", "banking", "sandbox", "fints", "enable_banking",
+    "db", "access", "mail", "credits", "jobs", "api", "webhooks", "ledger", "books", "banking", "sandbox", "fints", "enable_banking",
     "mobility", "reconciliation", "dashboard",
 )  # fmt: skip
 _FOLDER = resources.files("kontobahn.db")

@@ -26,6 +26,8 @@ NOWHERE = {
     "banking/hosted/words.py": "pages about a bank have both languages themselves",
     "banking/interaction.py": "pages about a bank have both languages themselves",
     "app.py": "said at the start",
+    "mail/": "said at the start, or on the command line",
+    "access/letters.py": "letters have both languages themselves",
     "bank_providers/sandbox/": "pages about a bank have both languages themselves",
     "bank_providers/fints/setup.py": "said at the start, or on the command line",
     "bank_providers/fints/rules.py": "pages about a bank have both languages themselves",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import invitations, passwords, sessions
+from kontobahn.access import invitations, letters, passwords, sessions
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
 from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
@@ -109,7 +109,25 @@ async def sign_out(visit: Visit) -> Response:
 
 @page("/forgotten-password", caller="anybody")
 async def forgotten_password(visit: Visit) -> Response:
-    return visit.show("forgotten_password.html")
+    return visit.show("forgotten_password.html", sends_mail=bool(visit.context.settings.smtp_url))
+
+
+class Forgotten(Struct):
+    email: Email
+
+
+@action("/forgotten-password", caller="anybody")
+async def send_password_link(visit: Visit) -> Response:
+    """Says the same whether anybody has the address or not."""
+    settings = visit.context.settings
+    wanted = visit.form.read(Forgotten) if settings.smtp_url else None
+    if wanted is not None:
+        await sign_in.count_attempt(visit)
+        await visit.write(letters.send_requested_link, visit.context.vault, settings, wanted.email, visit.actor)
+        text = _("If somebody signs in with this address, a link is on its way there.")
+        return visit.redirect(f"{ROOT}/sign-in", text)
+    response: Response = await forgotten_password.handler(visit)
+    return response
 
 
 class NewPassword(Struct):

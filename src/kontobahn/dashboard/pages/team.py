@@ -7,9 +7,11 @@ from typing import NamedTuple
 from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn.access import client_access, invitations, keys, users
+from kontobahn.access import client_access, invitations, keys, letters, passwords, users
+from kontobahn.access.audit import Actor
 from kontobahn.access.client_access import Listed
-from kontobahn.access.invitations import Invitation
+from kontobahn.access.invitations import Invitation, NewInvitation
+from kontobahn.access.passwords import NewPasswordReset
 from kontobahn.access.principal import CLIENT_ROLES, ROLES, ClientRole, Principal, Role
 from kontobahn.access.users import User
 from kontobahn.auth.users import Email
@@ -19,6 +21,8 @@ from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
+from kontobahn.settings import Settings
+from kontobahn.vault import Vault
 
 PATH = f"{ROOT}/team"
 ACCESS = f"{PATH}#access"
@@ -55,7 +59,8 @@ async def team(visit: Visit) -> Response:
     roles = [(role, _(ROLE_NAMES[role])) for role in ROLES if role != "owner" or visit.may("owner")]
     administered = [(client.id, client.name) for client in visit.person.clients if client.role == "admin"]
     return visit.show(
-        "team.html", team=found, roles=roles, role_names=ROLE_NAMES, administered=administered,
+        "team.html", team=found, roles=roles, sends_mail=bool(visit.context.settings.smtp_url),
+        role_names=ROLE_NAMES, administered=administered,
         people=[(user.id, user.name) for user in found.people],
         client_roles=[(role, _(ROLE_NAMES[role])) for role in CLIENT_ROLES],
     )  # fmt: skip
@@ -80,14 +85,22 @@ async def invite(visit: Visit) -> Response:
     wanted = visit.form.read(Invite)
     if wanted is not None:
         with visit.form.refusals():
-            made = await visit.write(
-                invitations.create, visit.context.vault, visit.principal,
-                email=wanted.email, role=wanted.role, days=visit.context.settings.invitation_days, actor=visit.actor,
-            )  # fmt: skip
-            link = f"{visit.context.settings.base_url}{ROOT}/invitation/{made.secret}"
-            return visit.show("team_invited.html", invitation=made.invitation, link=link)
+            made, is_mailed = await visit.write(
+                _invite, visit.context.vault, visit.context.settings, visit.principal, wanted, visit.actor
+            )
+            link = invitations.link(visit.context.settings.base_url, made.secret)
+            return visit.show("team_invited.html", invitation=made.invitation, link=link, is_mailed=is_mailed)
     response: Response = await team.handler(visit)
     return response
+
+
+def _invite(
+    tx: Tx, vault: Vault, settings: Settings, principal: Principal, wanted: Invite, actor: Actor
+) -> tuple[NewInvitation, bool]:
+    made = invitations.create(
+        tx, vault, principal, email=wanted.email, role=wanted.role, days=settings.invitation_days, actor=actor
+    )
+    return made, letters.send_invitation(tx, vault, settings, made)
 
 
 @action("/team/invitations/{id}/revoke", own=True, role="admin")
@@ -106,6 +119,28 @@ async def change_role(visit: Visit, id: str) -> Response:
             return visit.redirect(PATH, text)
     response: Response = await team.handler(visit)
     return response
+
+
+@action("/team/{id}/password-link", own=True, role="admin", confirm=True)
+async def make_password_link(visit: Visit, id: str) -> Response:
+    """Makes a link with which the person sets a new password: for somebody who has forgotten theirs."""
+    settings = visit.context.settings
+    with visit.form.refusals():
+        made, is_mailed = await visit.write(
+            _password_link, visit.context.vault, settings, visit.principal, id, visit.actor
+        )
+        link = passwords.link(settings.base_url, made.secret)
+        return visit.show("team_password_link.html", made=made, link=link, is_mailed=is_mailed)
+    response: Response = await team.handler(visit)
+    return response
+
+
+def _password_link(
+    tx: Tx, vault: Vault, settings: Settings, principal: Principal, user_id: str, actor: Actor
+) -> tuple[NewPasswordReset, bool]:
+    user = users.get(tx, principal, user_id)
+    made = passwords.create_reset(tx, vault, user, hours=settings.password_reset_hours, actor=actor, by=principal)
+    return made, letters.send_password_link(tx, vault, settings, made)
 
 
 @page("/team/{id}/delete", own=True, role="admin")
