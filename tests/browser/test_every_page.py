@@ -26,6 +26,9 @@ UNLINKED = {
     "/dashboard/seller/logo",
     "/dashboard/cash-book/receipts/{id}",
     "/dashboard/payments/check-iban",
+    # Forms lead there.
+    "/dashboard/open-items/pay",
+    "/dashboard/open-items/{konto}/reminder.pdf",
     "/dashboard/payments/return",
     "/dashboard/connections/return",
 }

@@ -93,7 +93,7 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
 
 
 @one_engine
-def test_books_that_work_are_offered_first(service: Service) -> None:
+def test_only_books_that_work_are_offered(service: Service) -> None:
     person = Person(service)
     other = Books(service, person.desk.owner)
     for broken, working in ((person.desk.books, other), (other, person.desk.books)):
@@ -101,7 +101,8 @@ def test_books_that_work_are_offered_first(service: Service) -> None:
         working.set_status("connected")
         page = person.get("/dashboard/reconciliation-accounts").text
         offered = re.findall(r'<option value="([0-9a-f-]{36}) [^"]*"', page)
-        assert offered == [working.connection_id, broken.connection_id]
+        assert offered == [working.connection_id]
+        assert "Muster GmbH (29098-55003)" in page
 
 
 @one_engine
@@ -248,3 +249,85 @@ def test_what_belongs_to_others_is_not_there(service: Service) -> None:
         assert mine.get(path).status_code == 404, path
     assert mine.post(f"{theirs.of(119_00)}/leave-out", {"status": "ignored"}).status_code in (404, 422)
     assert theirs.desk.books.rows("SELECT COUNT(*) FROM recon_transactions WHERE state = 'ignored'") == [(0,)]
+
+
+@one_engine
+def test_the_clearest_come_first_and_after_an_action_comes_the_next_of_the_same_list(service: Service) -> None:
+    person = Person(service, paid(238_00, "Rechnung RE-2026-00124, vielen Dank"), paid(50_00, "ohne alles", "Wer denn", SECOND))
+    person.set_up()
+    person.look()
+    listed = re.findall(r'<tr id="t-(\d+)"', person.get(PAGE).text)
+    classes = re.findall(r'<span class="badge (?:good|warn)">([ABC]\d?)</span>', person.get(PAGE).text)
+    assert classes == sorted(classes)
+    assert classes[:2] == ["A2", "A2"]
+    # The part payment came before the whole one, and is less clear.
+    assert listed.index(person.of(238_00).rsplit("/", 1)[1]) < listed.index(person.of(100_00).rsplit("/", 1)[1])
+    first = f"{PAGE}/{listed[0]}"
+    page = person.get(first).text
+    beside = re.findall(r'<nav class="card".*?</nav>', page, re.DOTALL)[0]
+    assert re.findall(r"reconciliation/(\d+)", beside) == listed
+    answer = person.post(f"{first}/confirm", {"proposal": proposals(page)[0]})
+    assert answer.headers["location"] == f"{PAGE}/{listed[1]}"
+    # Of the unmatched ones the next unmatched one, not one that waits for a confirmation.
+    unmatched = re.findall(r'<tr id="t-(\d+)"', person.get(f"{PAGE}?state=open").text)
+    answer = person.post(f"{PAGE}/{unmatched[0]}/leave-out", {"status": "ignored"})
+    others = unmatched[1:]
+    must = f"{PAGE}/{others[0]}" if others else f"{PAGE}?account={person.desk.account}&state=open"
+    assert answer.headers["location"] == must
+
+
+@one_engine
+def test_the_page_of_clear_matches_names_payers_days_documents_and_their_sum(service: Service) -> None:
+    person = Person(service, paid(238_00, "Rechnung RE-2026-00124"))
+    person.set_up()
+    person.look()
+    shown = person.get(f"{PAGE}/all-clear/{person.desk.account}").text
+    amounts = re.findall(r'class="money plus">€([\d.,]+)<', shown)
+    assert sorted(amounts) == ["119.00", "238.00"]
+    assert shown.count("€357.00") == 2, "above the rows, and below them"
+    assert shown.count("ANNA MUSTER BAU") == 2
+    assert "RE-2026-00123" in shown
+    assert "10010" in shown
+    assert "100100000" not in shown
+
+
+@one_engine
+def test_an_open_item_is_found_by_number_amount_or_name_and_fills_the_form(service: Service) -> None:
+    person = Person(service)
+    person.set_up()
+    person.look()
+    transaction = person.of(100_00)
+    for search in ("00124", "238.00", "anna+muster+00124"):
+        page = person.get(f"{transaction}?find={search}").text
+        (link,) = re.findall(r'href="([^"]+beleg=RE-2026-00124[^"]*)#by-hand"', page)
+        form = person.get(link.replace("&amp;", "&")).text
+        assert all(f'value="{value}"' in form for value in ("10010", "RE-2026-00124", "100.00")), search
+    assert "No open item fits." in person.get(f"{transaction}?find=nothing").text
+
+
+@one_engine
+def test_an_account_that_the_books_do_not_have_is_refused(service: Service) -> None:
+    person = Person(service)
+    person.set_up()
+    person.look()
+    fee = person.of(-7_00)
+    fields = {"kind": "ledger_account", "konto": "4999", "beleg": "", "amount": "-7.00", "amount2": ""}
+    refused = person.post(f"{fee}/by-hand", fields)
+    assert (refused.status_code, "There is no account 4999 in these books." in refused.text) == (422, True)
+    assert person.post(f"{fee}/by-hand", {**fields, "new_account": "1"}).status_code == 303
+    # A person who is not there cannot be paid for, whatever is ticked.
+    stranger = {"kind": "on_account", "konto": "19999", "beleg": "", "amount": "100.00", "new_account": "1"}
+    assert "There is no account 19999" in person.post(f"{person.of(100_00)}/by-hand", stranger).text
+
+
+@one_engine
+def test_enter_confirms_no_guess(service: Service) -> None:
+    person = Person(service, paid(-80_00, "Miete Februar", "Haus und Grund", SECOND))
+    person.set_up()
+    rule = {"name": "Miete", "konto": "4210", "text": "Miete", "direction": "out", "do": "save", "books": ""}
+    person.do("/dashboard/reconciliation-rules", **rule)
+    person.look()
+    guess = person.get(person.of(-80_00)).text
+    assert proposals(guess)
+    assert "data-enter" not in guess
+    assert "data-enter" in person.get(person.of(119_00)).text

@@ -65,13 +65,18 @@ def proposed_level(days_overdue: int) -> Level | None:
     return max((level for level, days in _FROM_DAYS.items() if days_overdue >= days), default=None)
 
 
-def check_sender(seller: Seller) -> None:
-    """Raises BadRequest if the letterhead lacks what every letter must say."""
+def missing_fields(seller: Seller) -> list[str]:
+    """Returns what the letterhead lacks and every letter must say, in words."""
     needed = {
         _("Name"): seller.name, _("Street and number"): seller.street, _("Postal code"): seller.postal_code,
         _("Town"): seller.city, _("IBAN"): seller.iban,
     }  # fmt: skip
-    missing = [name for name, value in needed.items() if not value]
+    return [name for name, value in needed.items() if not value]
+
+
+def check_sender(seller: Seller) -> None:
+    """Raises BadRequest if the letterhead lacks something."""
+    missing = missing_fields(seller)
     if missing:
         raise BadRequest(
             _("Your letterhead lacks: %(fields)s. Enter it on the page “Seller's data”.", fields=", ".join(missing))

@@ -432,6 +432,29 @@ def neighbours(tx: Tx, organization_id: str, account_id: int, transaction_id: in
     return Neighbours(before[0] if before else None, after[0] if after else None, first[0] if first else None)
 
 
+def best_first(tx: Tx, organization_id: str, account_id: int, place: int, limit: int) -> list[int]:
+    """The transactions that wait for a confirmation, by their best proposals: the clear ones first, then by class and score."""
+    rows = tx.all(
+        "SELECT r.id FROM recon_transactions r JOIN recon_proposals p ON p.organization_id = r.organization_id"
+        " AND p.transaction_id = r.id AND p.state = 'open' AND p.place = ("
+        " SELECT MIN(q.place) FROM recon_proposals q WHERE q.organization_id = r.organization_id"
+        " AND q.transaction_id = r.id AND q.state = 'open')"
+        " WHERE r.organization_id = ? AND r.account_id = ? AND r.state = 'proposed'"
+        " ORDER BY p.acts DESC, p.evidence, p.score_tenths DESC, r.id LIMIT ? OFFSET ?",
+        organization_id, account_id, limit, place,
+    )  # fmt: skip
+    return list(dict.fromkeys(id for (id,) in rows))
+
+
+def best_first_neighbours(tx: Tx, organization_id: str, account_id: int, transaction_id: int) -> Neighbours:
+    """The same list, seen from one of its transactions."""
+    ids = best_first(tx, organization_id, account_id, 0, MAX_COUNTED)
+    if transaction_id not in ids:
+        return Neighbours(None, ids[0] if ids else None)
+    at = ids.index(transaction_id)
+    return Neighbours(ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None)
+
+
 def sufficient_proposals(tx: Tx, organization_id: str, account_id: int, limit: int) -> list[ProposalRow]:
     """Best proposals that are clear enough to act alone, and wait; the oldest first."""
     return PROPOSALS.all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -17,7 +18,7 @@ from kontobahn.api.wire import Answer, Body, ListQuery, Uuid
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.transactions import store as transactions
 from kontobahn.banking.wire import FromId, NumericId
-from kontobahn.db import Tx
+from kontobahn.db import Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.reconciliation import examples, store
 from kontobahn.reconciliation.matches import views
@@ -131,6 +132,17 @@ def listing(tx: Tx, principal: Principal, query: ReconciledTransactionsQuery) ->
         ids = [row.id for row in rows if row.organization_id == organization_id]
         best.update({id: found[0] for id, found in store.proposals_of(tx, organization_id, ids, "open").items()})
     return [_view(tx, row, proposal_view(best[row.id]) if row.id in best else None) for row in rows]
+
+
+def views_of(tx: Tx, organization_id: str, ids: Sequence[int]) -> list[ReconciledTransaction]:
+    """These transactions of an organisation with their best proposals, in this order."""
+    rows = {
+        row.id: row
+        for some, is_one in chunked(ids)
+        for row in store.TRANSACTIONS.all(tx, f"organization_id = ? AND id {is_one}", organization_id, *some)
+    }
+    best = store.proposals_of(tx, organization_id, ids, "open")
+    return [_view(tx, rows[id], proposal_view(best[id][0]) if best.get(id) else None) for id in ids if id in rows]
 
 
 def _one(tx: Tx, principal: Principal, transaction_id: str) -> ReconciledTransactionWithProposals:

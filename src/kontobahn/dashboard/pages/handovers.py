@@ -12,7 +12,7 @@ from starlette.responses import Response
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.wire import NumericId
-from kontobahn.dashboard import match_words, once
+from kontobahn.dashboard import figures, match_words, once
 from kontobahn.dashboard.books import as_written, writer
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
 from kontobahn.dashboard.lists import PAGE_SIZE
@@ -171,15 +171,22 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Run | None) 
     if account_id is not None and chosen is None:
         raise NotFound("There is no such page.")
     names = {item.id: item.bezeichnung or item.id for item in known.connections}
-    # Books that can be read come first, so that what is chosen already is not refused.
+    # Only books that can be read, and those that were chosen when they could.
     working = {item.id for item in known.connections if item.status == "connected"}
+    own = chosen.connection_id if chosen else None
     books = [
-        (f"{client.connection_id} {client.client_id}", f"{names.get(client.connection_id, '')} · {client.client_id}")
-        for client in sorted(clients, key=lambda client: client.connection_id not in working)
-    ] or [(item.id, names[item.id]) for item in known.connections]
+        (f"{client.connection_id} {client.client_id}", f"{client.name or names.get(client.connection_id, '')} ({client.client_id})")
+        for client in clients
+        if client.connection_id in working or client.connection_id == own
+    ] or [(item.id, names[item.id]) for item in known.connections if item.id in working or item.id == own]  # fmt: skip
+    set_up_already = {one.account_id for one in known.settings}
     return visit.show(
         "reconciliation_accounts.html",
-        accounts=[(row.id, row.name) for row in known.accounts],
+        accounts=[
+            (row.id, f"{row.name} · {figures.iban(row.iban)}" if row.iban else row.name)
+            for row in known.accounts
+            if row.currency_code == "EUR" and (row.id not in set_up_already or row.id == account_id)
+        ],
         names={row.id: row.name for row in known.accounts},
         known=known,
         chosen=chosen,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -40,7 +41,7 @@ class Statement(NamedTuple):
     settled: Settlements
     # The partner's record as it is kept.
     record: dict[str, Any]
-    stichtag: Any
+    stichtag: date
 
     @property
     def name(self) -> str:
@@ -59,7 +60,11 @@ class Statement(NamedTuple):
     def overdue(self) -> list[Open]:
         """What the customer still has to be reminded of."""
         found = [Open(item, self.left(item)) for item in self.items if item.tageUeberfaellig > 0]
-        return [one for one in found if one.left > 0]
+        return sorted((one for one in found if one.left > 0), key=_by_due_date)
+
+
+def _by_due_date(one: Open) -> tuple[date, str]:
+    return one.item.faelligAm, one.item.beleg
 
 
 async def find(visit: Visit, konto: str, wanted: OpenItemsFilter) -> Statement:
@@ -78,11 +83,13 @@ async def find(visit: Visit, konto: str, wanted: OpenItemsFilter) -> Statement:
 async def partner_statement(visit: Visit, konto: str) -> Response:
     shown = await find(visit, konto, visit.filters(OpenItemsFilter).wanted)
     overdue = shown.overdue() if is_debitor(konto) else []
+    sender = await visit.read(seller.load, visit.organization_id)
     return visit.show(
         "partner_statement.html", shown=shown, chosen=shown.chosen, konto=konto, account=shown.account, ages=AGES,
         left=sum((shown.left(item) for item in shown.items), Decimal()), is_debitor=is_debitor(konto),
         level=letters.proposed_level(max((one.item.tageUeberfaellig for one in overdue), default=0)),
         levels=[(level, _(text)) for level, text in LEVELS.items()], mail=_mail(shown), pay=PAY,
+        has_letterhead=not letters.missing_fields(sender),
         pay_key=pay_key, may_pay=visit.may("member") and not is_debitor(konto),
     )  # fmt: skip
 
@@ -113,7 +120,7 @@ def _mail(shown: Statement) -> str:
 @page("/open-items/{konto}/statement.pdf")
 async def statement_letter(visit: Visit, konto: str) -> Response:
     shown = await find(visit, konto, OpenItemsFilter())
-    items = [Open(item, shown.left(item)) for item in shown.items if shown.left(item)]
+    items = sorted((Open(item, shown.left(item)) for item in shown.items if shown.left(item)), key=_by_due_date)
     if not items:
         raise BadRequest(_("Nothing is open on this account."))
     sender = await _sender(visit)

@@ -14,16 +14,18 @@ from starlette.responses import Response
 from kontobahn import log
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.dashboard import books, match_words, once
+from kontobahn.dashboard import books, figures, match_words, once
+from kontobahn.dashboard.books import plain
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
-from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.lists import MAX_TYPED, PAGE_SIZE, Filters, Rows
+from kontobahn.dashboard.pages.open_items import amount_words
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
 from kontobahn.db import Tx
-from kontobahn.errors import KontobahnError, NotFound
+from kontobahn.errors import BadRequest, KontobahnError, NotFound
 from kontobahn.ledger.connections import open_books
-from kontobahn.ledger.faelligkeiten import FaelligerPosten
-from kontobahn.ledger.konto import is_personenkonto
+from kontobahn.ledger.faelligkeiten import FaelligerPosten, Faelligkeiten
+from kontobahn.ledger.konto import is_personenkonto, technical
 from kontobahn.ledger.opos import OposSelection
 from kontobahn.reconciliation import matches, proposals, runs, store, transactions
 from kontobahn.reconciliation.core.model import LineKind
@@ -33,6 +35,7 @@ from kontobahn.reconciliation.runs import NewRun
 from kontobahn.reconciliation.store import AccountSettings, ProposalRow
 from kontobahn.reconciliation.transactions import (
     NewTransactionStatus,
+    ReconciledTransaction,
     ReconciledTransactionsQuery,
     ReconciledTransactionWithProposals,
 )
@@ -41,6 +44,7 @@ from kontobahn.reconciliation.wire import MatchProposal, proposal_view
 PATH = f"{ROOT}/reconciliation"
 # Transactions listed beside the one being viewed, and accounts that are asked for their open items.
 SHOWN_BESIDE = 30
+MAX_CANDIDATES = 10
 MAX_ACCOUNTS = 6
 
 
@@ -77,7 +81,9 @@ async def reconciliation_list(visit: Visit) -> Response:
     filters = visit.filters(MatchFilters)
     chosen = await visit.read(_chosen, visit.organization_id, filters.wanted.account)
     found: list[Any] = []
-    if chosen.account_id is not None:
+    if chosen.account_id is not None and filters.wanted.state == "proposed":
+        found = await visit.read(_best_first, visit.organization_id, chosen.account_id, filters.place())
+    elif chosen.account_id is not None:
         after = filters.after if filters.after.isdigit() and len(filters.after) < 19 else None
         query = ReconciledTransactionsQuery(
             status=filters.wanted.state, account_id=str(chosen.account_id), from_id=after, limit=PAGE_SIZE + 1
@@ -87,11 +93,22 @@ async def reconciliation_list(visit: Visit) -> Response:
         "reconciliation.html",
         filters=filters,
         chosen=chosen,
-        list=filters.first_page(found, lambda row: row.id),
+        list=_page_of(filters, found),
         words=match_words,
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
     )
+
+
+def _best_first(tx: Tx, organization_id: str, account_id: int, place: int) -> list[ReconciledTransaction]:
+    ids = store.best_first(tx, organization_id, account_id, place, PAGE_SIZE + 1)
+    return transactions.views_of(tx, organization_id, ids)
+
+
+def _page_of(filters: Filters[MatchFilters], found: list[Any]) -> Rows[Any]:
+    """Rows in the order of their proposals have a number as their place, others their id."""
+    place = filters.place() + PAGE_SIZE
+    return filters.first_page(found, lambda row: place if filters.wanted.state == "proposed" else row.id)
 
 
 def _chosen(tx: Tx, organization_id: str, wanted: str) -> Chosen:
@@ -128,13 +145,7 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
     waiting = [one for one in found.proposals if one.status == "open"]
     live = next((one for one in found.matches if one.undo is None), None)
     written = await _writer(visit, found.account_id)
-    others = await visit.ask(
-        transactions.list_reconciled_transactions,
-        query=ReconciledTransactionsQuery(
-            status=found.status, account_id=found.account_id, limit=SHOWN_BESIDE,
-            from_id=str(beside.first) if beside.first is not None else None,
-        ),
-    )  # fmt: skip
+    others = await _others(visit, found, beside)
     return visit.show(
         "reconciled_transaction.html",
         found=found,
@@ -142,14 +153,81 @@ async def reconciled_transaction(visit: Visit, id: str) -> Response:
         live=live,
         text=match_words.marked(found.purpose or "", waiting[0].reasons if waiting else []),
         beside=beside,
-        others=others.data,
+        others=others,
         items=await _items(visit, found.account_id, waiting),
+        search=(visit.query.get("find") or [""])[-1],
+        candidates=await _candidates(visit, found, written),
         hand=_by_hand(visit, waiting, written),
         written=written,
         rule_from=_rule_from(found),
         words=match_words,
         kinds=[(kind, _(words)) for kind, words in match_words.KINDS.items() if kind != "skonto"],
     )
+
+
+async def _others(
+    visit: Visit, found: ReconciledTransactionWithProposals, beside: store.Neighbours
+) -> list[ReconciledTransaction]:
+    """Returns the transactions listed beside this one: those before and after it in the same list."""
+    if found.status == "proposed":
+        return await visit.read(_beside_best_first, visit.organization_id, int(found.account_id), int(found.id))
+    query = ReconciledTransactionsQuery(
+        status=found.status, account_id=found.account_id, limit=SHOWN_BESIDE,
+        from_id=str(beside.first) if beside.first is not None else None,
+    )  # fmt: skip
+    listed: list[ReconciledTransaction] = (await visit.ask(transactions.list_reconciled_transactions, query=query)).data
+    return listed
+
+
+def _beside_best_first(
+    tx: Tx, organization_id: str, account_id: int, transaction_id: int
+) -> list[ReconciledTransaction]:
+    ids = store.best_first(tx, organization_id, account_id, 0, store.MAX_COUNTED)
+    at = ids.index(transaction_id) if transaction_id in ids else 0
+    first = max(at - store.LISTED_BEFORE, 0)
+    return transactions.views_of(tx, organization_id, ids[first : first + SHOWN_BESIDE])
+
+
+class Candidate(NamedTuple):
+    """An open item that was searched for, and the address of the form with it filled in."""
+
+    konto: str
+    name: str
+    item: FaelligerPosten
+    url: str
+
+
+async def _candidates(
+    visit: Visit, found: ReconciledTransactionWithProposals, written: Callable[[str], str]
+) -> list[Candidate]:
+    """Returns open items by number, amount or name; without a search, none."""
+    words = (visit.query.get("find") or [""])[-1][:MAX_TYPED].casefold().split()
+    settings = await visit.read(store.account_settings, visit.organization_id, int(found.account_id))
+    if not words or settings is None:
+        return []
+    access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
+    async with access.to("buchungen") as opened:
+        known = await opened.faelligkeiten(OposSelection(visit.today, "all", "reconcile", None))
+    return await visit.off_loop(_fitting, plain(known, Faelligkeiten), words, found, written)
+
+
+def _fitting(
+    known: Faelligkeiten, words: list[str], found: ReconciledTransactionWithProposals, written: Callable[[str], str]
+) -> list[Candidate]:
+    fitting = []
+    for konto in known.konten:
+        for item in konto.posten:
+            number, amount = written(konto.kontonummer), amount_words(abs(item.saldo))
+            text = f"{number} {konto.bezeichnung} {item.beleg} {item.buchungstext} {amount}".casefold()
+            if not item.beleg or not all(word in text for word in words):
+                continue
+            # No line takes more than is open, nor more than was paid.
+            paid = min(abs(found.amount or item.saldo), abs(item.saldo)).copy_sign(found.amount or item.saldo)
+            query = urlencode({"konto": number, "beleg": item.beleg, "amount": figures.plain_amount(paid)})
+            fitting.append(Candidate(number, konto.bezeichnung, item, f"{PATH}/{found.id}?{query}#by-hand"))
+            if len(fitting) == MAX_CANDIDATES:
+                return fitting
+    return fitting
 
 
 async def _writer(visit: Visit, account_id: str) -> Callable[[str], str]:
@@ -162,8 +240,10 @@ def _by_hand(visit: Visit, waiting: list[MatchProposal], written: Callable[[str]
     """Returns the first values of the form for a match by hand: with `?hand=on_account`, on account of the person that is proposed."""
     lines = [line for one in waiting for line in one.lines if line.kind in ("item", "on_account")]
     if visit.query.get("hand") == ["on_account"]:
-        return {"kind": "on_account", "konto": written(lines[0].konto) if lines else "", "beleg": ""}
-    return {"kind": "item", "konto": "", "beleg": ""}
+        konto = written(lines[0].konto) if lines else ""
+        return {"kind": "on_account", "konto": konto, "beleg": "", "amount": ""}
+    filled = {name: (visit.query.get(name) or [""])[-1] for name in ("konto", "beleg", "amount")}
+    return {"kind": "item", **filled}
 
 
 def _rule_from(found: ReconciledTransactionWithProposals) -> str:
@@ -198,22 +278,29 @@ async def _items(visit: Visit, account_id: str, waiting: list[MatchProposal]) ->
 
 
 def _beside(tx: Tx, organization_id: str, found: ReconciledTransactionWithProposals) -> store.Neighbours:
-    return store.neighbours(tx, organization_id, int(found.account_id), int(found.id), found.status)
+    return _neighbours(tx, organization_id, int(found.account_id), int(found.id), found.status)
 
 
-async def _next(visit: Visit, id: str, notice: str) -> Response:
-    """Leads to what waits after this transaction, or to the list."""
-    row = await visit.read(transactions.find, visit.principal, id)
-    beside = await visit.read(store.neighbours, row.organization_id, row.account_id, row.id, "proposed")
+def _neighbours(tx: Tx, organization_id: str, account_id: int, id: int, state: str) -> store.Neighbours:
+    if state == "proposed":
+        return store.best_first_neighbours(tx, organization_id, account_id, id)
+    return store.neighbours(tx, organization_id, account_id, id, state)
+
+
+async def _after(visit: Visit, id: str) -> str:
+    """Returns the address of what comes after this transaction in its list, as it is before something is done with it."""
+    row = await visit.read(transactions.find, visit.principal, numeric(id))
+    beside = await visit.read(_neighbours, row.organization_id, row.account_id, row.id, row.state)
     after = beside.after or beside.before
-    return visit.redirect(f"{PATH}/{after}" if after else f"{PATH}?account={row.account_id}", notice)
+    return f"{PATH}/{after}" if after else f"{PATH}?account={row.account_id}&state={row.state}"
 
 
 @action("/reconciliation/{id}/confirm")
 async def confirm_match(visit: Visit, id: str) -> Response:
+    after = await _after(visit, id)
     with visit.form.refusals():
         await visit.ask(proposals.confirm_proposal, id=visit.form.text("proposal"))
-        return await _next(visit, numeric(id), _("The payment is matched."))
+        return visit.redirect(after, _("The payment is matched."))
     return await _again(visit, id)
 
 
@@ -228,11 +315,12 @@ async def reject_match(visit: Visit, id: str) -> Response:
 @action("/reconciliation/{id}/leave-out")
 async def leave_out(visit: Visit, id: str) -> Response:
     status: Literal["ignored", "open"] = "open" if visit.form.text("status") == "open" else "ignored"
+    after = await _after(visit, id)
     with visit.form.refusals():
         await visit.ask(transactions.set_transaction_status, id=numeric(id), body=NewTransactionStatus(status=status))
         if status == "open":
             return visit.redirect(f"{PATH}/{numeric(id)}", _("The transaction is looked at again."))
-        return await _next(visit, numeric(id), _("The transaction is left out."))
+        return visit.redirect(after, _("The transaction is left out."))
     return await _again(visit, id)
 
 
@@ -264,10 +352,37 @@ async def match_by_hand(visit: Visit, id: str) -> Response:
             for n, mark in ((0, ""), (1, "2"))
             for name in NewMatchLine.__struct_fields__
         }
+        after = await _after(visit, id)
         with visit.form.refusals(**names):
+            await _check_known(visit, id, lines)
             await visit.ask(matches.create_match, body=NewMatch(transaction_id=numeric(id), lines=lines))
-            return await _next(visit, numeric(id), _("The payment is matched."))
+            return visit.redirect(after, _("The payment is matched."))
     return await _again(visit, id)
+
+
+async def _check_known(visit: Visit, id: str, lines: list[NewMatchLine]) -> None:
+    """Raises BadRequest, naming the field, if the books have no such account; a ledger account may be new if somebody says so."""
+    row = await visit.read(transactions.find, visit.principal, numeric(id))
+    settings = await visit.read(store.account_settings, row.organization_id, row.account_id)
+    if settings is None:
+        return
+    access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
+    async with access.to("konten") as opened:
+        years = await opened.geschaeftsjahre()
+        year = next((one for one in years if one.start <= visit.today <= one.end), years[-1])
+        for place, line in enumerate(lines):
+            try:
+                konto = technical(line.konto or "", year.konto_laenge)
+            except ValueError:
+                # The call says what is wrong with the number.
+                continue
+            if visit.form.text("new_account") and not is_personenkonto(konto):
+                continue
+            listed = await opened.konten(year.start, f"{int(konto) - 1:0{len(konto)}}", 1)
+            if [one.kontonummer for one in listed] != [konto]:
+                raise BadRequest(
+                    _("There is no account %(konto)s in these books.", konto=line.konto), field=f"lines[{place}].konto"
+                )
 
 
 async def _again(visit: Visit, id: str) -> Response:
@@ -281,11 +396,14 @@ async def _again(visit: Visit, id: str) -> Response:
 @page("/reconciliation/all-clear/{account}")
 async def all_clear(visit: Visit, account: str) -> Response:
     found = await visit.read(_sure, visit, int(numeric(account)))
-    total = sum((abs(line.amount) for row in found for line in row.lines if line.kind != "skonto"), Decimal(0))
-    written = await _writer(visit, account)
+    ids = [int(row.transaction_id) for row in found]
+    paid = {one.id: one for one in await visit.read(transactions.views_of, visit.organization_id, ids)}
+    amounts = [sum((line.amount for line in row.lines), Decimal()) for row in found]
     return visit.show(
-        "reconciliation_clear.html", found=found, total=total, account=account, words=match_words, written=written
-    )
+        "reconciliation_clear.html", found=found, paid=paid, account=account, words=match_words,
+        total=sum(amounts, Decimal()), came=sum((one for one in amounts if one > 0), Decimal()),
+        went=sum((one for one in amounts if one < 0), Decimal()), written=await _writer(visit, account),
+    )  # fmt: skip
 
 
 def _sure(tx: Tx, visit: Visit, account_id: int) -> list[MatchProposal]:
