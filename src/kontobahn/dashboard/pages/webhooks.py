@@ -86,7 +86,7 @@ def _list(filters: Filters[EventFilters], found: list[Logged], names: dict[str, 
     labels = {"event": _("Event"), "receiver": _("Receiver"), "delivery": _("Delivery"), "subject": _("About"),
               "from_date": _("From"), "to_date": _("Until")}  # fmt: skip
     states = {state: (_(text), kind) for state, (text, kind) in STATES.items()}
-    shown = {**names, **{state: text for state, (text, _kind) in states.items()}}
+    shown = names | {str(state): text for state, (text, _kind) in states.items()}
     events = filters.first_page(found, lambda event: event.sequence)
     return {
         "filters": filters,
