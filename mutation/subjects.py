@@ -110,13 +110,23 @@ _PEOPLE = Subject(
     (
         "tests/dashboard/test_second_factor.py",
         "tests/dashboard/test_protection.py",
+        "tests/dashboard/test_roles.py",
+        "tests/dashboard/test_agency.py",
+        "tests/unit/dashboard/test_security.py",
         "tests/api/test_auth.py",
+        "tests/api/test_roles.py",
+        "tests/api/test_what_ends.py",
+        "tests/api/test_invitation_edges.py",
+        "tests/api/test_nobody_else.py",
+        "tests/api/test_audit_log.py",
+        "tests/api/test_cleared_away.py",
         "tests/api/test_passwords.py",
         "tests/api/test_sign_in.py",
         "tests/api/test_keys.py",
         "tests/api/test_scopes.py",
+        "tests/cli/test_organizations.py",
     ),
-    ("tests/api/test_two_at_once.py",),
+    ("tests/api/test_two_at_once.py", "tests/api/test_more_at_once.py", "tests/api/test_sign_in.py"),
 )
 _STATEMENTS = Subject(
     (
@@ -172,6 +182,7 @@ _MONEY: dict[str, Subject] = {
     "bank_providers/enable_banking/*.py": _ENABLE_BANKING,
     "bank_providers/salt_edge/*.py": _SALT_EDGE,
     "bank_providers/fints/*.py": _FINTS,
+    "bank_providers/files/*.py": _ORDERS,
     "ledger/opos.py": _OPEN_ITEMS,
     "books/posting.py": Subject(
         (
@@ -193,9 +204,16 @@ _ACCESS: dict[str, Subject] = {
     "access/principal.py": _GATE,
     "access/authenticator.py": _GATE,
     "access/invitations.py": Subject(
-        ("tests/api/test_auth.py", "tests/api/test_invitation_edges.py"), ("tests/api/test_two_at_once.py",)
+        (
+            "tests/api/test_auth.py",
+            "tests/api/test_invitation_edges.py",
+            "tests/api/test_roles.py",
+            "tests/api/test_what_ends.py",
+        ),
+        ("tests/api/test_two_at_once.py", "tests/api/test_more_at_once.py"),
     ),
     "access/*.py": _PEOPLE,
+    "auth/*.py": _PEOPLE,
     "dashboard/passkeys.py": _PEOPLE,
     "dashboard/dispatch.py": _PEOPLE,
     "dashboard/security.py": _PEOPLE,

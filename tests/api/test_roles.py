@@ -100,7 +100,8 @@ def test_access_comes_from_who_administers_the_client_and_never_from_a_key(servi
     assert (row["role"], row["organization_name"], row["email"]) == ("member", "Klient GmbH", colleague.email)
     assert give(service, client.key, colleague.id, client, "read_only").json()["data"]["role"] == "read_only"
     assert give(service, client.key, UNKNOWN, client, "read_only").status_code == 404
-    assert service.request("DELETE", f"{ACCESS}/{colleague.id}/{client.id}", session).status_code == 200
+    ended = service.request("DELETE", f"{ACCESS}/{colleague.id}/{client.id}", session)
+    assert (ended.status_code, ended.json()["data"]["removed"]) == (200, True)
     assert service.request("DELETE", f"{ACCESS}/{adviser.id}/{client.id}", client.key).status_code == 200
     assert service.get(ACCESS, client.key).json()["data"] == []
     assert actions(service, client) == actions(service, agency)

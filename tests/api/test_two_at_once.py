@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kontobahn.access import audit, invitations, keys, passwords, users
+from kontobahn.access import audit, client_access, invitations, keys, passwords, users
 from kontobahn.access.audit import Actor
-from kontobahn.access.principal import Principal
+from kontobahn.access.principal import ClientRole, Principal
 from kontobahn.api import idempotency, tasks
 from kontobahn.api.idempotency import Claim
 from kontobahn.api.tasks import TaskRow
@@ -77,6 +77,23 @@ def test_no_password_is_set_beside_the_end_of_the_key_of_its_link(service: Servi
     reset = lambda tx: passwords.reset(tx, service.vault, made.secret, password_hash="x", actor=ACTOR)  # noqa: E731
     revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
     assert refused("users", overlap(service.db, revoke, reset), NotFound)
+
+
+@pytest.mark.parametrize("side", ["client", "agency"])
+def test_two_roles_in_a_client_are_given_one_after_the_other(service: Service, mine: Organization, side: str) -> None:
+    agency = service.organization("Kanzlei")
+    adviser, colleague = (service.user(agency, f"{name}@kanzlei.example") for name in ("a", "b"))
+    service.give_access(adviser, mine, "admin")
+    if side == "client":
+        service.give_access(colleague, mine, "read_only")
+    caller = principal(mine if side == "client" else agency)._replace(user_id=adviser.id, session_id="s")
+
+    def give(role: ClientRole) -> Any:
+        return lambda tx: client_access.give(tx, caller, colleague.id, mine.id, role, ACTOR)
+
+    both = overlap(service.db, give("member"), give("bookkeeping"))
+    assert (both.lock, both.first.role, both.second.role) == ("users", "member", "bookkeeping")
+    assert service.db.read_now(client_access.of_user, agency.id, colleague.id)[0].role == "bookkeeping"
 
 
 @pytest.mark.parametrize("how", ["demoted", "deleted"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import httpx
 import pytest
 
 from kontobahn.access import factors, keys
 from kontobahn.access.principal import Principal
-from kontobahn.clock import SECOND
+from kontobahn.clock import SECOND, to_datetime
 from tests.dashboard.browsing import Browser
 from tests.harness import ACTOR, PASSWORD, Organization, Service
 
@@ -23,8 +24,8 @@ class House:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.organization: Organization = service.organization(role="owner")
-        self.admin = service.user(self.organization, "admin@muster.example", "admin")
         self.member = service.user(self.organization, "member@muster.example", "member")
+        self.admin = service.user(self.organization, "admin@muster.example", "admin")
         made = service.db.write_now(
             keys.create, service.vault, self.organization.id, "maker", ACTOR, role="admin", expires_at=None
         )
@@ -145,6 +146,15 @@ def test_what_a_key_made_lasts_no_longer_than_the_key(house: House) -> None:
     assert (house.uses_link(link), house.accepts(invitation), house.accepts(late)) == (404, 409, 409)
 
 
+def test_a_link_that_ends_before_its_key_is_not_prolonged(house: House) -> None:
+    link, hours = house.link(house.key), house.service.settings.password_reset_hours
+    house.service.db.write_now(
+        keys.rotate, house.service.vault, house.organization.id, house.key_id, ACTOR, overlap_seconds=hours * 7200
+    )
+    house.service.clock.advance(seconds=hours * 3600)
+    assert house.uses_link(link) == 404
+
+
 def test_a_link_does_not_rise_with_the_person_it_is_for(house: House) -> None:
     link = house.link(house.key)
     path = f"{USERS}/{house.member.id}"
@@ -191,6 +201,8 @@ def test_what_matters_needs_a_confirmation_of_the_last_ten_minutes(house: House)
     assert service.post(confirm, house.key, json={"password": PASSWORD}).status_code == 403
     confirmed = service.post(confirm, session, json={"password": PASSWORD})
     assert confirmed.status_code == 201, confirmed.text
+    until = datetime.fromisoformat(confirmed.json()["data"]["confirmed_until"])
+    assert until - to_datetime(service.clock.now()) == timedelta(minutes=10)
     service.forget_callers()
     assert service.get(USERS, session).status_code == 401
     house.invitation(confirmed.json()["data"]["token"], "andere@muster.example")

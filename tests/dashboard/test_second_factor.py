@@ -12,11 +12,14 @@ import httpx
 import pytest
 
 from kontobahn.access import factors
+from kontobahn.access.principal import Principal
 from kontobahn.clock import SECOND
 from kontobahn.dashboard.dispatch import SECOND_FACTOR, WITHOUT_FACTOR
 from kontobahn.dashboard.pages import every_page
+from kontobahn.db import Tx
+from kontobahn.errors import Conflict
 from tests.dashboard.browsing import Browser
-from tests.harness import PASSWORD, Organization, Service
+from tests.harness import ACTOR, PASSWORD, Organization, Service
 from tests.passkey import Passkey
 
 EMAIL = "erika@muster.example"
@@ -281,3 +284,26 @@ def test_without_the_required_factor_no_page_and_no_form_is_taken(
     [last] = max_.factor_ids()
     assert max_.browser.post(f"{SECOND_FACTOR}/{last}/remove").status_code == 409
     assert max_.browser.get("/dashboard/keys").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code"),
+    [
+        (59, "287082"), (1111111109, "081804"), (1111111111, "050471"), (1234567890, "005924"), (2000000000, "279037"),
+        (20000000000, "353130"),
+    ],
+)  # fmt: skip
+def test_codes_are_those_of_rfc_6238(seconds: int, code: str) -> None:
+    assert factors.totp(b"12345678901234567890", seconds // factors.STEP_SECONDS) == code
+
+
+def test_a_passkey_belongs_to_one_person(service: Service, erika: Person) -> None:
+    user = erika.user
+    principal = Principal(user.organization_id, "owner", (user.organization_id,), user_id=user.id)
+
+    def add(tx: Tx) -> factors.Factor:
+        return factors.add_passkey(tx, principal, "Key", ACTOR, credential_id="c", public_key=b"k", counter=0)
+
+    service.db.write_now(add)
+    with pytest.raises(Conflict, match="already registered"):
+        service.db.write_now(add)

@@ -286,7 +286,7 @@ def authenticate(token_hash: str, now: int) -> Rounds[Principal]:
     # With the clients of an agency key: a row for each.
     rows = yield from ask_all(
         f"SELECT c.client_organization_id, {_API_KEYS.columns_of('k')} FROM api_keys k LEFT JOIN agency_clients c"
-        " ON k.is_agency = 1 AND c.organization_id = k.organization_id AND c.key_id = k.id WHERE k.token_hash = ?"
+        " ON c.organization_id = k.organization_id AND c.key_id = k.id WHERE k.token_hash = ?"
         " ORDER BY c.client_organization_id",
         token_hash,
     )

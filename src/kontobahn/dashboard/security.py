@@ -60,7 +60,7 @@ def origin_of(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     usual = {"http": 80, "https": 443}.get(parts.scheme)
-    port = f":{parts.port}" if parts.port and parts.port != usual else ""
+    port = f":{parts.port}" if parts.port not in (None, usual) else ""
     return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}".lower()
 
 
@@ -92,7 +92,7 @@ class Cookies:
 
     def open_notice(self, sealed: str) -> tuple[str, str] | None:
         body, _, signature = sealed.partition(".")
-        if not body or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
+        if not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
             return None
         kind, text = msgspec.json.decode(base64.urlsafe_b64decode(body), type=tuple[str, str])
         return kind, text
