@@ -5,6 +5,7 @@ Bookings are never changed. `verification.py` recomputes the read models from th
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from kontobahn.books import claims, read_models
@@ -46,6 +47,7 @@ _INSERT_BOOKING = (
     f"INSERT INTO books_bookings ({', '.join(_BOOKING_COLUMNS)}) VALUES ({', '.join('?' * len(_BOOKING_COLUMNS))})"
 )
 _SOLL, _GENERALUMKEHR = _BOOKING_COLUMNS.index("soll"), _BOOKING_COLUMNS.index("generalumkehr")
+_ACCOUNTS_OF_ROW = itemgetter(_BOOKING_COLUMNS.index("konto"), _BOOKING_COLUMNS.index("gegenkonto"))
 
 
 class Poster:
@@ -250,10 +252,17 @@ def _refuse_foreign_discount(satz: Satz) -> None:
         raise KontierungError("Skonto", reason)
 
 
+def _by_account(row: tuple[Any, ...]) -> str:
+    """Returns the person account if there is one: of the two it is the one with many others beside it."""
+    konto, gegenkonto = _ACCOUNTS_OF_ROW(row)
+    return str(gegenkonto if len(gegenkonto) > len(konto) else konto)
+
+
 def write_journal(
     tx: Statements, bookings: list[tuple[Any, ...]], moves: list[tuple[Any, ...]], cash_rows: list[tuple[Any, ...]]
 ) -> None:
-    tx.many(_INSERT_BOOKING, bookings)
+    # By account, as the indices for its sheet are: in the order of the file nearly every row would change a page of each.
+    tx.many(_INSERT_BOOKING, sorted(bookings, key=_by_account))
     # After the bookings: the sweep of an import that broke off finds movements and rows by them.
     tx.many(_ADD_MOVE, sorted(moves))
     tx.many(ADD_ROW, sorted(cash_rows))

@@ -84,17 +84,20 @@ class Block:
 
     def add_to(self, tx: Statements, edition: int, jahr: str) -> None:
         """Writes in the order of the keys, so that neighbours are changed together."""
+        periods, items, years = self.periods, self.items, self.years
         add_openings(tx, edition, self.openings)
         add_discounts(tx, edition, self.discounts)
-        tx.many(ADD_PERIOD, [(edition, jahr, *key, *sums) for key, sums in sorted(self.periods.items())])
+        # Keys alone are sorted in half the time of keys with values.
+        tx.many(ADD_PERIOD, [(edition, jahr, *key, *periods[key]) for key in sorted(periods)])
+        ordered = [(*key, *items[key]) for key in sorted(items)]
         tx.many(
             _ADD_ITEM,
             [
-                (edition, *key, soll, haben, int(soll != haben), *first, rechnung, steuer)
-                for key, (soll, haben, first, rechnung, steuer) in sorted(self.items.items())
+                (edition, konto, beleg, soll, haben, int(soll != haben), *first, rechnung, steuer)
+                for konto, beleg, soll, haben, first, rechnung, steuer in ordered
             ],
         )
-        tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *sums) for konto, sums in sorted(self.years.items())])
+        tx.many(_ADD_ITEM_YEAR, [(edition, konto, jahr, *years[konto]) for konto in sorted(years)])
 
 
 def add_openings(tx: Statements, edition: int, openings: Iterable[tuple[Any, ...]]) -> None:
