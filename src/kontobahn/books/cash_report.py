@@ -26,16 +26,22 @@ from kontobahn.ledger.kontierung import full
 from kontobahn.ledger.konto import functional
 from kontobahn.sentences import said
 
-_NO_LIMIT = 1_000_000_000
+_NO_LIMIT = 1_000_000_000_000
 _SATZ = ", ".join(f"b.{name}" for name in Satz._fields)
 _ROWS = (
-    f"SELECT b.id, b.periode, t.created_at, b.aufteilung, {_SATZ}, {ENTRIES.columns_of('e')} FROM books_cash_rows r"
+    f"SELECT b.id, t.created_at, b.aufteilung, {_SATZ}, {ENTRIES.columns_of('e')} FROM books_cash_rows r"
     " JOIN books_bookings b ON b.mandant = r.mandant AND b.id = r.booking"
     " JOIN books_batches t ON t.mandant = b.mandant AND t.id = b.batch"
     " LEFT JOIN books_cash_entries e ON e.mandant = r.mandant AND e.booking = r.booking AND e.kassenname = r.kassenname"
-    f" WHERE r.mandant = ? AND r.kassenname = ? AND (r.datum, r.booking) > (?, ?) AND r.datum <= ? AND +r.booking <= {LAST_BOOKING}"
-    " ORDER BY r.datum, r.booking LIMIT ?"
+    " WHERE r.mandant = ? AND r.kassenname = ? AND (r.datum, r.booking) > (?, ?) AND r.datum <= ? AND +r.booking <= ?"
+    f" AND +r.booking <= {LAST_BOOKING} ORDER BY r.datum, r.booking LIMIT ?"
 )
+# What moves the balance of a day up to a booking, and no more: a day may have many before the page that is asked for.
+_OF_DAY = (
+    f"SELECT b.aufteilung, {_SATZ} FROM books_cash_rows r JOIN books_bookings b ON b.mandant = r.mandant AND b.id = r.booking"
+    f" WHERE r.mandant = ? AND r.kassenname = ? AND r.datum = ? AND r.booking <= ? AND +r.booking <= {LAST_BOOKING}"
+)
+_OPENINGS_OF_DAY = f"{_OF_DAY} AND b.periode = {EB_PERIOD}"
 _FIRST_DAY, _LAST_DAY = date.min.isoformat(), date.max.isoformat()
 
 
@@ -53,7 +59,6 @@ class _Row(NamedTuple):
     satz: Satz | None = None
     # None if it is no entry of the cash book.
     entry: EntryRow | None = None
-    is_opening: bool = False
     created_at: int = 0
     # The balance after it.
     saldo: int = 0
@@ -92,8 +97,9 @@ def _of_entries(walk: _Walk, entries: list[EntryRow]) -> list[_Row]:
     """Returns the rows of these entries, each with the balance after it on its day."""
     found: dict[int, _Row] = {}
     for day in sorted({entry.datum for entry in entries}):
-        walk.begin(day, None)
-        found.update((row.nummer, row) for row in walk.rows(day, _NO_LIMIT))
+        bookings = [entry.booking for entry in entries if entry.datum == day]
+        walk.begin(day, _Place(day, min(bookings) - 1))
+        found.update((row.nummer, row) for row in walk.rows(day, _NO_LIMIT, max(bookings)))
     return [found[entry.nummer] for entry in entries]
 
 
@@ -141,13 +147,12 @@ class _Walk:
         if after.datum in self._years:
             self._saldo += self._carried_over(after.datum)
         if after.booking:
-            earlier = self._read(_Place(after.datum, 0), after.datum, _NO_LIMIT)
-            self._saldo += sum(row.betrag for row in earlier if row.place <= after)
+            self._saldo += self._sum(_OF_DAY, after.datum, after.booking)
         return self._saldo
 
-    def rows(self, last: str, limit: int) -> list[_Row]:
-        """Returns the rows up to this day."""
-        read = self._read(self._after, last, limit)
+    def rows(self, last: str, limit: int, last_booking: int = _NO_LIMIT) -> list[_Row]:
+        """Returns the rows up to this day, and of bookings up to this one."""
+        read = self._read(self._after, last, limit, last_booking)
         to_come = [jahr for jahr in self._years if self._after.datum < jahr <= last]
         found: list[_Row] = []
         for row in read:
@@ -171,22 +176,29 @@ class _Walk:
     def _carried_over(self, jahr: str) -> int:
         """Returns by how much the year's opening balance changes the balance, apart from entries of the cash book that open it."""
         before = self._balance_before(jahr)
-        entered = sum(row.betrag for row in self._read(_Place(jahr, 0), jahr, _NO_LIMIT) if row.is_opening)
+        entered = self._sum(_OPENINGS_OF_DAY, jahr, _NO_LIMIT)
         return self._openings.get(jahr, before) - entered - before
 
     def _balance_before(self, day: str) -> int:
         return cash_days.balance_before(self.tx, self.client, self.kassenname, day)
 
-    def _read(self, after: _Place, last: str, limit: int) -> list[_Row]:
+    def _sum(self, sql: str, day: str, last_booking: int) -> int:
+        rows = self.tx.all(sql, self.client.mandant, self.kassenname, day, last_booking, self.client.mandant)
+        return sum(self._amount(Satz._make(values), aufteilung) for aufteilung, *values in rows)
+
+    def _amount(self, satz: Satz, aufteilung: str) -> int:
+        return sum(leg.betrag for leg in legs_of(self.client.rahmen, satz, aufteilung) if leg.konto == self.konto)
+
+    def _read(self, after: _Place, last: str, limit: int, last_booking: int) -> list[_Row]:
         mandant, width = self.client.mandant, len(Satz._fields)
         rows = []
-        for booking, periode, created_at, aufteilung, *values in self.tx.all(
-            _ROWS, mandant, self.kassenname, *after, last, mandant, limit
+        for booking, created_at, aufteilung, *values in self.tx.all(
+            _ROWS, mandant, self.kassenname, *after, last, last_booking, mandant, limit
         ):
             satz = Satz._make(values[:width])
-            betrag = sum(leg.betrag for leg in legs_of(self.client.rahmen, satz, aufteilung) if leg.konto == self.konto)
+            betrag = self._amount(satz, aufteilung)
             entry = EntryRow._make(values[width:]) if values[width] is not None else None
-            rows.append(_Row(_Place(satz.belegdatum, booking), betrag, satz, entry, periode == EB_PERIOD, created_at))
+            rows.append(_Row(_Place(satz.belegdatum, booking), betrag, satz, entry, created_at))
         return rows
 
 
