@@ -219,6 +219,7 @@ def running_service(data: Path, **settings: Any) -> Iterator[Service]:
         "limit_auth_requests": 1_000_000,
         "limit_page_requests": 1_000_000,
         "run_jobs": False,
+        "connect_provider": "sandbox",
     }
     loaded = load({}, data=str(data), **{**defaults, **settings})
     place_migrated_sqlite(loaded)

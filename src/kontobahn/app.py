@@ -428,6 +428,9 @@ def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvi
 
 def connect_providers(settings: Settings, providers: dict[str, BankProvider]) -> tuple[str, ...]:
     """Reads the setting that names them. Raises SetupError if a name is of no provider here."""
+    # Choice 49: the sandbox bank is offered only where the setting names it.
+    if not settings.connect_provider.strip():
+        return tuple(name for name in providers if name not in (FilesProvider.name, sandbox.NAME))
     names = tuple(filter(None, (name.strip() for name in settings.connect_provider.split(","))))
     for name in names:
         if name in _NEEDS and name not in providers:

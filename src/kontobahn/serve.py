@@ -189,6 +189,7 @@ def serve_many(settings: Settings, host: str, port: int, workers: int) -> None:
 
     os.environ[PREFIX + "DATA"] = str(settings.data_dir)
     os.environ[PREFIX + "BASE_URL"] = settings.base_url
+    os.environ[PREFIX + "CONNECT_PROVIDER"] = settings.connect_provider
     os.environ[PREFIX + "RUN_JOBS"] = str(settings.run_jobs).lower()
     log.info("starting_workers", workers=workers, host=host, port=port)
     Server(

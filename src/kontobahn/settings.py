@@ -120,10 +120,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connect_provider: Annotated[
         str,
         _about(
-            "providers of bank connections, separated by commas; with several, a person chooses among the banks of all; `files`"
-            " for none, with statements from files only"
+            "providers of bank connections, separated by commas; with several, a person chooses among the banks of all; empty for"
+            " all that are set up; `files` for none, with statements from files only; `sandbox` switches the sandbox bank on, which"
+            " is off otherwise, but for the demo"
         ),
-    ] = "sandbox"
+    ] = ""
     fints_product_id: Annotated[
         str, _about("product id from the registration of FinTS products; needed for the provider `fints`")
     ] = ""

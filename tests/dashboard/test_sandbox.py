@@ -10,7 +10,9 @@ import pytest
 from kontobahn.bank_providers.sandbox import store
 from kontobahn.clock import DAY, SECOND
 from tests.dashboard.browsing import Browser
+from tests.file_bank import FileBank
 from tests.harness import Organization, Service, ServiceFactory
+from tests.ledger_builder import Books
 from tests.sandbox_visitor import Visitor
 
 PAGE = "/dashboard/sandbox"
@@ -161,3 +163,57 @@ def test_only_administrators_find_it_and_only_where_the_sandbox_is_the_bank(star
     assert f'"{PAGE}"' not in browser.get("/dashboard").text
     assert browser.get(PAGE).status_code == 404
     assert browser.post(f"{PAGE}/clock", {"step": "day"}).status_code == 404
+
+
+def test_everything_of_the_bank_says_what_it_is_and_can_be_removed(
+    visitor: Visitor, owner: Organization, browser: Browser, service: Service
+) -> None:
+    """What was booked from it too; and nothing of a bank that exists."""
+    assert 'class="sandbox"' not in browser.get("/dashboard").text
+    FileBank(service, owner)
+    visitor.connect(owner, accounts=(0,))
+    [kept, account] = visitor.accounts(owner)
+    assert (account["extra"]["is_sandbox"], kept["extra"].get("is_sandbox")) == (True, None)
+    [row, *_] = [one for one in visitor.transactions(owner, "", account_id=account["id"]) if one["status"] == "posted"]
+    books = Books(service, owner, years=(f"{row['made_on'][:4]}-01-01",))
+    settings = {"connection_id": books.connection_id, "konto": "1200", "booked_by": "kontobahn"}
+    assert service.request("PUT", f"/v2/reconciliation/accounts/{account['id']}", owner.key, json=settings).is_success
+    line = {"kind": "ledger_account", "konto": "1590", "amount": row["amount"]}
+    match = {"transaction_id": row["id"], "lines": [line]}
+    assert service.post("/v2/reconciliation/matches", owner.key, json=match).status_code == 201
+    handed = {"account_id": account["id"], "to_date": row["made_on"]}
+    batch = service.post("/v2/reconciliation/batches", owner.key, json=handed).json()["data"]
+    file = service.get(f"/v2/reconciliation/batches/{batch['id']}/extf", owner.key).text
+    assert "SANDBOX" in file.splitlines()[0]
+    before = service.balance(owner)
+    visitor.order(owner, account_id=account["id"])
+    assert service.balance(owner).available < before.available
+    for path in ("/dashboard", "/dashboard/accounts", "/dashboard/open-items", "/dashboard/profile"):
+        assert 'class="sandbox"' in browser.get(path).text
+    assert f"{account['name']} (sandbox)" in browser.get("/dashboard/transactions.csv").text
+    assert (
+        "sandbox-handover" in browser.get(f"/dashboard/handovers/{batch['id']}/list.csv").headers["content-disposition"]
+    )
+    assert "with one account" in browser.get(f"{PAGE}/remove").text
+    assert browser.post(f"{PAGE}/remove").status_code == 303
+    assert 'class="sandbox"' not in browser.get("/dashboard").text
+    assert visitor.accounts(owner) == [kept]
+    assert kept["extra"]["transactions_count"]["posted"]
+    assert service.get("/v2/banking/payments", owner.key).json()["data"] == []
+    assert service.balance(owner).reserved == before.reserved, "what the payment had reserved is back"
+    turnover = books.rows("SELECT generalumkehr, COUNT(*) FROM books_bookings GROUP BY generalumkehr ORDER BY 1")
+    assert turnover == [(0, 1), (1, 1)], "booked once, and taken back"
+    assert service.get("/v2/reconciliation/accounts", owner.key).json()["data"] == []
+    assert "Everything of the sandbox bank removed" in browser.get("/dashboard/audit").text
+    assert browser.get(f"{PAGE}/remove").status_code == 303
+
+
+def test_the_bank_is_off_unless_it_is_named(start_service: ServiceFactory) -> None:
+    service = start_service(connect_provider="")
+    organization = service.organization()
+    service.user(organization, EMAIL, "owner")
+    assert service.get("/v2/banking/providers", organization.key).json()["data"] == []
+    assert service.post("/v2/banking/connect", organization.key, json={}).status_code == 409
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    assert browser.get(PAGE).status_code == 404

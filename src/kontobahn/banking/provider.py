@@ -31,6 +31,8 @@ PaymentStatus = Literal[
 ]  # fmt: skip
 # The provider of accounts that are kept by statement files; statement imports write its connections.
 FILES = "files"
+# The provider whose banks do not exist: no money moves there.
+SANDBOX = "sandbox"
 # The error class of a payment that was cancelled, by the payer or by a call.
 CANCELLED = "Cancelled"
 # The error classes of an access that only its person can use again: the bank wants a confirmation, or has locked it. No machine

@@ -14,6 +14,7 @@ import typer
 from kontobahn import __version__, log
 from kontobahn import serve as server
 from kontobahn.app import Application, make_context, sandbox_bank
+from kontobahn.bank_providers.sandbox import adapter as sandbox
 from kontobahn.cli.common import DataOption, installation, read_settings
 from kontobahn.cli.output import JsonOption, say
 from kontobahn.clock import SystemClock
@@ -54,6 +55,9 @@ def serve(
     holder, real_port = server.reserve_port(host, port)
     base_url = settings.base_url or f"http://{_reachable(host)}:{real_port}"
     settings = msgspec.structs.replace(settings, base_url=base_url)
+    if with_demo and not settings.connect_provider:
+        # The demo's banks are at the sandbox bank.
+        settings = msgspec.structs.replace(settings, connect_provider=sandbox.NAME)
     with holder:
         if workers > 1:
             facts, code = _prepare_if_reached(settings, with_demo=with_demo)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import ConnectionRow
 from kontobahn.banking.provider import FILES, PaymentStatus
 from kontobahn.banking.transactions.wire import Transaction
@@ -89,6 +90,11 @@ _ERRORS = {
 
 def bank_name(row: ConnectionRow) -> str:
     return row.display_name or row.provider_name or row.provider_code or _("A bank that is not chosen yet")
+
+
+def account_name(account: AccountRow, sandbox: frozenset[str]) -> str:
+    """The name of an account, marked if its connection is one of these, which are at the sandbox bank."""
+    return _("%(name)s (sandbox)", name=account.name) if account.connection_id in sandbox else account.name
 
 
 def error_words(error_class: str | None, message: str | None = None) -> str:

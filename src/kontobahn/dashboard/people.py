@@ -10,6 +10,8 @@ from kontobahn.access.organizations import Organization
 from kontobahn.access.principal import Principal, Role
 from kontobahn.access.sessions import Session
 from kontobahn.access.users import User
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.provider import SANDBOX
 from kontobahn.dashboard import attention
 from kontobahn.dashboard.attention import Attention
 from kontobahn.dashboard.declare import Page
@@ -43,6 +45,8 @@ class Person(NamedTuple):
     preferences: Preferences
     # Matters that need somebody, for the line at the top of each page.
     attention: list[Attention]
+    # The organisation that is looked at has an account at the sandbox bank: every page says so.
+    has_sandbox: bool
     # The person's organisation, or the one that is looked at, requires a second factor, and this person has none yet.
     must_add_factor: bool
     # The organisation whose bank accounts, books and invoices are looked at: the person's own organisation, or a client of an agency.
@@ -75,6 +79,7 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         organization=organizations.get(tx, principal.organization_id),
         preferences=preferences(tx, principal),
         attention=attention.find(tx, looking_at.id),
+        has_sandbox=connections.has_any_at(tx, looking_at.id, SANDBOX),
         must_add_factor=any(factors.is_required(tx, one) for one in {principal.organization_id, looking_at.id})
         and not factors.of_user(tx, principal.organization_id, session.user_id),
         looking_at=looking_at,

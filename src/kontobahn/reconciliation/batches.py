@@ -16,6 +16,8 @@ from kontobahn.api.call import Call, page
 from kontobahn.api.declare import get, post
 from kontobahn.api.wire import Download, Uuid
 from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import store as connections
+from kontobahn.banking.provider import SANDBOX
 from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
 from kontobahn.days import days_later
 from kontobahn.db import Tx
@@ -91,7 +93,8 @@ async def create_batch(call: Call, body: NewBatch) -> Charged[BatchWithLines]:
         file, booked = None, None
         if settings.booked_by == "kontobahn":
             made_at = berlin_datetime(now).replace(tzinfo=None)
-            file = await call.off_loop(booking_rows.make_file, records, settings.client_id, span.year, made_at)
+            title = await call.read(_title, settings)
+            file = await call.off_loop(booking_rows.make_file, records, settings.client_id, span.year, made_at, title)
             author = Author(call.request_id, call.quelle, call.actor.name)
             # A row that looks already booked is refused, unless we booked one like it ourselves, for another transaction.
             another = await call.read(batch_store.have_twins, settings, plan.transfers)
@@ -146,6 +149,13 @@ def download(row: BatchRow) -> Download:
             booked_by=row.booked_by,
         )
     return Download(bytes(row.content), EXTF_MEDIA_TYPE, row.file_name)
+
+
+def _title(tx: Tx, settings: AccountSettings) -> str:
+    account = accounts.look_up(tx, settings.organization_id, settings.account_id)
+    at_sandbox = connections.ids_at(tx, settings.organization_id, SANDBOX)
+    is_sandbox = account is not None and account.connection_id in at_sandbox
+    return booking_rows.SANDBOX_TITLE if is_sandbox else booking_rows.TITLE
 
 
 def _settings(tx: Tx, principal: Principal, account_id: str) -> AccountSettings:

@@ -28,6 +28,8 @@ MAX_TEXT, MAX_BELEGFELD2, MAX_INFO = 60, 12, 210
 _INFOS, _MANDATE = (("21", "22"), ("23", "24"), ("25", "26")), "105"
 _OF_DOCUMENTS = ("item", "return")
 TITLE = "Kontobahn Zahlungsabgleich"
+# Of an account that does not exist.
+SANDBOX_TITLE = "SANDBOX Zahlungsabgleich"
 
 
 class Transfer(NamedTuple):
@@ -207,7 +209,9 @@ class BatchFile(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def make_file(records: Sequence[Buchungssatz], client_id: str, jahr: Geschaeftsjahr, made_at: datetime) -> BatchFile:
+def make_file(
+    records: Sequence[Buchungssatz], client_id: str, jahr: Geschaeftsjahr, made_at: datetime, title: str = TITLE
+) -> BatchFile:
     """`client_id` is the adviser's number and the client's. All bookings are of the fiscal year."""
     berater, _, mandant = client_id.partition("-")
     days = [date.fromisoformat(record.belegdatum) for record in records]
@@ -220,7 +224,7 @@ def make_file(records: Sequence[Buchungssatz], client_id: str, jahr: Geschaeftsj
         sachkontenlaenge=jahr.konto_laenge,
         datum_von=min(days),
         datum_bis=max(days),
-        bezeichnung=TITLE,
+        bezeichnung=title,
         festschreibung=False,
         skr=jahr.kontenrahmen.removeprefix("SKR"),
     )

@@ -455,6 +455,31 @@ def best_first_neighbours(tx: Tx, organization_id: str, account_id: int, transac
     return Neighbours(ids[at - 1] if at else None, ids[at + 1] if at + 1 < len(ids) else None)
 
 
+def reversal_wanted_on(tx: Tx, organization_id: str, account_id: int) -> str | None:
+    """The latest value date of a match that we booked and that was undone since, without the books knowing yet."""
+    row = tx.one(
+        "SELECT MAX(m.made_on) FROM recon_matches m"
+        " JOIN recon_batch_matches b ON b.organization_id = m.organization_id AND b.match_id = m.id AND b.is_undo = 0"
+        " JOIN recon_batches o ON o.organization_id = b.organization_id AND o.id = b.batch_id AND o.booked_by = 'kontobahn'"
+        " WHERE m.organization_id = ? AND m.account_id = ? AND m.undo_id IS NOT NULL AND NOT EXISTS ("
+        " SELECT 1 FROM recon_batch_matches r WHERE r.organization_id = m.organization_id AND r.match_id = m.id AND r.is_undo = 1)",
+        organization_id, account_id,
+    )  # fmt: skip
+    return row[0] if row else None
+
+
+def forget_account(tx: Tx, organization_id: str, account_id: int) -> None:
+    """Removes the settings of an account and everything that was looked for. Matches and batches stay: they are records."""
+    of_account = (organization_id, account_id)
+    tx.run(
+        "DELETE FROM recon_proposals WHERE organization_id = ? AND transaction_id IN"
+        " (SELECT id FROM recon_transactions WHERE organization_id = ? AND account_id = ?)",
+        organization_id, *of_account,
+    )  # fmt: skip
+    for table in ("recon_transactions", "recon_runs", "recon_accounts"):
+        tx.run(f"DELETE FROM {table} WHERE organization_id = ? AND account_id = ?", *of_account)
+
+
 def sufficient_proposals(tx: Tx, organization_id: str, account_id: int, limit: int) -> list[ProposalRow]:
     """Best proposals that are clear enough to act alone, and wait; the oldest first."""
     return PROPOSALS.all(

@@ -13,6 +13,7 @@ from kontobahn.bank_providers.sandbox.store import SandboxAccount, SandboxConnec
 from kontobahn.bank_providers.sandbox.webhooks import DeliverySender, WebhookClient
 from kontobahn.banking.interaction import Given, Interaction
 from kontobahn.banking.provider import (
+    SANDBOX,
     ConnectRequest,
     ConnectStart,
     Delivery,
@@ -36,7 +37,7 @@ from kontobahn.errors import NotFound
 from kontobahn.settings import Settings
 from kontobahn.vault import Vault
 
-NAME = "sandbox"
+NAME = SANDBOX
 
 
 class SandboxProvider:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.api.answers import Data
@@ -16,7 +16,7 @@ from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, Timestamp
 from kontobahn.banking import ids
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.provider import AccountFacts, Api, Nature
+from kontobahn.banking.provider import SANDBOX, AccountFacts, Api, Nature
 from kontobahn.banking.wire import ConnectionId, NumericId
 from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
@@ -48,6 +48,10 @@ class AccountExtra(Answer):
     iban: str | None
     holder_name: str | None
     transactions_count: TransactionsCount
+    # Choice 49: an account that does not exist says so.
+    is_sandbox: (
+        Annotated[bool, Meta(description="An account at the sandbox bank; left out for all others.")] | UnsetType
+    ) = UNSET
 
 
 class BankAccount(Answer):
@@ -247,17 +251,36 @@ async def list_bank_accounts(call: Call, query: AccountsQuery) -> Data[list[Bank
         rows = await call.read_inline(_listing_of_all, call.principal, query)
     else:
         rows = await call.read(listing, call.principal, query)
-    return Data([_bank_account(row) for row in rows])
+    return Data([_bank_account(*row) for row in rows])
 
 
 # Choice 20: one account is read for free.
 @get("/v2/banking/accounts/{id}", scope="banking:read", errors=(403, 404))
 async def get_bank_account(call: Call, id: NumericId) -> Data[BankAccount]:
     """Read one bank account."""
-    return Data(_bank_account(await call.read_inline(find, call.principal, id)))
+    return Data(_bank_account(*await call.read_inline(_find_listed, call.principal, id)))
 
 
-def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[AccountRow]:
+class Listed(NamedTuple):
+    account: AccountRow
+    # Of the connection that the account belongs to.
+    provider: str
+
+
+@short_read
+def _find_listed(principal: Principal, account_id: str) -> Rounds[Listed]:
+    rows = yield from ask_all(
+        f"SELECT c.provider, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
+        " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
+        f" WHERE a.{in_scope(len(principal.scope))} AND a.id = ?",
+        *principal.scope, int(account_id),
+    )  # fmt: skip
+    if not rows:
+        raise principal.missing("Account")
+    return Listed(AccountRow._make(rows[0][1:]), str(rows[0][0]))
+
+
+def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[Listed]:
     organizations, connection = principal.organizations(query.organization_id), None
     if query.connection_id is not None:
         connection = connections.find(tx, principal, query.connection_id)
@@ -266,13 +289,13 @@ def listing(tx: Tx, principal: Principal, query: AccountsQuery) -> list[AccountR
 
 
 @short_read
-def _listing_of_all(principal: Principal, query: AccountsQuery) -> Rounds[list[AccountRow]]:
+def _listing_of_all(principal: Principal, query: AccountsQuery) -> Rounds[list[Listed]]:
     return _ask_listing(principal.organizations(query.organization_id), None, query)
 
 
 def _ask_listing(
     organizations: tuple[str, ...], connection: connections.ConnectionRow | None, query: AccountsQuery
-) -> Rounds[list[AccountRow]]:
+) -> Rounds[list[Listed]]:
     where, params = list[str](), list[object]()
     if connection is not None:
         where.append("a.connection_id = ?")
@@ -281,17 +304,17 @@ def _ask_listing(
         where.append("c.api = ?")
         params.append(query.api)
     rows = yield from ask_all(
-        f"SELECT c.templates, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
+        f"SELECT c.templates, c.provider, {ACCOUNTS.columns_of('a')} FROM banking_accounts a JOIN banking_connections c"
         " ON c.organization_id = a.organization_id AND c.id = a.connection_id"
         f" WHERE {' AND '.join([f'a.{in_scope(len(organizations))}', *where])} ORDER BY a.id",
         *organizations, *params,
     )  # fmt: skip
-    listed = [(AccountRow._make(row[1:]), str(row[0])) for row in rows]
+    listed = [(Listed(AccountRow._make(row[2:]), str(row[1])), str(row[0])) for row in rows]
     wanted = query.payments_supported
-    return [account for account, templates in listed if wanted is None or can_pay(account, templates) is wanted]
+    return [one for one, templates in listed if wanted is None or can_pay(one.account, templates) is wanted]
 
 
-def _bank_account(row: AccountRow) -> BankAccount:
+def _bank_account(row: AccountRow, provider: str) -> BankAccount:
     return BankAccount(
         can_hide=bool(row.can_hide),
         id=str(row.id),
@@ -305,6 +328,7 @@ def _bank_account(row: AccountRow) -> BankAccount:
             iban=row.iban,
             holder_name=row.holder_name,
             transactions_count=TransactionsCount(posted=row.posted, pending=row.pending),
+            is_sandbox=True if provider == SANDBOX else UNSET,
         ),
     )
 

@@ -121,6 +121,24 @@ def is_used_by_others(tx: Tx, provider: str, scope: tuple[str, ...]) -> bool:
     return found is not None
 
 
+def has_any_at(tx: Tx, organization_id: str, provider: str) -> bool:
+    """Returns whether the organisation has a connection at this provider, an unfinished one included."""
+    found = tx.one(
+        "SELECT 1 FROM banking_connections WHERE organization_id = ? AND provider = ? LIMIT 1",
+        organization_id,
+        provider,
+    )
+    return found is not None
+
+
+def ids_at(tx: Tx, organization_id: str, provider: str) -> frozenset[str]:
+    """The ids of the organisation's connections at this provider."""
+    rows = tx.all(
+        "SELECT id FROM banking_connections WHERE organization_id = ? AND provider = ?", organization_id, provider
+    )
+    return frozenset(connection_id for (connection_id,) in rows)
+
+
 def names_of_user(tx: Tx, organization_id: str, user_id: str) -> list[str]:
     """The names of the banks that a person connected."""
     rows = tx.all(

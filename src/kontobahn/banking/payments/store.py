@@ -18,7 +18,7 @@ from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL, outcome_of
 from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
-from kontobahn.banking.provider import PaymentOrder, PaymentReport, PaymentStart, PaymentStatus, Template
+from kontobahn.banking.provider import CANCELLED, PaymentOrder, PaymentReport, PaymentStart, PaymentStatus, Template
 from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
 from kontobahn.banking.wire import EVENTS
 from kontobahn.clock import HOUR, MINUTE, end_of_day, start_of_day, to_datetime
@@ -367,6 +367,20 @@ def under_way(tx: Tx, organization_id: str, provider: str, limit: int) -> list[P
         " ORDER BY created_at DESC, id DESC LIMIT ?",
         organization_id, provider, *_FINAL, limit,
     )  # fmt: skip
+
+
+def remove_of_provider(tx: Tx, organization_id: str, provider: str) -> int:
+    """Removes the payments at a provider whose money is not real, and returns how many. What is under way fails first, which
+    gives its credits back."""
+    condition = "organization_id = ? AND provider = ?"
+    for row in PAYMENTS.all(tx, f"{condition} AND {_IS_UNDER_WAY} ORDER BY id", organization_id, provider, *_FINAL):
+        apply(tx, organization_id, row.id, PaymentReport("failed", error_class=CANCELLED), "removal")
+    tx.run(
+        "DELETE FROM banking_payment_reports WHERE organization_id = ? AND payment_id IN"
+        f" (SELECT id FROM banking_payments WHERE {condition})",
+        organization_id, organization_id, provider,
+    )  # fmt: skip
+    return tx.run(f"DELETE FROM banking_payments WHERE {condition}", organization_id, provider)
 
 
 # --- As people look for them

@@ -70,6 +70,7 @@ ACTIONS = {
     "sandbox.fail": N_("Failure at the sandbox bank"),
     "sandbox.payment": N_("Payment at the sandbox bank changed"),
     "sandbox.post_pending": N_("Pending bookings posted at the sandbox bank"),
+    "sandbox.remove": N_("Everything of the sandbox bank removed"),
     "sandbox.report": N_("New data reported by the sandbox bank"),
     "second_factor.require": N_("Second-factor requirement changed"),
     "session.confirm": N_("Identity confirmed"),

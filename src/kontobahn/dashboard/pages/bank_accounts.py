@@ -13,7 +13,7 @@ from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import ConnectionRow
-from kontobahn.banking.provider import FILES
+from kontobahn.banking.provider import FILES, SANDBOX
 from kontobahn.banking.transactions import search
 from kontobahn.banking.transactions.search import TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
@@ -70,7 +70,9 @@ async def bank_accounts(visit: Visit) -> Response:
         account = line.account
         if account.balance is not None:
             totals[account.currency_code] = totals.get(account.currency_code, 0) + account.balance
-    return visit.show("bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now)
+    return visit.show(
+        "bank_accounts.html", lines=lines, totals=totals, bank_words=bank_words, now=visit.now, sandbox=SANDBOX
+    )
 
 
 def _lines(tx: Tx, organization_id: str) -> list[AccountLine]:
@@ -98,6 +100,7 @@ async def bank_account(visit: Visit, id: str) -> Response:
         chart=_chart(account, facts.balances),
         chart_rows=_changes(account, facts.balances),
         is_kept_by_files=facts.line.connection is not None and facts.line.connection.provider == FILES,
+        is_sandbox=facts.line.connection is not None and facts.line.connection.provider == SANDBOX,
         bank_words=bank_words,
     )
 

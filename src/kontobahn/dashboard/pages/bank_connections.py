@@ -12,7 +12,7 @@ from kontobahn.banking.connect.routes import Connect, ConnectAnswer, ConnectQuer
 from kontobahn.banking.connections import accounts, routes, store
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.connections.store import TOKEN_PREFIX, ConnectionRow
-from kontobahn.banking.provider import FILES, Banking
+from kontobahn.banking.provider import FILES, SANDBOX, Banking
 from kontobahn.banking.reports.refresh import Refresh, refresh_bank_connection
 from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.declare import ROOT, action, page
@@ -33,7 +33,9 @@ class Facts(NamedTuple):
 @page("/connections", poll=5)
 async def bank_connections(visit: Visit) -> Response:
     lines = await visit.read(_lines, visit.organization_id)
-    return visit.show("bank_connections.html", lines=lines, bank_words=bank_words, now=visit.now, files=FILES)
+    return visit.show(
+        "bank_connections.html", lines=lines, bank_words=bank_words, now=visit.now, files=FILES, sandbox=SANDBOX
+    )
 
 
 def _lines(tx: Tx, organization_id: str) -> list[Facts]:

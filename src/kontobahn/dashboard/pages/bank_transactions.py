@@ -9,7 +9,9 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.transactions import search
 from kontobahn.banking.transactions.search import FoundTransactions, Key, TransactionSearch
 from kontobahn.banking.transactions.wire import Transaction
@@ -73,13 +75,15 @@ class TransactionFilters(Struct):
 class Listed(NamedTuple):
     accounts: list[AccountRow]
     found: FoundTransactions
+    # The connections at the sandbox bank.
+    sandbox: frozenset[str]
 
 
 @page("/transactions", poll=15)
 async def bank_transactions(visit: Visit) -> Response:
     filters = visit.filters(TransactionFilters)
     listed = await _search(visit, filters)
-    names = {str(account.id): account.name for account in listed.accounts}
+    names = {str(account.id): bank_words.account_name(account, listed.sandbox) for account in listed.accounts}
     stopped = listed.found.stopped_at
     rows = filters.first_page(listed.found.rows, _place, _place(stopped) if stopped else None)
     return visit.show(
@@ -108,7 +112,7 @@ async def _search(visit: Visit, filters: Filters[TransactionFilters]) -> Listed:
             break
         more = await visit.read(_listed, organization_id, filters, stopped, PAGE_SIZE + 1 - len(rows))
         rows, stopped = rows + more.found.rows, more.found.stopped_at
-    return Listed(listed.accounts, FoundTransactions(rows, stopped))
+    return listed._replace(found=FoundTransactions(rows, stopped))
 
 
 def _listed(
@@ -118,7 +122,7 @@ def _listed(
     found = accounts.of_organization(tx, organization_id)
     chosen = [account.id for account in found if not wanted.account or str(account.id) == wanted.account]
     asked = TransactionSearch(wanted.from_date, wanted.to_date, wanted.state, search_words(wanted.q), after)
-    return Listed(found, search.search(tx, chosen, asked, limit))
+    return Listed(found, search.search(tx, chosen, asked, limit), connections.ids_at(tx, organization_id, SANDBOX))
 
 
 def _after(text: str) -> Key | None:
@@ -141,7 +145,8 @@ async def transactions_csv(visit: Visit) -> Response:
     after: Key | None = None
     for _step in range(_CSV_STEPS):
         listed = await visit.read(_listed, visit.organization_id, filters, after, _CSV_STEP_ROWS)
-        found, names = listed.found, {str(account.id): account.name for account in listed.accounts}
+        found = listed.found
+        names = {str(account.id): bank_words.account_name(account, listed.sandbox) for account in listed.accounts}
         rows += [_line(row, names) for row in found.rows]
         if found.stopped_at is None and len(found.rows) < _CSV_STEP_ROWS:
             break

@@ -10,7 +10,9 @@ from msgspec import Struct, field
 from starlette.responses import Response
 
 from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import store as bank_connections
 from kontobahn.banking.connections.accounts import AccountRow
+from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import figures, match_words, once
 from kontobahn.dashboard.books import as_written, writer
@@ -129,7 +131,10 @@ async def handover_csv(visit: Visit, id: str) -> Response:
         )
         for row in batch.lines
     ]  # fmt: skip
-    return await visit.csv("handover", head, rows)
+    listed = await visit.read(accounts.look_up, visit.organization_id, int(batch.account_id))
+    at_sandbox = await visit.read(bank_connections.ids_at, visit.organization_id, SANDBOX)
+    is_sandbox = listed is not None and listed.connection_id in at_sandbox
+    return await visit.csv("sandbox-handover" if is_sandbox else "handover", head, rows)
 
 
 # --- Settings of the account

@@ -24,7 +24,7 @@ from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.rules import FINAL
 from kontobahn.banking.payments.store import FoundPayments, Key, PaymentRow, PaymentSearch
 from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery, PaymentEvent
-from kontobahn.banking.provider import FILES, Banking, Template
+from kontobahn.banking.provider import FILES, SANDBOX, Banking, Template
 from kontobahn.banking.search import LOOKED_THROUGH
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, books, figures, once, security
@@ -144,7 +144,8 @@ async def payment_form(visit: Visit) -> Response:
     return visit.show(
         "payment_form.html",
         sources=[
-            (account.id, f"{account.name} · {figures.iban(account.iban)} · {_balance(account)}") for account in sources
+            (account.id, f"{_named(account, provider)} · {figures.iban(account.iban)} · {_balance(account)}")
+            for account, provider in sources
         ],
         templates=[(value, _(text)) for value, text in TEMPLATES.items()],
         payees=payees,
@@ -186,6 +187,10 @@ async def _payees(visit: Visit) -> list[Payee]:
                 url = f"{PATH}/new?{urlencode({**kept, 'creditor_name': partner.name, 'creditor_iban': iban})}"
                 found.append(Payee(partner.name, iban, url))
     return found[:MAX_PAYEES]
+
+
+def _named(account: AccountRow, provider: str) -> str:
+    return bank_words.account_name(account, frozenset({account.connection_id} if provider == SANDBOX else ()))
 
 
 def _balance(account: AccountRow) -> str:

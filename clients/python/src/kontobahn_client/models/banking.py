@@ -121,6 +121,7 @@ class AccountExtra(Answer, kw_only=True):
     iban: str | None = None
     holder_name: str | None = None
     transactions_count: TransactionsCount
+    is_sandbox: bool | None = None
 
 
 class BankAccount(Answer, kw_only=True):
