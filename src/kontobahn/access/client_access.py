@@ -68,6 +68,11 @@ def listing(tx: Tx, organization_id: str) -> list[Listed]:
     return [Listed(ClientAccess._make(row[:-3]), *row[-3:]) for row in rows]
 
 
+def any_to(tx: Tx, client_id: str) -> bool:
+    """Returns whether somebody of another organisation may work in this one."""
+    return tx.one("SELECT 1 FROM client_access WHERE client_organization_id = ? LIMIT 1", client_id) is not None
+
+
 def find(tx: Tx, principal: Principal, user_id: str, client_id: str) -> ClientAccess:
     """Returns the access of a person to a client, if the caller administers one of the two sides."""
     found = _ACCESS.one(

@@ -77,6 +77,10 @@ def link(base_url: str, secret: str) -> str:
     return f"{base_url}{_PAGE}/{secret}"
 
 
+def any_made(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM invitations WHERE organization_id = ? LIMIT 1", organization_id) is not None
+
+
 def listing(tx: Tx, organization_id: str) -> list[Invitation]:
     return _INVITATIONS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 

@@ -82,6 +82,11 @@ def listing(tx: Tx, organization_id: str) -> list[User]:
     return _USERS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
+def are_several(tx: Tx, organization_id: str) -> bool:
+    """Returns whether the organisation has more than one person."""
+    return len(tx.all("SELECT id FROM users WHERE organization_id = ? LIMIT 2", organization_id)) > 1
+
+
 def any_exists(tx: Tx) -> bool:
     """Returns whether the installation has a user at all."""
     return tx.one("SELECT 1 FROM users LIMIT 1") is not None

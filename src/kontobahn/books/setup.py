@@ -10,8 +10,11 @@ from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import connections
+from kontobahn.ledger.bookkeeping import BookKeeping, NewClient, Versteuerung
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import full
+from kontobahn.ledger.provider import ConnectionRef
+from kontobahn.sentences import said
 
 CASH_BOOK = "Kasse"
 _CLIENT_ID = re.compile(r"^[1-9][0-9]{3,6}-[1-9][0-9]{0,4}$")
@@ -36,17 +39,29 @@ def create_books(
     length: int,
     client_id: str,
     year_start: date,
+    versteuerung: Versteuerung = "soll",
 ) -> Client:
     """Creates a client, empty, with all services and a cash book, and its connection unless there is one already."""
     if skr not in KONTENRAHMEN:
-        raise BadRequest(f"The chart of accounts {skr} is not known here: {', '.join(KONTENRAHMEN)}.")
+        raise BadRequest(
+            f"The chart of accounts {skr} is not known here: {', '.join(KONTENRAHMEN)}.", field="kontenrahmen"
+        )
     if not _CLIENT_ID.match(client_id):
-        raise BadRequest(f"“{client_id}” is not an adviser number and a client number like 1234-1.")
+        raise BadRequest(
+            said("“{text}” is not an adviser number and a client number like 1234-1.", text=client_id),
+            field="client_id",
+        )
     if connection_id is None:
         connection_id = connections.create(tx, organization_id, bezeichnung=name, provider="books")
     connection = connections.find_for_operator(tx, connection_id)
     client = store.create_client(
-        tx, connection, client_id=client_id, bezeichnung=name, kontenrahmen=skr, konto_laenge=length
+        tx,
+        connection,
+        client_id=client_id,
+        bezeichnung=name,
+        kontenrahmen=skr,
+        konto_laenge=length,
+        versteuerung=versteuerung,
     )
     store.subscribe(tx, client, *store.SUBSCRIPTIONS)
     store.ensure_year(tx, client, year_start)
@@ -64,3 +79,23 @@ def add_folders(tx: Tx, client: Client, folders: tuple[tuple[str, str], ...]) ->
         "INSERT INTO books_folders (mandant, ordnertyp, bezeichnung) VALUES (?, ?, ?)",
         [(client.mandant, ordnertyp, bezeichnung) for ordnertyp, bezeichnung in folders],
     )
+
+
+# --- For pages
+
+
+def bookkeeping(provider: str) -> BookKeeping:
+    return BookKeeping(provider, _create, store.rename_client, _versteuerungen)
+
+
+def _create(tx: Tx, organization_id: str, connection_id: str | None, wanted: NewClient) -> str:
+    made = create_books(
+        tx, organization_id, connection_id,
+        name=wanted.name, skr=wanted.kontenrahmen, length=wanted.konto_laenge, client_id=wanted.client_id,
+        year_start=wanted.year_start, versteuerung=wanted.versteuerung,
+    )  # fmt: skip
+    return made.connection_id
+
+
+def _versteuerungen(tx: Tx, connection: ConnectionRef) -> dict[str, Versteuerung]:
+    return {client.client_id: client.versteuerung for client in store.clients(tx, connection)}

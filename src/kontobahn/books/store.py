@@ -11,6 +11,7 @@ from kontobahn.db import Rounds, Statements, Table, Tx, chunked, short_read
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
+from kontobahn.ledger.bookkeeping import Versteuerung
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.kassenbuch import Belegtyp, Ordnertyp, Rechnungsordner
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
@@ -47,6 +48,7 @@ class Client(NamedTuple):
     kontenrahmen: str
     konto_laenge: int
     is_default: int
+    versteuerung: Versteuerung = "soll"
 
     @property
     def rahmen(self) -> Kontenrahmen:
@@ -57,7 +59,14 @@ _CLIENTS = Table("books_clients", Client, key=("mandant",))
 
 
 def create_client(
-    tx: Tx, connection: ConnectionRef, *, client_id: str, bezeichnung: str, kontenrahmen: str, konto_laenge: int
+    tx: Tx,
+    connection: ConnectionRef,
+    *,
+    client_id: str,
+    bezeichnung: str,
+    kontenrahmen: str,
+    konto_laenge: int,
+    versteuerung: Versteuerung = "soll",
 ) -> Client:
     """Creates a client with our short chart of accounts; the first one of a connection is its default."""
     tx.lock("books", connection.id)
@@ -66,11 +75,11 @@ def create_client(
         raise Conflict(f"The connection already has a client {client_id}.")
     client = Client(
         connection.organization_id, connection.id, client_id, next_number(tx, "books_clients"), bezeichnung, kontenrahmen,
-        konto_laenge, int(not others),
+        konto_laenge, int(not others), versteuerung,
     )  # fmt: skip
     tx.run(
         f"INSERT INTO books_clients ({_CLIENTS.columns}, last_buchung, edition, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
         *client, client.mandant, tx.now,
     )  # fmt: skip
     tx.many(
@@ -78,6 +87,11 @@ def create_client(
         [(client.mandant, full(nummer), text) for nummer, text in client.rahmen.beschriftungen.items()],
     )
     return client
+
+
+def rename_client(tx: Tx, connection: ConnectionRef, client_id: str, name: str) -> None:
+    client = find_client(tx, connection, client_id)
+    tx.run("UPDATE books_clients SET bezeichnung = ? WHERE mandant = ?", name, client.mandant)
 
 
 # The clients of an organisation, to which the rows of books belong.

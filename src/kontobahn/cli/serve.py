@@ -177,7 +177,8 @@ def _announce(settings: Settings, base_url: str, facts: dict[str, Any] | None, c
         print(f"Kontobahn {__version__} serves {base_url}/dashboard (documentation at {base_url}/docs)")
         if code:
             print(
-                f"\nNobody can sign in yet. Set up the first organisation at {base_url}/dashboard\n\n  Code  {code}\n"
+                f"\nNobody can sign in yet. Set up the first organisation: open\n\n  {base_url}{first_run.PATH}?code={code}\n\n"
+                f"or {base_url}/dashboard with this code, which works once:\n\n  Code  {code}\n"
             )
         sys.stdout.flush()
         return

@@ -34,8 +34,9 @@ def find(tx: Tx, organization_id: str) -> list[Attention]:
             found.append(Attention("bank_off", name, url))
         else:
             found.append(Attention("consent_ends", name, url, bank.consent_expires_at))
+    closed = ledger_connections.closed(tx, organization_id)
     for books in ledger_connections.listing(tx, (organization_id,)):
-        if books.status in ("expired", "revoked", "error"):
+        if books.status in ("expired", "revoked", "error") and books.id not in closed:
             url = f"/dashboard/ledger/connections/{books.id}/reconnect"
             found.append(Attention("ledger_reconnect", books.bezeichnung or books.id, url))
     for item in receiver.listing(tx, organization_id):

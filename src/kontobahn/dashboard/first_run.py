@@ -9,10 +9,12 @@ from kontobahn import credits
 from kontobahn.access import organizations, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.users import User
+from kontobahn.dashboard.declare import ROOT
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.vault import Vault
 
+PATH = f"{ROOT}/first-run"
 # The credits that the first organisation may spend to begin with: whoever runs the service grants more with `kontobahn credits grant`.
 FIRST_CREDITS = 10_000
 

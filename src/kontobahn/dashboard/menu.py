@@ -72,6 +72,7 @@ MENU = (
     Section(
         N_("Organisation"),
         (
+            Entry(N_("Company"), "/dashboard/company", "building"),
             Entry(N_("Team"), "/dashboard/team", "team", "u"),
             Entry(N_("Audit log"), "/dashboard/audit", "shield"),
         ),

@@ -156,11 +156,35 @@ def find_for_operator(tx: Tx, connection_id: str) -> ConnectionRef:
 
 
 def set_status(tx: Tx, connection: ConnectionRef, status: ConnectionStatus) -> None:
-    since = ", verbunden_seit = ?" if status == "connected" else ""
+    since = ", geschlossen_am = NULL, verbunden_seit = ?" if status == "connected" else ""
     tx.run(
         f"UPDATE ledger_connections SET status = ?{since} WHERE organization_id = ? AND id = ?",
         status, *((tx.now,) if since else ()), connection.organization_id, connection.id,
     )  # fmt: skip
+
+
+def rename(tx: Tx, connection: ConnectionRef, name: str) -> None:
+    tx.run(
+        "UPDATE ledger_connections SET bezeichnung = ? WHERE organization_id = ? AND id = ?",
+        name, connection.organization_id, connection.id,
+    )  # fmt: skip
+
+
+def close(tx: Tx, connection: ConnectionRef) -> None:
+    """Closes books: they stay as they are, nobody reads or writes them, and nobody is asked to renew the connection."""
+    set_status(tx, connection, "revoked")
+    tx.run(
+        "UPDATE ledger_connections SET geschlossen_am = ? WHERE organization_id = ? AND id = ?",
+        tx.now, connection.organization_id, connection.id,
+    )  # fmt: skip
+
+
+def closed(tx: Tx, organization_id: str) -> frozenset[str]:
+    """The ids of connections that were closed on purpose."""
+    rows = tx.all(
+        "SELECT id FROM ledger_connections WHERE organization_id = ? AND geschlossen_am IS NOT NULL", organization_id
+    )
+    return frozenset(connection_id for (connection_id,) in rows)
 
 
 # --- Opening

@@ -402,6 +402,11 @@ def all_settings(tx: Tx, organization_id: str) -> list[AccountSettings]:
     return ACCOUNTS.all(tx, "organization_id = ? ORDER BY account_id", organization_id)
 
 
+def any_live_match(tx: Tx, organization_id: str) -> bool:
+    found = tx.one("SELECT 1 FROM recon_matches WHERE organization_id = ? AND undo_id IS NULL LIMIT 1", organization_id)
+    return found is not None
+
+
 def count_by_state(tx: Tx, organization_id: str, account_id: int) -> dict[str, int]:
     return dict(
         tx.all(

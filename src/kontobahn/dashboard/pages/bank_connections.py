@@ -17,12 +17,23 @@ from kontobahn.banking.reports.refresh import Refresh, refresh_bank_connection
 from kontobahn.dashboard import bank_words, figures
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _, ngettext
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
 from kontobahn.errors import NotFound
 
 PATH = f"{ROOT}/connections"
 MAX_ID_LENGTH = 64
+ANOTHER = N_("you sign in at your bank once; after that, transactions arrive by themselves.")
+# By the name in the setting: the name that people know, and one sentence.
+PROVIDERS = {
+    "fints": ("FinTS", N_("directly to German banks with your online banking login, without anybody in between.")),
+    "enable_banking": (
+        "Enable Banking",
+        N_("a licensed company between you and banks in Europe; you sign in at your bank."),
+    ),
+    "salt_edge": ("Salt Edge", N_("a licensed company between you and banks worldwide; you sign in at your bank.")),
+    SANDBOX: ("Sandbox", N_("a bank to try things out. Its accounts do not exist, and no money moves.")),
+}
 
 
 class Facts(NamedTuple):
@@ -46,7 +57,12 @@ def _lines(tx: Tx, organization_id: str) -> list[Facts]:
 @page("/connections/new", role="bookkeeping")
 async def connect_page(visit: Visit) -> Response:
     names = visit.context.part(Banking).connect_providers
-    return visit.show("bank_connect.html", can_connect=bool(names), goes_directly="fints" in names)
+    told = [PROVIDERS.get(name, (name, ANOTHER)) for name in names]
+    return visit.show(
+        "bank_connect.html",
+        providers=[(name, _(sentence)) for name, sentence in told],
+        goes_directly="fints" in names,
+    )
 
 
 @action("/connections/new")

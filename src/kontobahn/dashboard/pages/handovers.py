@@ -140,6 +140,10 @@ async def handover_csv(visit: Visit, id: str) -> Response:
 # --- Settings of the account
 
 
+# The first bank account of a chart of accounts.
+_BANK = {"SKR03": "1200", "SKR04": "1800"}
+
+
 class SetUp(Struct):
     account_id: NumericId
     # The connection and the client, with a blank between them.
@@ -201,6 +205,8 @@ async def _set_up_page(visit: Visit, account_id: int | None, trial: Run | None) 
         if chosen
         else None,
         books=books,
+        # Of the books that are chosen already: those that work come first.
+        bank_konto=_BANK.get(next((one.kontenrahmen for one in clients if one.connection_id in working), ""), "1200"),
         book_names=names,
         who_books=WHO_BOOKS,
         words=match_words,

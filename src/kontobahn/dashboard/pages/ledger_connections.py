@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access import audit
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.api.answers import Data
+from kontobahn.api.wire import Name
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.visit import Visit
@@ -15,6 +17,7 @@ from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
+from kontobahn.ledger.bookkeeping import BookKeeping
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection
 from kontobahn.ledger.permissions import ProbeEintrag, Rechte
 from kontobahn.ledger.routes import rewe_read
@@ -48,7 +51,8 @@ _TO_DO = {
 @page("/ledger/connections")
 async def ledger_connections(visit: Visit) -> Response:
     found = await visit.read(connections.listing, (visit.organization_id,))
-    return visit.show("ledger_connections.html", connections=found, states=STATUS)
+    closed = await visit.read(connections.closed, visit.organization_id)
+    return visit.show("ledger_connections.html", connections=found, closed=closed, states=STATUS)
 
 
 @page("/ledger/connections/{id}")
@@ -67,7 +71,10 @@ async def ledger_connection(visit: Visit, id: str) -> Response:
         for area, name in AREAS.items():
             entry: ProbeEintrag = getattr(answer.data, area)
             rights.append((_(name), entry, _(_TO_DO.get(entry.status, ""))))
-    return visit.show("ledger_connection.html", connection=found, rights=rights, problem=problem, states=STATUS)
+    is_closed = found.id in await visit.read(connections.closed, visit.organization_id)
+    return visit.show(
+        "ledger_connection.html", connection=found, rights=rights, problem=problem, states=STATUS, is_closed=is_closed
+    )
 
 
 @page("/ledger/connections/{id}/reconnect")
@@ -86,6 +93,57 @@ def _renew(tx: Tx, principal: Principal, connection_id: str, actor: Actor) -> No
     found = connections.find(tx, principal, connection_id)
     connections.set_status(tx, found, "connected")
     audit.record(tx, found.organization_id, actor, "ledger_connection.renew", found.id)
+
+
+# --- Named and closed
+
+
+class Named(Struct):
+    name: Name
+
+
+@action("/ledger/connections/{id}/name", role="admin")
+async def rename(visit: Visit, id: str) -> Response:
+    wanted = visit.form.read(Named)
+    if wanted is not None:
+        await visit.write(_rename, visit, id, wanted.name)
+        return visit.redirect(f"{PATH}/{id}", _("The books are now called “%(name)s”.", name=wanted.name))
+    response: Response = await ledger_connection.handler(visit, id)
+    return response
+
+
+def _rename(tx: Tx, visit: Visit, connection_id: str, name: str) -> None:
+    found = connections.find(tx, visit.principal, connection_id)
+    connections.rename(tx, found, name)
+    keeping = visit.context.part(BookKeeping)
+    clients = keeping.versteuerungen(tx, found) if found.provider == keeping.provider else {}
+    if len(clients) == 1:
+        # The connection of one client goes by the client's name.
+        keeping.rename(tx, found, next(iter(clients)), name)
+    audit.record(tx, found.organization_id, visit.actor, "ledger_connection.rename", found.id, name=name)
+
+
+@page("/ledger/connections/{id}/close", role="admin")
+async def ask_to_close(visit: Visit, id: str) -> Response:
+    found = await _find(visit, id)
+    return visit.ask_first(
+        title=_("Close the books “%(name)s”?", name=found.bezeichnung or found.id),
+        text=_("Nothing is deleted. The books can neither be read nor written until somebody opens them again."),
+        button=_("Close the books"),
+        back=f"{PATH}/{found.id}",
+    )
+
+
+@action("/ledger/connections/{id}/close", role="admin", confirm=True)
+async def close(visit: Visit, id: str) -> Response:
+    await visit.write(_close, visit.principal, id, visit.actor)
+    return visit.redirect(PATH, _("The books are closed."))
+
+
+def _close(tx: Tx, principal: Principal, connection_id: str, actor: Actor) -> None:
+    found = connections.find(tx, principal, connection_id)
+    connections.close(tx, found)
+    audit.record(tx, found.organization_id, actor, "ledger_connection.close", found.id)
 
 
 async def _find(visit: Visit, connection_id: str) -> LedgerConnection:

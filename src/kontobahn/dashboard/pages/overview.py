@@ -16,7 +16,7 @@ from kontobahn.api.request_log import DayUse, Recent
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import bank_words, charts, figures
+from kontobahn.dashboard import bank_words, charts, figures, first_steps
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.pages.credit_statement import days_left
 from kontobahn.dashboard.visit import Visit
@@ -52,6 +52,7 @@ class Steps(NamedTuple):
 
 
 class Facts(NamedTuple):
+    first_steps: list[first_steps.Step]
     steps: Steps
     balance: credits.Balance
     use: list[DayUse]
@@ -82,6 +83,7 @@ async def overview(visit: Visit) -> Response:
         aged=aged,
         days_left=days_left(facts.balance.available, facts.use),
         use_chart=_use_chart(facts.use),
+        first_steps_open=first_steps.is_open(facts.first_steps),
         steps_open=not all(facts.steps),
         events=[_event(entry) for entry in facts.events],
     )
@@ -91,6 +93,7 @@ def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
     """`own_id` pays; the other organisation is the one that is looked at."""
     rows = accounts.of_organization(tx, organization_id)
     return Facts(
+        first_steps=first_steps.find(tx, organization_id),
         steps=_steps(tx, own_id),
         balance=credits.balance(tx, own_id),
         use=request_log.by_day(tx, own_id, today, USE_DAYS),

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from kontobahn.access import invitations, letters, passwords, sessions
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import first_run, passkeys, people, security, sign_in, words
+from kontobahn.dashboard import first_run, first_steps, passkeys, people, security, sign_in, words
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.people import THEMES, Preferences
@@ -169,6 +169,9 @@ def _token(visit: Visit) -> str:
 async def first_run_page(visit: Visit) -> Response:
     if not await visit.read(first_run.is_due):
         return visit.redirect(f"{ROOT}/sign-in")
+    # The link that the service printed has it.
+    if "code" in visit.query:
+        visit.form = Form({"code": [visit.query["code"][-1][:100]]})
     return visit.show("first_run.html")
 
 
@@ -187,7 +190,7 @@ async def do_first_run(visit: Visit) -> Response:
                 password_hash=password_hash, actor=visit.actor,
             )  # fmt: skip
             await sign_in.open_session(visit, user)
-            return visit.redirect(ROOT, _("Welcome. Your organisation is ready."))
+            return visit.redirect(first_steps.PATH, _("Welcome. Your organisation is ready."))
     return visit.show("first_run.html")
 
 

@@ -13,11 +13,12 @@ from kontobahn.banking.imports import routes
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.imports.routes import StatementImportReport, StatementsQuery
 from kontobahn.banking.imports.store import ImportRow
+from kontobahn.dashboard import first_steps
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import N_, _
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import NotFound, Refusal
 from kontobahn.formats.statements.model import UNBALANCED
 
@@ -38,6 +39,8 @@ class Choices(Struct):
     allow_gaps: bool = False
     unbalanced: bool = False
     iban: Annotated[str, Meta(max_length=100)] = ""
+    # Sent from the page that adds an account: then the next of the first steps follows.
+    is_first_step: bool = False
 
 
 @page("/statements", poll=5)
@@ -74,9 +77,19 @@ async def read_statements(visit: Visit) -> Response:
             field = str(error.extra.get("field", ""))
             visit.form.fail(field if field in visit.form else "", _said(str(error)))
         else:
-            return visit.redirect(f"{PATH}/{answer.data.id}")
+            return await _on(visit, answer.data, is_first_step=choices.is_first_step)
     response: Response = await statements.handler(visit)
     return response
+
+
+async def _on(visit: Visit, report: StatementImportReport, *, is_first_step: bool) -> Response:
+    """Leads to the report, or to the next of the first steps once something was imported."""
+    if is_first_step and report.status == "done":
+        steps = await visit.read(first_steps.find, visit.organization_id)
+        if first_steps.is_open(steps):
+            text = ngettext("One transaction was imported.", "%(num)s transactions were imported.", report.added)
+            return visit.redirect(first_steps.PATH, text)
+    return visit.redirect(f"{PATH}/{report.id}")
 
 
 @page("/statements/{id}", poll=2)

@@ -7,7 +7,9 @@ CREATE TABLE organizations (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   created_at BIGINT NOT NULL,
-  second_factor_required BIGINT NOT NULL DEFAULT 0
+  second_factor_required BIGINT NOT NULL DEFAULT 0,
+  -- Since when a client is closed: everything stays, and nobody works in it.
+  closed_at BIGINT
 );
 
 CREATE TABLE users (

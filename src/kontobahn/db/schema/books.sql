@@ -30,6 +30,9 @@ CREATE TABLE books_clients (
   -- The bookings of a large batch that was undone: its movements no longer count and are being deleted. 0 if there is none.
   undone_from BIGINT NOT NULL DEFAULT 0,
   undone_to BIGINT NOT NULL DEFAULT 0,
+  -- How the client's sales are taxed: when they are invoiced, when they are paid, or not at all.
+  versteuerung TEXT NOT NULL DEFAULT 'soll'
+    CHECK (versteuerung = 'soll' OR versteuerung = 'ist' OR versteuerung = 'kleinunternehmer'),
   PRIMARY KEY (organization_id, connection_id, client_id),
   FOREIGN KEY (organization_id, connection_id) REFERENCES ledger_connections (organization_id, id)
 );

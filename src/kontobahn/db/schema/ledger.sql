@@ -7,5 +7,7 @@ CREATE TABLE ledger_connections (
   status TEXT NOT NULL CHECK (status = 'pending' OR status = 'connected' OR status = 'expired' OR status = 'revoked' OR status = 'error'),
   verbunden_seit BIGINT,
   erstellt_am BIGINT NOT NULL,
+  -- Since when it is closed: revoked on purpose, so that nobody is asked to renew it.
+  geschlossen_am BIGINT,
   PRIMARY KEY (organization_id, id)
 );

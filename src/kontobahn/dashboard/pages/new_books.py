@@ -1,0 +1,173 @@
+"""New books: kept here, or begun with a file of the adviser who keeps them. Either way a client with its own connection."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from kontobahn.access import audit
+from kontobahn.access.audit import Actor
+from kontobahn.api.wire import Name, Upload
+from kontobahn.dashboard import first_steps
+from kontobahn.dashboard.books import plain
+from kontobahn.dashboard.declare import ROOT, action, page
+from kontobahn.dashboard.forms import words_of
+from kontobahn.dashboard.visit import Visit
+from kontobahn.dashboard.words import N_, _, ngettext
+from kontobahn.db import Tx
+from kontobahn.errors import BadRequest, Refusal
+from kontobahn.formats.extf import ExtfError, Header, open_extf
+from kontobahn.ledger import connections
+from kontobahn.ledger.bookkeeping import NO_ADVISER, BookKeeping, NewClient, Versteuerung
+from kontobahn.ledger.connections import ClientId
+from kontobahn.ledger.imports import ImportMitProtokoll, Protokollzeile
+from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
+from kontobahn.ledger.routes import rewe
+from kontobahn.ledger.routes.rewe import ImportQuery
+from kontobahn.sentences import said
+
+VERSTEUERUNG: dict[Versteuerung, str] = {
+    "soll": N_("on invoices issued (Sollversteuerung)"),
+    "ist": N_("on payments received (Istversteuerung)"),
+    "kleinunternehmer": N_("none, small business (§ 19 UStG)"),
+}
+LENGTHS = (4, 5, 6, 7, 8)
+Rahmen = Literal["SKR03", "SKR04"]
+
+
+class NewBooks(Struct):
+    name: Name
+    kontenrahmen: Rahmen
+    year_start: date
+    konto_laenge: Annotated[int, Meta(ge=4, le=8)]
+    versteuerung: Versteuerung
+    client_id: ClientId = NO_ADVISER
+
+
+class FromFile(Struct):
+    rahmen: Rahmen
+
+
+class Made(NamedTuple):
+    connection_id: str
+    client_id: str
+
+
+@page("/books/new", role="admin")
+async def new_books(visit: Visit) -> Response:
+    return _show(visit)
+
+
+def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Response:
+    """`refused` is the protocol of a file that has just been refused."""
+    assert visit.person is not None
+    return visit.show(
+        "new_books.html",
+        name=visit.person.looking_at.name,
+        charts=[(name, name) for name in KONTENRAHMEN],
+        lengths=[(length, length) for length in LENGTHS],
+        versteuerungen=[(value, _(text)) for value, text in VERSTEUERUNG.items()],
+        year_start=visit.today.replace(month=1, day=1).isoformat(),
+        no_adviser=NO_ADVISER,
+        refused=refused,
+    )
+
+
+@action("/books/new", role="admin")
+async def create_books(visit: Visit) -> Response:
+    wanted = visit.form.read(NewBooks)
+    if wanted is not None:
+        with visit.form.refusals():
+            if not 1900 <= wanted.year_start.year < 2200:
+                raise BadRequest(
+                    "The field `year_start` must be in this or the neighbouring centuries.", field="year_start"
+                )
+            client = NewClient(
+                wanted.name,
+                wanted.kontenrahmen,
+                wanted.konto_laenge,
+                wanted.client_id,
+                wanted.year_start,
+                wanted.versteuerung,
+            )
+            made = await visit.write(
+                _create, visit.context.part(BookKeeping), visit.organization_id, client, visit.actor
+            )
+            return await _on(visit, made, _("The books “%(name)s” are ready.", name=wanted.name))
+    return _show(visit)
+
+
+def _create(tx: Tx, keeping: BookKeeping, organization_id: str, client: NewClient, actor: Actor) -> Made:
+    connection_id = keeping.create(tx, organization_id, None, client)
+    audit.record(
+        tx, organization_id, actor, "books.create", f"{connection_id}/{client.client_id}",
+        name=client.name, kontenrahmen=client.kontenrahmen, versteuerung=client.versteuerung,
+    )  # fmt: skip
+    return Made(connection_id, client.client_id)
+
+
+async def _on(visit: Visit, made: Made, notice: str) -> Response:
+    """Leads to the next of the first steps, or to the books once all are done."""
+    steps = await visit.read(first_steps.find, visit.organization_id)
+    if first_steps.is_open(steps):
+        return visit.redirect(first_steps.PATH, notice)
+    return visit.redirect(f"{ROOT}/books?connection={made.connection_id}&client={made.client_id}", notice)
+
+
+# --- With a file of the adviser
+
+
+@action("/books/from-file", role="admin", takes_file=True)
+async def begin_with_file(visit: Visit) -> Response:
+    upload = await visit.receive_optional_file()
+    wanted = visit.form.read(FromFile)
+    refused: list[Protokollzeile] = []
+    if upload is None:
+        visit.form.fail("file", _("Please choose a file."))
+    elif wanted is not None:
+        with visit.form.refusals():
+            header = await visit.off_loop(_header, upload.file)
+            made = await _books_of(visit, header, wanted.rahmen)
+            try:
+                notice = await _import(visit, made, upload)
+            except Refusal as error:
+                refused = plain(error.extra.get("protokoll", []), list[Protokollzeile])
+                visit.form.fail("", f"{words_of(error)} {_('The books are there; send a better file.')}")
+            else:
+                return await _on(visit, made, notice)
+    return _show(visit, refused)
+
+
+def _header(file: BinaryIO) -> Header:
+    try:
+        return open_extf(file).header
+    except ExtfError as error:
+        raise BadRequest(said("The file cannot be read. {why}", why=error)) from None
+
+
+async def _books_of(visit: Visit, header: Header, rahmen: Rahmen) -> Made:
+    """Returns the books that the file is about: those of an earlier attempt, or new ones as its header describes them."""
+    assert visit.person is not None
+    keeping = visit.context.part(BookKeeping)
+    known = await connections.list_clients(visit.context, visit.organization_id)
+    for client in known:
+        if client.client_id == header.client_id:
+            return Made(client.connection_id, client.client_id)
+    told = f"SKR{header.skr.zfill(2)}"
+    wanted = NewClient(
+        visit.person.looking_at.name, told if told in KONTENRAHMEN else rahmen, header.sachkontenlaenge, header.client_id,
+        header.wj_beginn,
+    )  # fmt: skip
+    return await visit.write(_create, keeping, visit.organization_id, wanted, visit.actor)
+
+
+async def _import(visit: Visit, made: Made, upload: Upload) -> str:
+    query = ImportQuery(connection_id=made.connection_id, client_id=made.client_id)
+    answer: Any = await visit.ask(rewe.create_import, query=query, body=upload)
+    found = plain(answer.data, ImportMitProtokoll)
+    if found.status == "running":
+        return _("The file has arrived and is being imported.")
+    return ngettext("One record was imported.", "%(num)s records were imported.", found.uebernommen)

@@ -1,0 +1,110 @@
+"""The first day of an owner: from the link that `serve` prints to the first matched payment and the first invitation, all in the
+browser, with every click counted. Each page on the way is accessible and fits on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, expect
+
+from kontobahn.dashboard import first_run
+from tests.api.ledger.files import file
+from tests.browser.visitor import Visitor, visiting
+from tests.harness import PASSWORD, Service, running_service
+from tests.statement_builder import Booking, Sheet, camt
+from tests.unit.formats.extf.files import satz
+
+MOST_CLICKS, MOST_TO_INVITE = 25, 4
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Service]:
+    """A service that nobody has set up, with the settings of a new installation."""
+    with running_service(tmp_path / "data", connect_provider="") as service:
+        yield service
+
+
+class Owner:
+    """Somebody who clicks; filling in a field counts as a click too."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.visitor, self.page = visitor, visitor.page
+        self.clicks = 0
+        self.problems: list[str] = []
+
+    def click(self, selector: str) -> None:
+        self.clicks += 1
+        self.page.locator(f"main {selector}").first.click()
+
+    def fill(self, name: str, value: str) -> None:
+        self.clicks += 1
+        self.page.fill(f"main [name={name}]", value)
+
+    def choose(self, name: str, content: bytes, form: str) -> None:
+        self.clicks += 1
+        payload: FilePayload = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+        self.page.locator(f"form[action$='{form}'] input[type=file]").set_input_files(payload)
+
+    def arrive(self, path: str) -> None:
+        self.page.wait_for_url(f"**{path}")
+        self.problems += self.visitor.look_closely()
+
+
+# The adviser's export: one invoice, not paid. And the statement of the day on which it was.
+EXPORT = file(satz("119,00;S;;;;;10010;4400;;1502;RE-00123;;;Rechnung"), header={27: '"04"'})
+STATEMENT = camt(Sheet((Booking(119_00, "Rechnung RE-00123", "Anna Muster Bau", None, None),)))
+
+
+def test_an_owner_gets_to_the_first_matched_payment_without_a_terminal(browser: Browser, fresh: Service) -> None:
+    with visiting(browser, fresh.base_url, locale="de") as visitor:
+        owner = Owner(visitor)
+        visitor.open(f"{first_run.PATH}?code={first_run.code(fresh.vault)}")
+        for name, value in (("organization", "Muster GmbH"), ("name", "Erika Muster"), ("email", "erika@muster.example"),
+                            ("password", PASSWORD)):  # fmt: skip
+            owner.fill(name, value)
+        owner.click("form[action$=first-run] .button")
+        owner.arrive("/dashboard/set-up")
+        expect(owner.page.locator(".set-up .done")).to_have_count(1)
+        owner.page.reload()
+        owner.click(".set-up .button.main")
+        owner.arrive("/dashboard/books/new")
+        owner.page.reload()
+        owner.choose("stapel.csv", EXPORT, "from-file")
+        owner.click("form[action$=from-file] .button")
+        owner.page.wait_for_url("**/dashboard/set-up")
+        expect(owner.page.locator(".set-up .done")).to_have_count(2)
+        owner.click(".set-up .button.main")
+        owner.arrive("/dashboard/connections/new")
+        assert "Sandbox" not in owner.page.content()
+        owner.page.reload()
+        owner.choose("auszug.xml", STATEMENT, "statements")
+        owner.click("form[action$=statements] .button")
+        owner.page.wait_for_url("**/dashboard/set-up")
+        expect(owner.page.locator(".set-up .done")).to_have_count(3)
+        owner.click(".set-up .button.main")
+        owner.page.wait_for_url("**/dashboard/reconciliation-accounts")
+        expect(owner.page.locator("[name=konto]")).to_have_value("1800")
+        owner.click("form[action$=reconciliation-accounts] .button")
+        owner.page.wait_for_url("**/dashboard/reconciliation?**")
+        owner.click("form:has(input[name=account]) .button")
+        owner.page.locator("tbody tr a").first.wait_for()
+        owner.click("tbody tr a")
+        owner.page.wait_for_url("**/dashboard/reconciliation/*")
+        owner.click("form[action$=confirm] .button")
+        expect(owner.page.locator(".notice")).to_be_visible()
+        assert owner.clicks <= MOST_CLICKS
+        visitor.open("/dashboard/set-up")
+        expect(owner.page.locator(".set-up .done")).to_have_count(4)
+        owner.clicks = 0
+        owner.click(".set-up .button.main")
+        owner.fill("email", "berater@kanzlei.example")
+        owner.click("form[action$=invitations] .button")
+        assert owner.clicks <= MOST_TO_INVITE
+        assert "/dashboard/invitation/" in owner.page.locator("input[readonly]").first.input_value()
+        visitor.open("/dashboard/set-up")
+        expect(owner.page.locator(".set-up .done")).to_have_count(5)
+        visitor.open("/dashboard/company")
+        owner.arrive("/dashboard/company")
+        assert owner.problems == []
