@@ -52,7 +52,7 @@ from kontobahn.banking.reports import refresh
 from kontobahn.banking.reports import webhooks as provider_webhooks
 from kontobahn.banking.transactions import routes as transaction_routes
 from kontobahn.books.adapter import BooksProvider
-from kontobahn.books.setup import bookkeeping
+from kontobahn.books.setup import own_books
 from kontobahn.clock import Clock, SystemClock
 from kontobahn.db import Database, Tx, open_database
 from kontobahn.db.migrate import migrate
@@ -122,7 +122,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
         DeferredWrites(db),
         rewe.Exports(),
         Ledger({BooksProvider.name: BooksProvider(db)}),
-        bookkeeping(BooksProvider.name),
+        own_books(BooksProvider.name),
         set_up_banks(settings, db, vault, clock),
         Mobility({OwnTickets.name: OwnTickets()}),
         sandbox_controls(),

@@ -19,9 +19,11 @@ from tests.waiting import PATIENCE_SECONDS, eventually
 OUTSIDE = ("/dashboard/sign-in", "/dashboard/forgotten-password", "/dashboard/invitation/none", "/dashboard/nowhere")
 # The menu beside or above a page, tables with heads or as cards, charts, a form: what there is only when wide or only when narrow.
 OF_EACH_SHAPE = ("/dashboard", "/dashboard/transactions", "/dashboard/accounts", "/dashboard/payments/new")
-# Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, or a receipt, which no entry
-# of the demo has.
+# Asked for by a script while somebody types, shown in a frame, where the bank's pages lead back to, a receipt, which no entry of the
+# demo has, or a client, of whom the demo's owner has none: those are looked at in tests/browser/test_first_day.py.
 UNLINKED = {
+    "/dashboard/clients/{id}",
+    "/dashboard/clients/{id}/close",
     "/dashboard/invoices/{id}/view",
     "/dashboard/seller/logo",
     "/dashboard/cash-book/receipts/{id}",

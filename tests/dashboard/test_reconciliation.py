@@ -253,7 +253,9 @@ def test_what_belongs_to_others_is_not_there(service: Service) -> None:
 
 @one_engine
 def test_the_clearest_come_first_and_after_an_action_comes_the_next_of_the_same_list(service: Service) -> None:
-    person = Person(service, paid(238_00, "Rechnung RE-2026-00124, vielen Dank"), paid(50_00, "ohne alles", "Wer denn", SECOND))
+    person = Person(
+        service, paid(238_00, "Rechnung RE-2026-00124, vielen Dank"), paid(50_00, "ohne alles", "Wer denn", SECOND)
+    )
     person.set_up()
     person.look()
     listed = re.findall(r'<tr id="t-(\d+)"', person.get(PAGE).text)

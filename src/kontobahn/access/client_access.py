@@ -48,9 +48,10 @@ class Listed(NamedTuple):
 
 
 def of_user(tx: Tx, organization_id: str, user_id: str) -> list[Client]:
+    """The clients that a person may work in now: those that are not closed."""
     rows = tx.all(
         "SELECT o.id, o.name, a.role FROM client_access a JOIN organizations o ON o.id = a.client_organization_id"
-        " WHERE a.organization_id = ? AND a.user_id = ? ORDER BY o.name, o.id",
+        " WHERE a.organization_id = ? AND a.user_id = ? AND o.closed_at IS NULL ORDER BY o.name, o.id",
         organization_id, user_id,
     )  # fmt: skip
     return [Client(*row) for row in rows]

@@ -357,6 +357,18 @@ def agency_clients(tx: Tx, organization_id: str) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
+def any_valid_for(tx: Tx, organization_id: str) -> bool:
+    """Returns whether a valid key acts for this organisation: one of its own, or one of an agency."""
+    valid = "k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?) LIMIT 1"
+    own = tx.one(f"SELECT 1 FROM api_keys k WHERE k.organization_id = ? AND {valid}", organization_id, tx.now)
+    of_agency = tx.one(
+        "SELECT 1 FROM agency_clients a JOIN api_keys k ON k.organization_id = a.organization_id AND k.id = a.key_id"
+        f" WHERE a.client_organization_id = ? AND {valid}",
+        organization_id, tx.now,
+    )  # fmt: skip
+    return own is not None or of_agency is not None
+
+
 class AgencyClient(NamedTuple):
     """An organisation that keys of this one act for."""
 

@@ -35,6 +35,10 @@ def rename(tx: Tx, organization_id: str, name: str, actor: Actor) -> Organizatio
     return old._replace(name=name)
 
 
+def set_closed(tx: Tx, organization_id: str, at: int | None) -> None:
+    tx.run("UPDATE organizations SET closed_at = ? WHERE id = ?", at, organization_id)
+
+
 def get(tx: Tx, organization_id: str) -> Organization:
     row = tx.one("SELECT id, name, created_at FROM organizations WHERE id = ?", organization_id)
     if row is None:

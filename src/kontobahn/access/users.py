@@ -82,6 +82,10 @@ def listing(tx: Tx, organization_id: str) -> list[User]:
     return _USERS.all(tx, "organization_id = ? ORDER BY created_at, id", organization_id)
 
 
+def any_of(tx: Tx, organization_id: str) -> bool:
+    return tx.one("SELECT 1 FROM users WHERE organization_id = ? LIMIT 1", organization_id) is not None
+
+
 def are_several(tx: Tx, organization_id: str) -> bool:
     """Returns whether the organisation has more than one person."""
     return len(tx.all("SELECT id FROM users WHERE organization_id = ? LIMIT 2", organization_id)) > 1

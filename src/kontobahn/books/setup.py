@@ -10,9 +10,9 @@ from kontobahn.books.store import Client
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.ledger import connections
-from kontobahn.ledger.bookkeeping import BookKeeping, NewClient, Versteuerung
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
 from kontobahn.ledger.kontierung import full
+from kontobahn.ledger.own_books import NewClient, OwnBooks, Versteuerung
 from kontobahn.ledger.provider import ConnectionRef
 from kontobahn.sentences import said
 
@@ -84,8 +84,8 @@ def add_folders(tx: Tx, client: Client, folders: tuple[tuple[str, str], ...]) ->
 # --- For pages
 
 
-def bookkeeping(provider: str) -> BookKeeping:
-    return BookKeeping(provider, _create, store.rename_client, _versteuerungen)
+def own_books(provider: str) -> OwnBooks:
+    return OwnBooks(provider, _create, store.rename_client, _versteuerungen)
 
 
 def _create(tx: Tx, organization_id: str, connection_id: str | None, wanted: NewClient) -> str:

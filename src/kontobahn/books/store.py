@@ -11,12 +11,12 @@ from kontobahn.db import Rounds, Statements, Table, Tx, chunked, short_read
 from kontobahn.errors import BadRequest, Conflict, NotFound
 from kontobahn.json_text import encode
 from kontobahn.ledger import connections
-from kontobahn.ledger.bookkeeping import Versteuerung
 from kontobahn.ledger.errors import AREAS, Area, ProviderError
 from kontobahn.ledger.kassenbuch import Belegtyp, Ordnertyp, Rechnungsordner
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN, Kontenrahmen
 from kontobahn.ledger.kontierung import full
 from kontobahn.ledger.konto import PERSONENKONTO_DIGITS, SACHKONTO_DIGITS, functional, readings
+from kontobahn.ledger.own_books import Versteuerung
 from kontobahn.ledger.provider import Author, ConnectionRef, LedgerClient
 from kontobahn.ledger.wire import Kontozeile, Meldung
 from kontobahn.sentences import said

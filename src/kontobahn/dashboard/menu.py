@@ -74,6 +74,7 @@ MENU = (
         (
             Entry(N_("Company"), "/dashboard/company", "building"),
             Entry(N_("Team"), "/dashboard/team", "team", "u"),
+            Entry(N_("Clients"), "/dashboard/clients", "people"),
             Entry(N_("Audit log"), "/dashboard/audit", "shield"),
         ),
     ),

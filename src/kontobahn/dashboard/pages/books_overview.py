@@ -10,7 +10,7 @@ from kontobahn.dashboard.pages.new_books import VERSTEUERUNG
 from kontobahn.dashboard.visit import Visit
 from kontobahn.db import Tx
 from kontobahn.ledger import connections
-from kontobahn.ledger.bookkeeping import BookKeeping, Versteuerung
+from kontobahn.ledger.own_books import OwnBooks, Versteuerung
 from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ExportQuery
 
@@ -24,7 +24,7 @@ async def clients_and_years(visit: Visit) -> Response:
 
 def _versteuerung(tx: Tx, visit: Visit, connection_id: str, client_id: str | None) -> Versteuerung | None:
     """The taxation of a client whose books we keep; of others nobody says."""
-    keeping = visit.context.part(BookKeeping)
+    keeping = visit.context.part(OwnBooks)
     found = connections.find(tx, visit.principal, connection_id)
     return keeping.versteuerungen(tx, found).get(client_id or "") if found.provider == keeping.provider else None
 

@@ -17,8 +17,8 @@ from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
-from kontobahn.ledger.bookkeeping import BookKeeping
 from kontobahn.ledger.connections import ClientQuery, LedgerConnection
+from kontobahn.ledger.own_books import OwnBooks
 from kontobahn.ledger.permissions import ProbeEintrag, Rechte
 from kontobahn.ledger.routes import rewe_read
 
@@ -115,7 +115,7 @@ async def rename(visit: Visit, id: str) -> Response:
 def _rename(tx: Tx, visit: Visit, connection_id: str, name: str) -> None:
     found = connections.find(tx, visit.principal, connection_id)
     connections.rename(tx, found, name)
-    keeping = visit.context.part(BookKeeping)
+    keeping = visit.context.part(OwnBooks)
     clients = keeping.versteuerungen(tx, found) if found.provider == keeping.provider else {}
     if len(clients) == 1:
         # The connection of one client goes by the client's name.

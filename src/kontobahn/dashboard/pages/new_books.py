@@ -21,10 +21,10 @@ from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Refusal
 from kontobahn.formats.extf import ExtfError, Header, open_extf
 from kontobahn.ledger import connections
-from kontobahn.ledger.bookkeeping import NO_ADVISER, BookKeeping, NewClient, Versteuerung
 from kontobahn.ledger.connections import ClientId
 from kontobahn.ledger.imports import ImportMitProtokoll, Protokollzeile
 from kontobahn.ledger.kontenrahmen import KONTENRAHMEN
+from kontobahn.ledger.own_books import NO_ADVISER, NewClient, OwnBooks, Versteuerung
 from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ImportQuery
 from kontobahn.sentences import said
@@ -79,12 +79,10 @@ def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Response
 @action("/books/new", role="admin")
 async def create_books(visit: Visit) -> Response:
     wanted = visit.form.read(NewBooks)
-    if wanted is not None:
+    if wanted is not None and not 1900 <= wanted.year_start.year < 2200:
+        visit.form.fail("year_start", _("Please enter a year from 1900 to 2199."))
+    elif wanted is not None:
         with visit.form.refusals():
-            if not 1900 <= wanted.year_start.year < 2200:
-                raise BadRequest(
-                    "The field `year_start` must be in this or the neighbouring centuries.", field="year_start"
-                )
             client = NewClient(
                 wanted.name,
                 wanted.kontenrahmen,
@@ -93,14 +91,12 @@ async def create_books(visit: Visit) -> Response:
                 wanted.year_start,
                 wanted.versteuerung,
             )
-            made = await visit.write(
-                _create, visit.context.part(BookKeeping), visit.organization_id, client, visit.actor
-            )
+            made = await visit.write(_create, visit.context.part(OwnBooks), visit.organization_id, client, visit.actor)
             return await _on(visit, made, _("The books “%(name)s” are ready.", name=wanted.name))
     return _show(visit)
 
 
-def _create(tx: Tx, keeping: BookKeeping, organization_id: str, client: NewClient, actor: Actor) -> Made:
+def _create(tx: Tx, keeping: OwnBooks, organization_id: str, client: NewClient, actor: Actor) -> Made:
     connection_id = keeping.create(tx, organization_id, None, client)
     audit.record(
         tx, organization_id, actor, "books.create", f"{connection_id}/{client.client_id}",
@@ -151,7 +147,7 @@ def _header(file: BinaryIO) -> Header:
 async def _books_of(visit: Visit, header: Header, rahmen: Rahmen) -> Made:
     """Returns the books that the file is about: those of an earlier attempt, or new ones as its header describes them."""
     assert visit.person is not None
-    keeping = visit.context.part(BookKeeping)
+    keeping = visit.context.part(OwnBooks)
     known = await connections.list_clients(visit.context, visit.organization_id)
     for client in known:
         if client.client_id == header.client_id:

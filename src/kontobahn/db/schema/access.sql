@@ -176,6 +176,7 @@ CREATE TABLE agency_clients (
   PRIMARY KEY (organization_id, key_id, client_organization_id),
   FOREIGN KEY (organization_id, key_id) REFERENCES api_keys (organization_id, id)
 );
+CREATE INDEX agency_clients_by_client ON agency_clients (client_organization_id);
 
 -- The organisations that a person may work in beside their own, and with which role. Never follows from a key.
 CREATE TABLE client_access (

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from kontobahn.db import Tx
 from kontobahn.ledger.provider import ConnectionRef
 
-# How sales are taxed: when they are invoiced, when they are paid, or not at all (§ 19 UStG).
+# The moment at which sales are taxed: when they are invoiced, when they are paid, or not at all (§ 19 UStG).
 Versteuerung = Literal["soll", "ist", "kleinunternehmer"]
 # Numbers for whoever has none from an adviser yet. The smallest that the format knows.
 NO_ADVISER = "1001-1"
@@ -26,7 +26,7 @@ class NewClient(NamedTuple):
     versteuerung: Versteuerung = "soll"
 
 
-class BookKeeping(NamedTuple):
+class OwnBooks(NamedTuple):
     # The name of the provider.
     provider: str
     # Creates a client in a connection, or in a new one, and returns the connection's id.
