@@ -92,7 +92,7 @@ _INVOICES = Subject(
 _MATCHER = Subject(("tests/unit/reconciliation",))
 _RECONCILIATION = Subject(
     (
-        "tests/unit/reconciliation",
+        "tests/unit/reconciliation/test_bank_habits.py",
         "tests/api/reconciliation/test_acting.py",
         "tests/api/reconciliation/test_bad_input.py",
         "tests/api/reconciliation/test_batches.py",
