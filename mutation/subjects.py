@@ -70,6 +70,7 @@ _GATE = Subject(("tests/unit/test_gate.py", "tests/api/test_keys.py", "tests/api
 _OPEN_ITEMS = Subject(
     ("tests/unit/ledger/test_netting.py", "tests/api/ledger/test_opos.py", "tests/unit/ledger/test_random_ledgers.py")
 )
+_TAX = Subject(("tests/unit/ledger/test_kontierung.py", "tests/unit/ledger/test_steuer.py"))
 _LARGE_FILES = Subject(
     (
         "tests/api/ledger/test_large_files.py",
@@ -184,6 +185,11 @@ _MONEY: dict[str, Subject] = {
     "bank_providers/fints/*.py": _FINTS,
     "bank_providers/files/*.py": _ORDERS,
     "ledger/opos.py": _OPEN_ITEMS,
+    "ledger/bwa.py": Subject(("tests/unit/ledger/test_bwa.py",)),
+    "ledger/faelligkeiten.py": Subject(("tests/unit/ledger/test_due_dates.py",)),
+    "ledger/konto.py": Subject(("tests/unit/ledger/test_konto.py",)),
+    "ledger/kontierung.py": _TAX,
+    "ledger/steuer.py": _TAX,
     "books/posting.py": Subject(
         (
             "tests/api/ledger/test_susa.py",

@@ -217,7 +217,7 @@ def key_beside_automatic(
     taxed = [
         tax for tax in (_automatic(rahmen, name, era) for name in (konto, gegenkonto)) if tax not in (None, NO_TAX)
     ]
-    if not taxed or key == AUFHEBUNG_DER_AUTOMATIK or is_discount(text):
+    if not taxed or is_discount(text):
         return schluessel
     if text in (PLAIN, GROSS):
         key = AUFHEBUNG_DER_AUTOMATIK
@@ -417,7 +417,7 @@ def tax_in(gross: int, prozent: int) -> int:
 
 def tax_on(net: int, prozent: int) -> int:
     """Returns the tax on a net amount, rounded half away from zero."""
-    tax = (2 * abs(net) * prozent + 100) // 200
+    tax = (abs(net) * prozent + 50) // 100
     return tax if net >= 0 else -tax
 
 

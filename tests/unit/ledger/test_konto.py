@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, technical
+from kontobahn.ledger.konto import functional, is_debitor, is_personenkonto, readable, readings, technical
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,22 @@ def test_there_and_back_is_the_same_number(laenge: int, person: bool, number: in
 
 def test_debtors_start_with_one_to_six() -> None:
     assert [is_debitor(f"{digit}00000000") for digit in range(1, 10)] == [True] * 6 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("nummer", "laenge", "expected"),
+    [
+        ("8400", 4, ["84000000"]), ("84000000", 4, ["84000000"]), ("10010", 4, ["100100000"]),
+        # Of seven digits: in full, or one of the client's person accounts.
+        ("84000000", 7, ["84000000", "840000000"]), ("84000001", 7, ["840000010"]), ("8400000", 7, ["84000000"]),
+        ("84000000", 8, ["84000000"]), ("100100000", 7, ["100100000"]),
+    ],
+)  # fmt: skip
+def test_a_number_may_mean_two_accounts_if_the_client_s_have_seven_digits(
+    nummer: str, laenge: int, expected: list[str]
+) -> None:
+    assert readings(nummer, laenge) == expected
+
+
+def test_a_number_is_shown_as_the_client_writes_it_unless_it_would_lose_a_digit() -> None:
+    assert [readable(konto, 4) for konto in ("84000000", "84000001", "100100000")] == ["8400", "84000001", "10010"]
