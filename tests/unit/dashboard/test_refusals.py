@@ -37,6 +37,7 @@ NOWHERE = {
     "bank_providers/enable_banking/webhooks.py": "said at the start, or to Enable Banking",
     "banking/reports/apply.py": "said to providers, or logged",
     "credits.py": "said on the command line",
+    "dashboard/letters.py": "printed on letters",
     "formats/cii/": "what goes into an invoice",
     "formats/extf/writer.py": "about a file that is written; an export lists them in the file itself",
     "formats/pain/pain001.py": "about a file that is written: orders were checked before",

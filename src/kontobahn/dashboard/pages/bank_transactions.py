@@ -198,7 +198,7 @@ async def bank_transaction(visit: Visit, id: str) -> Response:
 
 
 class Matching(NamedTuple):
-    """Whether the transaction was matched, with what, and whether that was handed over."""
+    """The state of a transaction in matching, the lines it was matched with, and whether they were handed over."""
 
     state: str | None
     match: MatchRow | None

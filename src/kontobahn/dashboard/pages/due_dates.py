@@ -45,7 +45,7 @@ class Item(NamedTuple):
     due: date
     overdue: int
     amount: Decimal
-    # What was matched with it and is not in the books yet.
+    # Payments that were matched with it and are not in the books yet.
     settled: Settlement | None = None
 
 

@@ -53,12 +53,12 @@ class Statement(NamedTuple):
         return self.account.posten if self.account else []
 
     def left(self, item: FaelligerPosten) -> Decimal:
-        """What is open after payments that were matched and are not in the books yet."""
+        """The amount that is open after payments that were matched and are not in the books yet."""
         found = self.settled.get((self.konto, item.beleg))
         return found.left if found else item.saldo
 
     def overdue(self) -> list[Open]:
-        """What the customer still has to be reminded of."""
+        """The documents of which the customer still has to be reminded."""
         found = [Open(item, self.left(item)) for item in self.items if item.tageUeberfaellig > 0]
         return sorted((one for one in found if one.left > 0), key=_by_due_date)
 
