@@ -60,11 +60,17 @@ _WEBHOOKS = Subject(
     (
         "tests/unit/webhooks/test_claims.py",
         "tests/unit/webhooks/test_outbox.py",
+        "tests/unit/webhooks/test_receivers.py",
+        "tests/unit/webhooks/test_signing.py",
         "tests/api/webhooks/test_delivery.py",
         "tests/api/webhooks/test_late_answers.py",
         "tests/api/webhooks/test_order.py",
         "tests/api/webhooks/test_webhook_endpoints.py",
-    )
+        "tests/api/webhooks/test_webhook_url.py",
+        "tests/api/webhooks/test_events.py",
+        "tests/api/webhooks/test_resend_failed.py",
+    ),
+    ("tests/api/webhooks/test_late_answers.py::test_an_outcome_waits_for_a_change_of_the_address",),
 )
 _GATE = Subject(("tests/unit/test_gate.py", "tests/api/test_keys.py", "tests/api/test_scopes.py"))
 _OPEN_ITEMS = Subject(
