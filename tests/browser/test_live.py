@@ -42,11 +42,11 @@ def test_a_change_is_shown_and_announced(browser: Browser, muster: Service) -> N
         page.clock.install()
         visitor.sign_in(EMAIL, PASSWORD)
         expect(page.locator(".accounts")).to_have_count(0)
-        expect(page.locator(".steps li.done")).to_have_count(1)
+        expect(page.locator(".steps li.done")).to_have_count(2)
         with page.expect_response(lambda answer: "x-poll" in answer.request.headers):
             page.reload()
         muster.db.write_now(lambda tx: tx.run("UPDATE api_keys SET last_used_at = 1"))
         with page.expect_response(lambda answer: "x-poll" in answer.request.headers):
             page.clock.fast_forward(16_000)
-        expect(page.locator(".steps li.done")).to_have_count(2)
+        expect(page.locator(".steps li.done")).to_have_count(3)
         expect(page.locator("#news")).to_have_text("One change.")

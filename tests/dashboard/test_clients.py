@@ -140,7 +140,7 @@ def test_a_client_that_acts_for_itself_is_not_closed_by_others(
     assert service.get("/v2/auth/users", client.key).status_code == 200
     for role in ("member", "read_only"):
         stranger = service.user(service.organization(), f"{role}@fremd.example", "owner")
-        service.give_access(stranger, client, role)  # type: ignore[arg-type]
+        service.give_access(stranger, client, role)
         other = signed_in(service, stranger.email)
         assert {other.get(path).status_code, other.post(path, {"name": "x"}).status_code} == {404}
         assert {other.post(f"{path}/{what}").status_code for what in ("close", "open")} == {404}

@@ -92,9 +92,9 @@ def bank_name(row: ConnectionRow) -> str:
     return row.display_name or row.provider_name or row.provider_code or _("A bank that is not chosen yet")
 
 
-def account_name(account: AccountRow, sandbox: frozenset[str]) -> str:
-    """The name of an account, marked if its connection is one of these, which are at the sandbox bank."""
-    return _("%(name)s (sandbox)", name=account.name) if account.connection_id in sandbox else account.name
+def account_name(account: AccountRow, *, is_sandbox: bool) -> str:
+    """The name of an account, marked if it is at the sandbox bank."""
+    return _("%(name)s (sandbox)", name=account.name) if is_sandbox else account.name
 
 
 def error_words(error_class: str | None, message: str | None = None) -> str:

@@ -40,7 +40,7 @@ def find(tx: Tx, organization_id: str) -> list[Step]:
             True,
         ),
         Step(
-            N_("Books"),
+            N_("Accounting"),
             N_("Keep them here with SKR03 or SKR04, or import what your tax adviser exports in DATEV format."),
             N_("Set up the books"),
             f"{ROOT}/books/new",

@@ -83,7 +83,10 @@ class Listed(NamedTuple):
 async def bank_transactions(visit: Visit) -> Response:
     filters = visit.filters(TransactionFilters)
     listed = await _search(visit, filters)
-    names = {str(account.id): bank_words.account_name(account, listed.sandbox) for account in listed.accounts}
+    names = {
+        str(account.id): bank_words.account_name(account, is_sandbox=account.connection_id in listed.sandbox)
+        for account in listed.accounts
+    }
     stopped = listed.found.stopped_at
     rows = filters.first_page(listed.found.rows, _place, _place(stopped) if stopped else None)
     return visit.show(
@@ -146,7 +149,10 @@ async def transactions_csv(visit: Visit) -> Response:
     for _step in range(_CSV_STEPS):
         listed = await visit.read(_listed, visit.organization_id, filters, after, _CSV_STEP_ROWS)
         found = listed.found
-        names = {str(account.id): bank_words.account_name(account, listed.sandbox) for account in listed.accounts}
+        names = {
+            str(account.id): bank_words.account_name(account, is_sandbox=account.connection_id in listed.sandbox)
+            for account in listed.accounts
+        }
         rows += [_line(row, names) for row in found.rows]
         if found.stopped_at is None and len(found.rows) < _CSV_STEP_ROWS:
             break

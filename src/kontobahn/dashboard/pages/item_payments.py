@@ -15,6 +15,7 @@ from kontobahn.banking.connections.accounts import AccountsQuery
 from kontobahn.banking.payments import routes, store
 from kontobahn.banking.payments.store import PaymentSearch
 from kontobahn.banking.payments.wire import NewPayment, PaymentApiQuery
+from kontobahn.banking.provider import SANDBOX
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, figures, once
 from kontobahn.dashboard.declare import action, page
@@ -132,7 +133,10 @@ async def pay_items(visit: Visit) -> Response:
     )
     return visit.show(
         "item_payments.html", payees=payees, asked=asked, warning=notice, total=sum((one.amount for one in payees), Decimal()),
-        sources=[(account.id, f"{account.name} · {figures.iban(account.iban)}") for account in sources],
+        sources=[
+            (account.id, f"{bank_words.account_name(account, is_sandbox=provider == SANDBOX)} · {figures.iban(account.iban)}")
+            for account, provider in sources
+        ],
         once_field=once.FIELD, once_key=visit.form.text(once.FIELD) or once.new_key(),
     )  # fmt: skip
 

@@ -144,7 +144,10 @@ async def payment_form(visit: Visit) -> Response:
     return visit.show(
         "payment_form.html",
         sources=[
-            (account.id, f"{_named(account, provider)} · {figures.iban(account.iban)} · {_balance(account)}")
+            (
+                account.id,
+                f"{bank_words.account_name(account, is_sandbox=provider == SANDBOX)} · {figures.iban(account.iban)} · {_balance(account)}",
+            )
             for account, provider in sources
         ],
         templates=[(value, _(text)) for value, text in TEMPLATES.items()],
@@ -187,10 +190,6 @@ async def _payees(visit: Visit) -> list[Payee]:
                 url = f"{PATH}/new?{urlencode({**kept, 'creditor_name': partner.name, 'creditor_iban': iban})}"
                 found.append(Payee(partner.name, iban, url))
     return found[:MAX_PAYEES]
-
-
-def _named(account: AccountRow, provider: str) -> str:
-    return bank_words.account_name(account, frozenset({account.connection_id} if provider == SANDBOX else ()))
 
 
 def _balance(account: AccountRow) -> str:
