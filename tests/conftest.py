@@ -22,8 +22,8 @@ from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.banking.connect import steps
 from kontobahn.banking.reports import refresh, webhooks
 from kontobahn.dashboard import books
-from kontobahn.dashboard.pages import overview
 from kontobahn.db import postgres as postgres_engine
+from kontobahn.ledger import connections as ledger_connections
 from kontobahn.mobility.invoices import documents
 from tests import plans
 from tests.emptied_database import EmptiedDatabase, migrated_template
@@ -42,7 +42,7 @@ LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.
 # How long a caller waits for work that goes on.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
-    (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (overview, "BOOKS_SECONDS"), (books, "BOOKS_SECONDS"),
+    (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (ledger_connections, "CLIENTS_SECONDS"), (books, "BOOKS_SECONDS"),
     (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"),
 )  # fmt: skip
 

@@ -8,7 +8,6 @@ import re
 import pytest
 
 from kontobahn.access import client_access
-from kontobahn.dashboard import bookshelf
 from kontobahn.ledger import connections
 from kontobahn.ledger.errors import ProviderError
 from tests.dashboard.browsing import Browser
@@ -18,16 +17,8 @@ from tests.ledger_builder import Books
 from tests.mobility_builder import Shop
 from tests.providers.scripted import ScriptedProvider
 from tests.statement_builder import Booking
-from tests.waiting import PATIENCE_SECONDS
 
 EMAIL = "erika@muster.example"
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page waits for books as long as a busy machine takes."""
-    monkeypatch.setattr(bookshelf, "SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(connections, "CLIENTS_SECONDS", PATIENCE_SECONDS)
 
 
 def filled(service: Service, owner: Organization) -> FileBank:

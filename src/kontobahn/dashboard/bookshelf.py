@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from kontobahn import log
 from kontobahn.access.principal import Principal
 from kontobahn.api.call import Context
+from kontobahn.dashboard import books as chosen_books
 from kontobahn.errors import KontobahnError
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import open_books
@@ -16,8 +17,6 @@ from kontobahn.ledger.errors import Area
 from kontobahn.ledger.provider import ClientBooks
 
 T = TypeVar("T")
-# Another program's books may answer slowly, and a page must not wait for them.
-SECONDS = 2.0
 # An organisation has one or two; the pages of books show any number.
 MAX_BOOKS = 5
 
@@ -29,6 +28,8 @@ class ShelvedBooks(NamedTuple):
     name: str
     # The digits of its ledger accounts; None if nobody says.
     konto_laenge: int | None
+    # The number of their bookings, so that nothing old is shown of them; None if nobody counts.
+    bookings: int | None = None
 
     @property
     def fields(self) -> dict[str, str]:
@@ -45,7 +46,10 @@ async def shelf(context: Context, organization_id: str) -> list[ShelvedBooks]:
     found = []
     for item in working:
         clients = [client for client in listed if client.connection_id == item.id]
-        found += [ShelvedBooks(item.id, client.client_id, client.name, client.konto_laenge) for client in clients]
+        found += [
+            ShelvedBooks(item.id, client.client_id, client.name, client.konto_laenge, client.bookings)
+            for client in clients
+        ]
         if not clients:
             found.append(ShelvedBooks(item.id, None, item.bezeichnung or item.id, None))
     return found[:MAX_BOOKS]
@@ -60,7 +64,7 @@ async def ask(
 ) -> T | None:
     """Asks for something in these books; None if they do not answer in time, or refuse."""
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(chosen_books.BOOKS_SECONDS):
             access = await open_books(context, principal, books.connection_id, books.client_id)
             async with access.to(area) as opened:
                 return await question(opened)

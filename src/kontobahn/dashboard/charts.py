@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -81,6 +82,62 @@ def bars(rows: Sequence[Bar], title: str, *, width: int = 560, height: int = 140
         f"<title>{escape(title)}</title>{''.join(drawn)}"
         f'<path class="zero" d="M0 {height} H{width}"/></svg>'
     )
+
+
+def course(past: Sequence[Point], later: Sequence[Point], title: str, write: Callable[[Value], str]) -> Markup:
+    """A line up to today and, dashed, beyond it, with a scale. `past` ends and `later` begins with today; `write` words a value."""
+    points = [*past, *later[1:]]
+    if len(points) < 2:
+        return Markup("")
+    ticks = scale(min(point.value for point in points), max(point.value for point in points))
+    low, spread = ticks[0], ticks[-1] - ticks[0]
+    width, height = 600, 200
+    step = Decimal(width) / (len(points) - 1)
+    spots = [
+        (step * number, height - Decimal(point.value - low) / spread * height) for number, point in enumerate(points)
+    ]
+    lines = "".join(
+        f'<path class="zero" d="M0 {_n(height - Decimal(tick - low) / spread * height)} H{width}"/>' for tick in ticks
+    )
+    known, unknown = spots[: len(past)], spots[max(len(past) - 1, 0) :]
+    drawn = ""
+    if len(known) > 1:
+        path = _path(known)
+        drawn += f'<path class="area" d="{path} L{_n(known[-1][0])} {height} L0 {height} Z"/><path class="stroke" d="{path}"/>'
+    if len(unknown) > 1:
+        drawn += f'<path class="stroke later" d="{_path(unknown)}"/>'
+        drawn += f'<path class="today" d="M{_n(unknown[0][0])} 0 V{height}"/>'
+    reach = "".join(
+        f'<rect class="reach" x="{_n(x - step / 2)}" y="0" width="{_n(step)}" height="{height}">'
+        f"<title>{escape(point.label)}: {escape(point.words)}</title></rect>"
+        for (x, _), point in zip(spots, points, strict=True)
+    )
+    days = [points[0], *([past[-1]] if past and len(later) > 1 and len(past) > 1 else []), points[-1]]
+    marks, labels = _listed(write(tick) for tick in reversed(ticks)), _listed(day.label for day in days)
+    return Markup(
+        f'<div class="plot"><ol class="ticks" aria-hidden="true">{marks}</ol>'
+        f'<svg class="chart" role="img" viewBox="0 0 {width} {height}" preserveAspectRatio="none"><title>{escape(title)}</title>'
+        f'{lines}{drawn}{reach}</svg><ol class="days" aria-hidden="true">{labels}</ol></div>'
+    )
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+
+
+def scale(low: Value, high: Value) -> list[int]:
+    """Returns round values from below the lowest to above the highest, at equal distances."""
+    least, most = math.floor(low), math.ceil(high)
+    wanted = max(most - least, 1)
+    unit = 10 ** max(len(str(wanted // 4)) - 1, 0)
+    step = next(unit * times for times in (1, 2, 5, 10, 20) if unit * times * 4 >= wanted)
+    bottom = least // step * step
+    top = max(-(-most // step) * step, bottom + step)
+    return list(range(bottom, top + 1, step))
+
+
+def _path(spots: Sequence[tuple[Decimal, Decimal]]) -> str:
+    return " ".join(f"{'L' if number else 'M'}{_n(x)} {_n(y)}" for number, (x, y) in enumerate(spots))
 
 
 def _n(value: Decimal | int) -> str:

@@ -14,6 +14,8 @@ from kontobahn.dashboard.declare import ROOT
 
 STATIC = Path(__file__).parent / "static"
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+# The space around a sign that separates rules, their parts, or a property from its value.
+_SPACE = re.compile(rb"\s*([{};,]|(?<=[\w-]):(?= ))\s*")
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -35,6 +37,8 @@ def static_file(name: str) -> StaticFile | None:
         body = tokens_css() + b"\n" + body
     if path.suffix in (".css", ".js"):
         body = _without_comments(body.decode()).encode()
+    if path.suffix == ".css":
+        body = _SPACE.sub(rb"\1", body)
     return StaticFile(body, gzip.compress(body, 9, mtime=0), _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:16])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, NamedTuple
 
@@ -134,6 +134,7 @@ class BatchRow(NamedTuple):
 
 # At most this many matches of the days of a batch are compared.
 _MAX_TWINS = 20_000
+_COUNTED_DAYS = 180
 BATCHES = Table("recon_batches", BatchRow)
 _OF_ACCOUNT = (
     "organization_id = ? AND account_id = ? AND connection_id = ? AND client_id = ? AND made_on >= ? AND made_on <= ?"
@@ -171,6 +172,19 @@ def waiting(tx: Tx, settings: AccountSettings, first: date, last: date, limit: i
         )
         for row in (*undone, *made)
     ]  # fmt: skip
+
+
+def count_waiting(tx: Tx, organization_id: str, today: date) -> int:
+    """Returns how many matches of the last months are not handed over yet, over all accounts; no more than MAX_COUNTED."""
+    first, found = (today - timedelta(days=_COUNTED_DAYS)).isoformat(), 0
+    for settings in store.all_settings(tx, organization_id):
+        row = tx.one(
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM recon_matches WHERE {_OF_ACCOUNT} AND undo_id IS NULL"
+            f" AND NOT {_HANDED_OVER.format(0)} LIMIT ?) AS waiting",
+            *settings.client[:1], settings.account_id, *settings.client[1:], first, today.isoformat(), store.MAX_COUNTED,
+        )  # fmt: skip
+        found += row[0] if row else 0
+    return min(found, store.MAX_COUNTED)
 
 
 def have_twins(tx: Tx, settings: AccountSettings, transfers: Sequence[Transfer]) -> bool:

@@ -1,45 +1,51 @@
-"""The overview: what needs a person, money at the banks, open items by age, credits, calls, and what happened last."""
+"""The overview: what waits for a person, the money there is and will be, what is due, VAT; and the next thirty days row by row."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Struct
 from starlette.responses import Response
 
-from kontobahn import credits, log
+from kontobahn import credits
 from kontobahn.access import keys
 from kontobahn.api import request_log
 from kontobahn.api.request_log import DayUse, Recent
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
-from kontobahn.clock import MINUTE
-from kontobahn.dashboard import bank_words, charts, figures, first_steps
-from kontobahn.dashboard.declare import page
+from kontobahn.banking.transactions import habits as habits_at_banks
+from kontobahn.banking.transactions.habits import Recurring
+from kontobahn.dashboard import bank_words, bookshelf, charts, figures, first_steps, ledger_figures, outlook, todo
+from kontobahn.dashboard.bookshelf import ShelvedBooks
+from kontobahn.dashboard.declare import ROOT, page
+from kontobahn.dashboard.ledger_figures import OpenItems, Span, Vat
+from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.outlook import OpenItem, Outlook, Side, When
 from kontobahn.dashboard.pages.credit_statement import days_left
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import _, ngettext
+from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
-from kontobahn.errors import KontobahnError
-from kontobahn.ledger import connections
-from kontobahn.ledger.connections import LedgerConnection, open_books
-from kontobahn.ledger.faelligkeiten import Altersklassen
-from kontobahn.ledger.opos import OposSelection
-from kontobahn.reconciliation import store as matching
 from kontobahn.webhooks import entries
 from kontobahn.webhooks.entries import Entry, Filter
 
 DAYS = 30
 USE_DAYS = 14
 EVENTS = 6
-# Another program's books may answer slowly, and the overview must not wait for them.
-BOOKS_SECONDS = 2.0
-# The page looks again every few seconds; large books are not summed up again each time.
-AGED_LIFE = MINUTE
-MAX_AGED = 1_000
-MAX_BOOKS = 5
+# Accounts with a line of their own, and accounts whose movements are added up.
+MAX_LISTED = 12
+MAX_ADDED_UP = 50
+CURRENCY = "EUR"
+SIDES: dict[Side, str] = {"customers": N_("Customers owe"), "suppliers": N_("We owe")}
+WHENS: dict[When, str] = {
+    "overdue": N_("overdue"),
+    "week": N_("due within 7 days"),
+    "month": N_("due in 8 to 30 days"),
+    "later": N_("due later"),
+}
 
 
 class Steps(NamedTuple):
@@ -51,58 +57,97 @@ class Steps(NamedTuple):
     event_received: bool
 
 
-class Facts(NamedTuple):
-    first_steps: list[first_steps.Step]
-    steps: Steps
+class Developers(NamedTuple):
+    """Figures for whoever has keys."""
+
     balance: credits.Balance
     use: list[DayUse]
     lately: Recent
-    accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
     events: list[Entry]
-    books: list[LedgerConnection]
-    unmatched: matching.Unmatched
 
 
-class AgedBooks(NamedTuple):
-    name: str
-    # None if the books did not answer.
-    debitoren: Altersklassen | None
-    kreditoren: Altersklassen | None
+class Facts(NamedTuple):
+    first_steps: list[first_steps.Step]
+    steps: Steps
+    todo: list[todo.Todo]
+    # Each with its balance by day.
+    accounts: list[tuple[AccountRow, list[tuple[date, int]]]]
+    habits: list[Recurring]
+    # None for an organisation without keys.
+    developers: Developers | None
+
+
+class Money(NamedTuple):
+    """The money on all accounts in one currency."""
+
+    currency: str
+    total: int
+    # Accounts whose banks do not say what there is.
+    unknown: int
 
 
 @page("", poll=15)
 async def overview(visit: Visit) -> Response:
     facts = await visit.read(_facts, visit.principal.organization_id, visit.organization_id, visit.today)
-    aged = await asyncio.gather(
-        *(_aged(visit, books) for books in facts.books[:MAX_BOOKS] if books.status == "connected")
+    shelved = await bookshelf.shelf(visit.context, visit.organization_id)
+    spans = ledger_figures.months_and_quarters(visit.today)
+    found = await ledger_figures.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
+    vats = await asyncio.gather(
+        *(ledger_figures.vat(visit.context, visit.principal, books, spans) for books in shelved)
     )
+    sums, expected = await visit.off_loop(_due, found, facts, visit.today)
+    developers = facts.developers
     return visit.show(
         "overview.html",
         facts=facts,
-        lines=[_balance_line(account, days) for account, days in facts.accounts],
-        aged=aged,
-        days_left=days_left(facts.balance.available, facts.use),
-        use_chart=_use_chart(facts.use),
+        todo=[(item, todo.said(item)) for item in facts.todo],
+        money=_money([account for account, _days in facts.accounts]),
+        course=_course(facts, expected, visit.today),
+        expected=expected,
+        lines=[_balance_line(account, days) for account, days in facts.accounts[:MAX_LISTED]],
+        shelved=shelved,
+        missing=found.missing,
+        sums=sums,
+        matched=sum(item.matched for item in found.items if item.side == "customers"),
+        sides=SIDES,
+        whens=WHENS,
+        vat=_vat_rows(spans, list(zip(shelved, vats, strict=True))),
+        days_left=days_left(developers.balance.available, developers.use) if developers else None,
+        use_chart=_use_chart(developers.use) if developers else "",
+        events=[_event(entry) for entry in developers.events] if developers else [],
         first_steps_open=first_steps.is_open(facts.first_steps),
-        steps_open=not all(facts.steps),
-        events=[_event(entry) for entry in facts.events],
+        # Steps of developers: shown once there is a key.
+        steps_open=developers is not None and not all(facts.steps),
     )
 
 
 def _facts(tx: Tx, own_id: str, organization_id: str, today: date) -> Facts:
     """`own_id` pays; the other organisation is the one that is looked at."""
-    rows = accounts.of_organization(tx, organization_id)
+    rows, habits = _money_facts(tx, organization_id, today)
+    steps = _steps(tx, own_id)
+    developers = None
+    if steps.key_made:
+        developers = Developers(
+            balance=credits.balance(tx, own_id),
+            use=request_log.by_day(tx, own_id, today, USE_DAYS),
+            lately=request_log.recent(tx, own_id),
+            events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
+        )
+    by_day = [(row, accounts.balance_by_day(tx, row, today, DAYS)) for row in rows[:MAX_ADDED_UP]]
     return Facts(
-        first_steps=first_steps.find(tx, organization_id),
-        steps=_steps(tx, own_id),
-        balance=credits.balance(tx, own_id),
-        use=request_log.by_day(tx, own_id, today, USE_DAYS),
-        lately=request_log.recent(tx, own_id),
-        accounts=[(row, accounts.balance_by_day(tx, row, today, DAYS)) for row in rows[:12]],
-        events=entries.walk(tx, organization_id, Filter(), cursor=None, newest_first=True, limit=EVENTS),
-        books=connections.listing(tx, (organization_id,)),
-        unmatched=matching.unmatched(tx, organization_id),
+        first_steps.find(tx, organization_id),
+        steps,
+        todo.find(tx, organization_id),
+        [*by_day, *((row, []) for row in rows[MAX_ADDED_UP:])],
+        habits,
+        developers,
     )
+
+
+def _money_facts(tx: Tx, organization_id: str, today: date) -> tuple[list[AccountRow], list[Recurring]]:
+    rows = accounts.of_organization(tx, organization_id)
+    in_euros = [row for row in rows[:MAX_ADDED_UP] if row.currency_code == CURRENCY]
+    return rows, habits_at_banks.find(tx, in_euros, today)
 
 
 def _steps(tx: Tx, organization_id: str) -> Steps:
@@ -113,34 +158,49 @@ def _steps(tx: Tx, organization_id: str) -> Steps:
     )
 
 
-_aged_lately: dict[tuple[str, date], tuple[int, AgedBooks]] = {}
+def _due(found: OpenItems, facts: Facts, today: date) -> tuple[dict[tuple[Side, When], int], Outlook]:
+    start = _euros([account for account, _days in facts.accounts])
+    return outlook.by_class(found.items, today), outlook.outlook(start, found.items, facts.habits, today)
 
 
-async def _aged(visit: Visit, books: LedgerConnection) -> AgedBooks:
-    """The open items by age, at most a minute old."""
-    key = books.id, visit.today
-    until, known = _aged_lately.get(key, (0, None))
-    if known is not None and until > visit.now:
-        return known
-    found = await _age(visit, books)
-    if len(_aged_lately) >= MAX_AGED:
-        _aged_lately.clear()
-    if found.debitoren is not None:
-        _aged_lately[key] = visit.now + AGED_LIFE, found
-    return found
+def _money(rows: list[AccountRow]) -> list[Money]:
+    """The money by currency, euros first."""
+    currencies = sorted({row.currency_code for row in rows}, key=lambda code: (code != CURRENCY, code))
+    return [
+        Money(
+            currency,
+            sum(row.balance or 0 for row in rows if row.currency_code == currency),
+            sum(row.balance is None for row in rows if row.currency_code == currency),
+        )
+        for currency in currencies
+    ]
 
 
-async def _age(visit: Visit, books: LedgerConnection) -> AgedBooks:
-    name = books.bezeichnung or books.id
-    try:
-        async with asyncio.timeout(BOOKS_SECONDS):
-            access = await open_books(visit.context, visit.principal, books.id)
-            async with access.to("buchungen") as opened:
-                found = await opened.faelligkeiten(OposSelection(visit.today, "all", "reconcile", None))
-    except (KontobahnError, TimeoutError) as error:
-        log.info("overview_without_books", connection_id=books.id, detail=str(error) or "too slow")
-        return AgedBooks(name, None, None)
-    return AgedBooks(name, found.debitoren, found.kreditoren)
+def _euros(rows: list[AccountRow]) -> int:
+    return sum(row.balance or 0 for row in rows if row.currency_code == CURRENCY)
+
+
+def _course(facts: Facts, expected: Outlook, today: date) -> Any:
+    """The money of the last thirty days and of the next, on all accounts in euros."""
+    lines = [days for account, days in facts.accounts if account.currency_code == CURRENCY and days]
+    if not lines:
+        return ""
+    # Of an account with very many movements only the last days are known.
+    length = min(map(len, lines))
+    unknown = expected.start - sum(days[-1][1] for days in lines)
+    past = [
+        _point(at_once[0][0], unknown + sum(money for _day, money in at_once))
+        for at_once in zip(*(days[-length:] for days in lines), strict=True)
+    ]
+    later = [_point(today, expected.start), *(_point(day, money) for day, money in expected.by_day(today)[1:])]
+    title = _("Money on all accounts: %(first)s on %(first_day)s, %(now)s today, %(last)s expected on %(last_day)s",
+              first=past[0].words, first_day=past[0].label, now=past[-1].words, last=later[-1].words,
+              last_day=later[-1].label)  # fmt: skip
+    return charts.course(past, later, title, lambda cents: f"{figures.number(int(cents) // 100)} €")
+
+
+def _point(day: date, cents: int) -> charts.Point:
+    return charts.Point(figures.short_day(day), cents, figures.money(cents))
 
 
 def _balance_line(account: AccountRow, days: list[tuple[date, int]]) -> Any:
@@ -152,6 +212,44 @@ def _balance_line(account: AccountRow, days: list[tuple[date, int]]) -> Any:
     title = _("Balance of the last %(days)s days: from %(first)s to %(last)s", days=DAYS,
               first=points[0].words, last=points[-1].words)  # fmt: skip
     return charts.line(points, title)
+
+
+class VatRow(NamedTuple):
+    # Empty if there are no other books.
+    books: str
+    period: str
+    vat: Vat
+    # The page of the rows that add up to it; empty if there is none.
+    url: str
+
+
+def _vat_rows(spans: list[Span], by_books: list[tuple[ShelvedBooks, list[Vat | None] | None]]) -> list[VatRow]:
+    return [
+        VatRow(books.name if len(by_books) > 1 else "", _period(span), vat, _vat_page(books, span, vat))
+        for books, vats in by_books
+        for span, vat in zip(spans, vats or [], strict=False)
+        if vat is not None
+    ]
+
+
+def _period(span: Span) -> str:
+    if span.first.month == span.last.month:
+        return figures.months(span.first.isoformat()[:7])
+    return _("Q%(number)s %(year)s", number=span.last.month // 3, year=span.last.year)
+
+
+def _vat_page(books: ShelvedBooks, span: Span, vat: Vat) -> str:
+    """Returns the address of the figures, which count months and quarters from the first day of the fiscal year."""
+    if vat.year is None:
+        return ""
+    before = (span.first.year - vat.year.year) * 12 + span.first.month - vat.year.month
+    if span.first.month == span.last.month:
+        name = f"m{before + 1}"
+    elif before % 3 == 0:
+        name = f"q{before // 3 + 1}"
+    else:
+        return ""
+    return f"{ROOT}/reports/vat?{urlencode({**books.fields, 'year': vat.year.isoformat(), 'span': name})}"
 
 
 def _use_chart(use: list[DayUse]) -> Any:
@@ -185,3 +283,62 @@ def _event(entry: Entry) -> _Event:
     envelope = msgspec.json.decode(entry.body, type=_Envelope)
     words = _(bank_words.EVENTS.get(envelope.event, envelope.event))
     return _Event(words, entry.subject, bank_words.payment_page(entry.subject), envelope.received_at)
+
+
+# --- The rows behind the figures
+
+
+class OutlookFilter(Struct):
+    direction: Literal["", "in", "out"] = ""
+
+
+class DueFilter(Struct):
+    side: Literal["customers", "suppliers"] = "customers"
+    when: Literal["", "overdue", "week", "month", "later"] = ""
+
+
+@page("/outlook")
+async def outlook_page(visit: Visit) -> Response:
+    """The money that is expected, row by row."""
+    filters = visit.filters(OutlookFilter)
+    found = await _open_items(visit)
+    rows, habits = await visit.read(_money_facts, visit.organization_id, visit.today)
+    expected = await visit.off_loop(outlook.outlook, _euros(rows), found.items, habits, visit.today)
+    wanted = filters.wanted.direction
+    fitting = [row for row in expected.with_balance() if not wanted or (row[0].amount > 0) == (wanted == "in")]
+    start = _start(filters.after)
+    numbered = list(enumerate(fitting[start : start + PAGE_SIZE + 1], start + 1))
+    return visit.show(
+        "outlook.html", filters=filters, expected=expected, missing=found.missing,
+        list=filters.first_page(numbered, key=lambda row: row[0]), total=sum(row.amount for row, _left in fitting),
+    )  # fmt: skip
+
+
+@page("/due")
+async def due_page(visit: Visit) -> Response:
+    """The open items of one side, by due date."""
+    filters = visit.filters(DueFilter)
+    found = await _open_items(visit)
+    fitting = await visit.off_loop(_fitting, found.items, filters.wanted, visit.today)
+    start = _start(filters.after)
+    numbered = list(enumerate(fitting[start : start + PAGE_SIZE + 1], start + 1))
+    return visit.show(
+        "due.html", filters=filters, missing=found.missing, sides=SIDES, whens=WHENS,
+        list=filters.first_page(numbered, key=lambda row: row[0]), total=sum(item.amount for item in fitting),
+        count=len(fitting),
+    )  # fmt: skip
+
+
+async def _open_items(visit: Visit) -> OpenItems:
+    shelved = await bookshelf.shelf(visit.context, visit.organization_id)
+    return await ledger_figures.open_items(visit.context, visit.principal, visit.organization_id, shelved, visit.today)
+
+
+def _fitting(items: list[OpenItem], wanted: DueFilter, today: date) -> list[OpenItem]:
+    found = [item for item in items if item.side == wanted.side and wanted.when in ("", outlook.when(item, today))]
+    return sorted(found, key=lambda item: (item.due, item.konto, item.beleg))
+
+
+def _start(after: str) -> int:
+    """Lists of figures are not kept; the place in one is a number."""
+    return int(after) if after.isascii() and after.isdigit() and len(after) < 10 else 0

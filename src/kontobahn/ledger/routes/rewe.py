@@ -199,6 +199,12 @@ async def list_imports(call: Call, query: ImporteQuery) -> Data[list[Import]]:
     return Data(page(call, latest_first, query.limit, lambda item: item.id))
 
 
+def failed_imports(tx: Tx, organization_id: str, limit: int) -> list[TaskRow]:
+    """Returns files that were refused after they had been taken, the latest first; a task is about its connection."""
+    unfinished = tasks.unfinished(tx, (organization_id,), _KIND, before=(2**62, ""), limit=limit)
+    return [task for task in unfinished if task.status == "failed"]
+
+
 def _without_protocol(item: ImportMitProtokoll) -> Import:
     return Import(**{name: getattr(item, name) for name in Import.__struct_fields__})
 

@@ -1,0 +1,113 @@
+"""Matters that wait for a person in an organisation, in one list: consents, unmatched money, failed events, refused files, hand-overs."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from kontobahn.banking.imports import store as imports
+from kontobahn.clock import DAY, berlin_date
+from kontobahn.dashboard import attention, figures
+from kontobahn.dashboard.declare import ROOT
+from kontobahn.dashboard.words import _, ngettext
+from kontobahn.db import Tx
+from kontobahn.ledger.routes import rewe
+from kontobahn.reconciliation import batch_store
+from kontobahn.reconciliation import store as matching
+from kontobahn.webhooks import entries, receiver
+
+# Anything refused or failed earlier than this is history.
+DAYS = 14
+# The latest files that are looked at for refused ones.
+MAX_FILES = 50
+Kind = Literal[
+    "bank_reconnect", "bank_off", "consent_ends", "ledger_reconnect", "receiver_stopped", "unmatched", "failed_events",
+    "refused_file", "handover",
+]  # fmt: skip
+# The most urgent first.
+_ORDER: tuple[Kind, ...] = (
+    "bank_reconnect", "bank_off", "ledger_reconnect", "consent_ends", "refused_file", "unmatched", "handover",
+    "failed_events", "receiver_stopped",
+)  # fmt: skip
+
+
+class Todo(NamedTuple):
+    kind: Kind
+    # A bank, a client, an address, a file.
+    name: str
+    url: str
+    number: int = 1
+    # In whole cents, what came in and what went out.
+    came: int = 0
+    went: int = 0
+    at: int | None = None
+
+
+class Said(NamedTuple):
+    """A matter in the language of the request, with the words of its button."""
+
+    text: str
+    hint: str
+    button: str
+    is_urgent: bool
+
+
+def find(tx: Tx, organization_id: str) -> list[Todo]:
+    found = [Todo(one.kind, one.name, one.url, at=one.at) for one in attention.find(tx, organization_id)]
+    open_money = matching.unmatched(tx, organization_id)
+    if open_money.transactions:
+        found.append(
+            Todo(
+                "unmatched", "", f"{ROOT}/reconciliation", open_money.transactions, open_money.came_minor, open_money.went_minor
+            )
+        )  # fmt: skip
+    found += _refused_files(tx, organization_id)
+    waiting = batch_store.count_waiting(tx, organization_id, berlin_date(tx.now))
+    if waiting:
+        found.append(Todo("handover", "", f"{ROOT}/handovers", waiting))
+    for one in receiver.listing(tx, organization_id):
+        failed = entries.count_failed(tx, organization_id, one.id, tx.now - DAYS * DAY)
+        if failed:
+            found.append(Todo("failed_events", one.url or "", f"{ROOT}/webhooks", failed))
+    return sorted(found, key=lambda item: _ORDER.index(item.kind))
+
+
+def _refused_files(tx: Tx, organization_id: str) -> list[Todo]:
+    """Returns the files of the last days that were refused, unless a later one of the same name says how it ended."""
+    since, found, seen = tx.now - DAYS * DAY, list[Todo](), set[str]()
+    for row in imports.listing(tx, (organization_id,), MAX_FILES):
+        if row.status == "failed" and row.created_at >= since and row.source not in seen:
+            found.append(Todo("refused_file", row.source, f"{ROOT}/statements/{row.id}", at=row.created_at))
+        seen.add(row.source)
+    for task in rewe.failed_imports(tx, organization_id, MAX_FILES):
+        if task.created_at >= since:
+            url = f"{ROOT}/batches/{task.id}?connection={task.subject}"
+            found.append(Todo("refused_file", task.source, url, at=task.created_at))
+    return found
+
+
+def said(item: Todo) -> Said:
+    name = item.name
+    if item.kind == "bank_reconnect":
+        return Said(_("%(name)s needs you to sign in again.", name=name), "", _("Renew"), True)
+    if item.kind == "bank_off":
+        return Said(_("%(name)s has switched off the connection.", name=name), "", _("Look at it"), True)
+    if item.kind == "consent_ends":
+        text = _("The consent at %(name)s ends on %(day)s.", name=name, day=figures.day(item.at or 0))
+        return Said(text, "", _("Renew"), True)
+    if item.kind == "ledger_reconnect":
+        return Said(_("The accounting connection “%(name)s” must be renewed.", name=name), "", _("Renew"), True)
+    if item.kind == "receiver_stopped":
+        return Said(_("Events are no longer sent to %(name)s.", name=name), "", _("Look at it"), True)
+    if item.kind == "refused_file":
+        return Said(_("The file %(name)s was refused.", name=name), figures.moment(item.at or 0), _("See why"), True)
+    if item.kind == "failed_events":
+        text = ngettext("One event could not be delivered.", "%(num)s events could not be delivered.", item.number)
+        return Said(text, name, _("Look at it"), False)
+    if item.kind == "handover":
+        text = ngettext(
+            "One match is ready to be handed over.", "%(num)s matches are ready to be handed over.", item.number
+        )
+        return Said(text, "", _("Hand over"), False)
+    text = ngettext("One transaction is unmatched.", "%(num)s transactions are unmatched.", item.number)
+    amounts = _("in %(came)s, out %(went)s", came=figures.money(item.came), went=figures.money(-item.went))
+    return Said(text, amounts, _("Match payments"), False)
