@@ -39,8 +39,8 @@ HANDOVERS, ACCOUNTS = f"{ROOT}/handovers", f"{ROOT}/reconciliation-accounts"
 # Transactions of a trial run that are searched for examples.
 SHOWN_OF_TRIAL = 200
 WHO_BOOKS = {
-    "adviser": N_("the tax adviser: matches are a list"),
-    "kontobahn": N_("Kontobahn: matches become bookings and a DATEV file"),
+    "adviser": N_("the tax adviser (list to hand over)"),
+    "kontobahn": N_("Kontobahn (bookings and a DATEV file)"),
 }
 
 
