@@ -99,7 +99,10 @@ _INVOICES = Subject(
 _MATCHER = Subject(("tests/unit/reconciliation",))
 _RECONCILIATION = Subject(
     (
+        "tests/unit/reconciliation/test_backtest.py",
         "tests/unit/reconciliation/test_bank_habits.py",
+        "tests/unit/reconciliation/test_booking_rows.py",
+        "tests/unit/reconciliation/test_movements.py",
         "tests/api/reconciliation/test_acting.py",
         "tests/api/reconciliation/test_bad_input.py",
         "tests/api/reconciliation/test_batches.py",

@@ -10,7 +10,7 @@ from kontobahn.formats.statements import Entry, purpose
 from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import Movement
 
-_AMOUNT = re.compile(r"(\d{1,12})(?:[.,](\d{1,2}))?(?!\d)")
+_AMOUNT = re.compile(r"(?<![\d.,])(\d{1,12})(?:[.,](\d{1,2}))?(?![.,]?\d)")
 # The DK's codes for what comes back: direct debits (108, 109), transfers (159), and credits given again (181).
 _RETURNS = frozenset(("108", "109", "159", "181"))
 

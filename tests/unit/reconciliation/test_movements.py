@@ -1,0 +1,72 @@
+"""From an entry of a statement to what the matcher looks at: whose name, which day, which amounts, and what is a return."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from kontobahn.formats.statements import Entry, Party
+from kontobahn.formats.statements.purpose import Purpose
+from kontobahn.reconciliation.core.model import Movement
+from kontobahn.reconciliation.movements import movement_of_entry
+
+BOOKED, VALUED = date(2026, 5, 4), date(2026, 5, 5)
+
+
+def movement(amount: int = 100, purpose: Purpose | None = None, **changed: Any) -> Movement:
+    fields: dict[str, Any] = {
+        "status": "posted", "amount_minor": amount, "currency": "EUR", "booking_date": BOOKED, "value_date": VALUED,
+        "description": "", "purpose": purpose or Purpose(), "counterparty": Party("Anna", "DE1"), "payer": Party(),
+        "payee": Party(),
+    }  # fmt: skip
+    return movement_of_entry("1", Entry(**fields | changed))
+
+
+@pytest.mark.parametrize(
+    ("text", "cents"),
+    [
+        ("EUR 12,34", 1_234),
+        ("12.34", 1_234),
+        ("12", 1_200),
+        ("12,3", 1_230),
+        ("1.234,56", None),
+        ("12,345", None),
+        ("EUR 1.234", None),
+        ("12,34 5,00", None),
+        ("EUR", None),
+        (None, None),
+        ("0,05", 5),
+    ],
+)
+def test_the_original_amount_and_the_fee_of_a_return_are_read_to_the_cent(text: str | None, cents: int | None) -> None:
+    found = movement(purpose=Purpose(oamt=text, coam=text))
+    assert (found.original_minor, found.fee_minor) == (cents, cents or 0)
+
+
+@pytest.mark.parametrize(("amount", "other"), [(1, "payer's"), (-1, "payee's")])
+def test_on_whose_behalf_is_said_of_the_other_side(amount: int, other: str) -> None:
+    assert movement(amount, Purpose(abwa="payer's", abwe="payee's")).other_name == other
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_return"),
+    [
+        ({}, False),
+        ({"gvc": "166"}, False),
+        ({"gvc": "109"}, True),
+        ({"return_reason": "AC04"}, True),
+        ({"purpose": Purpose(rref="R-1")}, True),
+    ],
+)
+def test_a_return_is_known_by_its_reason_its_reference_or_its_code(changed: dict[str, Any], is_return: bool) -> None:
+    assert movement(**changed).is_return == is_return
+
+
+def test_the_day_is_the_value_date_and_the_account_an_iban_if_there_is_one() -> None:
+    assert (movement().day, movement(value_date=None).day) == (VALUED, BOOKED)
+    assert (movement().iban, movement(counterparty=Party("Anna", None, "4711")).iban) == ("DE1", "4711")
+    said = movement(purpose=Purpose(svwz="danke", end_to_end_id="E-1", mref="M-1", rref="R-1", kref=""))
+    assert said.texts == (("svwz", "danke"), ("end_to_end_id", "E-1"))
+    assert (said.end_to_end_id, said.mandate, said.return_reference) == ("E-1", "M-1", "R-1")
