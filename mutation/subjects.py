@@ -134,7 +134,7 @@ _PEOPLE = Subject(
         "tests/api/test_sign_in.py",
         "tests/api/test_keys.py",
         "tests/api/test_scopes.py",
-        "tests/cli/test_organizations.py",
+        "tests/cli/test_organizations.py::test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others",
     ),
     ("tests/api/test_two_at_once.py", "tests/api/test_more_at_once.py", "tests/api/test_sign_in.py"),
 )

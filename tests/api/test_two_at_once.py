@@ -17,7 +17,7 @@ from kontobahn.banking import ids
 from kontobahn.cli import mobility as commands
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict, NotFound, TooManyRequests
+from kontobahn.errors import Conflict, NotFound, TooManyRequests, Unauthorized
 from kontobahn.mobility import customers, seller, tickets
 from kontobahn.mobility.customers import NewCustomer
 from kontobahn.mobility.invoices.store import issue
@@ -77,6 +77,17 @@ def test_no_password_is_set_beside_the_end_of_the_key_of_its_link(service: Servi
     reset = lambda tx: passwords.reset(tx, service.vault, made.secret, password_hash="x", actor=ACTOR)  # noqa: E731
     revoke = lambda tx: keys.revoke(tx, mine.id, mine.key_id, ACTOR)  # noqa: E731
     assert refused("users", overlap(service.db, revoke, reset), NotFound)
+
+
+def test_nobody_invites_beside_the_loss_of_their_role(service: Service, mine: Organization) -> None:
+    admin = service.user(mine, "admin@muster.example", "admin")
+    caller = Principal(mine.id, "admin", (mine.id,), user_id=admin.id, session_id="s")
+    made = overlap(
+        service.db,
+        lambda tx: users.change_role(tx, principal(mine), admin.id, "member", ACTOR),
+        lambda tx: users.check_maker(tx, caller, "admin", tx.now + 1),
+    )
+    assert refused("users", made, Unauthorized)
 
 
 @pytest.mark.parametrize("side", ["client", "agency"])

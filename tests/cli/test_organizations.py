@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kontobahn.access import audit, organizations
+from kontobahn.access import audit, client_access, organizations
 from kontobahn.cli import removal
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
@@ -158,8 +158,10 @@ def _delete(service: Service, owner: Organization) -> dict[str, int]:
 def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service: Service) -> None:
     gone, stays = service.organization(), service.organization("Andere GmbH")
     agency = service.agency(gone, stays)
+    adviser = service.user(agency, "kanzlei@beispiel.example")
     for owner in (gone, stays):
         _world(service, owner)
+        service.give_access(adviser, owner)
     service.run(service.application.upkeep())
     before = service.db.read_now(_rows, stays.id)
     numbers = service.db.read_now(_numbers, gone.id)
@@ -169,6 +171,11 @@ def test_nothing_is_left_of_a_deleted_organisation_and_all_of_the_others(service
     assert (removed["users"], removed["bank connections"], removed["tickets"]) == (1, 1, 1)
     assert service.db.read_now(_rows, gone.id).keys() == set(removal.KEPT)
     assert service.db.read_now(_rows, stays.id) == before
+    assert not service.db.read_now(organizations.exists, gone.id)
+    access = service.db.read_now(client_access.listing, agency.id)
+    assert [one.access.client_organization_id for one in access] == [stays.id]
+    accesses = service.db.read_now(lambda tx: tx.all("SELECT client_organization_id FROM client_access"))
+    assert accesses == [(stays.id,)]
     service.forget_callers()
     assert service.get("/v2/banking/accounts", gone.key).status_code == 401
     assert service.get("/v2/banking/accounts", agency.key, params={"organization_id": stays.id}).status_code == 200
