@@ -111,10 +111,12 @@ _RECONCILIATION = Subject(
         "tests/api/reconciliation/test_gathering.py",
         "tests/api/reconciliation/test_meanwhile.py",
         "tests/api/reconciliation/test_paid_meanwhile.py",
+        "tests/api/reconciliation/test_standing.py",
         "tests/api/reconciliation/test_store.py",
         "tests/api/reconciliation/test_trial_run.py",
+        "tests/dashboard/test_reconciliation.py",
     ),
-    ("tests/api/reconciliation/test_acting.py",),
+    ("tests/api/reconciliation/test_acting.py", "tests/api/reconciliation/test_store.py"),
 )
 _PEOPLE = Subject(
     (
