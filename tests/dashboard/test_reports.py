@@ -13,6 +13,7 @@ import httpx
 import pytest
 from pypdf import PdfReader
 
+from kontobahn.dashboard import sheets
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_books import cells
 from tests.harness import Organization, Service
@@ -240,3 +241,11 @@ def test_a_print_has_all_rows_and_its_head_on_every_page(browser: Browser, books
     assert all("Journal" in text and f"Page {place} of {len(texts)}" in text for place, text in enumerate(texts, 1))
     assert sum(text.count("N-") for text in texts) == 120
     assert "120.00" in texts[-1]
+
+
+@pytest.mark.either_engine
+def test_more_rows_than_are_printed_are_refused(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheets, "MAX_PRINTED", 10)
+    refused = browser.get("/dashboard/trial-balance.pdf")
+    assert (refused.status_code, "At most 10 rows are printed." in refused.text) == (400, True)
+    assert browser.get("/dashboard/trial-balance.pdf?kind=ledger").status_code == 200

@@ -34,12 +34,12 @@ Settlements = dict[Key, Settlement]
 
 async def of_items(visit: Visit, chosen: ChosenBooks, konten: Iterable[FaelligesKonto]) -> Settlements:
     """Returns what was matched with these open items, by person account and document."""
-    amounts = {(konto.kontonummer, item.beleg): money.to_minor(item.saldo) for konto in konten for item in konto.posten}
     client = Client(visit.organization_id, chosen.connection.id, chosen.client_id or "")
-    return await visit.read(_read, client, amounts)
+    return await visit.read(_read, client, konten)
 
 
-def _read(tx: Tx, client: Client, amounts: dict[Key, int]) -> Settlements:
+def _read(tx: Tx, client: Client, konten: Iterable[FaelligesKonto]) -> Settlements:
+    amounts = {(konto.kontonummer, item.beleg): money.to_minor(item.saldo) for konto in konten for item in konto.posten}
     taken = {key: _pending(one, amounts[key]) for key, one in store.taken_from(tx, client).items() if key in amounts}
     keys = [key for key, pending in taken.items() if pending]
     matches = store.matches_of_items(tx, client, keys)

@@ -17,11 +17,11 @@ from kontobahn.dashboard.lists import Filters, Rows
 from kontobahn.dashboard.pages import open_items
 from kontobahn.dashboard.pages.open_items import SIDES, OpenItemsFilter, Side
 from kontobahn.dashboard.pages.partner_statement import PAY, pay_key
-from kontobahn.dashboard.settlements import Settlement
+from kontobahn.dashboard.settlements import Settlement, Settlements
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
-from kontobahn.ledger.faelligkeiten import FaelligesKonto
+from kontobahn.ledger.faelligkeiten import FaelligesKonto, Faelligkeiten
 
 PATH = f"{ROOT}/open-items/due"
 When = Literal["overdue", "week", "month"]
@@ -65,10 +65,7 @@ class Shown(NamedTuple):
     filters: Filters[DueFilter]
     stichtag: date
     items: list[Item]
-
-    @property
-    def total(self) -> Decimal:
-        return sum((item.amount for item in self.items), Decimal())
+    total: Decimal
 
 
 async def _read(visit: Visit) -> Shown:
@@ -76,9 +73,15 @@ async def _read(visit: Visit) -> Shown:
     filters: Filters[DueFilter] = visit.filters(DueFilter)
     found = await open_items.read(visit, chosen, filters.wanted)
     settled = await settlements.of_items(visit, chosen, found.konten)
-    items = await visit.off_loop(_items, chosen, found.konten, filters, found.stichtag)
-    items = [item._replace(settled=settled.get((item.konto, item.beleg))) for item in items]
-    return Shown(chosen, filters, found.stichtag, items)
+    return await visit.off_loop(_shown, chosen, filters, found, settled)
+
+
+def _shown(chosen: ChosenBooks, filters: Filters[DueFilter], found: Faelligkeiten, settled: Settlements) -> Shown:
+    items = [
+        item._replace(settled=settled.get((item.konto, item.beleg)))
+        for item in _items(chosen, found.konten, filters, found.stichtag)
+    ]
+    return Shown(chosen, filters, found.stichtag, items, sum((item.amount for item in items), Decimal()))
 
 
 def _items(

@@ -100,12 +100,16 @@ async def open_items(visit: Visit) -> Response:
     konten = await visit.off_loop(_searched, chosen, found.konten, filters.wanted.search)
     labels = {"side": _("Side"), "stichtag": _("Cut-off date"), "search": _("Search")}
     settled = await settlements.of_items(visit, chosen, konten)
-    sides = [_shown(filters, side, konten, settled) for side in SIDES if filters.wanted.side in (None, side)]
+    sides = await visit.off_loop(_sides, filters, konten, settled)
     return visit.show(
         "open_items.html", chosen=chosen, filters=filters, found=found, sides=[one for one in sides if one.number], ages=AGES,
         totals={side: _total(found, side) for side in SIDES}, chips=filters.chips(labels, _in_words),
         sorts=filters.sort_links(_SORTS, _FIRST), choices=[(side, _(text)) for side, text in SIDES.items()],
     )  # fmt: skip
+
+
+def _sides(filters: Filters[OpenItemsFilter], konten: list[FaelligesKonto], settled: Settlements) -> list[Shown]:
+    return [_shown(filters, side, konten, settled) for side in SIDES if filters.wanted.side in (None, side)]
 
 
 def _shown(filters: Filters[OpenItemsFilter], side: Side, konten: list[FaelligesKonto], settled: Settlements) -> Shown:

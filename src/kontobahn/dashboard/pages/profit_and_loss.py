@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 from starlette.responses import Response
@@ -72,7 +72,7 @@ async def _read(visit: Visit) -> Shown:
         susa = await visit.ask(
             rewe_read.get_susa, query=SusaQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
         )
-        accounts = await visit.off_loop(_accounts, chosen, plain(susa.data, list[SusaZeile]), until)
+        accounts = await visit.off_loop(_accounts, chosen, susa.data, until)
     whole = next((line.kumuliert for line in found.zeilen if line.bezeichnung == _WHOLE), Decimal())
     return Shown(chosen, until, [_line(line, whole, accounts) for line in found.zeilen], found)
 
@@ -83,11 +83,11 @@ def _line(line: BwaZeile, whole: Decimal, accounts: dict[str, list[Account]]) ->
     return Line(line.bezeichnung, line.istSumme, line.perioden[-1], line.kumuliert, share, of_line)
 
 
-def _accounts(chosen: ChosenBooks, lines: list[SusaZeile], until: int) -> dict[str, list[Account]]:
+def _accounts(chosen: ChosenBooks, answer: Any, until: int) -> dict[str, list[Account]]:
     """Returns the accounts of each line by the line's name."""
     rahmen = chosen.year.kontenrahmen
     found: dict[str, list[Account]] = {}
-    for line in lines:
+    for line in plain(answer, list[SusaZeile]):
         if not is_profit_and_loss(rahmen, line.kontonummer):
             continue
         values = {

@@ -208,14 +208,14 @@ async def _candidates(
     access = await open_books(visit.context, visit.principal, settings.connection_id, settings.client_id)
     async with access.to("buchungen") as opened:
         known = await opened.faelligkeiten(OposSelection(visit.today, "all", "reconcile", None))
-    return await visit.off_loop(_fitting, plain(known, Faelligkeiten), words, found, written)
+    return await visit.off_loop(_fitting, known, words, found, written)
 
 
 def _fitting(
     known: Faelligkeiten, words: list[str], found: ReconciledTransactionWithProposals, written: Callable[[str], str]
 ) -> list[Candidate]:
     fitting = []
-    for konto in known.konten:
+    for konto in plain(known, Faelligkeiten).konten:
         for item in konto.posten:
             number, amount = written(konto.kontonummer), amount_words(abs(item.saldo))
             text = f"{number} {konto.bezeichnung} {item.beleg} {item.buchungstext} {amount}".casefold()

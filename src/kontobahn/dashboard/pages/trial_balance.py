@@ -89,13 +89,18 @@ _SORTS: dict[str, Callable[[Line], Any]] = {
 async def trial_balance(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
-    lines = _searched(await _read(visit, chosen), filters.wanted)
+    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), filters)
     labels = {"kind": _("Accounts"), "search": _("Search")}
     return visit.show(
         "trial_balance.html", chosen=chosen, filters=filters, kinds=[(kind, _(text)) for kind, text in KINDS.items()],
-        chips=filters.chips(labels, _in_words), sums=_sums(lines), sorts=filters.sort_links(_SORTS, "account"),
-        lines=filters.cut(filters.in_order(lines, _SORTS, "account")),
+        chips=filters.chips(labels, _in_words), sums=sums, sorts=filters.sort_links(_SORTS, "account"),
+        lines=filters.cut(lines),
     )  # fmt: skip
+
+
+def _in_order(lines: list[Line], filters: Filters[TrialBalanceFilter]) -> tuple[list[Line], list[Sums]]:
+    found = _searched(lines, filters.wanted)
+    return filters.in_order(found, _SORTS, "account"), _sums(found)
 
 
 def _in_words(name: str, text: str) -> str:
@@ -123,14 +128,15 @@ def _added(text: str, lines: Sequence[Line]) -> Sums:
 async def _sheet(visit: Visit) -> tuple[ChosenBooks, Sheet]:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
-    lines = filters.in_order(_searched(await _read(visit, chosen), filters.wanted), _SORTS, "account")
+    lines, sums = await visit.off_loop(_in_order, await _read(visit, chosen), filters)
     columns = [
         Column(_("Account")),
         Column(_("Name"), 6),
         *(Column(title, 3, right=True) for title in (_("Opening balance"), _("Debit"), _("Credit"), _("Balance"))),
     ]
-    rows = [(chosen.written(line.konto), *line[1:]) for line in lines]
-    part = Part(rows, sums=[("", *one) for one in _sums(lines)])
+    # A generator: its rows are made where they are written, beside the event loop.
+    rows = ((chosen.written(line.konto), *line[1:]) for line in lines)
+    part = Part(rows, sums=[("", *one) for one in sums])
     notes = [_("Amounts in euros. Debit balances are positive, credit balances negative.")]
     return chosen, Sheet(_("Trial balance"), books.year_words(chosen), columns, [part], notes)
 
