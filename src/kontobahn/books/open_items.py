@@ -39,11 +39,11 @@ def offene_posten(tx: Tx, client: Client, selection: OposSelection) -> Opos:
     changed = _changed_since(tx, client, stichtag, low, high)
     stored = _open_accounts(tx, client, low, high)
     # Only accounts with a carry-over, with movements after the cut-off or with too many items are read document by document.
-    special = set(rests) | {konto for konto, _ in changed} | {konto for _, konto, _, wire in stored if not wire}
+    special = set(rests) | {konto for konto, _ in changed} | {konto for konto, _, wire in stored if not wire}
     if not special:
         return opos.assemble(selection.stichtag, stored, _names_of(tx, client, stored, low, high))
     net = opos.reconcile if selection.eb_modus == "reconcile" else opos.raw
-    konten = [row for row in stored if row[1] not in special]
+    konten = [row for row in stored if row[0] not in special]
     later = _by_konto(changed)
     for chunk in read_models.open_items_of(tx, edition_of(tx, client), special):
         for konto, open_now in chunk.items():
@@ -84,7 +84,7 @@ def _konto_range(client: Client, selection: OposSelection) -> tuple[str, str]:
 def _open_accounts(tx: Tx, client: Client, low: str, high: str) -> list[OpenKonto]:
     """Returns today's open items by account; without the text of an account that has too many."""
     return tx.all(
-        "SELECT -ABS(saldo), konto, saldo, wire FROM books_open_accounts WHERE edition = ? AND konto BETWEEN ? AND ?",
+        "SELECT konto, saldo, wire FROM books_open_accounts WHERE edition = ? AND konto BETWEEN ? AND ?",
         edition_of(tx, client), low, high,
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ def _names_of(tx: Tx, client: Client, konten: list[OpenKonto], low: str, high: s
     if tx.one(any_label, client.mandant, low, high, PERSONENKONTO_DIGITS) is None:
         return {}
     found: dict[str, str] = {}
-    for some, is_one in chunked(sorted([konto for _, konto, _, _ in konten])):
+    for some, is_one in chunked(sorted([konto for konto, _, _ in konten])):
         found.update(
             tx.all(
                 f"SELECT konto, beschriftung FROM books_accounts WHERE mandant = ? AND konto {is_one}",

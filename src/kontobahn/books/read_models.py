@@ -275,7 +275,7 @@ def settle_open_accounts(tx: Statements, edition: int, konten: Iterable[str]) ->
         closed = [(edition, konto) for konto, row in kept.items() if row is None]
         if closed:
             tx.many("DELETE FROM books_open_accounts WHERE edition = ? AND konto = ?", closed)
-        listed = [(edition, *row[1:]) for row in kept.values() if row is not None]
+        listed = [(edition, *row) for row in kept.values() if row is not None]
         if listed:
             tx.many(_PUT_OPEN_ACCOUNT, listed)
 
@@ -285,7 +285,7 @@ def stored_konto(konto: str, items: list[Item]) -> OpenKonto | None:
     found = opos.open_konto(konto, items)
     if found is None or len(items) <= MAX_STORED_ITEMS:
         return found
-    return (*found[:3], "")
+    return (*found[:2], "")
 
 
 def settle_balances(tx: Statements, edition: int, jahr: str, konten: Iterable[str]) -> None:

@@ -380,7 +380,7 @@ class Persons:
             if soll != haben:
                 of_konto.setdefault(konto, []).append(Item(beleg, soll, haben, *first))
         kept = (stored_konto(konto, items) for konto, items in of_konto.items())
-        return {row[1]: row[2:] for row in kept if row is not None}
+        return {row[0]: row[1:] for row in kept if row is not None}
 
 
 # --- Cash books: the chain of entries, their bookings and receipts, and the movement of each day

@@ -94,8 +94,8 @@ class Item(NamedTuple):
         return self.soll - self.haben
 
 
-# An account of the answer: its absolute balance (negated, to sort by), number, balance, and its text after number and label.
-OpenKonto = tuple[int, str, int, str]
+# An account of the answer: its number, balance, and its text after number and label.
+OpenKonto = tuple[str, int, str]
 
 
 class Rest(NamedTuple):
@@ -144,7 +144,7 @@ def open_konto(konto: str, items: list[Item]) -> OpenKonto | None:
     saldo = sum([item[1] - item[2] for _, item in by_size])
     posten = ",".join([_item_text(item) for _, item in by_size])
     side = "true" if is_debitor(konto) else "false"
-    return -abs(saldo), konto, saldo, f'"isDebitor":{side},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
+    return konto, saldo, f'"isDebitor":{side},"totalSaldo":{amount_text(saldo)},"posten":[{posten}]}}'
 
 
 def _item_text(item: Item) -> str:
@@ -159,16 +159,22 @@ def quoted(text: str) -> str:
     return encode(text).decode()
 
 
+def _size(konto: OpenKonto) -> int:
+    """Returns the key by which the largest comes first."""
+    return -abs(konto[1])
+
+
 def assemble(stichtag: date, konten: list[OpenKonto], names: dict[str, str]) -> Opos:
     """Returns the answer: accounts by absolute balance, sums by side."""
     # Written as text: a struct for each of many thousand items would cost several times as much.
     konten.sort()
+    konten.sort(key=_size)
     texts = [
         f'{{"kontonummer":"{konto}","bezeichnung":{quoted(names[konto]) if konto in names else EMPTY},{wire}'
-        for _, konto, _, wire in konten
+        for konto, _, wire in konten
     ]
-    total = sum([saldo for _, _, saldo, _ in konten])
-    debitoren = sum([saldo for _, konto, saldo, _ in konten if konto < FIRST_CREDITOR])
+    total = sum([saldo for _, saldo, _ in konten])
+    debitoren = sum([saldo for konto, saldo, _ in konten if konto < FIRST_CREDITOR])
     return Opos(
         stichtag=stichtag,
         konten=cast(list[OposKonto], Raw(f"[{','.join(texts)}]")),
