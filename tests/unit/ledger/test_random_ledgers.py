@@ -97,8 +97,8 @@ def create(tx: Tx, connection_id: str, ledger: Ledger) -> Client:
     number = store.next_number(tx, "books_clients")
     client = Client(connection.organization_id, connection.id, f"1001-{number}", number, "Zufall", "SKR03", 4, 0)
     tx.run(
-        "INSERT INTO books_clients (organization_id, connection_id, client_id, mandant, bezeichnung, kontenrahmen, konto_laenge,"
-        " is_default, last_buchung, edition, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+        f"INSERT INTO books_clients ({', '.join(Client._fields)}, last_buchung, edition, created_at)"
+        f" VALUES ({', '.join('?' * len(Client._fields))}, 0, ?, ?)",
         *client, number, tx.now,
     )  # fmt: skip
     for start, end in ledger.years:
