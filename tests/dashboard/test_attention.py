@@ -14,10 +14,19 @@ from tests.harness import Service
 EMAIL = "erika@muster.example"
 
 
-def connect(tx: Tx, organization_id: str, name: str, status: str, ends_at: int | None) -> None:
+def connect(
+    tx: Tx,
+    organization_id: str,
+    name: str,
+    status: str,
+    ends_at: int | None,
+    error_class: str | None = None,
+    *,
+    provider: str = "files",
+) -> None:
     facts = BankConnectionFacts(name, "bank", name, "DE", "", (), ends_at, tx.now, automatic_refresh=False)
-    row = store.create(tx, organization_id, provider="files", api="partner", owner_user_id=None, facts=facts)
-    store.CONNECTIONS.update(tx, row, status=status)
+    row = store.create(tx, organization_id, provider=provider, api="partner", owner_user_id=None, facts=facts)
+    store.CONNECTIONS.update(tx, row, status=status, error_class=error_class)
 
 
 def test_banks_that_need_a_person_are_named_and_the_others_are_not(service: Service) -> None:
@@ -35,4 +44,18 @@ def test_banks_that_need_a_person_are_named_and_the_others_are_not(service: Serv
     said = re.findall(
         r"(\w+) (?:needs you to sign in|has switched off)|The consent at (\w+) ends on", browser.get("/dashboard").text
     )
-    assert [reconnect or ends for reconnect, ends in said] == ["Signbank", "Offbank", "Endbank", "Pastbank"]
+    assert [reconnect or ends for reconnect, ends in said] == ["Signbank", "Offbank", "Endbank", "Pastbank", "Waitbank"]
+
+
+def test_a_consent_that_is_over_has_no_days_left(service: Service) -> None:
+    owner, now = service.organization(), service.clock.now()
+    for name, status in (("Signbank", "inactive"), ("Waitbank", "pending")):
+        service.db.write_now(connect, owner.id, name, status, now + 179 * DAY, "AispConsentExpired", provider="sandbox")
+    service.db.write_now(connect, owner.id, "Goodbank", "active", now + 100 * DAY, provider="sandbox")
+    service.user(owner, EMAIL, "admin")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    page = browser.get("/dashboard/connections").text
+    assert "179 more days" not in page
+    assert "100 more days" in page
+    assert page.count(">ended<") == 2

@@ -14,10 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from kontobahn.books import account_sheets
+from kontobahn.books import account_sheets, payment_terms
 from kontobahn.db import Tx
 from kontobahn.ledger.errors import ProviderError
 from kontobahn.ledger.kontoblatt import SheetSelection
+from kontobahn.ledger.wire import Periode, Zahlungsbedingung
 from tests.api.ledger.files import INVOICE, file, imported, undone
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_bank_lists import rows_of
@@ -264,6 +265,10 @@ def test_a_file_is_read_with_its_protocol_and_undone(browser: Browser, books: Bo
     assert send(file(INVOICE)).status_code == 422
     batch = browser.get(taken.headers["location"])
     assert "One record was imported." in batch.text
+    # Who imported it, by name.
+    assert "Erika Muster" in batch.text
+    assert "Erika Muster" in browser.get("/dashboard/batches").text
+    assert "user:" not in batch.text
     asked = browser.get(link(batch, "/undo"))
     undone = browser.post(link(batch, "/undo").partition("?")[0], hidden(asked))
     assert undone.status_code == 303, undone.text
@@ -285,6 +290,9 @@ def test_a_partner_is_added_and_changed_without_losing_anything(browser: Browser
     refused = browser.post("/dashboard/partners/new", form)
     assert refused.status_code == 422
     assert 'id="e-iban"' in refused.text
+    # A summary above the form leads to each field.
+    assert re.search(r'role="alert" tabindex="-1" autofocus>.*<a href="#f-iban">', refused.text, re.DOTALL)
+    assert 'id="f-iban"' in refused.text
     assert 'id="e-number"' in browser.post("/dashboard/partners/new", {**form, "number": "9"}).text
     record = {
         "personenkontoNummer": "10999", "kontaktTyp": "COMPANY", "kontenrahmen": "SKR03", "kontonummernLaenge": 4,
@@ -346,3 +354,14 @@ def test_a_page_says_what_another_provider_refuses(service: Service, muster: Org
     provider.script.trouble["partners"] = ProviderError(501, "partners are not told by this program")
     page = browser.get(f"/dashboard/partners?connection={connection_id}")
     assert page.status_code == 503
+
+
+def test_terms_by_periods_name_the_discount_of_each(browser: Browser, books: Books) -> None:
+    span = Periode("Rechnungen vom 1. bis 15.", "20. des laufenden Monats", None, "Monatsende des laufenden Monats")
+    terms = Zahlungsbedingung(
+        id="40", bezeichnung="Monatsweise", skontoFrist1=None, skontoSatz1=Decimal(2), skontoFrist2=None, skontoSatz2=Decimal(0),
+        nettoFrist=None, faelligkeitsart="ALS_ZEITRAUM", perioden=[span],
+    )  # fmt: skip
+    books.service.db.write_now(payment_terms.save, books.client, terms)
+    page = " ".join(html.unescape(browser.get("/dashboard/partners/terms").text).split())
+    assert "Rechnungen vom 1. bis 15.: 2.00 % by the 20. des laufenden Monats, net by the Monatsende" in page

@@ -82,8 +82,11 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     assert "The payment is matched." in person.do(f"{second}/by-hand", **{**by_hand, **rest})
     assert "The transaction is left out." in person.do(f"{person.of(-7_00)}/leave-out", status="ignored")
     assert "Unmatched money" in person.get("/dashboard").text
-    key = re.findall(r'name="once" value="([^"]+)"', person.get("/dashboard/handovers").text)[0]
+    before = person.get("/dashboard/handovers").text
+    assert "to be handed over." in before
+    key = re.findall(r'name="once" value="([^"]+)"', before)[0]
     page = person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
+    assert "Every match is handed over." in person.get("/dashboard/handovers").text
     assert all(text in page for text in ("The matches are handed over.", "DATEV file", "RE-2026-00123", "219.00"))
     [batch] = set(re.findall(r"/dashboard/handovers/[0-9a-f-]{36}", page))
     assert person.get(f"{batch}/file").content.startswith(b'"EXTF"')

@@ -28,7 +28,7 @@ def find(tx: Tx, organization_id: str) -> list[Attention]:
     for bank in store.needing_a_person(tx, organization_id, tx.now + CONSENT_DAYS * DAY):
         name = bank.display_name or bank.provider_name or bank.provider_code
         url = f"/dashboard/connections/{bank.id}"
-        if bank.status == "inactive":
+        if bank.status in ("inactive", "pending"):
             found.append(Attention("bank_reconnect", name, url))
         elif bank.status == "disabled":
             found.append(Attention("bank_off", name, url))

@@ -86,6 +86,7 @@ _ERRORS = {
     "LockedAtBank": N_("The bank has locked this access. Please have it unlocked at the bank first."),
     "Cancelled": N_("You cancelled it."),
 }
+_CONSENT_OVER = ("AispConsentExpired", "AispConsentRevoked")
 
 
 def bank_name(row: ConnectionRow) -> str:
@@ -129,6 +130,9 @@ def consent(row: ConnectionRow, now: int) -> Shown | None:
     """Returns how long the consent still lasts; None if nothing ends."""
     if row.consent_expires_at is None or row.status == "pending_connect":
         return None
+    if row.error_class in _CONSENT_OVER and row.status in ("inactive", "pending"):
+        # Whatever the bank had said before about its end.
+        return Shown(_("ended"), "bad", _(_ERRORS[row.error_class]))
     left = row.consent_expires_at - now
     day = figures.day(row.consent_expires_at)
     if left <= 0:

@@ -179,7 +179,7 @@ def post(tx: Tx, client: Client, start: date, saetze: list[Satz]) -> None:
     """Posts bookings of the fiscal year that begins on this day."""
     jahr = store.year_of_start(tx, client, start)
     batch = batches.open_batch(
-        tx, client, jahr, kind="demo", source="demo", sha256=f"demo {new_id()}", bezeichnung="Demo"
+        tx, client, jahr, kind="demo", source="demo", sha256=f"demo {new_id()}", bezeichnung=f"Buchungen {start.year}"
     )
     poster = posting.begin(tx, client, batch)
     for satz in saetze:

@@ -60,9 +60,12 @@ def listing(organizations: tuple[str, ...]) -> Rounds[list[ConnectionRow]]:
 
 
 def needing_a_person(tx: Tx, organization_id: str, ends_before: int) -> list[ConnectionRow]:
-    """Those that the bank no longer serves, or whose consent ends before this instant; an end of 0 or none is not known."""
+    """Those that the bank no longer serves, or whose consent ends before this instant; an end of 0 or none is not known.
+
+    One that is being renewed is not served before that is finished.
+    """
     condition = (
-        "organization_id = ? AND (status = 'inactive' OR status = 'disabled'"
+        "organization_id = ? AND (status = 'inactive' OR status = 'pending' OR status = 'disabled'"
         " OR (status = 'active' AND consent_expires_at > 0 AND consent_expires_at < ?)) ORDER BY created_at, id"
     )
     return CONNECTIONS.all(tx, condition, organization_id, ends_before)

@@ -116,7 +116,7 @@ class AuditFilters(Struct):
 async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)
-    names = await _names(visit)
+    names = await names_of_actors(visit, visit.principal.organization_id)
     actions = await visit.read(audit.actions, visit.principal.organization_id)
     return visit.show(
         "audit_log.html",
@@ -142,7 +142,7 @@ async def audit_log(visit: Visit) -> Response:
 @page("/audit.csv", own=True, role="admin")
 async def audit_csv(visit: Visit) -> Response:
     found = await visit.read(_wanted, visit.principal.organization_id, visit.filters(AuditFilters), MAX_CSV_ROWS)
-    names = await _names(visit)
+    names = await names_of_actors(visit, visit.principal.organization_id)
     head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
         (figures.moment(entry.at), names.get(entry.actor, entry.actor), action_words(entry.action), entry.subject,
@@ -161,8 +161,7 @@ def _wanted(tx: Tx, organization_id: str, filters: Filters[AuditFilters], limit:
     )  # fmt: skip
 
 
-async def _names(visit: Visit) -> dict[str, str]:
-    organization_id = visit.principal.organization_id
+async def names_of_actors(visit: Visit, organization_id: str) -> dict[str, str]:
     people = await visit.read(users.listing, organization_id)
     made = await visit.read(keys.listing, organization_id)
     return actor_names([(user.id, user.name) for user in people], [(key.id, key.name) for key in made])

@@ -10,6 +10,7 @@ from kontobahn.dashboard.books import ChosenBooks, plain
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import words_of
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.pages.audit_log import names_of_actors
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import Refusal
@@ -57,7 +58,7 @@ async def _show(visit: Visit, refused: list[Protokollzeile] | None = None) -> Re
     rows = plain(answer.data, list[Import])
     return visit.show(
         "batches.html", chosen=chosen, list=filters.first_page(rows, lambda row: row.id), states=STATES, kinds=KINDS,
-        refused=refused,
+        refused=refused, authors=await names_of_actors(visit, visit.organization_id),
     )  # fmt: skip
 
 
@@ -85,13 +86,17 @@ async def read_file(visit: Visit) -> Response:
 def _done(made: ImportMitProtokoll) -> str:
     if made.status == "running":
         return _("The file has arrived and is being imported.")
-    return ngettext("One record was imported.", "%(num)s records were imported.", made.uebernommen)
+    text = ngettext("One record was imported.", "%(num)s records were imported.", made.uebernommen)
+    if made.bekannt:
+        text += " " + ngettext("One was known already.", "%(num)s were known already.", made.bekannt)
+    return text
 
 
 @page("/batches/{id}", poll=3)
 async def batch(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
-    return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS)
+    authors = await names_of_actors(visit, visit.organization_id)
+    return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS, authors=authors)
 
 
 @page("/batches/{id}/undo", role="bookkeeping")

@@ -58,30 +58,38 @@ class Listed(NamedTuple):
     batches: list[Batch]
     accounts: list[AccountRow]
     settings: list[AccountSettings]
+    # Matches that wait to be handed over, by account.
+    waiting: dict[int, int]
 
 
 @page("/handovers")
 async def handover_list(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
-    listed = await visit.read(_listed, visit.organization_id, filters.after)
+    listed = await visit.read(_listed, visit.organization_id, filters.after, visit.today)
     names = {row.id: row.name for row in listed.accounts}
     return visit.show(
         "handovers.html",
         list=filters.first_page(listed.batches, lambda batch: batch.id),
         names={str(number): name for number, name in names.items()},
         sources=[(one.account_id, names[one.account_id]) for one in listed.settings if one.account_id in names],
+        waiting=[(names[number], count) for number, count in listed.waiting.items() if number in names],
         who_books=WHO_BOOKS,
         once_field=once.FIELD,
         once_key=visit.form.text(once.FIELD) or once.new_key(),
     )
 
 
-def _listed(tx: Tx, organization_id: str, before: str) -> Listed:
+def _listed(tx: Tx, organization_id: str, before: str, today: date) -> Listed:
     found = batch_store.latest(tx, organization_id, before, PAGE_SIZE + 1)
+    settings = store.all_settings(tx, organization_id)
+    counts = {
+        one.account_id: len(batch_store.waiting(tx, one, date.min, today, batches.MAX_MATCHES)) for one in settings
+    }
     return Listed(
         [batch_store.head(wire) for wire in found],
         accounts.of_organization(tx, organization_id),
-        store.all_settings(tx, organization_id),
+        settings,
+        {account_id: count for account_id, count in counts.items() if count},
     )
 
 
