@@ -26,7 +26,7 @@ from kontobahn.books.satz import Satz
 from kontobahn.db import Tx
 from kontobahn.demo import banking
 from kontobahn.demo.ledger import carry_over, opening, post
-from kontobahn.demo.matching import Books, Desk
+from kontobahn.demo.reconciliation import Books, Desk
 from kontobahn.demo.story import GIRO, LENGTH, number
 from kontobahn.demo.trade import bank_day_before
 from kontobahn.formats import bank_files

@@ -26,8 +26,8 @@ from kontobahn.demo.banking import build_banking, next_ibans
 from kontobahn.demo.clients import Made
 from kontobahn.demo.facts import facts_path, read_facts, write_facts
 from kontobahn.demo.ledger import CLIENT_ID, build_ledger
-from kontobahn.demo.matching import Books, Desk, add_rules, match_recent
 from kontobahn.demo.mobility import build_mobility
+from kontobahn.demo.reconciliation import Books, Desk, add_rules, match_recent
 from kontobahn.demo.story import Story
 from kontobahn.ids import new_id
 from kontobahn.reconciliation.store import Client
@@ -42,7 +42,7 @@ REFUSED_FILE = "Kontoauszug_Musterbank.pdf"
 
 
 class World(NamedTuple):
-    """What was written in one transaction, for the calls that follow it."""
+    """The demo as one transaction has written it, for the calls that follow."""
 
     facts: dict[str, Any]
     told: Story

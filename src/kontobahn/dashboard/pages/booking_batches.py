@@ -88,7 +88,7 @@ def _done(made: ImportMitProtokoll) -> str:
         return _("The file has arrived and is being imported.")
     text = ngettext("One record was imported.", "%(num)s records were imported.", made.uebernommen)
     if made.bekannt:
-        text += " " + ngettext("One was known already.", "%(num)s were known already.", made.bekannt)
+        text += " " + ngettext("One was already known.", "%(num)s were already known.", made.bekannt)
     return text
 
 
