@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.ledger.files import BAD, INVOICE, file
 from tests.dashboard.browsing import Browser
-from tests.harness import Organization, Service
+from tests.harness import PASSWORD, Organization, Service
 
 EMAIL, COLLEAGUE = "kanzlei@beispiel.example", "kollege@beispiel.example"
 BOOKS = {
@@ -144,3 +144,25 @@ def test_a_client_that_acts_for_itself_is_not_closed_by_others(
         other = signed_in(service, stranger.email)
         assert {other.get(path).status_code, other.post(path, {"name": "x"}).status_code} == {404}
         assert {other.post(f"{path}/{what}").status_code for what in ("close", "open")} == {404}
+
+
+def test_a_client_gets_its_own_people_and_an_invitation_ends_with_the_access(
+    service: Service, owner: Organization, browser: Browser
+) -> None:
+    browser.post("/dashboard/clients", {"name": "Bäckerei Sonnenkorn"})
+    [client_id] = set(re.findall(r"/dashboard/clients/([0-9a-f-]{36})", browser.get("/dashboard/clients").text))
+    path = f"/dashboard/clients/{client_id}/invitations"
+    invited = browser.post(path, {"email": "inhaberin@korn.example", "role": "owner"})
+    [link] = re.findall(r"/dashboard/invitation/[^\"<]+", invited.text)
+    accepted = Browser(service).post(link, {"name": "Korina Korn", "password": PASSWORD})
+    assert accepted.status_code == 303
+    hers = signed_in(service, "inhaberin@korn.example")
+    assert "Bäckerei Sonnenkorn" in hers.get("/dashboard/company").text
+    refused = browser.post(path, {"email": "zweite@korn.example", "role": "owner"})
+    assert "Only an owner may invite an owner" in refused.text
+    waiting = browser.post(path, {"email": "zweite@korn.example", "role": "admin"})
+    [link] = re.findall(r"/dashboard/invitation/[^\"<]+", waiting.text)
+    [user_id] = re.findall(r'name="user" value="([^"]+)"', hers.get("/dashboard/team").text)[:1]
+    assert hers.post("/dashboard/team/access/withdraw", {"user": user_id, "client": client_id}).status_code == 303
+    assert Browser(service).post(link, {"name": "Eva", "password": PASSWORD}).status_code != 303
+    assert browser.post(path, {"email": "dritte@korn.example", "role": "admin"}).status_code == 404

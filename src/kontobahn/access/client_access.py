@@ -120,6 +120,8 @@ def _write(tx: Tx, wanted: ClientAccess, known: ClientAccess | None, actor: Acto
     if known is None:
         _ACCESS.insert(tx, wanted)
     else:
+        if wanted.role != "admin":
+            _end_invitations(tx, wanted, actor)
         tx.run(f"UPDATE client_access SET role = ? WHERE {_BY_KEY}", wanted.role, *wanted[:3])
     _record(tx, wanted, actor, "client_access.give", role=wanted.role, old=known.role if known else None)
     return wanted
@@ -133,8 +135,15 @@ def withdraw(tx: Tx, principal: Principal, user_id: str, client_id: str, actor: 
 
 
 def withdraw_by_operator(tx: Tx, known: ClientAccess, actor: Actor) -> None:
+    _end_invitations(tx, known, actor)
     if tx.run(f"DELETE FROM client_access WHERE {_BY_KEY}", *known[:3]):
         _record(tx, known, actor, "client_access.withdraw", role=known.role)
+
+
+def _end_invitations(tx: Tx, access: ClientAccess, actor: Actor) -> None:
+    """Revokes the open invitations to the client that this person made as its administrator."""
+    users.lock(tx, access.organization_id)
+    users.end_invitations(tx, access.client_organization_id, access.user_id, actor)
 
 
 def of_email(tx: Tx, email: str, client_id: str) -> ClientAccess | None:

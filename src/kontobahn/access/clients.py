@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kontobahn.access import audit, client_access, keys, organizations, users
+from kontobahn.access import audit, client_access, invitations, keys, organizations, users
 from kontobahn.access.audit import Actor
+from kontobahn.access.invitations import NewInvitation
 from kontobahn.access.organizations import Organization
-from kontobahn.access.principal import ClientRole, Principal
+from kontobahn.access.principal import ClientRole, Principal, Role
 from kontobahn.db import Tx
-from kontobahn.errors import Conflict
+from kontobahn.errors import Conflict, Forbidden
 from kontobahn.sentences import said
+from kontobahn.vault import Vault
 
 # More than an adviser has; a script that creates them one after another ends here.
 MOST = 2_000
@@ -78,6 +80,19 @@ def reopen(tx: Tx, principal: Principal, client_id: str, actor: Actor) -> KeptCl
 def rename(tx: Tx, principal: Principal, client_id: str, name: str, actor: Actor) -> None:
     administered(tx, principal, client_id)
     organizations.rename(tx, client_id, name, actor)
+
+
+def invite(
+    tx: Tx, vault: Vault, principal: Principal, client_id: str, *, email: str, role: Role, days: int, actor: Actor
+) -> NewInvitation:
+    """Invites a person of the client. It ends with the access of whoever invites."""
+    users.lock(tx, principal.organization_id)
+    administered(tx, principal, client_id)
+    if role == "owner" and users.any_of(tx, client_id):
+        raise Forbidden("Only an owner may invite an owner.")
+    # Looked at above, under the lock of whoever takes the access away.
+    there = principal._replace(organization_id=client_id, role="owner", scope=(client_id,), session_id=None)
+    return invitations.create(tx, vault, there, email=email, role=role, days=days, actor=actor)
 
 
 def _record(tx: Tx, principal: Principal, client_id: str, actor: Actor, action: str) -> None:

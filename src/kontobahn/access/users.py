@@ -163,16 +163,27 @@ def _end_invitations(tx: Tx, user: User, role: Role | None, actor: Actor) -> Non
     """Revokes the open invitations that this user could not make any more: as one of this role, or as nobody."""
     if role == "owner":
         return
-    tx.lock("invitations", user.organization_id)
     # An admin may invite anybody but owners.
-    which = " AND role = 'owner'" if role == "admin" else ""
+    end_invitations(tx, user.organization_id, user.id, actor, " AND role = 'owner'" if role == "admin" else "")
+    if role is None:
+        for (client_id,) in tx.all(
+            "SELECT client_organization_id FROM client_access WHERE organization_id = ? AND user_id = ?"
+            " ORDER BY client_organization_id",
+            user.organization_id, user.id,
+        ):  # fmt: skip
+            end_invitations(tx, client_id, user.id, actor)
+
+
+def end_invitations(tx: Tx, organization_id: str, user_id: str, actor: Actor, which: str = "") -> None:
+    """Revokes the open invitations to an organisation that this person made; `which` is a further condition."""
+    tx.lock("invitations", organization_id)
     ended = tx.all(
         "UPDATE invitations SET status = 'revoked', settled_at = ?"
         f" WHERE organization_id = ? AND invited_by = ? AND status = 'pending'{which} RETURNING id",
-        tx.now, user.organization_id, user.id,
+        tx.now, organization_id, user_id,
     )  # fmt: skip
     for (invitation_id,) in ended:
-        audit.record(tx, user.organization_id, actor, "invitation.revoke", invitation_id, with_user=user.id)
+        audit.record(tx, organization_id, actor, "invitation.revoke", invitation_id, with_user=user_id)
 
 
 def _end_links(tx: Tx, user: User, role: Role | None) -> None:
