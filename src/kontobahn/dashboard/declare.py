@@ -37,6 +37,8 @@ class Page(NamedTuple):
     poll: int = 0
     takes_file: bool = False
     body_bytes: int = FORM_BYTES
+    # Its line in the menu is for people who look after clients.
+    for_clients: bool = False
     # Tells whether an installation has this page.
     offered: Callable[[Context], bool] = lambda context: True
 
@@ -54,6 +56,7 @@ class Options(TypedDict, total=False):
     poll: int
     takes_file: bool
     body_bytes: int
+    for_clients: bool
     offered: Callable[[Context], bool]
 
 

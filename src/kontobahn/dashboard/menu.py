@@ -26,7 +26,13 @@ class Section(NamedTuple):
 
 
 MENU = (
-    Section("", (Entry(N_("Overview"), "/dashboard", "home", "o"),)),
+    Section(
+        "",
+        (
+            Entry(N_("Overview"), "/dashboard", "home", "o"),
+            Entry(N_("All clients"), "/dashboard/board", "team", "j"),
+        ),
+    ),
     Section(
         N_("Bank"),
         (
@@ -127,9 +133,11 @@ class Menu:
 
     def open_entries(self, person: Person, context: Context) -> frozenset[str]:
         """The entries that this person may open, by their paths."""
-        paths = (entry.path for section in MENU for entry in section.entries)
+        shown = (self._shown.get(entry.path) for section in MENU for entry in section.entries)
         return frozenset(
-            path for path in paths if (page := self._shown.get(path)) and person.may_use(page) and page.offered(context)
+            page.path
+            for page in shown
+            if page and person.may_use(page) and page.offered(context) and (person.clients or not page.for_clients)
         )
 
     def permitted(self, text: str, person: Person, path: str) -> str:

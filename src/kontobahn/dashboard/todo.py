@@ -68,7 +68,12 @@ def find(tx: Tx, organization_id: str) -> list[Todo]:
         failed = entries.count_failed(tx, organization_id, one.id, tx.now - DAYS * DAY)
         if failed:
             found.append(Todo("failed_events", one.url or "", f"{ROOT}/webhooks", failed))
-    return sorted(found, key=lambda item: _ORDER.index(item.kind))
+    return sorted(found, key=urgency)
+
+
+def urgency(item: Todo) -> int:
+    """Returns its place in a list: the most urgent first."""
+    return _ORDER.index(item.kind)
 
 
 def _refused_files(tx: Tx, organization_id: str) -> list[Todo]:

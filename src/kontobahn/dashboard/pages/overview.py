@@ -111,7 +111,7 @@ async def overview(visit: Visit) -> Response:
         matched=sum(item.matched for item in found.items if item.side == "customers"),
         sides=SIDES,
         whens=WHENS,
-        vat=_vat_rows(spans, list(zip(shelved, vats, strict=True))),
+        vat=_vat_rows(spans, [(books, vat) for books, vat in zip(shelved, vats, strict=True) if vat and any(vat)]),
         days_left=days_left(developers.balance.available, developers.use) if developers else None,
         use_chart=_use_chart(developers.use) if developers else "",
         events=[_event(entry) for entry in developers.events] if developers else [],
@@ -223,11 +223,11 @@ class VatRow(NamedTuple):
     url: str
 
 
-def _vat_rows(spans: list[Span], by_books: list[tuple[ShelvedBooks, list[Vat | None] | None]]) -> list[VatRow]:
+def _vat_rows(spans: list[Span], by_books: list[tuple[ShelvedBooks, list[Vat | None]]]) -> list[VatRow]:
     return [
         VatRow(books.name if len(by_books) > 1 else "", _period(span), vat, _vat_page(books, span, vat))
         for books, vats in by_books
-        for span, vat in zip(spans, vats or [], strict=False)
+        for span, vat in zip(spans, vats, strict=True)
         if vat is not None
     ]
 

@@ -1,0 +1,103 @@
+"""An adviser sees what waits in each client that gave access, and in no other; one click leads there."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from kontobahn.access import client_access
+from kontobahn.dashboard.page_templates import TINTS, tint
+from kontobahn.ids import new_id
+from tests.dashboard.browsing import Browser
+from tests.dashboard.test_attention import connect
+from tests.harness import ACTOR, Service
+from tests.reconciliation_desk import Clerk, paid
+
+EMAIL = "kanzlei@beispiel.example"
+BOARD, TASKS = "/dashboard/board", "/dashboard/board/tasks"
+
+
+def cells(page: str, client_id: str) -> list[str]:
+    """The texts of a client's row."""
+    [row] = re.findall(rf'<tr id="c-{client_id}">(.*?)</tr>', page, re.DOTALL)
+    return [
+        " ".join(html.unescape(re.sub(r"<[^>]+>", " ", cell)).split())
+        for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)
+    ]
+
+
+def order(page: str) -> list[str]:
+    return re.findall(r'<tr id="c-([^"]+)"', page)
+
+
+def test_figures_are_those_of_each_client_and_lead_there(service: Service) -> None:
+    busy, urgent = service.organization("Bäckerei Busch", credits_granted=1_000), service.organization("Zimmerei Zorn")
+    stranger = service.organization("Fremde GmbH")
+    clerk = Clerk(service, paid(119_00, "RE-2026-00123"), paid(-20_00, "Unbekannt", "Niemand", ""), owner=busy)
+    clerk.store_run()
+    service.db.write_now(connect, urgent.id, "Signbank", "inactive", None)
+    service.db.write_now(connect, stranger.id, "Strangebank", "inactive", None)
+    person = service.user(service.agency(busy, urgent, stranger), EMAIL)
+    service.give_access(person, busy, "read_only")
+    service.give_access(person, urgent, "member")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+
+    page = browser.get(BOARD).text
+    assert order(page) == [urgent.id, busy.id]
+    waiting = [row for row in clerk.read("transactions") if row["status"] in ("open", "proposed")]
+    came = sum(row["amount"] for row in waiting if row["amount"] > 0)
+    # The VAT of March, in which nothing is booked.
+    unmatched = f"{len(waiting)} in €{came:.2f}, out €20.00"
+    assert cells(page, busy.id)[:6] == ["Bäckerei Busch", unmatched, "0", "0", "0", "€0.00"]
+    assert cells(page, urgent.id)[:6] == ["Zimmerei Zorn", "0", "1", "0", "0", "–"]
+    assert "Fremde" not in page
+    assert order(browser.get(f"{BOARD}?sort=name").text) == [busy.id, urgent.id]
+    assert order(browser.get(f"{BOARD}?q=zorn").text) == [urgent.id]
+
+    tasks = browser.get(TASKS).text
+    assert tasks.index("Signbank needs you to sign in again.") < tasks.index("transactions are unmatched.")
+    assert "Strangebank" not in tasks
+    moved = browser.post("/dashboard/look", {"organization": busy.id, "next": "/dashboard/reconciliation"})
+    assert moved.headers["location"] == "/dashboard/reconciliation"
+    assert (
+        f'<p class="client tint-{tint(busy.id)}"><strong>Bäckerei Busch</strong>'
+        in browser.get("/dashboard/reconciliation").text
+    )
+
+    access = service.db.read_now(client_access.of_email, person.email, urgent.id)
+    assert access is not None
+    service.db.write_now(client_access.withdraw_by_operator, access, ACTOR)
+    assert order(browser.get(BOARD).text) == [busy.id]
+    assert "Signbank" not in browser.get(TASKS).text
+
+
+def test_whoever_changes_the_client_stays_on_the_page_if_the_role_allows_it(service: Service) -> None:
+    client = service.organization("Klient GmbH")
+    person = service.user(service.agency(client), EMAIL)
+    service.give_access(person, client, "read_only")
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    shown = browser.get("/dashboard/open-items").text
+    assert '<input type="hidden" name="next" value="/dashboard/open-items">' in shown
+
+    def lands(wanted: str) -> str:
+        return str(browser.post("/dashboard/look", {"organization": client.id, "next": wanted}).headers["location"])
+
+    assert lands("/dashboard/open-items") == "/dashboard/open-items"
+    assert lands("/dashboard/payments/new") == "/dashboard"
+    assert lands("https://elsewhere.example/dashboard") == "/dashboard"
+
+
+def test_only_people_with_clients_see_the_board_in_their_menu(service: Service) -> None:
+    service.user(service.organization(), EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    assert f'href="{BOARD}"' not in browser.get("/dashboard").text
+    assert "Organisations that give you access appear here." in browser.get(BOARD).text
+
+
+def test_a_client_has_always_the_same_colour() -> None:
+    ids = [new_id() for _ in range(200)]
+    assert {tint(one) for one in ids} == set(range(1, TINTS + 1))
+    assert [tint(one) for one in ids] == [tint(one) for one in ids]
