@@ -217,6 +217,13 @@ _MONEY: dict[str, Subject] = {
     "mobility/invoices/store.py": _INVOICES,
 }
 _ACCESS: dict[str, Subject] = {
+    "vault.py": Subject(
+        (
+            "tests/unit/test_foundation.py::test_the_key_file_is_made_once_and_for_its_owner_alone",
+            "tests/unit/test_foundation.py::test_a_sealed_secret_opens_with_its_key_and_place_only",
+            "tests/unit/test_foundation.py::test_a_wrong_secret_key_is_refused",
+        )
+    ),
     "limits.py": Subject(("tests/unit/test_limits.py", "tests/api/test_rate_limits.py")),
     "access/principal.py": _GATE,
     "access/authenticator.py": _GATE,

@@ -93,6 +93,7 @@ def url_is_gone(tx: Tx, house: House) -> None:
 @pytest.mark.parametrize("act", [change, pause, rotate, delete, set_url, clear_url, rotate_url, url_is_gone])
 def test_a_change_is_logged_and_reaches_one_receiver(house: House, act: Callable[[Tx, House], None]) -> None:
     receiver_id = house.endpoint.id if act in (change, pause, rotate, delete) else outbox.WEBHOOK_URL
+    house.service.clock.advance(seconds=60)
     before, log = house.everything(), len(house.db.read_now(audit.entries, house.mine.id))
     house.db.write_now(act, house)
     changed = before ^ house.everything()

@@ -8,7 +8,7 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from kontobahn.webhooks.signatures import key_of, new_secret, signed_headers
+from kontobahn.webhooks.signatures import SECRET_PREFIX, key_of, new_secret, signed_headers
 
 BODY = '{"event":"payment_update","data":{"name":"Bäckerei „Süß“"},"received_at":"2026-03-02T09:00:00Z"}'.encode()
 
@@ -49,4 +49,22 @@ def test_a_secret_is_32_random_bytes_written_as_text() -> None:
 )
 def test_what_is_no_secret_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="signing secret"):
+        key_of(secret)
+
+
+def secret_of(count: int) -> str:
+    return SECRET_PREFIX + base64.b64encode(b"k" * count).decode()
+
+
+@pytest.mark.parametrize("count", [24, 64])
+def test_a_secret_may_be_as_short_and_as_long_as_the_standard_says(count: int) -> None:
+    assert key_of(secret_of(count)) == b"k" * count
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [secret_of(23), secret_of(65), secret_of(32).removeprefix(SECRET_PREFIX), f"{SECRET_PREFIX}!{secret_of(32)[6:]}"],
+)
+def test_a_secret_of_another_length_or_form_is_none(secret: str) -> None:
+    with pytest.raises(ValueError, match="A signing secret"):
         key_of(secret)
