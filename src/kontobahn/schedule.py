@@ -66,6 +66,14 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def make_due_documents() -> None:
         await documents.make_due(db)
 
+    async def write_notices() -> None:
+        if server is not None:
+            # Only where mail is sent: the words of pages take long to load.
+            from kontobahn.dashboard import notices
+
+            await notices.write_due(context)
+            await db.write(notices.purge)
+
     server = find_server(settings)
 
     return [
@@ -80,5 +88,6 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
+        Job("write notices", 300, write_notices),
         Job("send mail", 5, lambda: mail_outbox.send_due(db, context.vault, server)),
     ]

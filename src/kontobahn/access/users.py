@@ -114,6 +114,11 @@ def by_id(tx: Tx, organization_id: str, user_id: str) -> User:
     return user
 
 
+def find(tx: Tx, user_id: str) -> User | None:
+    """Returns the person of an id, whatever the organisation."""
+    return _USERS.one(tx, "id = ?", user_id)
+
+
 def by_email(tx: Tx, email: str) -> tuple[User, str] | None:
     """Returns the user and the stored hash of the password."""
     row = tx.one(f"SELECT {_USERS.columns}, password_hash FROM users WHERE email = ?", normal_email(email))

@@ -106,6 +106,15 @@ def preferences(tx: Tx, principal: Principal) -> Preferences:
     return Preferences(*row) if row else Preferences()
 
 
+def language(tx: Tx, user: User) -> str | None:
+    """The language that the person has chosen, for what reaches them outside a page."""
+    row = tx.one(
+        "SELECT language FROM dashboard_preferences WHERE organization_id = ? AND user_id = ?",
+        user.organization_id, user.id,
+    )  # fmt: skip
+    return row[0] if row else None
+
+
 def save_preferences(tx: Tx, principal: Principal, wanted: Preferences) -> None:
     tx.run(
         "INSERT INTO dashboard_preferences (organization_id, user_id, language, theme, shortcuts) VALUES (?, ?, ?, ?, ?)"

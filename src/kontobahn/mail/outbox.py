@@ -28,7 +28,7 @@ class Mail(NamedTuple):
     recipient: str
     subject: str
     text: str
-    # The address of a page that ends mail of this kind.
+    # The address of a page on which the person ends mail of this kind.
     unsubscribe: str = ""
 
 
@@ -137,7 +137,6 @@ def _message(server: Server, waiting: Waiting) -> EmailMessage:
     message["Auto-Submitted"] = "auto-generated"
     if mail.unsubscribe:
         message["List-Unsubscribe"] = f"<{mail.unsubscribe}>"
-        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(mail.text)
     return message
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import date
 from typing import Literal, NamedTuple
 
 from kontobahn.access.principal import Principal, ask_in_scope
@@ -416,14 +417,16 @@ def count_by_state(tx: Tx, organization_id: str, account_id: int) -> dict[str, i
     )  # fmt: skip
 
 
-def unmatched(tx: Tx, organization_id: str) -> Unmatched:
+def unmatched(tx: Tx, organization_id: str, made_until: date | None = None) -> Unmatched:
+    """Counts what is neither matched nor laid aside, of all days or up to one."""
+    until = "" if made_until is None else " AND t.made_on <= ?"
     row = tx.one(
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN amount_minor > 0 THEN amount_minor ELSE 0 END), 0),"
         " COALESCE(SUM(CASE WHEN amount_minor < 0 THEN amount_minor ELSE 0 END), 0) FROM ("
         " SELECT t.amount_minor FROM recon_transactions r"
         f" {join_posted('r')}"
-        " WHERE r.organization_id = ? AND (r.state = 'open' OR r.state = 'proposed') LIMIT ?) u",
-        organization_id, MAX_COUNTED,
+        f" WHERE r.organization_id = ? AND (r.state = 'open' OR r.state = 'proposed'){until} LIMIT ?) u",
+        organization_id, *([] if made_until is None else [made_until.isoformat()]), MAX_COUNTED,
     )  # fmt: skip
     return Unmatched(*(int(value) for value in row or (0, 0, 0)))
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.access import passwords, sessions
-from kontobahn.dashboard import sign_in
+from kontobahn.dashboard import notices, sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
@@ -20,7 +20,11 @@ PATH = f"{ROOT}/profile"
 async def profile(visit: Visit) -> Response:
     principal = visit.principal
     found = await visit.read(sessions.of_user, principal.organization_id, principal.user_id or "")
-    return visit.show("profile.html", sessions=found, this=principal.session_id)
+    assert visit.person is not None
+    return visit.show(
+        "profile.html", sessions=found, this=principal.session_id, sends_mail=bool(visit.context.settings.smtp_url),
+        choices=notices.CHOICES, wanted=await visit.read(notices.chosen, visit.person.user),
+    )  # fmt: skip
 
 
 class ChangePassword(Struct):
@@ -48,6 +52,28 @@ async def change_password(visit: Visit) -> Response:
             return visit.redirect(PATH, _("Your new password is set, and all other sessions have ended."))
     response: Response = await profile.handler(visit)
     return response
+
+
+@action("/profile/notices", own=True, role="read_only")
+async def choose_notices(visit: Visit) -> Response:
+    assert visit.person is not None
+    await visit.write(notices.choose, visit.person.user, visit.form.all("kind"))
+    return visit.redirect(PATH, _("Your choice is kept."))
+
+
+@page("/notices/{token}", caller="anybody")
+async def notices_page(visit: Visit, token: str) -> Response:
+    """The page that each notice leads to, so that nobody has to sign in to get no more of them."""
+    user = await visit.read(notices.user_of, visit.context.vault, token)
+    wanted = await visit.read(notices.chosen, user)
+    return visit.show("notices.html", user=user, choices=notices.CHOICES, wanted=wanted, token=token)
+
+
+@action("/notices/{token}", caller="anybody")
+async def choose_notices_by_link(visit: Visit, token: str) -> Response:
+    user = await visit.read(notices.user_of, visit.context.vault, token)
+    await visit.write(notices.choose, user, visit.form.all("kind"))
+    return visit.redirect(f"{notices.PATH}/{token}", _("Your choice is kept."))
 
 
 @action("/profile/sessions/{id}/end", own=True, role="read_only")
