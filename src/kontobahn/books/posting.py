@@ -5,6 +5,7 @@ Bookings are never changed. `verification.py` recomputes the read models from th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -252,7 +253,7 @@ def _refuse_foreign_discount(satz: Satz) -> None:
         raise KontierungError("Skonto", reason)
 
 
-def _by_account(row: tuple[Any, ...]) -> str:
+def _by_account(row: Sequence[Any]) -> str:
     """Returns the person account if there is one: of the two it is the one with many others beside it."""
     konto, gegenkonto = _ACCOUNTS_OF_ROW(row)
     return str(gegenkonto if len(gegenkonto) > len(konto) else konto)

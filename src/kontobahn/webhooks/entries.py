@@ -135,7 +135,8 @@ def latest(
     tx: Tx, organization_id: str, wanted: Filter, receiver_id: str | None, *, before: int | None, limit: int
 ) -> list[Logged]:
     """Returns the newest first, of all receivers or of one: only events that were for it, with its delivery alone."""
-    conditions, params = ["organization_id = ?"], [organization_id]
+    conditions = ["organization_id = ?"]
+    params: list[Any] = [organization_id]
     delivery: list[tuple[str, Any]] = [("d.receiver_id = ?", receiver_id)]
     if wanted.state == "none":
         conditions.append(f"NOT EXISTS ({_DELIVERY})")
