@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from kontobahn.dashboard.menu import MENU
 from tests.browser.visitor import Visitor, visiting
 from tests.file_bank import FileBank
 from tests.harness import PASSWORD, running_service
@@ -73,6 +74,19 @@ def test_every_letter_of_the_menu_leads_to_its_page(erika: Visitor) -> None:
         page.keyboard.press(key)
         expect(page).to_have_url(erika.base_url + path)
         page.wait_for_load_state()  # its own script listens from then on
+
+
+def test_the_menu_fits_and_shows_where_one_is(erika: Visitor) -> None:
+    """With the longest of its groups open, too: the others are folded, and each opens."""
+    erika.page.set_viewport_size({"width": 1280, "height": 900})
+    longest = max(MENU, key=lambda section: len(section.entries))
+    for path in ("/dashboard", longest.entries[-1].path):
+        page = erika.open(path)
+        assert page.locator(".top").evaluate("top => top.scrollHeight - top.clientHeight") <= 0
+        expect(page.locator(".contents [aria-current]")).to_be_in_viewport()
+        expect(page.locator(".group[open]")).to_have_count(1)
+    page.locator(".group:not([open]) > summary").first.click()
+    expect(page.locator(".group[open]")).to_have_count(2)
 
 
 @pytest.mark.parametrize("width", [1280, 900])

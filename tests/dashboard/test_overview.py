@@ -117,6 +117,10 @@ def test_what_waits_is_listed_with_its_button(service: Service) -> None:
     assert "€119.00 of what customers owe is matched" in page
     # It is still open in the books, and said to be matched.
     assert Decimal("119.00") in amounts(browser, "/dashboard/due?side=customers", "Matched")
+    # The other two are late, and what is matched is not expected again.
+    assert (
+        '<a href="/dashboard/due?side=customers&amp;when=overdue">€288.00</a>' in browser.get("/dashboard/outlook").text
+    )
 
 
 @pytest.mark.either_engine
