@@ -107,8 +107,8 @@ def listing(tx: Tx, client: Client, before: str | None, limit: int) -> list[Batc
     """Returns batches, the latest first; without those of cash books, whose entries are listed there."""
     below = "" if before is None else " AND id < ?"
     return BATCHES.all(
-        tx, f"mandant = ? AND kind <> ?{below} ORDER BY id DESC LIMIT ?",
-        client.mandant, CASH, *(() if before is None else (before,)), limit,
+        tx, f"mandant = ? AND kind <> '{CASH}'{below} ORDER BY id DESC LIMIT ?",
+        client.mandant, *(() if before is None else (before,)), limit,
     )  # fmt: skip
 
 

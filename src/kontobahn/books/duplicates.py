@@ -134,7 +134,7 @@ class BookedRows:
     def _with_reversals(self) -> list[str]:
         """Returns the cash books, if an entry of one was ever reversed."""
         found = self._tx.one(
-            "SELECT 1 FROM books_cash_entries WHERE mandant = ? AND storno_von IS NOT NULL LIMIT 1",
+            "SELECT 1 FROM books_cash_entries WHERE mandant = ? AND storno_von IS NOT NULL ORDER BY kassenname LIMIT 1",
             self._client.mandant,
         )
         return [] if found is None else list(cash_book_of_account(self._tx, self._client).values())

@@ -167,8 +167,8 @@ def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
 
 MESSAGE_PREFIX = "KBF"
 MAX_PAYMENTS = 1000
-_AWAITING = tuple(sorted(AWAITING_PAYER))
-_IS_AWAITING = f"status IN ({', '.join('?' * len(_AWAITING))})"
+# With its values, as the index has them.
+_IS_AWAITING = "status IN ('{}')".format("', '".join(sorted(AWAITING_PAYER)))
 
 
 OrderFileStatus = Literal["open", "void", "discarded"]
@@ -228,7 +228,7 @@ def create(tx: Tx, principal: Principal, wanted: Selection, banking: Banking, da
         "UPDATE banking_payments SET order_file_id = ?, order_taken_at = COALESCE(order_taken_at, ?)"
         f" WHERE organization_id = ? AND id IN ({', '.join('?' * len(rows))}) AND order_file_id IS NULL"
         f" AND (order_taken_at IS NULL OR ? = 1) AND {_IS_AWAITING}",
-        number, tx.now, file.organization_id, *(row.id for row in rows), int(wanted.include_taken), *_AWAITING,
+        number, tx.now, file.organization_id, *(row.id for row in rows), int(wanted.include_taken),
     )  # fmt: skip
     if taken != len(rows):
         raise Conflict("One of these payments has changed in the meantime. Try again.")
@@ -243,7 +243,7 @@ def _open_of_account(tx: Tx, principal: Principal, wanted: Selection) -> list[Pa
         "organization_id = ? AND account_id = ? AND provider_ref IS NOT NULL AND order_file_id IS NULL"
         f" AND (order_taken_at IS NULL OR ? = 1) AND {_IS_AWAITING} AND (expires_at IS NULL OR expires_at > ?)"
         " ORDER BY id LIMIT ?",
-        account.organization_id, account.id, int(wanted.include_taken), *_AWAITING, tx.now, MAX_PAYMENTS,
+        account.organization_id, account.id, int(wanted.include_taken), tx.now, MAX_PAYMENTS,
     )  # fmt: skip
     if not rows:
         raise Conflict("There are no open orders from this account that are not yet in a file.")
@@ -350,7 +350,7 @@ def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
         "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL"
         " WHERE organization_id = ? AND id IN (SELECT payment_id FROM banking_order_file_payments WHERE organization_id = ?"
         f" AND order_file_id = ?) AND order_file_id = ? AND ({_IS_AWAITING} OR error_class IS NOT NULL)",
-        file.organization_id, file.organization_id, file.id, file.id, *_AWAITING,
+        file.organization_id, file.organization_id, file.id, file.id,
     )  # fmt: skip
     for row in payments_of(tx, again):
         if row.order_file_id == file.id:

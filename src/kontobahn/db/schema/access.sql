@@ -204,3 +204,4 @@ CREATE TABLE audit_log (
   ip TEXT,
   PRIMARY KEY (organization_id, id)
 );
+CREATE INDEX audit_log_by_action ON audit_log (organization_id, action, id);

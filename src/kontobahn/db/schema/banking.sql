@@ -294,6 +294,9 @@ CREATE UNIQUE INDEX banking_payments_by_provider ON banking_payments (provider, 
 CREATE INDEX banking_payments_by_age ON banking_payments (organization_id, created_at);
 CREATE INDEX banking_payments_by_key ON banking_payments (payer_organization_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX banking_payments_to_poll ON banking_payments (next_poll_at) WHERE next_poll_at IS NOT NULL;
+-- Those that may go into an order file.
+CREATE INDEX banking_payments_awaiting ON banking_payments (organization_id, account_id, id)
+  WHERE status IN ('authorizing', 'initiated', 'initiated_info_required');
 CREATE INDEX banking_payments_by_maker ON banking_payments (payer_organization_id, first_key_id, created_at)
   WHERE first_key_id IS NOT NULL;
 
@@ -340,6 +343,8 @@ CREATE TABLE banking_order_file_payments (
   instruction_id TEXT NOT NULL,
   PRIMARY KEY (organization_id, order_file_id, payment_id)
 );
+-- For the daily limit of a key, which counts what is in a file.
+CREATE INDEX banking_order_file_payments_by_payment ON banking_order_file_payments (organization_id, payment_id);
 
 -- Deliveries of providers, stored before they are applied.
 CREATE TABLE banking_inbox (

@@ -141,6 +141,10 @@ CREATE TABLE books_batches (
 CREATE INDEX books_batches_by_sha256 ON books_batches (mandant, sha256);
 -- A file may come again once it was taken back, for what no longer stands of it.
 CREATE INDEX books_batches_by_content ON books_batches (mandant, content) WHERE content <> '' AND undone_by = '';
+-- Every call and every entry of a cash book is a batch: these are the few that are asked for.
+CREATE INDEX books_batches_without_effect ON books_batches (mandant, id) WHERE undone_by <> '' OR undoes <> '';
+CREATE INDEX books_batches_listed ON books_batches (mandant, id) WHERE kind <> 'kassenbuch';
+CREATE INDEX books_batches_without_content ON books_batches (mandant) WHERE content = '' AND kind LIKE 'extf %';
 
 -- A booking as it was entered: gross, with its tax key. Its legs follow from it by one rule (kontierung.py). Never changed: mistakes
 -- are taken back by their opposite.
