@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.visitor import Visitor
 from tests.journeys.process import ServerProcess
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_SECONDS, eventually
 
 
 def _confirm(visitor: Visitor, demo: ServerProcess) -> None:
@@ -34,7 +34,7 @@ def test_a_key_made_here_works_within_its_scopes(visitor: Visitor, demo: ServerP
     base = demo.facts["base_url"]
 
     def call(path: str) -> int:
-        return httpx.get(base + path, headers={"x-api-key": secret}).status_code
+        return httpx.get(base + path, headers={"x-api-key": secret}, timeout=PATIENCE_SECONDS).status_code
 
     assert call("/v2/banking/connections") == 200
     assert call("/v2/ledger-duo/connections") == 403

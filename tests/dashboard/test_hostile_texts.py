@@ -14,6 +14,7 @@ from tests.dashboard.browsing import COOKIE
 from tests.dashboard.full_demo import reconcile
 from tests.dashboard.walking import walk
 from tests.journeys.process import serving
+from tests.waiting import PATIENCE_SECONDS
 
 HOSTILE = "<script>alert('x')</script>\"' onmouseover=x <img src=x>"
 # Columns and keys of JSON that hold what somebody else wrote.
@@ -88,7 +89,10 @@ def test_no_page_runs_what_a_text_says(tmp_path: Path) -> None:
             assert "' onmouseover=x" not in answer.text, answer.url
             seen.append("&lt;script&gt;alert" in answer.text)
 
-    with serving(tmp_path, run_jobs="false") as server, httpx.Client(base_url=server.facts["base_url"]) as client:
+    with (
+        serving(tmp_path, run_jobs="false") as server,
+        httpx.Client(base_url=server.facts["base_url"], timeout=PATIENCE_SECONDS) as client,
+    ):
         signed = client.post("/dashboard/sign-in", data=user, headers={"origin": server.facts["base_url"]})
         assert COOKIE in signed.cookies
         walk(client, look)

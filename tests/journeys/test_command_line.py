@@ -213,8 +213,8 @@ def test_a_lost_database_at_the_start_is_waited_for(tmp_path: Path) -> None:
             import httpx
 
             base_url = re.findall(r"http://[^/\s]+", process.stdout.readline())[0]
-            assert httpx.get(f"{base_url}/readyz", trust_env=False).status_code == 503
+            assert httpx.get(f"{base_url}/readyz", timeout=PATIENCE_SECONDS, trust_env=False).status_code == 503
             database.start()
-            assert httpx.get(f"{base_url}/readyz", trust_env=False).status_code == 200
+            assert httpx.get(f"{base_url}/readyz", timeout=PATIENCE_SECONDS, trust_env=False).status_code == 200
             process.terminate()
             assert process.wait(PATIENCE_SECONDS) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 
 from tests.journeys.process import ServerProcess, serving
+from tests.waiting import PATIENCE_SECONDS
 
 CONNECTIONS = "/v2/ledger-rewe-read/connections"
 
@@ -28,7 +29,9 @@ def run_curl(line: str) -> httpx.Response:
         else:
             url = word
     method = "POST" if body is not None else "GET"
-    return httpx.request(method, url, headers=headers, content=body, verify=False, trust_env=False)
+    return httpx.request(
+        method, url, headers=headers, content=body, timeout=PATIENCE_SECONDS, verify=False, trust_env=False
+    )
 
 
 def test_the_three_lines_printed_work_as_printed(tmp_path: Path) -> None:
@@ -116,6 +119,7 @@ def test_large_answers_are_compressed_for_those_who_take_it(tmp_path: Path) -> N
         raw = httpx.get(
             f"{server.facts['base_url']}/v2/auth/invitations",
             headers={"x-api-key": server.key, "accept-encoding": "identity"},
+            timeout=PATIENCE_SECONDS,
             verify=False,
             trust_env=False,
         )

@@ -155,7 +155,9 @@ def owed(printed: str, shell: Shell) -> None:
 
 def invoice_with_a_pdf(printed: str, shell: Shell) -> None:
     url = answer(printed)["invoice_pdf_url"]
-    assert httpx.get(url, headers={"x-api-key": shell.server.key}, trust_env=False).content.startswith(b"%PDF")
+    assert httpx.get(
+        url, headers={"x-api-key": shell.server.key}, timeout=PATIENCE_SECONDS, trust_env=False
+    ).content.startswith(b"%PDF")
 
 
 def says(*words: str) -> Check:
@@ -357,7 +359,7 @@ def confirm_payment(shell: Shell) -> None:
         {"action": "tan", "tan": "123456"},
         {"action": "confirm"},
     ):
-        assert httpx.post(url, data=form, trust_env=False).status_code == 303
+        assert httpx.post(url, data=form, timeout=PATIENCE_SECONDS, trust_env=False).status_code == 303
 
 
 def wait_until_settled(shell: Shell) -> None:
