@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, FilePayload, expect
 from tests.api.ledger.files import BAD, INVOICE, file
 from tests.browser.visitor import Visitor, visiting
 from tests.harness import PASSWORD, Service, running_service
+from tests.journeys.process import ServerProcess
 from tests.ledger_builder import Books
 
 EMAIL = "erika@muster.example"
@@ -66,3 +67,17 @@ def test_a_cash_entry_with_a_photo_of_the_receipt(erika: Visitor) -> None:
     expect(page.locator(".notice.good")).to_have_text("The entry is in the cash book.")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("quittung.png")
+
+
+def test_an_open_item_is_paid_in_four_clicks(browser: Browser, demo: ServerProcess, demo_token: str) -> None:
+    """The fourth would order it, which the other tests of this demo do not expect."""
+    with visiting(browser, demo.facts["base_url"], demo_token, locale="en") as visitor:
+        page = visitor.open("/dashboard/open-items")
+        page.click("h2:has-text('Suppliers') + .table-box tbody a >> nth=0")
+        page.check("[name=item] >> nth=0")
+        page.click("button:has-text('Pay the chosen ones')")
+        page.wait_for_url("**/dashboard/payments/new?**")
+        for name in ("creditor_name", "creditor_iban", "amount", "description"):
+            expect(page.locator(f"#f-{name}")).not_to_have_value("")
+        assert page.eval_on_selector("#f-creditor_iban", "field => field.form.checkValidity()")
+        expect(page.locator("button:has-text('Continue')")).to_be_enabled()
