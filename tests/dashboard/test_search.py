@@ -82,6 +82,7 @@ def test_a_search_finds_what_is_looked_at_and_nothing_of_others(service: Service
     browser.sign_in("kanzlei@beispiel.example")
     typed = ("re-4711", "119,37", "papier", "zimmer", "DE02120300000000202051", "ar-77", "stadtwerke")
     assert [one for one in typed if found(other, one) or found(browser, one)] == []
+    assert found(browser, "gmbh") == {"Klient GmbH": "/dashboard/board?q=Klient+GmbH"}
     browser.post("/dashboard/look", {"organization": client.id})
     assert [one for one in typed if not found(browser, one)] == []
     access = service.db.read_now(client_access.of_email, person.email, client.id)

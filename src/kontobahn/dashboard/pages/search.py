@@ -70,7 +70,7 @@ async def search_page(visit: Visit) -> Response:
         of_rooms, of_books = await asyncio.gather(
             visit.read(_in_rooms, visit.organization_id, words), _in_books(visit, typed, words)
         )
-        groups = [_pages(visit, typed), *of_books, *_groups_of_rooms(of_rooms, typed)]
+        groups = [_pages(visit, typed), _clients(visit, typed), *of_books, *_groups_of_rooms(of_rooms, typed)]
     shown = [group._replace(hits=[hit for hit in group.hits if _may_open(visit, hit)][:SHOWN]) for group in groups]
     return visit.show("search.html", typed=typed, groups=[group for group in shown if group.hits])
 
@@ -95,6 +95,18 @@ def _pages(visit: Visit, typed: str) -> Group:
 
 def _all_in(wanted: Sequence[str], text: str) -> bool:
     return all(word in text.casefold() for word in wanted)
+
+
+def _clients(visit: Visit, typed: str) -> Group:
+    """Clients that this person has been given access to; the board leads into them."""
+    assert visit.person is not None
+    wanted = typed.casefold().split()
+    hits = [
+        Hit(client.name, "", f"{ROOT}/board?{urlencode({'q': client.name})}")
+        for client in visit.person.clients
+        if _all_in(wanted, client.name)
+    ]
+    return Group(_("Clients"), "team", hits)
 
 
 # --- Banks and invoices
