@@ -133,6 +133,7 @@ _PEOPLE = Subject(
         "tests/api/test_audit_log.py",
         "tests/api/test_cleared_away.py",
         "tests/api/test_passwords.py",
+        "tests/api/test_mail.py",
         "tests/api/test_sign_in.py",
         "tests/api/test_keys.py",
         "tests/api/test_scopes.py",

@@ -50,6 +50,10 @@ def world(service: Service) -> World:
         for name in ("a", "b")
     ]
     service.agency(mine, other, client)
+    for one in people:  # making something for the next must not have taken it from the one before
+        service.db.read_now(passwords.check_reset, service.vault, one.link)
+        assert len(service.db.read_now(sessions.of_user, one.user.organization_id, one.user.id)) == 2
+        assert service.db.read_now(factors.recovery_codes_left, one.user.organization_id, one.user.id) == len(one.codes)
     return World(service, mine, other, people[-1], client)
 
 
