@@ -81,7 +81,7 @@ def test_from_setting_up_to_handing_over(service: Service) -> None:
     rest = {"kind2": "on_account", "konto2": "10010", "amount2": "1,00"}
     assert "The payment is matched." in person.do(f"{second}/by-hand", **{**by_hand, **rest})
     assert "The transaction is left out." in person.do(f"{person.of(-7_00)}/leave-out", status="ignored")
-    assert "Unmatched money" in person.get("/dashboard").text
+    assert re.search(r"match(es)? .*handed over", person.get("/dashboard").text)
     before = person.get("/dashboard/handovers").text
     assert "to be handed over." in before
     key = re.findall(r'name="once" value="([^"]+)"', before)[0]
