@@ -55,13 +55,24 @@ def test_as_they_are_opening_balances_are_a_document_with_the_legs_of_its_number
 
 
 def test_an_account_shows_what_has_a_balance_the_largest_first() -> None:
-    items = [item("A", 100, 30, 1), item("B", 500, 500, 2), item("C", 50, 350, 3), item("D", 0, 70, 4)]
+    items = [
+        item("A", 100, 30, 1),
+        item("B", 500, 500, 2),
+        item("C", 50, 350, 3),
+        item("D", 0, 70, 4),
+        item("E", 1_000, 990, 5),
+    ]
     found = open_konto("100010000", items)
     assert found is not None
-    assert found[:2] == ("100010000", -300)
+    assert found[:2] == ("100010000", -290)
     wire = json.decode(f"{{{found[2]}")
-    assert [(one["beleg"], one["saldo"]) for one in wire["posten"]] == [("C", -3.0), ("A", 0.7), ("D", -0.7)]
-    assert (wire["isDebitor"], wire["totalSaldo"]) == (True, -3.0)
+    assert [(one["beleg"], one["saldo"]) for one in wire["posten"]] == [
+        ("C", -3.0),
+        ("A", 0.7),
+        ("D", -0.7),
+        ("E", 0.1),
+    ]
+    assert (wire["isDebitor"], wire["totalSaldo"]) == (True, -2.9)
     assert open_konto("700000000", [item("B", 500, 500, 2)]) is None
 
 
