@@ -258,6 +258,7 @@ def _still_pending(lines: tuple[Line, ...], taken: dict[Key, Taken]) -> tuple[Li
     """Returns the lines less what has left the books since: something else took that, and undoing the match opens none of it."""
     found = []
     for line in lines:
-        low, high = sorted((0, taken.get((line.konto, line.beleg), Taken(0, 0)).pending_minor))
+        known = taken.get((line.konto, line.beleg))
+        low, high = sorted((0, known.pending_minor if known else 0))
         found.append(line._replace(amount_minor=min(max(line.amount_minor, low), high)))
     return tuple(found)

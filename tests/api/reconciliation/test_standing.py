@@ -29,6 +29,8 @@ def test_rejecting_the_last_proposal_of_a_transaction_opens_that_one_alone(servi
         best = desk.listed(119)["best_proposal"]
         assert (best and best["id"]) == (waiting[number]["id"] if left == "proposed" else None)
     assert {one["status"] for one in desk.read(f"transactions/{id}")["proposals"]} == {"rejected"}
+    found = desk.read("report", account_id=desk.account)
+    assert (found["confirmed"], found["confirmed_first"], found["rejected"]) == (0, 0, len(waiting))
 
 
 @pytest.mark.either_engine
@@ -45,6 +47,11 @@ def test_undoing_the_only_lesson_forgets_it_and_no_other(service: Service) -> No
     left = {row["value"] for row in desk.read("knowledge", **books)}
     assert known - left == {OTHER, "erika zahlt"}
     assert left
+    for row in desk.read("knowledge", **books):
+        assert desk.call("DELETE", f"knowledge/{row['id']}").status_code == 200
+    [second] = [one["id"] for one in desk.read("matches", status="live")]
+    assert desk.undo(second).status_code == 200, "what somebody deleted meanwhile stays deleted"
+    assert desk.read("knowledge", **books) == []
 
 
 @pytest.mark.either_engine
@@ -99,6 +106,7 @@ def test_lines_by_hand_are_refused_by_the_field_that_is_wrong(service: Service) 
     with desk.books.unchanged():
         for line, field in wrong:
             refused(desk.by_hand(117, item("RE-2026-00123", 1), line), 400, f"lines[1].{field}")
+    assert desk.by_hand(117, item("RE-2026-00123", 117, skonto=0.01)).status_code == 201, "a cent is a discount, too"
 
 
 @pytest.mark.parametrize("sign", [1, -1])
