@@ -132,14 +132,12 @@ def test_other_calls_are_not_held_up_by_a_large_invoice(service: Service) -> Non
     async def main() -> httpx.Response:
         nonlocal meanwhile
         async with httpx.AsyncClient(
-            base_url=service.base_url, headers={"x-api-key": shop.key}, trust_env=False
+            base_url=service.base_url, headers={"x-api-key": shop.key}, trust_env=False, timeout=PATIENCE_SECONDS
         ) as http:
             await http.get("/v2/ledger-duo/connections")
-            issuing = asyncio.create_task(
-                http.post(f"/v2/mobility/customers/{customer_id}/invoice", timeout=PATIENCE_SECONDS)
-            )
+            issuing = asyncio.create_task(http.post(f"/v2/mobility/customers/{customer_id}/invoice"))
             while not issuing.done():
-                await http.get("/v2/ledger-duo/connections", timeout=PATIENCE_SECONDS)
+                await http.get("/v2/ledger-duo/connections")
                 meanwhile += 1
             return await issuing
 
