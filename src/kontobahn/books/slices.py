@@ -29,7 +29,7 @@ T = TypeVar("T")
 # Slices are made longer or shorter until one takes about this long.
 SLICE_SECONDS = 0.25
 # A slice changes some pages of every index however short it is: on a busy machine, shorter ones would make it busier.
-FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 2_500, 20_000
+FIRST_ROWS, MIN_ROWS, MAX_ROWS = 5_000, 1_000, 20_000
 # Rows are gathered, and what they change is written in the order of its keys: a slice in the order of the file would change a page
 # of the database for every row or two.
 ROWS_GATHERED = 50_000
