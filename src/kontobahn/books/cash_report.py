@@ -36,7 +36,7 @@ _ROWS = (
     " WHERE r.mandant = ? AND r.kassenname = ? AND (r.datum, r.booking) > (?, ?) AND r.datum <= ? AND +r.booking <= ?"
     f" AND +r.booking <= {LAST_BOOKING} ORDER BY r.datum, r.booking LIMIT ?"
 )
-# What moves the balance of a day up to a booking, and no more: a day may have many before the page that is asked for.
+# The movements of a day up to a booking, and no more: a day may have many before the page that is asked for.
 _OF_DAY = (
     f"SELECT b.aufteilung, {_SATZ} FROM books_cash_rows r JOIN books_bookings b ON b.mandant = r.mandant AND b.id = r.booking"
     f" WHERE r.mandant = ? AND r.kassenname = ? AND r.datum = ? AND r.booking <= ? AND +r.booking <= {LAST_BOOKING}"
