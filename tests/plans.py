@@ -309,7 +309,8 @@ def _is_excused(place: str) -> bool:
 
 def _place_in_the_service() -> str:
     """The function that asks, as `books/receipts.py:file_image`. Empty if a test asks by itself."""
-    frame: FrameType | None = sys._getframe(2)
+    # Above this function: the note, and what stands in for the statement.
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         parts = PurePath(frame.f_code.co_filename).parts
         if "kontobahn" in parts[:-1] and "src" in parts:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kontobahn.access.organizations import all_organizations
 from kontobahn.clock import SystemClock
 from kontobahn.db import open_database
 from kontobahn.db.migrate import migrate
 from kontobahn.settings import load
 from tests import plans
+from tests.harness import Service
 from tests.plan_excuses import EXCUSED, FEW_OF_AN_ORGANISATION, NEVER_LARGE
 from tests.tidy_rules import ROOT
 
@@ -49,6 +51,20 @@ def test_a_statement_that_reads_a_history_is_refused(engine: str, sql: str) -> N
 @pytest.mark.parametrize("sql", READS_WHAT_IT_ANSWERS)
 def test_a_statement_that_reads_what_it_answers_is_not(engine: str, sql: str) -> None:
     assert plans.refused(sql, plans.planner(engine)) == []
+
+
+def test_what_the_service_asks_is_seen_wherever_it_asks_it(
+    engine: str, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Watched by a new one, which has met nothing yet and excuses nothing."""
+    watch = plans.Watch()
+    watch.install(monkeypatch)
+    monkeypatch.setattr(plans, "EXCUSED", {})
+    service.db.read_now(all_organizations)
+    [complaint] = watch.complaints()
+    assert complaint.startswith(f"access/organizations.py:all_organizations on {engine}: organizations is scanned")
+    service.db.read_now(lambda tx: tx.all("SELECT id FROM organizations"))
+    assert watch.complaints() == [], "what a test asks by itself"
 
 
 def test_excuses_are_of_what_there_is() -> None:

@@ -66,16 +66,6 @@ def scheduled_jobs(context: Context) -> list[Job]:
     async def make_due_documents() -> None:
         await documents.make_due(db)
 
-    async def write_notices() -> None:
-        if server is not None:
-            # Only where mail is sent: the words of pages take long to load.
-            from kontobahn.dashboard import notices
-
-            await notices.write_due(context)
-            await db.write(notices.purge)
-
-    server = find_server(settings)
-
     return [
         Job("expire reservations", 15, expire_reservations),
         Job("lapse grants", 60, lapse_grants),
@@ -88,6 +78,22 @@ def scheduled_jobs(context: Context) -> list[Job]:
         Job("end bank accesses", 30, lambda: end_accesses(context)),
         Job("tidy bank connections", 30, tidy_bank_connections),
         Job("make due invoice documents", 30, make_due_documents),
+        *_mail_jobs(context),
+    ]
+
+
+def _mail_jobs(context: Context) -> list[Job]:
+    server = find_server(context.settings)
+
+    async def write_notices() -> None:
+        if server is not None:
+            # Only where mail is sent: the words of pages take long to load.
+            from kontobahn.dashboard import notices
+
+            await notices.write_due(context)
+            await context.db.write(notices.purge)
+
+    return [
         Job("write notices", 300, write_notices),
-        Job("send mail", 5, lambda: mail_outbox.send_due(db, context.vault, server)),
+        Job("send mail", 5, lambda: mail_outbox.send_due(context.db, context.vault, server)),
     ]

@@ -206,9 +206,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             " and links are handed over by people"
         ),
     ] = ""
-    mail_from: Annotated[
-        str, _about("address that mail comes from, for example Kontobahn <kontobahn@muster.example>")
-    ] = ""
+    mail_from: Annotated[str, _about("address that mail comes from, for example kontobahn@muster.example")] = ""
 
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")

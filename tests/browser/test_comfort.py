@@ -79,9 +79,9 @@ def test_every_letter_of_the_menu_leads_to_its_page(erika: Visitor) -> None:
 def test_the_menu_fits_and_shows_where_one_is(erika: Visitor) -> None:
     """With the longest of its groups open, too: the others are folded, and each opens."""
     erika.page.set_viewport_size({"width": 1280, "height": 900})
-    longest = max(MENU, key=lambda section: len(section.entries))
+    page, longest = erika.page, max(MENU, key=lambda section: len(section.entries))
     for path in ("/dashboard", longest.entries[-1].path):
-        page = erika.open(path)
+        erika.open(path)
         assert page.locator(".top").evaluate("top => top.scrollHeight - top.clientHeight") <= 0
         expect(page.locator(".contents [aria-current]")).to_be_in_viewport()
         expect(page.locator(".group[open]")).to_have_count(1)

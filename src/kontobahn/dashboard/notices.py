@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     kind: Kind
     label: str
     least: Role
-    # Whether it is sent to whoever has chosen nothing.
+    # Sent to whoever has chosen nothing.
     by_default: bool = True
 
 
@@ -68,7 +68,7 @@ class Reader(NamedTuple):
     role: Role | ClientRole
 
 
-# --- What people want
+# --- Choices of people
 
 
 def chosen(tx: Tx, user: User) -> dict[Kind, bool]:
@@ -99,11 +99,11 @@ def user_of(tx: Tx, vault: Vault, given: str) -> User:
     user_id = given.partition(".")[0]
     user = users.find(tx, user_id) if hmac.compare_digest(given.encode(), token(vault, user_id).encode()) else None
     if user is None:
-        raise NotFound("This link is not known.")
+        raise NotFound("This link is not valid, or no longer valid. Ask for a new one.")
     return user
 
 
-# --- Telling
+# --- Mail
 
 
 async def write_due(context: Context) -> None:

@@ -77,7 +77,7 @@ def decode_base64(text: bytes) -> bytes:
         piece = text[at : at + _SLICE_BYTES]
         decoded.append(base64.b64decode(piece, validate=True))
         if piece.endswith(b"=") and at + _SLICE_BYTES < len(text):
-            raise ValueError("The padding does not stand at the end.")
+            raise ValueError("padding before the end")
     return b"".join(decoded)
 
 

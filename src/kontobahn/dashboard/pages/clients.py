@@ -35,7 +35,7 @@ class Facts(NamedTuple):
     client: KeptClient
     # The people of our organisation who may work in it.
     people: list[Listed]
-    # Whether the client has people of its own.
+    # The client has people of its own.
     has_people: bool
 
 
