@@ -139,12 +139,15 @@ def _is_asleep(pid: int) -> bool:
 
 def test_control_c_is_exit_code_130(cli: CommandLine) -> None:
     ours, terminal = os.openpty()
+    # What a shell runs in the background ignores the signal, and so would all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     # In a session of its own: a terminal of whoever runs the tests must not be asked.
     process = subprocess.Popen(
         [sys.executable, "-m", "kontobahn", "users", "create", "--email", "e@muster.example", "--name", "Erika"],
         env=environment({"data": cli.data}), stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     assert process.stderr is not None
     asked = b""
