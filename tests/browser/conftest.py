@@ -35,9 +35,10 @@ def demo_token(demo: ServerProcess) -> str:
 
 
 @pytest.fixture
-def visitor(browser: Browser, demo: ServerProcess, demo_token: str) -> Iterator[Visitor]:
-    """The demo's owner at a browser."""
-    with visiting(browser, demo.facts["base_url"], demo_token, locale="en") as visitor:
+def visitor(browser: Browser, demo: ServerProcess) -> Iterator[Visitor]:
+    """The demo's owner at a browser, signed in just now: ten minutes later the password is asked for again."""
+    token = session_token(demo.facts["base_url"], **demo.facts["user"])
+    with visiting(browser, demo.facts["base_url"], token, locale="en") as visitor:
         yield visitor
 
 

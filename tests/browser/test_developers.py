@@ -58,6 +58,6 @@ def test_an_event_is_sent_again_from_its_page(visitor: Visitor, demo: ServerProc
     expect(page.locator("#e-webhook_url")).to_have_count(1)  # refused, beside the field, and nothing is stored
     visitor.open("/dashboard/webhooks").locator("td a code").first.click()
     expect(page.locator("pre").first).to_contain_text('"received_at"')
-    expect(page.locator("h1")).to_have_text(re.compile("payment|refresh|match|batch"))
+    expect(page.locator("h1")).to_have_text(re.compile(r"^\s*[a-z]+(_[a-z]+)+\s*$"))
     page.get_by_role("button", name="Send again").click()
     expect(page.locator("main")).to_contain_text(re.compile("webhook", re.IGNORECASE))

@@ -86,7 +86,8 @@ def test_a_call_is_listed_found_by_filters_and_repeated(
     # The organisation's own; of the other one's numbers nothing is known here.
     assert "4 failed" not in browser.get("/dashboard").text
     assert re.search(
-        r'The last 24 hours</p><p class="value">4</p><p class="hint">2 failed', browser.get("/dashboard").text
+        r'The last 24 hours</p><p class="value"><a href="/dashboard/requests">4</a></p><p class="hint">2 failed',
+        browser.get("/dashboard").text,
     )
 
 

@@ -258,7 +258,7 @@ def test_a_cash_book_entry_is_reversed_and_never_changed(tmp_path: Path, setting
         data=tmp_path,
         **settings,
     )
-    assert undone == {"number": 5, "reverses": 2}
+    assert undone["reverses"] == 2
     twice = kontobahn(
         "books",
         "reverse",
@@ -271,7 +271,7 @@ def test_a_cash_book_entry_is_reversed_and_never_changed(tmp_path: Path, setting
         expect=1,
         **settings,
     )
-    assert "by entry 5" in twice.stderr
+    assert f"by entry {undone['number']}" in twice.stderr
     states = {item["area"]: item["state"] for item in answer("doctor", "--books", data=tmp_path, **settings)}
     assert states["books"] == "ok"
 

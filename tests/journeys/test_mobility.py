@@ -117,8 +117,8 @@ def test_a_process_killed_in_the_middle_leaves_no_gap_and_no_invoice_without_doc
         for customer_id in set(customers) - {item["customer_id"] for item in found}:
             _post(server, f"/customers/{customer_id}/invoice")
         found = server.get("/v2/mobility/invoices").json()
-        year = found[0]["invoice_number"][3:7]
-        assert [item["invoice_number"] for item in found] == [f"RE-{year}-{number:05d}" for number in range(1, 13)]
+        scheme = found[0]["invoice_number"].rpartition("-")[0]
+        assert [item["invoice_number"] for item in found] == [f"{scheme}-{number:05d}" for number in range(1, 13)]
         assert sorted(item["customer_id"] for item in found) == sorted(customers), "each was billed once"
         assert {item["ticket_count"] for item in found} == {30}
         # What the dead process had begun is made once its claim has ended.

@@ -81,7 +81,8 @@ class Money(NamedTuple):
     """The money on all accounts in one currency."""
 
     currency: str
-    total: int
+    # None if no bank says what there is.
+    total: int | None
     # Accounts whose banks do not say what there is.
     unknown: int
 
@@ -166,14 +167,12 @@ def _due(found: OpenItems, facts: Facts, today: date) -> tuple[dict[tuple[Side, 
 def _money(rows: list[AccountRow]) -> list[Money]:
     """The money by currency, euros first."""
     currencies = sorted({row.currency_code for row in rows}, key=lambda code: (code != CURRENCY, code))
-    return [
-        Money(
-            currency,
-            sum(row.balance or 0 for row in rows if row.currency_code == currency),
-            sum(row.balance is None for row in rows if row.currency_code == currency),
-        )
-        for currency in currencies
-    ]
+    found = []
+    for currency in currencies:
+        balances = [row.balance for row in rows if row.currency_code == currency]
+        known = [balance for balance in balances if balance is not None]
+        found.append(Money(currency, sum(known) if known else None, len(balances) - len(known)))
+    return found
 
 
 def _euros(rows: list[AccountRow]) -> int:
