@@ -28,6 +28,7 @@ from kontobahn.mobility.invoices import documents
 from tests import plans
 from tests.emptied_database import EmptiedDatabase, migrated_template
 from tests.harness import Service, ServiceFactory, running_service
+from tests.post_office import PostOffice, post_office
 from tests.programs import BASE, fenced_path, installed
 from tests.services import PostgresServer, RedisServer, shared_postgres, shared_redis
 from tests.shared_services import FRESH, SharedServices
@@ -195,3 +196,15 @@ def service(request: pytest.FixtureRequest, engine: str) -> Iterator[Service]:
     shared: SharedServices = request.getfixturevalue("shared_services")
     yield shared.get(engine)
     shared.give_back(engine)
+
+
+@pytest.fixture
+def office() -> Iterator[PostOffice]:
+    with post_office() as found:
+        yield found
+
+
+@pytest.fixture
+def mailing(start_service: ServiceFactory, office: PostOffice) -> Service:
+    """A service that sends mail."""
+    return start_service(smtp_url=office.url, mail_from="Kontobahn <kontobahn@muster.example>")

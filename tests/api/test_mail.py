@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,22 +17,11 @@ from kontobahn.mail.smtp import find_server
 from kontobahn.schedule import scheduled_jobs
 from kontobahn.settings import Settings
 from tests.dashboard.browsing import Browser
-from tests.harness import PASSWORD, Organization, Service, ServiceFactory
-from tests.post_office import PostOffice, post_office
+from tests.harness import PASSWORD, Organization, Service
+from tests.post_office import PostOffice
 
 ERIKA, OTTO = "erika@muster.example", "otto@muster.example"
 NEW = "another horse battery"
-
-
-@pytest.fixture
-def office() -> Iterator[PostOffice]:
-    with post_office() as found:
-        yield found
-
-
-@pytest.fixture
-def mailing(start_service: ServiceFactory, office: PostOffice) -> Service:
-    return start_service(smtp_url=office.url, mail_from="Kontobahn <kontobahn@muster.example>")
 
 
 @pytest.fixture

@@ -36,24 +36,9 @@ POSTINGS = """
 
 
 @pytest.fixture
-def muster(service: Service) -> Organization:
-    organization = service.organization()
-    service.user(organization, "erika@muster.example", "member")
-    return organization
-
-
-@pytest.fixture
-def books(service: Service, muster: Organization) -> Books:
-    made = Books(service, muster)
-    made.post(POSTINGS)
-    return made
-
-
-@pytest.fixture
-def browser(service: Service, books: Books) -> Browser:
-    found = Browser(service)
-    assert found.sign_in("erika@muster.example").status_code == 303
-    return found
+def browser(books: Books, browser: Browser) -> Browser:
+    """Somebody whose books are there from the start."""
+    return browser
 
 
 def cells(answer: httpx.Response) -> list[str]:

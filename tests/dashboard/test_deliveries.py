@@ -25,13 +25,6 @@ def muster(service: Service) -> Organization:
     return organization
 
 
-@pytest.fixture
-def browser(service: Service, muster: Organization) -> Browser:
-    found = Browser(service)
-    assert found.sign_in(EMAIL).status_code == 303
-    return found
-
-
 def add_receiver(service: Service, organization: Organization, name: str) -> str:
     wanted = Wanted(f"https://{name.lower()}.example/events", None, name)
     receiver, _ = service.db.write_now(further.create, service.vault, organization.id, wanted, ACTOR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
@@ -16,22 +15,11 @@ from kontobahn.mail import outbox
 from kontobahn.mail.smtp import find_server
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_attention import connect
-from tests.harness import Organization, Service, ServiceFactory
-from tests.post_office import PostOffice, post_office
+from tests.harness import Organization, Service
+from tests.post_office import PostOffice
 from tests.reconciliation_desk import Clerk, paid
 
 ERIKA, OTTO, LENA = "erika@muster.example", "otto@muster.example", "lena@muster.example"
-
-
-@pytest.fixture
-def office() -> Iterator[PostOffice]:
-    with post_office() as found:
-        yield found
-
-
-@pytest.fixture
-def mailing(start_service: ServiceFactory, office: PostOffice) -> Service:
-    return start_service(smtp_url=office.url, mail_from="kontobahn@muster.example")
 
 
 @pytest.fixture

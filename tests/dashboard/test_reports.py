@@ -16,7 +16,6 @@ from pypdf import PdfReader
 from kontobahn.dashboard import sheets
 from tests.dashboard.browsing import Browser
 from tests.dashboard.test_books import cells
-from tests.harness import Organization, Service
 from tests.ledger_builder import Books
 
 POSTINGS = """
@@ -31,24 +30,9 @@ YEAR = {"geschaeftsjahrStartDatum": "2026-01-01"}
 
 
 @pytest.fixture
-def muster(service: Service) -> Organization:
-    organization = service.organization()
-    service.user(organization, "erika@muster.example", "member")
-    return organization
-
-
-@pytest.fixture
-def books(service: Service, muster: Organization) -> Books:
-    made = Books(service, muster)
-    made.post(POSTINGS)
-    return made
-
-
-@pytest.fixture
-def browser(service: Service, books: Books) -> Browser:
-    found = Browser(service)
-    assert found.sign_in("erika@muster.example").status_code == 303
-    return found
+def browser(books: Books, browser: Browser) -> Browser:
+    """Somebody whose books are there from the start."""
+    return browser
 
 
 def rows(answer: httpx.Response) -> list[list[str]]:

@@ -23,20 +23,6 @@ EMAIL = "erika@muster.example"
 FREE = "/v2/ledger-rewe-read/connections"
 
 
-@pytest.fixture
-def muster(service: Service) -> Organization:
-    organization = service.organization()
-    service.user(organization, EMAIL, "member")
-    return organization
-
-
-@pytest.fixture
-def browser(service: Service, muster: Organization) -> Browser:
-    found = Browser(service)
-    assert found.sign_in(EMAIL).status_code == 303
-    return found
-
-
 def written(service: Service) -> None:
     service.run(service.application.upkeep())
 

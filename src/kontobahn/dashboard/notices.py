@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
@@ -111,30 +111,54 @@ async def write_due(context: Context) -> None:
     if not context.settings.smtp_url:
         return
     for organization in await context.db.read(organizations.all_organizations):
-        await context.db.write(_tell, context.vault, context.settings, organization.id)
+        # Nearly always there is none: a look keeps no writer waiting.
+        if await context.db.read(_has_news, organization.id):
+            await context.db.write(_tell, context.vault, context.settings, organization.id)
+
+
+def _has_news(tx: Tx, organization_id: str) -> bool:
+    """Returns whether anybody is to be told something, or something that was told is over."""
+    readers = list(_readers(tx, organization_id))
+    if not readers:
+        return False
+    standing = _standing(tx, organization_id)
+    for reader in readers:
+        wanted, told = _wanted(tx, reader), _told(tx, organization_id, reader.user.id)
+        if told - standing.keys() or any(
+            fact not in told for fact, (kind, _item) in standing.items() if kind in wanted
+        ):
+            return True
+    return False
 
 
 def _tell(tx: Tx, vault: Vault, settings: Settings, organization_id: str) -> None:
-    facts = _facts(tx, organization_id)
-    summary = _week_of_summary(tx.now)
-    standing = {*facts, *([summary] if summary else [])}
+    standing = _standing(tx, organization_id)
+    everything = [item for _kind, item in standing.values() if item is not None]
     for reader in _readers(tx, organization_id):
         wanted = _wanted(tx, reader)
         _forget(tx, organization_id, reader.user.id, standing)
         new = [
-            item
-            for fact, (kind, item) in facts.items()
+            (kind, item)
+            for fact, (kind, item) in standing.items()
             if kind in wanted and _is_told_now(tx, organization_id, reader.user.id, fact)
         ]
-        if summary and "summary" in wanted and _is_told_now(tx, organization_id, reader.user.id, summary):
-            new = [item for _kind, item in facts.values()]
-            subject = N_("%(organization)s: what waits this week")
-        elif new:
-            subject = N_("%(organization)s: something waits for you")
-        else:
+        if not new:
             continue
+        if any(kind == "summary" for kind, _item in new):
+            subject, items = N_("%(organization)s: what waits this week"), everything
+        else:
+            subject, items = N_("%(organization)s: something waits for you"), [item for _kind, item in new if item]
         name = organizations.get(tx, organization_id).name
-        outbox.put(tx, vault, organization_id, _mail(tx, vault, settings, reader.user, name, subject, new))
+        outbox.put(tx, vault, organization_id, _mail(tx, vault, settings, reader.user, name, subject, items))
+
+
+def _standing(tx: Tx, organization_id: str) -> dict[str, tuple[Kind, Todo | None]]:
+    """Returns what may be told now; the summary of a week is about all of it."""
+    found: dict[str, tuple[Kind, Todo | None]] = dict(_facts(tx, organization_id))
+    summary = _week_of_summary(tx.now)
+    if summary is not None:
+        found[summary] = ("summary", None)
+    return found
 
 
 def _facts(tx: Tx, organization_id: str) -> dict[str, tuple[Kind, Todo]]:
@@ -190,17 +214,20 @@ def _is_told_now(tx: Tx, organization_id: str, user_id: str, fact: str) -> bool:
     )  # fmt: skip
 
 
-def _forget(tx: Tx, organization_id: str, user_id: str, standing: set[str]) -> None:
-    """A matter that is over is forgotten: if it comes again, it is told again."""
+def _told(tx: Tx, organization_id: str, user_id: str) -> set[str]:
     rows = tx.all(
         "SELECT fact FROM dashboard_notices_told WHERE organization_id = ? AND user_id = ?", organization_id, user_id
     )
-    for (fact,) in rows:
-        if fact not in standing:
-            tx.run(
-                "DELETE FROM dashboard_notices_told WHERE organization_id = ? AND user_id = ? AND fact = ?",
-                organization_id, user_id, fact,
-            )  # fmt: skip
+    return {fact for (fact,) in rows}
+
+
+def _forget(tx: Tx, organization_id: str, user_id: str, standing: Collection[str]) -> None:
+    """A matter that is over is forgotten: if it comes again, it is told again."""
+    for fact in _told(tx, organization_id, user_id).difference(standing):
+        tx.run(
+            "DELETE FROM dashboard_notices_told WHERE organization_id = ? AND user_id = ? AND fact = ?",
+            organization_id, user_id, fact,
+        )  # fmt: skip
 
 
 def _mail(

@@ -73,6 +73,16 @@ def find_of(tx: Tx, principal: Principal, receiver: Receiver, event_id: str) -> 
     return _with_attempts(tx, rows, receiver.id)[0]
 
 
+def _of_event(wanted: Filter) -> tuple[tuple[str, Any], ...]:
+    """Conditions on an event itself, each with its value or None."""
+    return (
+        ("e.event = ?", wanted.event),
+        ("e.subject = ?", wanted.subject),
+        ("e.received_at >= ?", wanted.since),
+        ("e.received_at < ?", wanted.until),
+    )
+
+
 def walk(
     tx: Tx, organization_id: str, wanted: Filter, *, cursor: int | None, newest_first: bool, limit: int
 ) -> list[Entry]:
@@ -83,11 +93,8 @@ def walk(
         conditions.append("d.state IS NOT NULL")
     for condition, value in (
         ("e.sequence < ?" if newest_first else "e.sequence > ?", cursor),
-        ("e.event = ?", wanted.event),
-        ("e.subject = ?", wanted.subject),
+        *_of_event(wanted),
         ("COALESCE(d.state, 'none') = ?", wanted.state),
-        ("e.received_at >= ?", wanted.since),
-        ("e.received_at < ?", wanted.until),
     ):
         if value is not None:
             conditions.append(condition)
@@ -143,13 +150,7 @@ def latest(
     else:
         delivery.append(("d.state = ?", wanted.state))
     of_delivery = [(condition, value) for condition, value in delivery if value is not None]
-    for condition, value in (
-        ("sequence < ?", before),
-        ("event = ?", wanted.event),
-        ("subject = ?", wanted.subject),
-        ("received_at >= ?", wanted.since),
-        ("received_at < ?", wanted.until),
-    ):
+    for condition, value in (("e.sequence < ?", before), *_of_event(wanted)):
         if value is not None:
             conditions.append(condition)
             params.append(value)
