@@ -171,7 +171,9 @@ class ScriptedBank:
             raise self.cancellation
         return self.cancellation
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "Orders are authorised on a page")
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:

@@ -179,7 +179,7 @@ EXCUSED: dict[str, str] = {
             "mobility/tickets.py:list_unbilled",
             "mobility/tickets.py:mark_billed",
             "mobility/tickets.py:open_by_customer",
-            "banking/payments/order_files.py:_open_of_account",
+            "banking/payments/order_files.py:free_of_account",
             "credits.py:reservations",
         ),
         "few at any time, those that wait: a table or an index holds these alone",

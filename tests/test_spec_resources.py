@@ -100,6 +100,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Payment": _BY_NAME["Payment"],
     "Payment report": _BY_NAME["PaymentEvent"],
     "Order file": _BY_NAME["PaymentOrderFile"],
+    "Order warning": _BY_NAME["OrderWarning"],
     "Mobility customer": _BY_NAME["MobilityCustomer"],
     "Mobility customer, as sent": _BY_NAME["NewCustomer"],
     "Mobility customer with tickets": _BY_NAME["MobilityCustomerWithTickets"],

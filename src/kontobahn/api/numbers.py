@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from types import GenericAlias
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -46,13 +46,19 @@ def _whole(value: Any, kind: shape.Type) -> Any:
 
 # --- Decimals
 
-# For a field that the contract lets be a string as well.
-OR_TEXT = Meta(extra={"or_text": True})
 _Number = int | float | None
 
 
+def or_text(text: Meta) -> Meta:
+    """For a field that the contract lets be a string as well, of this form."""
+    return Meta(extra={"or_text": text})
+
+
 def decoder_of_numbers(struct: type[Struct]) -> msgspec.json.Decoder[Any] | None:
-    """Returns a decoder that refuses strings in place of numbers, None if the struct has no decimals."""
+    """Returns a decoder that refuses strings in place of numbers but for those of a published form.
+
+    None if the struct has no decimals.
+    """
     shadow = _shadow(struct)
     return None if shadow is None else msgspec.json.Decoder(shadow)
 
@@ -73,7 +79,8 @@ def _shadow_of_type(kind: shape.Type) -> Any:
         others = [option for option in kind.types if not isinstance(option, shape.NoneType)]
         return _shadow_of_type(others[0]) if len(others) == 1 else None
     if isinstance(kind, shape.Metadata):
-        return None if (kind.extra or {}).get("or_text") else _shadow_of_type(kind.type)
+        text = (kind.extra or {}).get("or_text")
+        return _shadow_of_type(kind.type) if text is None else _Number | Annotated[str, text]
     if isinstance(kind, shape.DecimalType):
         return _Number
     if isinstance(kind, shape.StructType):

@@ -298,6 +298,8 @@ class BodyDecoder:
             message, _, path = str(error).partition(" - at ")
             if message.endswith("got `str`"):
                 _refuse(msgspec.ValidationError(f"Expected `decimal`, got `str` - at {path}"), self._struct, "field")
+            if _PATTERN.match(message):
+                _refuse(error, self._struct, "field")
 
 
 def check_date_range(from_date: date | None, to_date: date | None) -> None:

@@ -227,6 +227,10 @@ class OrderFile(NamedTuple):
     content: bytes
     # The instruction that each order stands in, by end-to-end id: banks report on files, instructions and single orders.
     instruction_ids: Mapping[str, str]
+    # The first day on which the bank is to carry out one of them. Banks refuse a file when it has passed.
+    first_day: date
+    # The fields of orders, by end-to-end id, that the file does not carry.
+    left_out: Mapping[str, Sequence[str]] = {}
 
 
 class PaymentReport(NamedTuple):
@@ -354,8 +358,13 @@ class BankProvider(Protocol):
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         """Cancels a payment and reports that, with the error class `CANCELLED`. Raises ProviderRefused if it is too late."""
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
-        """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`."""
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
+        """Returns orders from one account as a file to upload. Raises ProviderRefused unless `orders_are_files`.
+
+        Issued again, it asks for no day before the new issue; message, instructions and orders keep their ids.
+        """
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         """Returns what it means that a person came back from a page of the bank, with these fields in the address.

@@ -45,7 +45,7 @@ def test_the_file_of_the_page_is_that_of_the_call(service: Service, bank: FileBa
     assert file.status_code == 200
     assert file.headers["content-type"] == "application/xml"
     assert file.headers["content-disposition"] == f'attachment; filename="payment-{payment["id"]}.xml"'
-    service.clock.advance(seconds=3 * DAY_SECONDS)
+    service.clock.advance(seconds=3600)
     assert bank.order_file(payment).content == file.content
     assert "heruntergeladen am 02.03.2026, 10:00 Uhr" in words(service.http.get(payment["payment_url"]))
     assert "nur einmal" in words(service.http.get(payment["payment_url"]))

@@ -121,7 +121,7 @@ class Orders:
 
     def put_into_file(self, tx: Tx) -> order_files.OrderFileRow:
         banking = self.service.application.context.part(Banking)
-        return order_files.create(tx, self.principal, Selection(None, [self.row.id], False), banking, 30)
+        return order_files.create(tx, self.principal, Selection(None, [self.row.id], None, False), banking, 30)
 
     def cancel(self, tx: Tx) -> PaymentRow:
         return payment_bank._apply_cancellation(tx, self.row, CANCELLATION, Actor("test"))
@@ -187,8 +187,8 @@ def test_a_file_is_discarded_once(service: Service, orders_of_files: Orders) -> 
 
 
 def test_an_order_that_is_being_cancelled_is_not_handed_out(service: Service, orders_of_files: Orders) -> None:
-    stale = orders_of_files.row
-    outcome = orders_of_files.overlap(orders_of_files.cancel, lambda tx: payment_bank._take_order(tx, stale))
+    stale, provider = orders_of_files.row, service.application.context.part(Banking).provider("files")
+    outcome = orders_of_files.overlap(orders_of_files.cancel, lambda tx: payment_bank._take_order(tx, provider, stale))
     assert outcome.lock == "banking_payment"
     assert isinstance(outcome.second, Conflict)
     assert orders_of_files.row.order_taken_at is None

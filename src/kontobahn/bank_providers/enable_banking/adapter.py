@@ -357,7 +357,9 @@ class EnableBankingProvider:
             "ActionNotSupported", "Enable Banking cancels no payments: it is not made unless the payer confirms it"
         )
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
     # --- Deliveries

@@ -83,11 +83,20 @@ class FilesProvider:
         """Agrees: whether the file was uploaded is known only to whoever cancels."""
         return PaymentReport("failed", None, CANCELLED, "The order was cancelled.")
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
+        issued_at = issued_at or created_at
         debtor = Debtor(sepa.payer_name(orders[0].debtor_name), orders[0].debtor_iban)
         transfers = [_transfer(order, created_at) for order in orders]
-        content = write_pain001(message_id, to_datetime(created_at), debtor, transfers)
-        return OrderFile(content, instruction_ids(message_id, transfers))
+        earliest = berlin_date(issued_at)
+        content = write_pain001(message_id, to_datetime(issued_at), debtor, transfers, earliest)
+        return OrderFile(
+            content,
+            instruction_ids(message_id, transfers),
+            min(max(transfer.execution_date, earliest) for transfer in transfers),
+            {order.end_to_end_id: left for order in orders if (left := _left_out(order))},
+        )
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", "Nobody comes back from a file")
@@ -121,14 +130,27 @@ def _execution_date(order: PaymentOrder, created_at: int) -> date:
     return max(date.fromisoformat(day), today) if isinstance(day, str) else today
 
 
+def _left_out(order: PaymentOrder) -> tuple[str, ...]:
+    """The fields of an order that a file has no place for: an address must have a town, and a bank is known by its BIC."""
+    details = order.details
+    left_out = []
+    if "creditor_country_code" in details and "creditor_address" not in details:
+        left_out.append("creditor_country_code")
+    if "creditor_agent_name" in details:
+        left_out.append("creditor_agent_name")
+    return tuple(left_out)
+
+
 def _address(order: PaymentOrder) -> Address | None:
     address = order.details.get("creditor_address")
+    # Orders from before it was asked for may not say it.
+    country = order.details.get("creditor_country_code") or order.creditor_iban[:2]
     if isinstance(address, str):
-        return read_address(address, order.creditor_iban[:2])
+        return read_address(address, country)
     if not isinstance(address, dict):
         return None
     return Address(
-        country=order.creditor_iban[:2],
+        country=country,
         town=address["town_name"],
         street=address.get("street_name"),
         building=address.get("building_number"),

@@ -354,8 +354,10 @@ class FintsProvider:
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         return await self._orders.cancel_payment(provider_ref)
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
-        return self._orders.order_file(message_id, created_at, orders)
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
+        return self._orders.order_file(message_id, created_at, orders, issued_at)
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:
         raise ProviderRefused("ActionNotSupported", "FinTS has no pages of the bank")

@@ -374,7 +374,9 @@ class SaltEdgeProvider:
             "ActionNotSupported", "Salt Edge cancels no payments: who does not confirm it does not pay"
         )
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
     # --- Deliveries

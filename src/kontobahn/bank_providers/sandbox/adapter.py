@@ -120,7 +120,9 @@ class SandboxProvider:
     async def cancel_payment(self, provider_ref: str) -> PaymentReport:
         return payments.report_of(await self._db.write(payments.cancel, provider_ref))
 
-    def order_file(self, message_id: str, created_at: int, orders: Sequence[PaymentOrder]) -> OrderFile:
+    def order_file(
+        self, message_id: str, created_at: int, orders: Sequence[PaymentOrder], issued_at: int | None = None
+    ) -> OrderFile:
         raise ProviderRefused("ActionNotSupported", "The payer authorises payments on the bank's page")
 
     async def returned(self, fields: Mapping[str, str]) -> Sequence[Report]:

@@ -12,18 +12,18 @@ from kontobahn.api.call import Context
 from kontobahn.banking.payments import links, store
 from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL
 from kontobahn.banking.payments.store import PAYMENTS, POLL, POLL_AFTER, PaymentRow, apply, apply_start, as_order
+from kontobahn.banking.payments.wire import OrderWarning
 from kontobahn.banking.provider import (
     CANCELLED,
     CANNOT_BE_KNOWN,
     Banking,
     BankProvider,
-    PaymentOrder,
     PaymentReport,
     PaymentStatus,
     ProviderDown,
     ProviderRefused,
 )
-from kontobahn.clock import HOUR, MINUTE
+from kontobahn.clock import HOUR, MINUTE, berlin_date
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict, DatabaseUnavailable, OutcomeUnknown, SetupError, Unavailable
 from kontobahn.sentences import said
@@ -236,13 +236,24 @@ async def hand_out(context: Context, row: PaymentRow) -> bytes:
     provider = context.part(Banking).provider(row.provider)
     if not provider.orders_are_files:
         raise Conflict("This payment is authorised at its `payment_url`; there is no file for it.")
-    order, taken_at = await context.db.write(_take_order, row)
-    # The message id is that of its one payment: a status report on the whole file is one on the payment.
-    return provider.order_file(order.end_to_end_id, taken_at, [order]).content
+    return await context.db.write(_take_order, provider, row)
 
 
-def _take_order(tx: Tx, row: PaymentRow) -> tuple[PaymentOrder, int]:
-    """Marks the order as handed out. The first time is the time in the file, so that the file is always the same."""
+async def warnings_of(context: Context, row: PaymentRow) -> list[OrderWarning]:
+    """Returns what to know before the order of a payment is uploaded by itself, as long as that can be."""
+    provider = context.part(Banking).providers.get(row.provider)
+    is_open = row.status in AWAITING_PAYER and row.provider_ref is not None and row.order_file_id is None
+    if provider is None or not provider.orders_are_files or not is_open:
+        return []
+    order = await context.db.read(as_order, row)
+    now = context.clock.now()
+    taken_at = row.order_taken_at or now
+    file = provider.order_file(order.end_to_end_id, taken_at, [order], row.order_issued_at)
+    return store.order_warnings(file, [row], berlin_date(now))
+
+
+def _take_order(tx: Tx, provider: BankProvider, row: PaymentRow) -> bytes:
+    """Marks the order as handed out. The file is the same every time until its day has passed, and then issued again."""
     store.lock(tx, row.organization_id, row.id)
     row = store.get(tx, row.organization_id, row.id)
     if row.status in ("failed", "rejected"):
@@ -255,4 +266,10 @@ def _take_order(tx: Tx, row: PaymentRow) -> tuple[PaymentOrder, int]:
     )  # fmt: skip
     if taken is None:
         raise Conflict(said("This order is in the order file {id}, and is uploaded with it.", id=row.order_file_id))
-    return as_order(tx, row), int(taken[0])
+    order, taken_at = as_order(tx, row), int(taken[0])
+    # The message id is that of its one payment: a status report on the whole file is one on the payment.
+    file = provider.order_file(order.end_to_end_id, taken_at, [order], row.order_issued_at)
+    if file.first_day >= berlin_date(tx.now):
+        return file.content
+    PAYMENTS.update(tx, row, order_issued_at=tx.now)
+    return provider.order_file(order.end_to_end_id, taken_at, [order], tx.now).content

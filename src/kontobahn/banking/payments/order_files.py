@@ -21,13 +21,15 @@ from kontobahn.api.declare import delete, get, post
 from kontobahn.api.wire import Answer, Body, Download, ListQuery, Timestamp, Uuid
 from kontobahn.banking import ids
 from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import store
 from kontobahn.banking.payments.links import Link, url_of
 from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PAYMENTS, PaymentRow, as_order
-from kontobahn.banking.provider import Banking, PaymentOrder
+from kontobahn.banking.payments.wire import OrderWarning
+from kontobahn.banking.provider import Banking, BankProvider, OrderFile, PaymentOrder, Template
 from kontobahn.banking.wire import NumericId
-from kontobahn.clock import DAY, optional_datetime, to_datetime
+from kontobahn.clock import DAY, berlin_date, optional_datetime, to_datetime
 from kontobahn.db import Table, Tx
 from kontobahn.errors import BadRequest, Conflict
 from kontobahn.formats.statements import ReportedStatus
@@ -43,6 +45,9 @@ class OrderFilesQuery(ListQuery):
 class NewOrderFile(Body, kw_only=True):
     account_id: NumericId | None = None
     payment_ids: Annotated[list[NumericId], Meta(min_length=1, max_length=MAX_PAYMENTS)] | None = None
+    template_identifier: (
+        Annotated[Template, Meta(description="Only orders of this kind: banks take one kind in a file.")] | None
+    ) = None
     include_taken: bool = False
 
 
@@ -53,12 +58,15 @@ class PaymentOrderFile(Answer):
     message_id: str
     status: OrderFileStatus
     payment_ids: list[str]
+    # Null for a file from before each kind had one of its own.
+    template_identifier: Template | None
     amount: Decimal
     currency_code: str
     # A page for a person; null when there is nothing left to upload.
     file_url: str | None
     expires_at: Timestamp | None
     created_at: Timestamp
+    warnings: list[OrderWarning]
 
 
 @post(
@@ -71,7 +79,8 @@ class PaymentOrderFile(Answer):
 async def create_order_file(call: Call, body: NewOrderFile) -> Data[PaymentOrderFile]:
     """Put several orders from one account into one pain.001 file: the payments named, or all open ones of the account.
 
-    An order that is in a file, or was fetched by itself, is not put into another one.
+    An order that is in a file, or was fetched by itself, is not put into another one. Transfers and instant transfers go into a
+    file each: if the account has open orders of both, name the kind. A file with one payment is made with a warning.
     """
     if body.account_id is None and body.payment_ids is None:
         raise BadRequest("Send `payment_ids`, or `account_id` for all open orders.", field="payment_ids")
@@ -82,6 +91,7 @@ def _create(tx: Tx, context: Context, principal: Principal, body: NewOrderFile, 
     wanted = Selection(
         None if body.account_id is None else int(body.account_id),
         None if body.payment_ids is None else [int(one) for one in body.payment_ids],
+        body.template_identifier,
         body.include_taken,
     )
     days = context.settings.order_file_days
@@ -115,7 +125,10 @@ async def get_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile]:
 
 @get("/v2/banking/order-files/{id}/file", scope="payments", errors=(403, 404, 409), media_types=("application/xml",))
 async def get_order_file_content(call: Call, id: NumericId) -> Download:
-    """Fetch the pain.001 file, the same every time."""
+    """Fetch the pain.001 file: the same every time, until the day of an order in it has passed.
+
+    Banks refuse such a file, so it is then issued again for the present day, with the same ids of message, instructions and orders.
+    """
     file = await call.read(find, call.principal, id)
     return Download(await hand_out(call.context, file), "application/xml", file_name(file))
 
@@ -133,9 +146,24 @@ async def discard_order_file(call: Call, id: NumericId) -> Data[PaymentOrderFile
 
 
 async def hand_out(context: Context, file: OrderFileRow) -> bytes:
-    orders = await context.db.read(orders_of, file)
     provider = context.part(Banking).provider(file.provider)
-    return provider.order_file(file.message_id, file.created_at, orders).content
+    written = await context.db.read(_written, provider, file)
+    if written.first_day >= berlin_date(context.clock.now()):
+        return written.content
+    return await context.db.write(_issue_again, provider, file)
+
+
+def _written(tx: Tx, provider: BankProvider, file: OrderFileRow) -> OrderFile:
+    return provider.order_file(file.message_id, file.created_at, orders_of(tx, file), file.issued_at)
+
+
+def _issue_again(tx: Tx, provider: BankProvider, file: OrderFileRow) -> bytes:
+    _lock(tx, file)
+    # Decided again under the lock: somebody else may have fetched it at this moment.
+    again = _again(tx, file)
+    if _written(tx, provider, again).first_day < berlin_date(tx.now):
+        again = ORDER_FILES.update(tx, again, issued_at=tx.now)
+    return _written(tx, provider, again).content
 
 
 def file_name(file: OrderFileRow) -> str:
@@ -146,6 +174,7 @@ def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
     rows = payments_of(tx, file)
     status = status_of(file, rows)
     is_of_use = status == "open" and file.expires_at > context.clock.now()
+    kinds = {row.template_identifier for row in rows}
     link = Link("file", file.organization_id, file.id, file.expires_at)
     return PaymentOrderFile(
         id=str(file.id),
@@ -154,12 +183,22 @@ def _shown(tx: Tx, context: Context, file: OrderFileRow) -> PaymentOrderFile:
         message_id=file.message_id,
         status=status,
         payment_ids=[str(row.id) for row in rows],
+        template_identifier=kinds.pop() if len(kinds) == 1 else None,
         amount=to_wire(file.amount_minor),
         currency_code="EUR",
         file_url=url_of(context, link) if is_of_use else None,
         expires_at=optional_datetime(file.expires_at) if is_of_use else None,
         created_at=to_datetime(file.created_at),
+        warnings=warnings_of(tx, context, file, rows) if status == "open" else [],
     )
+
+
+def warnings_of(tx: Tx, context: Context, file: OrderFileRow, rows: Sequence[PaymentRow]) -> list[OrderWarning]:
+    """Returns what to know before an open file is uploaded."""
+    if any(row.status not in AWAITING_PAYER for row in rows):
+        return []
+    written = _written(tx, context.part(Banking).provider(file.provider), file)
+    return store.order_warnings(written, rows, berlin_date(tx.now))
 
 
 # --- Rows
@@ -186,6 +225,8 @@ class OrderFileRow(NamedTuple):
     created_at: int
     expires_at: int
     discarded_at: int | None
+    # The last time it was issued, if not the first time.
+    issued_at: int | None = None
 
 
 ORDER_FILES = Table("banking_order_files", OrderFileRow)
@@ -196,6 +237,7 @@ class Selection(NamedTuple):
 
     account_id: int | None
     payment_ids: Sequence[int] | None
+    template: Template | None
     # Also orders that were fetched one by one; whoever says so knows that those files were not uploaded.
     include_taken: bool
 
@@ -203,6 +245,7 @@ class Selection(NamedTuple):
 def create(tx: Tx, principal: Principal, wanted: Selection, banking: Banking, days: int) -> OrderFileRow:
     """Puts orders into a new file. Raises Conflict, naming the payment, if one is not free for it."""
     rows = _open_of_account(tx, principal, wanted) if wanted.payment_ids is None else _named(tx, principal, wanted)
+    _check_one_kind(rows, wanted)
     first = rows[0]
     provider = banking.provider(first.provider)
     if not provider.orders_are_files:
@@ -238,16 +281,47 @@ def create(tx: Tx, principal: Principal, wanted: Selection, banking: Banking, da
 def _open_of_account(tx: Tx, principal: Principal, wanted: Selection) -> list[PaymentRow]:
     assert wanted.account_id is not None
     account = accounts.find(tx, principal, str(wanted.account_id))
-    rows = PAYMENTS.all(
-        tx,
-        "organization_id = ? AND account_id = ? AND provider_ref IS NOT NULL AND order_file_id IS NULL"
-        f" AND (order_taken_at IS NULL OR ? = 1) AND {_IS_AWAITING} AND (expires_at IS NULL OR expires_at > ?)"
-        " ORDER BY id LIMIT ?",
-        account.organization_id, account.id, int(wanted.include_taken), tx.now, MAX_PAYMENTS,
-    )  # fmt: skip
+    rows = free_of_account(tx, account, wanted.template, include_taken=wanted.include_taken)
     if not rows:
         raise Conflict("There are no open orders from this account that are not yet in a file.")
     return rows
+
+
+def free_of_account(
+    tx: Tx, account: AccountRow, template: Template | None = None, *, include_taken: bool = False
+) -> list[PaymentRow]:
+    """Returns the orders from an account that may go into a file now."""
+    return PAYMENTS.all(
+        tx,
+        "organization_id = ? AND account_id = ? AND provider_ref IS NOT NULL AND order_file_id IS NULL"
+        f" AND (order_taken_at IS NULL OR ? = 1) AND {_IS_AWAITING} AND (expires_at IS NULL OR expires_at > ?)"
+        " AND template_identifier IN (?, ?) ORDER BY id LIMIT ?",
+        account.organization_id, account.id, int(include_taken), tx.now,
+        template or "SEPA", template or "SEPA_INSTANT", MAX_PAYMENTS,
+    )  # fmt: skip
+
+
+def _check_one_kind(rows: list[PaymentRow], wanted: Selection) -> None:
+    """Raises BadRequest, naming the payments, if orders of both kinds are to be in a file: a bank takes one kind in a file."""
+    instant = [str(row.id) for row in rows if row.template_identifier == "SEPA_INSTANT"]
+    others = [str(row.id) for row in rows if row.template_identifier != "SEPA_INSTANT"]
+    if wanted.template is not None and (others if wanted.template == "SEPA_INSTANT" else instant):
+        raise BadRequest(
+            said(
+                "The field `payment_ids` names payments that are not {template}: {ids}.",
+                template=wanted.template, ids=", ".join(others if wanted.template == "SEPA_INSTANT" else instant),
+            ),
+            field="payment_ids",
+        )  # fmt: skip
+    if instant and others:
+        raise BadRequest(
+            said(
+                "Banks take transfers and instant transfers in a file each. Instant transfers: {instant}. Transfers: {others}."
+                " Send `template_identifier` with one kind, or name the payments of one.",
+                instant=", ".join(instant), others=", ".join(others),
+            ),
+            field="template_identifier" if wanted.payment_ids is None else "payment_ids",
+        )  # fmt: skip
 
 
 def _named(tx: Tx, principal: Principal, wanted: Selection) -> list[PaymentRow]:
@@ -286,6 +360,17 @@ def find(tx: Tx, principal: Principal, order_file_id: str) -> OrderFileRow:
 
 def look_up(tx: Tx, organization_id: str, order_file_id: int) -> OrderFileRow | None:
     return ORDER_FILES.one(tx, "organization_id = ? AND id = ?", organization_id, order_file_id)
+
+
+def _lock(tx: Tx, file: OrderFileRow) -> None:
+    """Serialises what is decided about one file."""
+    tx.lock("banking_order_file", file.organization_id, str(file.id))
+
+
+def _again(tx: Tx, file: OrderFileRow) -> OrderFileRow:
+    found = look_up(tx, file.organization_id, file.id)
+    assert found is not None
+    return found
 
 
 def listing(tx: Tx, organizations: Sequence[str], account_id: int | None, limit: int) -> list[OrderFileRow]:
@@ -340,14 +425,13 @@ def orders_of(tx: Tx, file: OrderFileRow) -> list[PaymentOrder]:
 
 def discard(tx: Tx, file: OrderFileRow) -> OrderFileRow:
     """Frees the orders of a file that was not uploaded. Raises Conflict if the bank has reported on one of them."""
-    tx.lock("banking_order_file", file.organization_id, str(file.id))
-    again = look_up(tx, file.organization_id, file.id)
-    assert again is not None
+    _lock(tx, file)
+    again = _again(tx, file)
     if again.discarded_at is not None:
         return again
     # In the UPDATE: the bank may report on one of them at this moment.
     tx.run(
-        "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL"
+        "UPDATE banking_payments SET order_file_id = NULL, order_taken_at = NULL, order_issued_at = NULL"
         " WHERE organization_id = ? AND id IN (SELECT payment_id FROM banking_order_file_payments WHERE organization_id = ?"
         f" AND order_file_id = ?) AND order_file_id = ? AND ({_IS_AWAITING} OR error_class IS NOT NULL)",
         file.organization_id, file.organization_id, file.id, file.id,

@@ -29,7 +29,9 @@ from kontobahn.banking.payments.bank import cancel
 from kontobahn.banking.payments.order_files import OrderFileRow, file_name, hand_out
 from kontobahn.banking.payments.rules import AWAITING_PAYER
 from kontobahn.banking.payments.store import PaymentRow
+from kontobahn.banking.payments.wire import OrderWarning
 from kontobahn.clock import berlin_datetime
+from kontobahn.db import Tx
 from kontobahn.errors import Conflict, NotFound
 from kontobahn.formats.pain.sepa import in_groups
 
@@ -51,8 +53,14 @@ class OrderPages:
     async def page(self, request: Request) -> Response:
         found, token = await self._find(request), request.path_params["token"]
         if isinstance(found, OrderFileRow):
-            return _show_file(found, await self._context.db.read(order_files.payments_of, found), token)
-        return _PAGES.gone() if found is None else _show(found, token)
+            rows, warnings = await self._context.db.read(self._content, found)
+            return _show_file(found, rows, token, warnings)
+        return _PAGES.gone() if found is None else _show(found, token, await bank.warnings_of(self._context, found))
+
+    def _content(self, tx: Tx, file: OrderFileRow) -> tuple[list[PaymentRow], list[OrderWarning]]:
+        rows = order_files.payments_of(tx, file)
+        is_open = order_files.status_of(file, rows) == "open"
+        return rows, order_files.warnings_of(tx, self._context, file, rows) if is_open else []
 
     async def step(self, request: Request) -> Response:
         form = await read_form(request)
@@ -97,18 +105,19 @@ def _download(content: bytes, name: str) -> Response:
     return Response(content, headers=headers, media_type="application/xml")
 
 
-def _show_file(file: OrderFileRow, rows: list[PaymentRow], token: str) -> Response:
+def _show_file(file: OrderFileRow, rows: list[PaymentRow], token: str, warnings: list[OrderWarning]) -> Response:
     values = {
         "file": file, "amount": german_amount(file.amount_minor), "bank_name": rows[0].provider_name,
         "debtor_iban": in_groups(rows[0].debtor_iban), "is_void": file.discarded_at is not None or order_files.is_void(rows),
         "is_open": all(row.status in AWAITING_PAYER for row in rows),
+        "warnings": {warning.code for warning in warnings},
         "payments": [(row, german_amount(row.amount_minor), in_groups(row.creditor_iban)) for row in rows],
         "file_path": f"{links.PATH}/{token}/file",
     }  # fmt: skip
     return _PAGES.show("order_file.html", values, None)
 
 
-def _show(row: PaymentRow, token: str) -> Response:
+def _show(row: PaymentRow, token: str, warnings: list[OrderWarning]) -> Response:
     details = msgspec.json.decode(row.order_details, type=dict[str, object])
     day, return_to = details.get("date"), details.get("return_to")
     return_to = return_to if isinstance(return_to, str) else None
@@ -118,7 +127,7 @@ def _show(row: PaymentRow, token: str) -> Response:
         "execute_on": f"{date.fromisoformat(day):%d.%m.%Y}" if isinstance(day, str) else None,
         "taken_at": f"{berlin_datetime(row.order_taken_at):%d.%m.%Y, %H:%M}" if row.order_taken_at else None,
         "expires_on": f"{berlin_datetime(row.expires_at - 1):%d.%m.%Y}" if row.expires_at else None,
-        "file_path": f"{links.PATH}/{token}/file",
+        "file_path": f"{links.PATH}/{token}/file", "warnings": {warning.code for warning in warnings},
         "return_url": add_query(return_to, {"payment_id": str(row.id)}) if return_to else None,
     }  # fmt: skip
     return _PAGES.show("order.html", values, return_to)

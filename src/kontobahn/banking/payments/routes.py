@@ -53,6 +53,7 @@ from kontobahn.credits import Cause
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest, Forbidden, KeyReused
 from kontobahn.formats.pain import sepa
+from kontobahn.formats.pain.places import check_reference, country_in
 from kontobahn.json_text import encode
 from kontobahn.money import amount_text, to_minor, to_wire
 from kontobahn.sentences import said
@@ -103,8 +104,9 @@ async def create_payment(call: Call, query: PaymentApiQuery, body: NewPayment) -
         await call.leave_key_open()
     url, expires_at = payer_address(call.context, row)
     created = CreatedPayment(
-        **_fields(row), payment_id=str(row.id), payment_url=url, expires_at=optional_datetime(expires_at)
-    )
+        **_fields(row), payment_id=str(row.id), payment_url=url, expires_at=optional_datetime(expires_at),
+        warnings=await bank.warnings_of(call.context, row),
+    )  # fmt: skip
     return Data(created)
 
 
@@ -116,7 +118,7 @@ async def get_payment(call: Call, id: NumericId) -> Data[CurrentPayment]:
     what is known.
     """
     row = await bank.ask_bank(call.context, await call.read_inline(store.find, call.principal, id))
-    return Data(_current(call.context, row))
+    return Data(await _current(call.context, row))
 
 
 @post("/v2/banking/payments/{id}/cancel", scope="payments", statuses=(200,), errors=(403, 404, 409))
@@ -127,7 +129,7 @@ async def cancel_payment(call: Call, id: NumericId) -> Data[CurrentPayment]:
     order at the bank first: what the bank has, only the bank can stop.
     """
     row = await call.read_inline(store.find, call.principal, id)
-    return Data(_current(call.context, await bank.cancel(call.context, row, call.actor)))
+    return Data(await _current(call.context, await bank.cancel(call.context, row, call.actor)))
 
 
 @get("/v2/banking/payments/{id}/history", scope=("banking:read", "payments"), errors=(403, 404))
@@ -141,16 +143,21 @@ async def get_payment_history(call: Call, id: NumericId) -> Data[list[PaymentEve
 
 @get("/v2/banking/payments/{id}/order", scope="payments", errors=(403, 404, 409), media_types=("application/xml",))
 async def get_payment_order(call: Call, id: NumericId) -> Download:
-    """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank."""
+    """Read the order of a payment from an account that is kept by statement files: a pain.001 file to upload at the bank.
+
+    Several orders are better put into one order file: banks may refuse a file with one payment. The file is the same every time until
+    its day has passed. Then it is issued again for the present day, with the same ids.
+    """
     row = await call.read_inline(store.find, call.principal, id)
     return Download(await bank.hand_out(call.context, row), "application/xml", f"payment-{row.id}.xml")
 
 
-def _current(context: Context, row: PaymentRow) -> CurrentPayment:
+async def _current(context: Context, row: PaymentRow) -> CurrentPayment:
     url, expires_at = payer_address(context, row)
+    warnings = await bank.warnings_of(context, row)
     if url is None:
-        return CurrentPayment(**_fields(row))
-    return CurrentPayment(**_fields(row), payment_url=url, expires_at=optional_datetime(expires_at))
+        return CurrentPayment(**_fields(row), warnings=warnings)
+    return CurrentPayment(**_fields(row), payment_url=url, expires_at=optional_datetime(expires_at), warnings=warnings)
 
 
 def _fields(row: PaymentRow) -> dict[str, Any]:
@@ -193,16 +200,16 @@ def check_order(body: NewPayment, caller_ip: str, today: date) -> CheckedOrder:
     amount_minor = to_minor(body.amount)
     _check_field("amount", sepa.check_amount, amount_minor)
     iban = str(_check_field("creditor_iban", sepa.check_iban, body.creditor_iban))
-    if body.creditor_country_code and body.creditor_country_code != iban[:2]:
-        raise _refused("creditor_country_code", said("must be the IBAN's country, {country}", country=iban[:2]))
     _check_field("creditor_name", sepa.check_text, body.creditor_name, sepa.MAX_NAME)
     _check_field("description", sepa.check_text, body.description, sepa.MAX_REMITTANCE)
     if body.reference is not None:
         _check_field("reference", sepa.check_text, body.reference, sepa.MAX_ID)
+        _check_field("reference", check_reference, body.reference)
     if body.creditor_agent_name is not None:
         _check_field("creditor_agent_name", sepa.check_text, body.creditor_agent_name, sepa.MAX_NAME)
     if isinstance(body.creditor_address, str):
         _check_field("creditor_address", sepa.check_text, body.creditor_address, sepa.MAX_REMITTANCE)
+        _check_one_country(body.creditor_address, body.creditor_country_code)
     elif body.creditor_address is not None:
         for name in body.creditor_address.__struct_fields__:
             text = getattr(body.creditor_address, name)
@@ -253,6 +260,7 @@ def create_pending(
         first_key_id=principal.first_key_id, created_at=tx.now, updated_at=tx.now, unsent=1,
     )  # fmt: skip
     if provider.orders_are_files:
+        _check_country_known(order, row.debtor_iban)
         _check_fits_file(provider, as_order(tx, row))
     PAYMENTS.insert(tx, row)
     emit_payment_changed(tx, row)
@@ -306,6 +314,29 @@ def _check_fits_file(provider: BankProvider, order: PaymentOrder) -> None:
         provider.order_file(order.end_to_end_id, order.created_at, [order])
     except sepa.NotSepa as error:
         raise _refused(error.field, error.reason) from None
+
+
+def _check_one_country(address: str, code: str | None) -> None:
+    named = country_in(address)
+    if code is not None and named is not None and named != code:
+        raise _refused("creditor_country_code", said("contradicts the address, which names {country}", country=named))
+
+
+def _check_country_known(order: CheckedOrder, debtor_iban: str) -> None:
+    """Raises BadRequest if an address does not say its country and the payee's bank is abroad: its country need not be the payee's."""
+    body = order.body
+    if body.creditor_address is None or body.creditor_country_code is not None:
+        return
+    if isinstance(body.creditor_address, str) and country_in(body.creditor_address) is not None:
+        return
+    if order.creditor_iban[:2] != debtor_iban[:2]:
+        raise _refused(
+            "creditor_country_code",
+            said(
+                "is needed with this address: the IBAN's country, {country}, need not be the payee's",
+                country=order.creditor_iban[:2],
+            ),
+        )
 
 
 def _end_to_end_id(number: int) -> str:

@@ -17,14 +17,23 @@ from kontobahn.access import audit, organizations
 from kontobahn.access.principal import Principal, ask_in_scope, in_scope
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.rules import AWAITING_PAYER, FINAL, outcome_of
-from kontobahn.banking.payments.wire import EVERYTHING, PaymentEvent, PaymentsQuery
-from kontobahn.banking.provider import CANCELLED, PaymentOrder, PaymentReport, PaymentStart, PaymentStatus, Template
+from kontobahn.banking.payments.wire import EVERYTHING, OrderWarning, PaymentEvent, PaymentsQuery
+from kontobahn.banking.provider import (
+    CANCELLED,
+    OrderFile,
+    PaymentOrder,
+    PaymentReport,
+    PaymentStart,
+    PaymentStatus,
+    Template,
+)
 from kontobahn.banking.search import LOOKED_THROUGH, Word, fits
 from kontobahn.banking.wire import EVENTS
 from kontobahn.clock import HOUR, MINUTE, end_of_day, start_of_day, to_datetime
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import NotFound
 from kontobahn.money import amount_text
+from kontobahn.sentences import said
 from kontobahn.webhooks.outbox import emit
 
 
@@ -70,6 +79,8 @@ class PaymentRow(NamedTuple):
     updated_at: int
     # 1 until a process is about to send it to the bank.
     unsent: int = 0
+    # The last time its order was issued as a file by itself, if not the first time.
+    order_issued_at: int | None = None
 
 
 PAYMENTS = Table("banking_payments", PaymentRow)
@@ -211,6 +222,36 @@ def as_order(tx: Tx, row: PaymentRow) -> PaymentOrder:
         customer_ip_address=row.customer_ip_address,
         created_at=row.created_at,
     )
+
+
+def order_warnings(file: OrderFile, rows: Sequence[PaymentRow], today: date) -> list[OrderWarning]:
+    """Returns what to know before a file with these orders is uploaded."""
+    warnings = []
+    if len(rows) == 1:
+        warnings.append(
+            OrderWarning(
+                "one_payment",
+                "Several banks refuse a file with one payment, because the payee of a single one must be checked: put several orders"
+                " into one file, or enter this one in online banking.",
+            )
+        )
+    if file.first_day < today:
+        warnings.append(
+            OrderWarning(
+                "day_passed",
+                said(
+                    "The file is for {day}, which has passed, so banks refuse it. Fetched again, it is for today and has the same"
+                    " ids. Upload it only if the first one was not uploaded.",
+                    day=file.first_day.isoformat(),
+                ),
+            )
+        )
+    warnings += [
+        OrderWarning("left_out", said("A file has no place for `{field}`: the bank does not learn it.", field=field))
+        for row in rows
+        for field in file.left_out.get(row.end_to_end_id, ())
+    ]
+    return warnings
 
 
 # --- Reports

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kontobahn.api.numbers import OR_TEXT
+from kontobahn.api.numbers import or_text
 from kontobahn.api.wire import Answer, Body, ListQuery, Query, Timestamp, Uuid, form
 from kontobahn.banking.provider import Api, PaymentStatus, Template
 from kontobahn.banking.wire import ConnectionId, CustomerAddress, FromId, NumericId
@@ -56,17 +56,19 @@ class PaymentsQuery(ListQuery):
     ] = ""
 
 
-# The published form is what `sepa.check_amount` takes; as a text too, because some platforms have no exact numbers.
+# Choice 51: as a text too, because some platforms have no exact numbers; then digits and a point, without sign or exponent. The
+# published form leaves out what `sepa.check_amount` refuses as well: zero, and more than nine digits.
+_AMOUNT_TEXT = form("an amount such as 119.00", r"^[0-9]{1,11}(\.[0-9]{1,2})?$")
 Amount = Annotated[
     Decimal,
-    OR_TEXT,
+    or_text(_AMOUNT_TEXT),
     Meta(
         description="Euros, exact to the cent; a number or a string.",
         examples=["119.00"],
         extra_json_schema={
             "anyOf": [
                 {"type": "number", "minimum": 0.01, "maximum": 999999999.99},
-                {"type": "string", "pattern": r"^(?!.*\n)(?!0*(\.0*)?$)[0-9]{1,9}(\.[0-9]{1,2})?$"},
+                {"type": "string", "pattern": r"^(?!.*\n)(?!0*(\.0*)?$)0{0,2}[0-9]{1,9}(\.[0-9]{1,2})?$"},
             ]
         },
     ),
@@ -125,17 +127,32 @@ class Payment(Answer):
     custom_fields: dict[str, Any] | UnsetType = UNSET
 
 
+class OrderWarning(Answer):
+    """Something to know before an order is uploaded as a file."""
+
+    code: Annotated[
+        Literal["one_payment", "day_passed", "left_out"],
+        Meta(
+            description="`one_payment`: the file holds one payment, which some banks refuse. `day_passed`: the file that was fetched"
+            " is out of date. `left_out`: the file has no place for something that was sent."
+        ),
+    ]
+    message: str
+
+
 class CreatedPayment(Payment, kw_only=True):
     payment_id: str
     # Null while the bank has not answered, and if it refused at once.
     payment_url: str | None
     expires_at: Timestamp | None
+    warnings: list[OrderWarning]
 
 
 class CurrentPayment(Payment, kw_only=True):
     # Only while the payer has something to do.
     payment_url: str | UnsetType = UNSET
     expires_at: Timestamp | UnsetType | None = UNSET
+    warnings: list[OrderWarning]
 
 
 class PaymentEvent(Answer):

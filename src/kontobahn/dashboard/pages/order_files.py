@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 from starlette.responses import Response
 
 from kontobahn.access.principal import Principal
+from kontobahn.api.call import Context
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.order_files import NewOrderFile, OrderFileRow, OrderFileStatus
 from kontobahn.banking.payments.store import PaymentRow
-from kontobahn.banking.provider import FILES
+from kontobahn.banking.payments.wire import OrderWarning
+from kontobahn.banking.provider import FILES, Template
 from kontobahn.banking.wire import NumericId
 from kontobahn.dashboard import bank_words, once
 from kontobahn.dashboard.declare import ROOT, action, numeric, page
+from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.lists import PAGE_SIZE
+from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.db import Tx
+from kontobahn.errors import Conflict
 
 PATH = f"{ROOT}/payments/order-files"
 STATES = {
@@ -43,6 +48,7 @@ class Content(NamedTuple):
     file: OrderFileRow
     account: AccountRow | None
     payments: list[PaymentRow]
+    warnings: list[OrderWarning]
 
 
 class Line(NamedTuple):
@@ -58,6 +64,9 @@ class Listed(NamedTuple):
 @page("/payments/order-files")
 async def order_file_list(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
+    if not visit.form.values and "account_id" in visit.query:
+        # The page of a payment proposes its account.
+        visit.form = Form({"account_id": visit.query["account_id"]})
     before = int(filters.after) if filters.after.isdigit() and len(filters.after) < 19 else None
     listed = await visit.read(_listed, visit.organization_id, before)
     return visit.show(
@@ -86,34 +95,57 @@ def _sources(tx: Tx, organization_id: str) -> list[AccountRow]:
 async def make_order_file(visit: Visit) -> Response:
     wanted = visit.form.read(FromAccount)
     if wanted is not None:
+        key = visit.form.text(once.FIELD)
         with visit.form.refusals():
-            body = NewOrderFile(account_id=wanted.account_id)
-            made = await once.ask_once(visit, order_files.create_order_file, body=body)
-            count = len(made["data"]["payment_ids"])
-            text = ngettext("The file holds one order.", "The file holds %(num)s orders.", count)
-            return visit.redirect(f"{PATH}/{made['data']['id']}", text)
+            made = await _make_by_kind(visit, wanted.account_id, key)
+            if len(made) > 1:
+                text = _("Transfers and instant transfers are in a file each: banks take one kind in a file.")
+                return visit.redirect(PATH, text)
+            text = ngettext("The file holds one order.", "The file holds %(num)s orders.", len(made[0]["payment_ids"]))
+            return visit.redirect(f"{PATH}/{made[0]['id']}", text)
+        visit.form.values[once.FIELD] = [key]
     response: Response = await order_file_list.handler(visit)
     return response
 
 
+async def _make_by_kind(visit: Visit, account_id: str, key: str) -> list[dict[str, Any]]:
+    """Puts the open orders of an account into a file of each kind. Raises Conflict if there are none."""
+    made: list[dict[str, Any]] = []
+    refused: Conflict | None = None
+    for template in get_args(Template):
+        # Sent again, none is made twice.
+        visit.form.values[once.FIELD] = [f"{key}-{template}" if key else ""]
+        body = NewOrderFile(account_id=account_id, template_identifier=template)
+        try:
+            made.append((await once.ask_once(visit, order_files.create_order_file, body=body))["data"])
+        except Conflict as error:
+            refused = error
+    if refused is not None and not made:
+        raise refused
+    return made
+
+
 @page("/payments/order-files/{id}")
 async def order_file(visit: Visit, id: str) -> Response:
-    content = await visit.read(_content, visit.principal, numeric(id))
+    content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     status = order_files.status_of(content.file, content.payments)
     return visit.show(
         "order_file.html",
         file=content.file,
         content=content,
         is_open=status == "open",
+        warnings=[refusal(warning.message) for warning in content.warnings],
         state=STATES[status],
         bank_words=bank_words,
     )
 
 
-def _content(tx: Tx, principal: Principal, file_id: str) -> Content:
+def _content(tx: Tx, context: Context, principal: Principal, file_id: str) -> Content:
     file = order_files.find(tx, principal, file_id)
     account = accounts.look_up(tx, file.organization_id, file.account_id)
-    return Content(file, account, order_files.payments_of(tx, file))
+    rows = order_files.payments_of(tx, file)
+    is_open = order_files.status_of(file, rows) == "open"
+    return Content(file, account, rows, order_files.warnings_of(tx, context, file, rows) if is_open else [])
 
 
 @page("/payments/order-files/{id}/file", role="member")
@@ -124,7 +156,7 @@ async def order_file_content(visit: Visit, id: str) -> Response:
 
 @page("/payments/order-files/{id}/discard", role="member")
 async def ask_to_discard(visit: Visit, id: str) -> Response:
-    content = await visit.read(_content, visit.principal, numeric(id))
+    content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(
         title=_("Discard the order file %(id)s?", id=content.file.id),
         text=_("Discard a file only if it was not uploaded at the bank: otherwise its orders could be paid twice."),

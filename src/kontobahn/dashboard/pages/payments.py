@@ -18,7 +18,7 @@ from kontobahn.access.principal import Principal
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, AccountsQuery
-from kontobahn.banking.payments import routes, store
+from kontobahn.banking.payments import bank, order_files, routes, store
 from kontobahn.banking.payments.bank import CANCELLABLE
 from kontobahn.banking.payments.links import payer_address
 from kontobahn.banking.payments.rules import FINAL
@@ -83,6 +83,8 @@ class Facts(NamedTuple):
     row: PaymentRow
     account: AccountRow | None
     history: list[PaymentEvent]
+    # Open orders of its kind from the same account, with itself, that may go into a file.
+    bundle: int
 
 
 @page("/payments", poll=5)
@@ -247,6 +249,8 @@ async def payment(visit: Visit, id: str) -> Response:
     row = facts.row
     address = payer_address(visit.context, row)
     provider = visit.context.part(Banking).providers.get(row.provider)
+    is_file = provider is not None and provider.orders_are_files
+    warnings = [refusal(warning.message) for warning in await bank.warnings_of(visit.context, row)]
     return visit.show(
         "payment.html",
         row=row,
@@ -258,7 +262,9 @@ async def payment(visit: Visit, id: str) -> Response:
         bank=await asyncio.to_thread(bank_of, row.creditor_iban),
         url=address.url,
         url_until=address.expires_at,
-        is_file=provider is not None and provider.orders_are_files,
+        is_file=is_file,
+        warnings=warnings,
+        bundle=facts.bundle if is_file and visit.may("member") else 0,
         is_final=row.status in FINAL,
         may_cancel=row.status in CANCELLABLE,
         again={
@@ -271,7 +277,9 @@ async def payment(visit: Visit, id: str) -> Response:
 def _facts(tx: Tx, principal: Principal, payment_id: str) -> Facts:
     row = store.find(tx, principal, numeric(payment_id))
     account = accounts.look_up(tx, row.organization_id, row.account_id)
-    return Facts(row, account, store.history(tx, principal, payment_id))
+    free = order_files.free_of_account(tx, account, row.template_identifier) if account is not None else []
+    bundle = len(free) if any(one.id == row.id for one in free) else 0
+    return Facts(row, account, store.history(tx, principal, payment_id), bundle)
 
 
 def _reason(error_class: str | None, message: str | None, code: str | None) -> str:

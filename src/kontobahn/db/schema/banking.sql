@@ -287,6 +287,8 @@ CREATE TABLE banking_payments (
   idempotency_fingerprint TEXT,
   -- 1 until a process is about to send the payment to the bank. If the process dies before, the order certainly never left.
   unsent SMALLINT NOT NULL DEFAULT 0 CHECK (unsent = 0 OR unsent = 1),
+  -- The last time the order was issued as a file by itself, if that was later than the first: its day had passed.
+  order_issued_at BIGINT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_payments_by_end_to_end ON banking_payments (organization_id, end_to_end_id);
@@ -330,6 +332,8 @@ CREATE TABLE banking_order_files (
   expires_at BIGINT NOT NULL,
   -- Somebody said that it was not uploaded. Its orders are free for another file.
   discarded_at BIGINT,
+  -- The last time it was issued, if that was later than the first: one of its days had passed.
+  issued_at BIGINT,
   PRIMARY KEY (organization_id, id)
 );
 CREATE UNIQUE INDEX banking_order_files_by_message ON banking_order_files (organization_id, message_id);

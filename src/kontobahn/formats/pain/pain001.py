@@ -43,10 +43,17 @@ class Debtor(NamedTuple):
     bic: str | None = None
 
 
-def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfers: Sequence[Transfer]) -> bytes:
+def write_pain001(
+    message_id: str,
+    created_at: datetime,
+    debtor: Debtor,
+    transfers: Sequence[Transfer],
+    earliest: date = date.min,
+) -> bytes:
     """Returns the file. Raises BadRequest, naming the field, for whatever a bank would refuse.
 
-    Transfers of one day and kind form one instruction (PmtInf), in their order.
+    Transfers of one day and kind form one instruction (PmtInf), in their order. A day before the `earliest` is put off to it, in the
+    same instructions: a file whose day has passed is issued again, and what is reported on the first issue is true of the second.
     """
     if not 1 <= len(transfers) <= MAX_PAYMENTS:
         raise sepa.NotSepa("transfers", f"must be between 1 and {MAX_PAYMENTS:,}")
@@ -63,7 +70,8 @@ def write_pain001(message_id: str, created_at: datetime, debtor: Debtor, transfe
     _totals(header, transfers)
     _add(_add(header, "InitgPty"), "Nm", name)
     for number, group in enumerate(_instructions(transfers), 1):
-        _instruction(message, f"{message_id}-{number}", debtor._replace(name=name), group)
+        day = max(group[0].execution_date, earliest)
+        _instruction(message, f"{message_id}-{number}", debtor._replace(name=name), group, day)
     document = etree.Element(f"{{{NAMESPACE}}}Document", nsmap={None: NAMESPACE})
     document.append(message)
     return etree.tostring(document, xml_declaration=True, encoding="UTF-8", pretty_print=True)
@@ -91,7 +99,7 @@ def _totals(parent: etree._Element, transfers: Sequence[Transfer]) -> None:
     _add(parent, "CtrlSum", amount_text(sum(transfer.amount_minor for transfer in transfers)))
 
 
-def _instruction(message: etree._Element, name: str, debtor: Debtor, transfers: list[Transfer]) -> None:
+def _instruction(message: etree._Element, name: str, debtor: Debtor, transfers: list[Transfer], day: date) -> None:
     payment = _add(message, "PmtInf")
     _add(payment, "PmtInfId", sepa.check_id("message_id", name))
     _add(payment, "PmtMtd", "TRF")
@@ -101,7 +109,7 @@ def _instruction(message: etree._Element, name: str, debtor: Debtor, transfers: 
     _add(_add(kind, "SvcLvl"), "Cd", "SEPA")
     if transfers[0].template == "SEPA_INSTANT":
         _add(_add(kind, "LclInstrm"), "Cd", "INST")
-    _add(_add(payment, "ReqdExctnDt"), "Dt", transfers[0].execution_date.isoformat())
+    _add(_add(payment, "ReqdExctnDt"), "Dt", day.isoformat())
     _add(_add(payment, "Dbtr"), "Nm", debtor.name)
     _account(payment, "DbtrAcct", sepa.check_iban("debtor_iban", debtor.iban))
     agent = _add(_add(payment, "DbtrAgt"), "FinInstnId")

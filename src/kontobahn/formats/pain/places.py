@@ -16,6 +16,9 @@ MAX_LINE = 70
 MAX_LINES = 2
 
 
+_CREDITOR_REFERENCE = re.compile(r"RF[0-9]{2}[A-Z0-9]{1,21}")
+
+
 class Remittance(NamedTuple):
     """The text for the payee, in one of two forms, and the text that only the payer and the payer's bank read."""
 
@@ -54,9 +57,20 @@ def place_reference(description: str, reference: str | None) -> Remittance:
     return Remittance(both)
 
 
+def check_reference(field: str, reference: str) -> str:
+    """Returns a reference without blanks, in capitals. Raises BadRequest if it is a creditor reference with wrong check digits."""
+    bare = _bare(reference)
+    if _CREDITOR_REFERENCE.fullmatch(bare) and not is_creditor_reference(bare):
+        raise sepa.NotSepa(
+            field,
+            "begins like a creditor reference (RF, ISO 11649), but its check digits are wrong: compare it with the invoice",
+        )
+    return bare
+
+
 def is_creditor_reference(text: str) -> bool:
     """Returns whether a text without blanks is a creditor reference whose check digits are right."""
-    if not re.fullmatch(r"RF[0-9]{2}[A-Z0-9]{1,21}", text):
+    if not _CREDITOR_REFERENCE.fullmatch(text):
         return False
     return int("".join(str(int(char, 36)) for char in text[4:] + text[:4])) % 97 == 1
 
@@ -78,7 +92,7 @@ class Address(NamedTuple):
 
 # A postcode as SEPA's countries write it, before the town; the British one comes after it.
 _POSTCODE_TOWN = re.compile(
-    r"(?:[A-Z]{1,3}[- ])?([0-9]{4} ?[A-Z]{2}|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4}-[0-9]{3}|[0-9]{4,5})\s++(\D{2,})"
+    r"(?:([A-Z]{1,3})[- ])?([0-9]{4} ?[A-Z]{2}|[0-9]{2}-[0-9]{3}|[0-9]{3} [0-9]{2}|[0-9]{4}-[0-9]{3}|[0-9]{4,5})\s++(\D{2,})"
 )
 _TOWN_POSTCODE = re.compile(r"(\D{2,100}?)\s+([A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2})")
 _COUNTRIES = {
@@ -93,20 +107,47 @@ _COUNTRIES = {
 }  # fmt: skip
 
 
+# Before a postcode, the sign of cars is as usual as the country's code.
+_CAR_SIGNS = {
+    "A": "AT",
+    "B": "BE",
+    "D": "DE",
+    "E": "ES",
+    "F": "FR",
+    "FIN": "FI",
+    "I": "IT",
+    "L": "LU",
+    "P": "PT",
+    "S": "SE",
+}
+
+
+def country_in(text: str) -> str | None:
+    """Returns the country that an address of one text names: at its end, or before its postcode."""
+    parts, named = _parts(text)
+    match = _POSTCODE_TOWN.fullmatch(parts[-1]) if parts and named is None else None
+    sign = match[1] if match else None
+    return named if sign is None else _CAR_SIGNS.get(sign, sign if len(sign) == 2 else None)
+
+
+def _parts(text: str) -> tuple[list[str], str | None]:
+    """Returns the parts of an address without the country at its end, and that country."""
+    parts = [part.strip() for part in re.split(r"[,;\n]", text) if part.strip()]
+    named = _COUNTRIES.get(parts[-1].lower()) if parts else None
+    if named is None and parts and re.fullmatch(r"[A-Z]{2}", parts[-1]):
+        named = parts[-1]
+    return (parts if named is None else parts[:-1]), named
+
+
 def read_address(text: str, country: str) -> Address:
     """Reads ``Ring 7, 50667 Köln``, with or without the country. Raises BadRequest if the town cannot be told from the rest.
 
     `country` is assumed if the text names none.
     """
-    parts = [part.strip() for part in re.split(r"[,;\n]", text) if part.strip()]
-    named = _COUNTRIES.get(parts[-1].lower()) if parts else None
-    if named is None and parts and re.fullmatch(r"[A-Z]{2}", parts[-1]):
-        named = parts[-1]
-    if named is not None:
-        parts.pop()
+    parts, _ = _parts(text)
     last = parts[-1] if parts else ""
     if match := _POSTCODE_TOWN.fullmatch(last):
-        postcode, town = match.group(1, 2)
+        postcode, town = match.group(2, 3)
     elif match := _TOWN_POSTCODE.fullmatch(last):
         postcode, town = match.group(2, 1)
     else:
@@ -114,7 +155,10 @@ def read_address(text: str, country: str) -> Address:
             "creditor_address",
             "must end with postcode and town (“Ring 7, 50667 Köln”), or be an object with town_name: banks take no other address",
         )
-    return Address(named or country, town.strip(), postcode=postcode, lines=_lines(parts[:-1]))
+    town = town.strip()
+    # Banks refuse a line that repeats what has a field of its own.
+    rest = [part for part in parts[:-1] if part.casefold() != town.casefold()]
+    return Address(country_in(text) or country, town, postcode=postcode, lines=_lines(rest))
 
 
 def _lines(parts: list[str]) -> tuple[str, ...]:

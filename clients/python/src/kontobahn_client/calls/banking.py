@@ -218,4 +218,4 @@ class BankingCalls:
 
     @get("/v2/banking/order-files/{id}/file")
     def get_order_file_content(self, id: str) -> File:
-        """Fetch the pain.001 file, the same every time."""
+        """Fetch the pain.001 file: the same every time, until the day of an order in it has passed."""

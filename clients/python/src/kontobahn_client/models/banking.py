@@ -64,6 +64,7 @@ class NewPayment(Body, kw_only=True):
 class NewOrderFile(Body, kw_only=True):
     account_id: str | None = None
     payment_ids: list[str] | None = None
+    template_identifier: Literal["SEPA", "SEPA_INSTANT"] | None = None
     include_taken: bool | None = None
 
 
@@ -250,15 +251,24 @@ class Payment(Answer, kw_only=True):
     custom_fields: dict[str, Any] | None = None
 
 
+class OrderWarning(Answer, kw_only=True):
+    """Something to know before an order is uploaded as a file."""
+
+    code: str
+    message: str
+
+
 class CreatedPayment(Payment, kw_only=True):
     payment_id: str
     payment_url: str | None = None
     expires_at: datetime | None = None
+    warnings: list[OrderWarning]
 
 
 class CurrentPayment(Payment, kw_only=True):
     payment_url: str | None = None
     expires_at: datetime | None = None
+    warnings: list[OrderWarning]
 
 
 class PaymentEvent(Answer, kw_only=True):
@@ -280,11 +290,13 @@ class PaymentOrderFile(Answer, kw_only=True):
     message_id: str
     status: str
     payment_ids: list[str]
+    template_identifier: str | None = None
     amount: Decimal
     currency_code: str
     file_url: str | None = None
     expires_at: datetime | None = None
     created_at: datetime
+    warnings: list[OrderWarning]
 
 
 class Received(Answer, kw_only=True):
