@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
+from kontobahn.formats.invoices.model import CREDIT_NOTE, INVOICE
 from kontobahn.mobility import seller as sellers
 from kontobahn.mobility.invoices.rules import Buyer, Facts, Line, Sum, split_vat
 from kontobahn.mobility.seller import Seller

@@ -26,7 +26,6 @@ from kontobahn.formats.statements.model import (
     Tally,
 )
 from kontobahn.formats.statements.source import (
-    PARSER_OPTIONS,
     Root,
     Source,
     currency_of,
@@ -37,6 +36,7 @@ from kontobahn.formats.statements.source import (
     valid_iban,
     whole_number,
 )
+from kontobahn.formats.xml_source import PARSER_OPTIONS
 from kontobahn.sentences import said
 
 KINDS: dict[str, tuple[Kind, str]] = {

@@ -5,24 +5,30 @@ Comments give the terms of the standard (BT-…) where they are written. Amounts
 
 from __future__ import annotations
 
-import re
+from base64 import b64encode
 from datetime import date
 from decimal import Decimal
 from typing import Literal
-from xml.sax.saxutils import escape, quoteattr
 
-from kontobahn.formats.cii.invoice import (
+from kontobahn.formats.cii.terms import NAMESPACES
+from kontobahn.formats.invoices.model import (
     Address,
+    AllowanceCharge,
+    Attachment,
     Contact,
+    Delivery,
+    Identifier,
     Invoice,
     Line,
+    Note,
     Party,
+    Payee,
     Payment,
     Period,
     PrecedingInvoice,
-    Totals,
     VatBreakdown,
 )
+from kontobahn.formats.xml_text import element, group
 from kontobahn.money import amount_text
 
 Profile = Literal["en16931", "xrechnung"]
@@ -31,13 +37,6 @@ GUIDELINES: dict[Profile, str] = {
     "xrechnung": "urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0",
 }
 PROCESS = "urn:fdc:peppol.eu:2017:poacc:billing:01:1.0"
-NAMESPACES = {
-    "rsm": "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100",
-    "ram": "urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100",
-    "qdt": "urn:un:unece:uncefact:data:standard:QualifiedDataType:100",
-    "udt": "urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100",
-}
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def profile_of(invoice: Invoice) -> Profile:
@@ -58,24 +57,31 @@ def write(invoice: Invoice, *profiles: Profile) -> list[bytes]:
     ]
 
 
-def _text(value: str) -> str:
-    return escape(_NOT_IN_XML.sub("", value))
-
-
 def _element(name: str, value: str | None, **attributes: str) -> str:
-    """A text element, or nothing if there is no text: empty elements are not allowed."""
-    if not value:
-        return ""
-    written = "".join(f" {key}={quoteattr(text)}" for key, text in attributes.items())
-    return f"<ram:{name}{written}>{_text(value)}</ram:{name}>"
+    return element(f"ram:{name}", value, **attributes)
 
 
 def _group(name: str, *content: str) -> str:
-    inner = "".join(content)
-    return f"<ram:{name}>{inner}</ram:{name}>" if inner else ""
+    return group(f"ram:{name}", *content)
 
 
-def _day(day: date) -> str:
+def _identified(name: str, identifier: Identifier | None) -> str:
+    if identifier is None:
+        return ""
+    return _element(name, identifier.value, **({"schemeID": identifier.scheme} if identifier.scheme else {}))
+
+
+def _amount(name: str, minor: int | None) -> str:
+    return "" if minor is None else _element(name, amount_text(minor))
+
+
+def _number(name: str, value: Decimal | None, **attributes: str) -> str:
+    return "" if value is None else _element(name, f"{value:f}", **attributes)
+
+
+def _day(day: date | None) -> str:
+    if day is None:
+        return ""
     return f'<udt:DateTimeString format="102">{day:%Y%m%d}</udt:DateTimeString>'
 
 
@@ -97,25 +103,93 @@ def _context(profile: Profile) -> str:
 
 def _document(invoice: Invoice) -> str:
     inner = _element("ID", invoice.number)  # BT-1
-    inner += _element("TypeCode", str(invoice.type_code))  # BT-3
+    inner += _element("TypeCode", str(invoice.type_code or ""))  # BT-3
     inner += _group("IssueDateTime", _day(invoice.issued_on))  # BT-2
-    inner += _group("IncludedNote", _element("Content", invoice.note))  # BT-22
+    inner += "".join(map(_note, invoice.notes))
     return f"<rsm:ExchangedDocument>{inner}</rsm:ExchangedDocument>"
 
 
+def _note(note: Note) -> str:
+    return _group(
+        "IncludedNote",
+        _element("Content", note.text),  # BT-22
+        _element("SubjectCode", note.subject_code),  # BT-21
+    )
+
+
 def _transaction(invoice: Invoice) -> str:
-    inner = "".join(map(_line, invoice.lines))
-    inner += _group(
+    inner = "".join(map(_line, invoice.lines)) + _agreement(invoice)
+    # The element must be there, even if it is empty.
+    inner += f"<ram:ApplicableHeaderTradeDelivery>{_delivered(invoice)}</ram:ApplicableHeaderTradeDelivery>"
+    inner += _settlement(invoice)
+    return f"<rsm:SupplyChainTradeTransaction>{inner}</rsm:SupplyChainTradeTransaction>"
+
+
+def _agreement(invoice: Invoice) -> str:
+    references = invoice.references
+    return _group(
         "ApplicableHeaderTradeAgreement",
         _element("BuyerReference", invoice.buyer_reference),  # BT-10
         _party("SellerTradeParty", invoice.seller),
         _party("BuyerTradeParty", invoice.buyer),
+        _party("SellerTaxRepresentativeTradeParty", invoice.tax_representative) if invoice.tax_representative else "",
+        _referenced("SellerOrderReferencedDocument", references.sales_order),  # BT-14
+        _referenced("BuyerOrderReferencedDocument", references.order),  # BT-13
+        _referenced("ContractReferencedDocument", references.contract),  # BT-12
+        *map(_attachment, invoice.attachments),
+        _additional("50", references.tender),  # BT-17
+        _additional("130", references.object.value, references.object.scheme) if references.object else "",  # BT-18
+        # A project must have a name, which the standard does not know.
+        _group("SpecifiedProcuringProject", _element("ID", references.project), _element("Name", references.project)),  # BT-11
+    )  # fmt: skip
+
+
+def _referenced(name: str, number: str | None) -> str:
+    return _group(name, _element("IssuerAssignedID", number))
+
+
+def _additional(type_code: str, number: str | None, scheme: str | None = None) -> str:
+    if not number:
+        return ""
+    return _group(
+        "AdditionalReferencedDocument",
+        _element("IssuerAssignedID", number),
+        _element("TypeCode", type_code),
+        _element("ReferenceTypeCode", scheme),
     )
-    delivered = _group("OccurrenceDateTime", _day(invoice.delivered_on)) if invoice.delivered_on else ""  # BT-72
-    # The element must be there, even if it is empty.
-    inner += f"<ram:ApplicableHeaderTradeDelivery>{_group('ActualDeliverySupplyChainEvent', delivered)}</ram:ApplicableHeaderTradeDelivery>"
-    inner += _settlement(invoice)
-    return f"<rsm:SupplyChainTradeTransaction>{inner}</rsm:SupplyChainTradeTransaction>"
+
+
+def _attachment(attachment: Attachment) -> str:
+    content = b64encode(attachment.content).decode() if attachment.content else None
+    return _group(
+        "AdditionalReferencedDocument",
+        _element("IssuerAssignedID", attachment.id),  # BT-122
+        _element("URIID", attachment.uri),  # BT-124
+        _element("TypeCode", "916"),
+        _element("Name", attachment.description),  # BT-123
+        _element(
+            "AttachmentBinaryObject", content, mimeCode=attachment.media_type or "", filename=attachment.name or ""
+        ),
+    )
+
+
+def _delivered(invoice: Invoice) -> str:
+    return (
+        _ship_to(invoice.delivery or Delivery())
+        + _group("ActualDeliverySupplyChainEvent", _group("OccurrenceDateTime", _day(invoice.delivered_on)))  # BT-72
+        + _referenced("DespatchAdviceReferencedDocument", invoice.references.despatch)  # BT-16
+        + _referenced("ReceivingAdviceReferencedDocument", invoice.references.receipt)  # BT-15
+    )
+
+
+def _ship_to(delivery: Delivery) -> str:
+    location = delivery.location
+    return _group(
+        "ShipToTradeParty",
+        _identified("GlobalID" if location and location.scheme else "ID", location),  # BT-71
+        _element("Name", delivery.name),  # BT-70
+        _address(delivery.address),
+    )
 
 
 def _line(line: Line) -> str:
@@ -124,26 +198,74 @@ def _line(line: Line) -> str:
         _group(
             "AssociatedDocumentLineDocument",
             _element("LineID", line.id),  # BT-126
+            _element("ParentLineID", line.parent_id),
             _group("IncludedNote", _element("Content", line.note)),  # BT-127
         ),
-        _group("SpecifiedTradeProduct", _element("Name", line.name), *map(_attribute, line.attributes)),  # BT-153
         _group(
-            "SpecifiedLineTradeAgreement",
-            _group("NetPriceProductTradePrice", _element("ChargeAmount", f"{line.net_price:f}")),  # BT-146
+            "SpecifiedTradeProduct",
+            _identified("GlobalID", line.standard_item),  # BT-157
+            _element("SellerAssignedID", line.seller_item),  # BT-155
+            _element("BuyerAssignedID", line.buyer_item),  # BT-156
+            _element("Name", line.name),  # BT-153
+            _element("Description", line.description),  # BT-154
+            *map(_attribute, line.attributes),
         ),
+        _prices(line),
         _group(
             "SpecifiedLineTradeDelivery",
-            _element("BilledQuantity", f"{line.quantity:f}", unitCode=line.unit_code),  # BT-129, BT-130
+            _number("BilledQuantity", line.quantity, **_unit(line.unit_code)),  # BT-129, BT-130
         ),
         _group(
             "SpecifiedLineTradeSettlement",
             _group("ApplicableTradeTax", *_tax(line.vat_category, line.vat_rate)),  # BT-151, BT-152
             _period(line.period),
+            *map(_allowance_charge, line.allowances_charges),
             _group(
                 "SpecifiedTradeSettlementLineMonetarySummation",
-                _element("LineTotalAmount", amount_text(line.net_minor)),  # BT-131
+                _amount("LineTotalAmount", line.net_minor),  # BT-131
             ),
+            _group("ReceivableSpecifiedTradeAccountingAccount", _element("ID", line.accounting_reference)),  # BT-133
         ),
+    )
+
+
+def _prices(line: Line) -> str:
+    basis = _number("BasisQuantity", line.base_quantity, **_unit(line.base_unit))  # BT-149, BT-150
+    gross = ""
+    if line.gross_price is not None:
+        discount = _number("ActualAmount", line.price_discount)  # BT-147
+        gross = _group(
+            "GrossPriceProductTradePrice",
+            _number("ChargeAmount", line.gross_price),  # BT-148
+            basis,
+            _group("AppliedTradeAllowanceCharge", _indicator(is_charge=False), discount) if discount else "",
+        )
+    return _group(
+        "SpecifiedLineTradeAgreement",
+        _group("BuyerOrderReferencedDocument", _element("LineID", line.order_line)),  # BT-132
+        gross,
+        _group("NetPriceProductTradePrice", _number("ChargeAmount", line.net_price), basis),  # BT-146
+    )
+
+
+def _unit(code: str | None) -> dict[str, str]:
+    return {"unitCode": code} if code else {}
+
+
+def _indicator(*, is_charge: bool) -> str:
+    return f"<ram:ChargeIndicator><udt:Indicator>{str(is_charge).lower()}</udt:Indicator></ram:ChargeIndicator>"
+
+
+def _allowance_charge(item: AllowanceCharge) -> str:
+    return _group(
+        "SpecifiedTradeAllowanceCharge",
+        _indicator(is_charge=item.is_charge),
+        _number("CalculationPercent", item.percent),
+        _amount("BasisAmount", item.base_minor),
+        _amount("ActualAmount", item.amount_minor),
+        _element("ReasonCode", item.reason_code),
+        _element("Reason", item.reason),
+        _group("CategoryTradeTax", *_tax(item.vat_category, item.vat_rate)) if item.vat_category else "",
     )
 
 
@@ -156,11 +278,11 @@ def _attribute(attribute: tuple[str, str]) -> str:
     )
 
 
-def _tax(category: str, rate: Decimal) -> tuple[str, str, str]:
+def _tax(category: str | None, rate: Decimal | None) -> tuple[str, str, str]:
     return (
         _element("TypeCode", "VAT"),
         _element("CategoryCode", category),
-        _element("RateApplicablePercent", f"{rate:f}"),
+        _number("RateApplicablePercent", rate),
     )
 
 
@@ -169,8 +291,14 @@ def _party(name: str, party: Party) -> str:
     return _group(
         name,
         _element("ID", party.id),  # BT-29, BT-46
-        _element("Name", party.name),  # BT-27, BT-44
+        _identified("GlobalID", party.global_id),
+        _element("Name", party.name),  # BT-27, BT-44, BT-62
         _element("Description", party.legal_information),  # BT-33
+        _group(
+            "SpecifiedLegalOrganization",
+            _identified("ID", party.registration),  # BT-30, BT-47
+            _element("TradingBusinessName", party.trading_name),  # BT-28, BT-45
+        ),
         _contact(party.contact),
         _address(party.address),
         _group("URIUniversalCommunication", _element("URIID", address, schemeID=scheme)),  # BT-34, BT-49
@@ -190,75 +318,119 @@ def _contact(contact: Contact | None) -> str:
     )
 
 
-def _address(address: Address) -> str:
+def _address(address: Address | None) -> str:
+    if address is None:
+        return ""
     return _group(
         "PostalTradeAddress",
         _element("PostcodeCode", address.postal_code),  # BT-38, BT-53
         _element("LineOne", address.street),  # BT-35, BT-50
+        _element("LineTwo", address.street_2),  # BT-36, BT-51
+        _element("LineThree", address.street_3),  # BT-162, BT-163
         _element("CityName", address.city),  # BT-37, BT-52
         _element("CountryID", address.country_code),  # BT-40, BT-55
+        _element("CountrySubDivisionName", address.region),  # BT-39, BT-54
     )
 
 
 def _settlement(invoice: Invoice) -> str:
     payment = invoice.payment
+    debit = payment.direct_debit
     return _group(
         "ApplicableHeaderTradeSettlement",
+        _element("CreditorReferenceID", debit.creditor_id if debit else None),  # BT-90
         _element("PaymentReference", payment.reference),  # BT-83
+        _element("TaxCurrencyCode", invoice.vat_currency),  # BT-6
         _element("InvoiceCurrencyCode", invoice.currency),  # BT-5
-        _payment_means(payment),
-        *map(_vat_breakdown, invoice.vat_breakdown),
+        _payee(invoice.payee) if invoice.payee else "",
+        *_payment_means(payment),
+        *(_vat_breakdown(item, invoice) for item in invoice.vat_breakdown),
         _period(invoice.period),
+        *map(_allowance_charge, invoice.allowances_charges),
         _group(
             "SpecifiedTradePaymentTerms",
             _element("Description", payment.terms),  # BT-20
-            _group("DueDateDateTime", _day(payment.due_on)) if payment.due_on else "",  # BT-9
+            _group("DueDateDateTime", _day(payment.due_on)),  # BT-9
+            _element("DirectDebitMandateID", debit.mandate if debit else None),  # BT-89
         ),
-        _totals(invoice.totals, invoice.currency),
+        _totals(invoice),
         *map(_preceding, invoice.preceding),
+        _group("ReceivableSpecifiedTradeAccountingAccount", _element("ID", invoice.references.accounting)),  # BT-19
     )
 
 
-def _payment_means(payment: Payment) -> str:
-    means = [_element("TypeCode", payment.means_code)]  # BT-81
-    if payment.transfer is not None:
-        iban, account_name, bic = payment.transfer
-        means += [
+def _payee(payee: Payee) -> str:
+    return _group(
+        "PayeeTradeParty",
+        _identified("GlobalID" if payee.id and payee.id.scheme else "ID", payee.id),  # BT-60
+        _element("Name", payee.name),  # BT-59
+        _group("SpecifiedLegalOrganization", _identified("ID", payee.registration)),  # BT-61
+    )
+
+
+def _payment_means(payment: Payment) -> list[str]:
+    """One group for each account; there is one as well if there is none."""
+    card, debit = payment.card, payment.direct_debit
+    means = [
+        _group("ApplicableTradeSettlementFinancialCard", _element("ID", card.number), _element("CardholderName", card.holder))
+        if card else "",  # BT-87, BT-88
+        _group("PayerPartyDebtorFinancialAccount", _element("IBANID", debit.iban)) if debit else "",  # BT-91
+    ]  # fmt: skip
+    accounts = [
+        [
             _group("PayeePartyCreditorFinancialAccount", _element("IBANID", iban), _element("AccountName", account_name)),
             _group("PayeeSpecifiedCreditorFinancialInstitution", _element("BICID", bic)),  # BT-84, BT-85, BT-86
-        ]  # fmt: skip
-    return _group("SpecifiedTradeSettlementPaymentMeans", *means)
+        ]
+        for iban, account_name, bic in payment.transfers
+    ]  # fmt: skip
+    code, text = _element("TypeCode", payment.means_code), _element("Information", payment.means_text)  # BT-81, BT-82
+    return [
+        _group("SpecifiedTradeSettlementPaymentMeans", code, "" if number else text, *means, *account)
+        for number, account in enumerate(accounts or [[]])
+    ]
 
 
-def _vat_breakdown(item: VatBreakdown) -> str:
+def _vat_breakdown(item: VatBreakdown, invoice: Invoice) -> str:
     kind, category, rate = _tax(item.category, item.rate)
+    point = invoice.vat_point_on
     return _group(
         "ApplicableTradeTax",
-        _element("CalculatedAmount", amount_text(item.vat_minor)),  # BT-117
+        _amount("CalculatedAmount", item.vat_minor),  # BT-117
         kind,
         _element("ExemptionReason", item.exemption_reason),  # BT-120
-        _element("BasisAmount", amount_text(item.net_minor)),  # BT-116
+        _amount("BasisAmount", item.net_minor),  # BT-116
         category,  # BT-118
+        _element("ExemptionReasonCode", item.exemption_code),  # BT-121
+        f'<ram:TaxPointDate><udt:DateString format="102">{point:%Y%m%d}</udt:DateString></ram:TaxPointDate>' if point else "",  # BT-7
+        _element("DueDateTypeCode", invoice.vat_point_code),  # BT-8
         rate,  # BT-119
-    )
+    )  # fmt: skip
 
 
-def _totals(totals: Totals, currency: str) -> str:
+def _totals(invoice: Invoice) -> str:
+    totals, currency = invoice.totals, invoice.currency
+    accounting = totals.vat_accounting_minor
     return _group(
         "SpecifiedTradeSettlementHeaderMonetarySummation",
-        _element("LineTotalAmount", amount_text(totals.lines_minor)),  # BT-106
-        _element("TaxBasisTotalAmount", amount_text(totals.net_minor)),  # BT-109
-        _element("TaxTotalAmount", amount_text(totals.vat_minor), currencyID=currency),  # BT-110
+        _amount("LineTotalAmount", totals.lines_minor),  # BT-106
+        _amount("ChargeTotalAmount", totals.charges_minor),  # BT-108
+        _amount("AllowanceTotalAmount", totals.allowances_minor),  # BT-107
+        _amount("TaxBasisTotalAmount", totals.net_minor),  # BT-109
+        "" if totals.vat_minor is None else _element("TaxTotalAmount", amount_text(totals.vat_minor), currencyID=currency),  # BT-110
+        "" if accounting is None
+        else _element("TaxTotalAmount", amount_text(accounting), currencyID=invoice.vat_currency or ""),  # BT-111
         _element("RoundingAmount", amount_text(totals.rounding_minor)) if totals.rounding_minor else "",  # BT-114
-        _element("GrandTotalAmount", amount_text(totals.gross_minor)),  # BT-112
-        _element("DuePayableAmount", amount_text(totals.due_minor)),  # BT-115
-    )
+        _amount("GrandTotalAmount", totals.gross_minor),  # BT-112
+        _amount("TotalPrepaidAmount", totals.prepaid_minor),  # BT-113
+        _amount("DuePayableAmount", totals.due_minor),  # BT-115
+    )  # fmt: skip
 
 
 def _preceding(preceding: PrecedingInvoice) -> str:
-    day = f'<qdt:DateTimeString format="102">{preceding.issued_on:%Y%m%d}</qdt:DateTimeString>'
+    day = preceding.issued_on
+    written = f'<qdt:DateTimeString format="102">{day:%Y%m%d}</qdt:DateTimeString>' if day else ""
     return _group(
         "InvoiceReferencedDocument",
         _element("IssuerAssignedID", preceding.number),  # BT-25
-        _group("FormattedIssueDateTime", day),  # BT-26
+        _group("FormattedIssueDateTime", written),  # BT-26
     )

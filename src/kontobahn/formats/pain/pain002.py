@@ -8,7 +8,8 @@ from typing import Literal
 from lxml import etree
 
 from kontobahn.formats.statements.model import Amount, Reason, ReportedStatus, StatementError, StatusReport
-from kontobahn.formats.statements.source import PARSER_OPTIONS, Root, Source, currency_of, minor_of, parse
+from kontobahn.formats.statements.source import Root, Source, currency_of, minor_of, parse
+from kontobahn.formats.xml_source import PARSER_OPTIONS
 from kontobahn.sentences import said
 
 VERSIONS = range(3, 15)

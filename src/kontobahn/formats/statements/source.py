@@ -9,22 +9,18 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import lru_cache
 from itertools import islice
-from typing import BinaryIO, Literal, NamedTuple, TypedDict
+from typing import BinaryIO, Literal, NamedTuple
 
 from lxml import etree
 
 from kontobahn.formats.statements.model import StatementError
+from kontobahn.formats.xml_source import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 from kontobahn.sentences import said
 
 HEAD = 65_536
 CHUNK = 65_536
 MAX_FILE_BYTES = 200_000_000
-_BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n\x0b\x0c\x00\x01\x02\x03\x04\x1a"  # with the marks of transmission that older software leaves
-_UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff", b"<\x00", b"\x00<", b"\x00\x00\x00<")
-# Supersets of ASCII only: in any other encoding a DOCTYPE could go unnoticed.
-_ENCODINGS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "latin1", "latin-1", "windows-1252"}
-_DECLARED = re.compile(rb"""^<\?xml\s[^>]{0,100}?encoding\s*=\s*["']([^"']*)["']""")
 _FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:)\s*:20:")
 
 Shape = Literal["zip", "xml", "mt"]
@@ -86,14 +82,14 @@ class Source:
         """Returns the format by content, never by file name."""
         if self.head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return "zip"
-        text = self.head.removeprefix(_BOM).lstrip(_BLANKS)
+        text = self.head.removeprefix(BOM).lstrip(_BLANKS)
         if not text:
             raise StatementError("The file is empty.", file=self.name)
-        if self.head.startswith(_UTF_16_OR_32):
+        if self.head.startswith(UTF_16_OR_32):
             raise StatementError("The file is encoded in UTF-16 or UTF-32; write it in UTF-8.", file=self.name)
         if text.startswith(b"<"):
             return "xml"
-        if text.startswith(b"{1:") or _FIELD_20.search(self.head.removeprefix(_BOM)):
+        if text.startswith(b"{1:") or _FIELD_20.search(self.head.removeprefix(BOM)):
             return "mt"
         raise StatementError(
             "This is not a bank statement: neither camt.052, camt.053, camt.054, MT940 nor pain.002.", file=self.name
@@ -113,26 +109,6 @@ _MESSAGES = {
     "BkToCstmrStmt": "camt.053.001.08",
     "BkToCstmrDbtCdtNtfctn": "camt.054.001.08",
     "CstmrPmtStsRpt": "pain.002.001.10",
-}
-
-
-class _Options(TypedDict):
-    resolve_entities: bool
-    load_dtd: bool
-    no_network: bool
-    huge_tree: bool
-    remove_comments: bool
-    remove_pis: bool
-
-
-# Entities, DTD and network off.
-PARSER_OPTIONS: _Options = {
-    "resolve_entities": False,
-    "load_dtd": False,
-    "no_network": True,
-    "huge_tree": False,
-    "remove_comments": True,
-    "remove_pis": True,
 }
 
 
@@ -171,33 +147,23 @@ def root_of(source: Source) -> Root:
 
 def _refuse_declarations(source: Source) -> None:
     """Runs before any parser sees the file."""
-    head = source.head.removeprefix(_BOM).lstrip()
-    declared = _DECLARED.match(head)
-    if declared and declared[1].decode("latin-1").lower() not in _ENCODINGS:
-        encoding = declared[1].decode("latin-1")[:40]
+    prolog = prolog_of(source.head)
+    if prolog.foreign_encoding is not None:
         raise StatementError(
-            said("The XML declares the encoding {encoding}; write it in UTF-8.", encoding=f"{encoding!r}"),
+            said(
+                "The XML declares the encoding {encoding}; write it in UTF-8.", encoding=f"{prolog.foreign_encoding!r}"
+            ),
             file=source.name,
         )
-    position = 0
-    while True:
-        if head.startswith(b"<?", position):
-            end = head.find(b"?>", position)
-        elif head.startswith(b"<!--", position):
-            end = head.find(b"-->", position + 4)
-        elif head.startswith(b"<!", position):
-            raise StatementError(
-                "The XML has a document type declaration (DOCTYPE). Bank statements have none, and entities are not"
-                " read: the file is refused.",
-                file=source.name,
-                place=f"line {source.head[: source.head.find(b'<!DOCTYPE')].count(b'%c' % 10) + 1}",
-            )
-        else:
-            return
-        if end < 0:
-            raise StatementError("The XML has no element in its first 64 KiB.", file=source.name)
-        position = end + (2 if head.startswith(b"<?", position) else 3)
-        position += len(head[position:]) - len(head[position:].lstrip())
+    if prolog.has_doctype:
+        raise StatementError(
+            "The XML has a document type declaration (DOCTYPE). Bank statements have none, and entities are not"
+            " read: the file is refused.",
+            file=source.name,
+            place=f"line {source.head[: source.head.find(b'<!DOCTYPE')].count(b'%c' % 10) + 1}",
+        )
+    if not prolog.ends:
+        raise StatementError("The XML has no element in its first 64 KiB.", file=source.name)
 
 
 def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:

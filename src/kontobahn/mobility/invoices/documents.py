@@ -20,7 +20,7 @@ from kontobahn import log
 from kontobahn.clock import HOUR, SECOND
 from kontobahn.db import Database, Tx
 from kontobahn.errors import KontobahnError, NotFound, Unavailable
-from kontobahn.formats.cii.invoice import INVOICE
+from kontobahn.formats.invoices.model import INVOICE
 from kontobahn.mobility.invoices.rules import Buyer, Facts, Line, Sum
 from kontobahn.mobility.invoices.store import load
 from kontobahn.mobility.invoices.typesetter import Document, Failed, Kind, Typesetter

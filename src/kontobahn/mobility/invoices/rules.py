@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kontobahn.formats.cii.invoice import (
+from kontobahn.formats.invoices.model import (
     CREDIT_NOTE,
     NO_INSTRUMENT,
     SEPA_TRANSFER,
@@ -23,6 +23,7 @@ from kontobahn.formats.cii.invoice import (
     CreditTransfer,
     ElectronicAddress,
     Invoice,
+    Note,
     Party,
     Payment,
     Period,
@@ -31,7 +32,7 @@ from kontobahn.formats.cii.invoice import (
     VatBreakdown,
     VatCategory,
 )
-from kontobahn.formats.cii.invoice import (
+from kontobahn.formats.invoices.model import (
     Line as InvoiceLine,
 )
 from kontobahn.mobility.seller import Logo, Seller
@@ -215,7 +216,7 @@ def to_cii(invoice: Facts) -> Invoice:
         totals=_totals(invoice, sign),
         payment=_payment(invoice),
         buyer_reference=invoice.buyer.reference,
-        note="Rechnungskorrektur: Der Betrag wird erstattet." if invoice.is_correction else None,
+        notes=[Note("Rechnungskorrektur: Der Betrag wird erstattet.")] if invoice.is_correction else [],
         delivered_on=period.last,
         period=period,
         preceding=[PrecedingInvoice(number, day) for number, day in invoice.credited],
@@ -322,5 +323,5 @@ def _payment(invoice: Facts) -> Payment:
         reference=invoice.number,
         terms=invoice.payment_terms,
         due_on=invoice.due_on,
-        transfer=CreditTransfer(seller.iban or "", seller.name, seller.bic) if is_payable else None,
+        transfers=[CreditTransfer(seller.iban or "", seller.name, seller.bic)] if is_payable else [],
     )

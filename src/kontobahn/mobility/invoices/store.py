@@ -16,7 +16,7 @@ from kontobahn.db import Table, Tx, chunked
 from kontobahn.errors import Conflict
 from kontobahn.formats import cii
 from kontobahn.formats.cii import national
-from kontobahn.formats.cii.invoice import CREDIT_NOTE, INVOICE
+from kontobahn.formats.invoices.model import CREDIT_NOTE, INVOICE
 from kontobahn.ids import new_id
 from kontobahn.json_text import encode
 from kontobahn.mobility import customers, seller

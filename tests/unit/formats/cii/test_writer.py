@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from kontobahn.formats import cii
-from kontobahn.formats.cii.invoice import (
+from kontobahn.formats.invoices.model import (
     INVOICE,
     SEPA_TRANSFER,
     Address,
@@ -35,7 +35,7 @@ PLAIN = Invoice(
     lines=[COFFEE],
     vat_breakdown=[VatBreakdown("S", Decimal(7), 3086, 216)],
     totals=Totals(lines_minor=3086, net_minor=3086, vat_minor=216, gross_minor=3302, due_minor=3302),
-    payment=Payment(SEPA_TRANSFER, due_on=date(2026, 3, 16), transfer=CreditTransfer("DE02120300000000202051")),
+    payment=Payment(SEPA_TRANSFER, due_on=date(2026, 3, 16), transfers=[CreditTransfer("DE02120300000000202051")]),
     delivered_on=date(2026, 2, 27),
 )
 

@@ -1,0 +1,151 @@
+"""One invoice in every dress has the same facts, and its sums are those of the file."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from facturx import xml_check_xsd
+from lxml import etree
+
+from kontobahn.formats.cii.terms import CII, ZUGFERD_1
+from kontobahn.formats.invoices.model import CREDIT_NOTE, Card, DirectDebit, Discount, Invoice
+from kontobahn.formats.invoices.reader import Result, read
+from kontobahn.formats.invoices.source import Syntax
+from kontobahn.formats.ubl import terms as ubl
+from tests.invoice_corpus import FULL, PLAIN, Dress, schematron, written
+
+DRESSES: tuple[Dress, ...] = ("cii", "ubl")
+CREDIT = PLAIN._replace(type_code=CREDIT_NOTE)
+DEBIT = PLAIN._replace(
+    payment=PLAIN.payment._replace(
+        means_code="59", transfers=(), direct_debit=DirectDebit("M-1", "DE98ZZZ09999999999", "DE02500105170137075030")
+    )
+)
+CARD = PLAIN._replace(payment=PLAIN.payment._replace(means_code="48", transfers=(), card=Card("1234", "P. Lindner")))
+FOREIGN = PLAIN._replace(currency="CHF", vat_currency="EUR", totals=PLAIN.totals._replace(vat_accounting_minor=291))
+INVOICES = {"full": FULL, "plain": PLAIN, "credit": CREDIT, "debit": DEBIT, "card": CARD, "foreign": FOREIGN}
+
+
+def syntax(invoice: Invoice, dress: Dress) -> Syntax:
+    return CII if dress == "cii" else ubl.CREDIT_NOTE if invoice.is_credit_note else ubl.INVOICE
+
+
+def facts(result: Result) -> Invoice:
+    """The invoice without the two terms that say how it is dressed."""
+    assert result.faults == []
+    return result.invoice._replace(process=None, specification=None)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize("name", INVOICES)
+def test_an_invoice_is_read_as_it_was_written(name: str, dress: Dress) -> None:
+    invoice = INVOICES[name]
+    xml = written(invoice, dress)
+    flavor = f"ubl-2.1-{'creditnote' if name == 'credit' else 'invoice'}"
+    xml_check_xsd(xml, *(("factur-x", "en16931") if dress == "cii" else (flavor,)))
+    assert schematron(dress).broken(xml) == set()
+    assert facts(read(xml, syntax(invoice, dress))) == invoice
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_prefixes_blanks_and_encodings_change_nothing(dress: Dress) -> None:
+    xml = written(FULL, dress)
+    tree = etree.fromstring(xml)
+    etree.indent(tree, "    ")
+    renamed = re.sub(rb"(</?|xmlns:)(ram|cbc)\b", rb"\1other", xml).replace(b"<otherns", b"<ns")
+    commented = re.sub(rb">Bohrer<", b"><!-- <ram:Name> --><![CDATA[Bohrer]]><", xml)
+    for other in (etree.tostring(tree), renamed, commented, etree.tostring(tree, encoding="ISO-8859-1")):
+        assert facts(read(other, syntax(FULL, dress))) == FULL
+
+
+def test_an_invoice_of_many_chunks_is_the_same() -> None:
+    lines = tuple(FULL.lines[0]._replace(id=str(number)) for number in range(2_000))
+    long = FULL._replace(lines=lines)
+    for dress in DRESSES:
+        xml = written(long, dress)
+        assert len(xml) > 1_000_000
+        assert facts(read(xml, syntax(long, dress))) == long
+
+
+def test_zugferd_1_is_read_under_its_own_names() -> None:
+    text = written(PLAIN, "cii").decode()
+    for new, old in (*ZUGFERD_1.renamed.items(), ("ram:IssuerAssignedID", "ram:ID")):
+        text = re.sub(rf"(</?){new}\b", rf"\1{old}", text)
+    text = text.replace("rsm:CrossIndustryInvoice", "rsm:CrossIndustryDocument")
+    for prefix, uri in CII.namespaces.items():
+        text = text.replace(uri, ZUGFERD_1.namespaces[prefix])
+    assert facts(read(text.encode(), ZUGFERD_1)) == PLAIN
+
+
+def test_sums_are_those_of_the_file_even_if_they_do_not_add_up() -> None:
+    wrong = PLAIN._replace(totals=PLAIN.totals._replace(gross_minor=99_999, due_minor=-1))
+    for dress in DRESSES:
+        assert facts(read(written(wrong, dress), syntax(wrong, dress))).totals == wrong.totals
+
+
+def test_structured_discounts_of_zugferd_are_read() -> None:
+    discount = (
+        '<ram:ApplicableTradePaymentDiscountTerms><ram:BasisPeriodMeasure unitCode="DAY">10</ram:BasisPeriodMeasure>'
+        "<ram:BasisAmount>42.80</ram:BasisAmount><ram:CalculationPercent>2</ram:CalculationPercent>"
+        "<ram:ActualDiscountAmount>0.86</ram:ActualDiscountAmount></ram:ApplicableTradePaymentDiscountTerms>"
+    )
+    until = (
+        '<ram:SpecifiedTradePaymentTerms><ram:DueDateDateTime><udt:DateTimeString format="102">20260409</udt:DateTimeString>'
+        "</ram:DueDateDateTime><ram:ApplicableTradePaymentDiscountTerms><ram:CalculationPercent>3</ram:CalculationPercent>"
+        "</ram:ApplicableTradePaymentDiscountTerms></ram:SpecifiedTradePaymentTerms>"
+    )
+    end = "</ram:SpecifiedTradePaymentTerms>"
+    xml = written(PLAIN, "cii").decode().replace(end, discount + end + until).encode()
+    payment = read(xml, CII).invoice.payment
+    assert payment.discounts == (
+        Discount(Decimal(2), days=10, base_minor=4_280, amount_minor=86), Discount(Decimal(3), until=date(2026, 4, 9)),
+    )  # fmt: skip
+    assert payment.due_on == date(2026, 5, 2)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+@pytest.mark.parametrize(
+    ("term", "old", "new", "rule"),
+    [
+        ("date", r">2026-?04-?02<", ">2026-13-45<", "not-a-date"),
+        ("price", ">20<", ">twenty<", "not-a-number"),
+        ("total", ">42.80<", ">42.805<", "amount-rounded"),
+        ("large", ">42.80<", ">9999999999999999.00<", "amount-too-large"),
+    ],
+)
+def test_a_text_that_is_no_value_is_told_with_its_place(dress: Dress, term: str, old: str, new: str, rule: str) -> None:
+    xml = re.sub(old, new, written(PLAIN, dress).decode())
+    result = read(xml.encode(), syntax(PLAIN, dress))
+    found = [fault for fault in result.faults if fault.rule == rule]
+    assert found, term
+    tree = etree.fromstring(xml.encode())
+    for fault in found:
+        (element,) = tree.xpath(fault.path, namespaces=CII.namespaces if dress == "cii" else ubl.INVOICE.namespaces)
+        assert element.text == new[1:-1]
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_the_place_of_every_term_is_a_place_in_the_file(dress: Dress) -> None:
+    tree = etree.fromstring(written(FULL, dress))
+    table = syntax(FULL, dress)
+    missing = {term for term in table.paths if not tree.xpath(table.path(term, {}), namespaces=table.namespaces)}
+    # Terms of other means of payment, of other currencies, and of UBL or CII alone.
+    others = {
+        "BT-6",
+        "BT-7",
+        "BT-8",
+        "BT-21",
+        "BT-60",
+        "BT-71",
+        "BT-87",
+        "BT-88",
+        "BT-89",
+        "BT-90",
+        "BT-91",
+        "BT-120",
+        "BT-121",
+    }
+    assert {term for term in missing if re.fullmatch(r"BT-\d+", term)} <= others
