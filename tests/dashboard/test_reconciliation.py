@@ -188,7 +188,7 @@ def test_a_proposal_says_what_it_rests_on(service: Service) -> None:
     said = {
         -7_00: ("Proposed by one of your rules", "Von einer Ihrer Regeln vorgeschlagen"),
         -5_00: ("A transfer between your own accounts", "Eine Umbuchung zwischen Ihren eigenen Konten"),
-        50_00: ("One of several candidates", "Einer von mehreren Kandidaten"),
+        50_00: ("One of several candidates", "Mehrere Posten kommen infrage"),
     }
     for amount, (english, german) in said.items():
         assert listed.count(english) == 1

@@ -168,6 +168,7 @@ EVENTS = {
     "refresh_complete": N_("New transactions"),
     "connection_error": N_("A bank connection fails"),
     "connection_destroyed": N_("Bank connection deleted"),
+    "consent_expiring": N_("A consent ends soon"),
     "payment_progress": N_("A payment makes progress"),
     "payment_update": N_("A payment has changed"),
     "match_proposed": N_("Payments to confirm"),

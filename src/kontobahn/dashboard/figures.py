@@ -6,8 +6,9 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 
+from kontobahn.api.languages import Language
 from kontobahn.clock import berlin_date, berlin_datetime, to_datetime
-from kontobahn.dashboard.words import Language, language
+from kontobahn.dashboard.words import language
 from kontobahn.money import euro
 
 _SIGNS = {"EUR": "€", "USD": "$", "GBP": "£"}
@@ -114,8 +115,8 @@ def iban(text: str | None) -> str:
 def size(count: int) -> str:
     """Bytes, as people read them."""
     value, unit = Decimal(count), "B"
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
             break
-        value /= 1000
-    return f"{number(value, 0 if unit == 'B' else 1)} {unit}"
+        value /= 1024
+    return f"{number(value, 0 if value == value.to_integral_value() else 1)} {unit}"
