@@ -21,7 +21,7 @@ from kontobahn.api.declare import Endpoint
 from kontobahn.api.docs import docs_routes
 from kontobahn.api.openapi import build_openapi
 from kontobahn.app import ERRORS, EVENTS
-from kontobahn.guide.routes import ROOT as GUIDE
+from kontobahn.guide.library import ROOT as GUIDE
 from kontobahn.settings import Settings
 from tests.openapi_samples import (
     EVERY,

@@ -37,6 +37,8 @@ class Page(NamedTuple):
     poll: int = 0
     takes_file: bool = False
     body_bytes: int = FORM_BYTES
+    # The topic of the guide that explains it; without one, that of the page above it.
+    help: str = ""
     # Its line in the menu is for people who look after clients.
     for_clients: bool = False
     # Tells whether an installation has this page.
@@ -56,6 +58,7 @@ class Options(TypedDict, total=False):
     poll: int
     takes_file: bool
     body_bytes: int
+    help: str
     for_clients: bool
     offered: Callable[[Context], bool]
 

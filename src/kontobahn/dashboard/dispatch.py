@@ -22,6 +22,7 @@ from kontobahn.access import sessions
 from kontobahn.access.principal import Role
 from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
+from kontobahn.api.languages import accepted
 from kontobahn.clock import MINUTE
 from kontobahn.dashboard import people, security, sign_in, static_files, words
 from kontobahn.dashboard.books import NoBooks
@@ -154,7 +155,7 @@ class Dashboard:
         visit.theme = cookies.read(request.cookies, "theme") or None
         words.speak(
             words.choose(
-                cookies.read(request.cookies, "language"), words.accepted(request.headers.get("accept-language", ""))
+                cookies.read(request.cookies, "language"), accepted(request.headers.get("accept-language", ""))
             )
         )
         sealed = cookies.read(request.cookies, "notice")

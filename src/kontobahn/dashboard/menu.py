@@ -131,6 +131,16 @@ class Menu:
                 return page.caller == "anybody" or person.may_use(page)
         return not path.startswith(ROOT)
 
+    def help_of(self, path: str) -> str:
+        """The topic of the guide that explains the page at an address; one that shows no page of its own has that of the page above."""
+        wanted = path.split("/")
+        while len(wanted) > 1:
+            for parts, page in self._known.get(("GET", len(wanted)), ()):
+                if page.help and all(a == b or a.startswith("{") for a, b in zip(parts, wanted, strict=True)):
+                    return page.help
+            wanted.pop()
+        return ""
+
     def open_entries(self, person: Person, context: Context) -> frozenset[str]:
         """The entries that this person may open, by their paths."""
         shown = (self._shown.get(entry.path) for section in MENU for entry in section.entries)

@@ -17,12 +17,14 @@ from markupsafe import Markup
 
 from kontobahn.api.call import Context
 from kontobahn.api.docs import icon_url
+from kontobahn.api.languages import LANGUAGES, Language
 from kontobahn.dashboard import charts, components, figures, menu, refusals, words
 from kontobahn.dashboard.declare import ROOT
 from kontobahn.dashboard.menu import Menu
 from kontobahn.dashboard.people import Person
 from kontobahn.dashboard.static_files import static_url
 
+GUIDE: dict[Language, str] = {"de": "/docs/guide/de", "en": "/docs/guide"}
 TEMPLATES = Path(__file__).parent / "templates"
 # The head of a page is kept only for people with at most so many organisations: the list of an agency can be long.
 _KEPT_ORGANISATIONS = 20
@@ -44,7 +46,7 @@ _SYSTEMS = (
 class _Translating(NodeTransformer):
     """Puts the words of a language in place of `_("…")`: most of a page's texts, which would be looked up again in every row."""
 
-    def __init__(self, language: words.Language) -> None:
+    def __init__(self, language: Language) -> None:
         self._language = language
 
     def visit_Call(self, node: nodes.Call) -> nodes.Node:
@@ -58,14 +60,14 @@ class _Translating(NodeTransformer):
 
 
 class _Environment(jinja2.Environment):
-    language: words.Language
+    language: Language
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         return super()._generate(_Translating(self.language).visit(source), *args, **kwargs)
 
 
 @cache
-def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
+def environment(language: Language = words.DEFAULT) -> jinja2.Environment:
     found = _Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         extensions=["jinja2.ext.i18n"],
@@ -95,7 +97,7 @@ def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
         static=static_url,
         icon_url=icon_url,
         language=words.language,
-        languages=words.LANGUAGES,
+        languages=LANGUAGES,
         _=translated,
         components=components,
         tint=tint,
@@ -103,6 +105,8 @@ def environment(language: words.Language = words.DEFAULT) -> jinja2.Environment:
         look=look_html,
         menu_of=menu_of,
         may_open=may_open,
+        guide=guide_url,
+        help_url=help_url,
         line_chart=charts.line,
         bar_chart=charts.bars,
         plain_amount=figures.plain_amount,
@@ -118,6 +122,17 @@ def _menu() -> Menu:
 
 def may_open(person: Person, path: str) -> bool:
     return _menu().may_open(person, path)
+
+
+def guide_url() -> str:
+    """The guide in the language of the request."""
+    return GUIDE[words.language()]
+
+
+def help_url(path: str) -> str:
+    """The section of the guide that explains a page; its start for a page that is not known."""
+    topic = _menu().help_of(path)
+    return f"{guide_url()}/help/{topic}" if topic else guide_url()
 
 
 def menu_of(person: Person, path: str, context: Context) -> list[menu.ShownSection]:
@@ -140,7 +155,7 @@ def top_html(person: Person, path: str, context: Context) -> Markup:
 
 @lru_cache(maxsize=512)
 def _top_html(
-    _language: words.Language, opened: frozenset[str], here: str, on_profile: bool,
+    _language: Language, opened: frozenset[str], here: str, on_profile: bool,
     organisations: tuple[tuple[str, str], ...], looking_at: str, user_name: str,
 ) -> Markup:  # fmt: skip
     return _part(
@@ -160,8 +175,8 @@ def look_html(theme: str | None) -> Markup:
     return _look_html(words.language(), theme or "")
 
 
-@lru_cache(maxsize=len(words.LANGUAGES) * 4)
-def _look_html(_language: words.Language, theme: str) -> Markup:
+@lru_cache(maxsize=len(LANGUAGES) * 4)
+def _look_html(_language: Language, theme: str) -> Markup:
     return _part("look.html", theme=theme)
 
 
@@ -175,12 +190,12 @@ def translated(text: str, **values: Any) -> Markup:
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _translated(language: words.Language, text: str) -> Markup:
+def _translated(language: Language, text: str) -> Markup:
     return Markup(words.text_in(language, text))
 
 
 @lru_cache(maxsize=_KEPT_TEXTS)
-def _without_values(language: words.Language, text: str) -> Markup:
+def _without_values(language: Language, text: str) -> Markup:
     return _translated(language, text) % {}
 
 

@@ -14,8 +14,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 
+from kontobahn.api.languages import Language
 from kontobahn.dashboard import figures, words
-from kontobahn.dashboard.words import FOLDER, Language, language
+from kontobahn.dashboard.words import FOLDER, language
 from kontobahn.sentences import Sentence
 
 CATALOGUES = "refusals*.po"

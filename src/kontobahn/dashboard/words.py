@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple
 
-Language = Literal["de", "en"]
-LANGUAGES: dict[Language, str] = {"de": "Deutsch", "en": "English"}
+from kontobahn.api.languages import Language, wished
+
 DEFAULT: Language = "de"
 FOLDER = Path(__file__).parent / "locale"
 _current: ContextVar[Language] = ContextVar("language", default=DEFAULT)
@@ -33,20 +33,7 @@ def speak(chosen: Language) -> None:
 
 def choose(*wishes: str | None) -> Language:
     """The first wish that is a language of ours."""
-    return next((cast(Language, wish) for wish in wishes if wish in get_args(Language)), DEFAULT)
-
-
-def accepted(header: str) -> str | None:
-    """The language of ours that a browser prefers."""
-    weighed = []
-    for position, part in enumerate(header.lower().split(",")[:20]):
-        tag, _, quality = part.strip().partition(";q=")
-        try:
-            weight = float(quality) if quality else 1.0
-        except ValueError:
-            continue
-        weighed.append((-weight, position, tag.partition("-")[0].strip()))
-    return next((tag for weight, _, tag in sorted(weighed) if weight < 0 and tag in LANGUAGES), None)
+    return wished(*wishes) or DEFAULT
 
 
 def gettext(text: str, **values: Any) -> str:

@@ -17,7 +17,6 @@ from markupsafe import Markup
 from kontobahn.guide import library
 from kontobahn.guide.library import Source
 
-ROOT = "/docs/guide"
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.DOTALL | re.MULTILINE)
 _ELSEWHERE = re.compile(r"^(https?|mailto):", re.IGNORECASE)
 
@@ -82,7 +81,7 @@ def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
         if token.type != "heading_open":
             continue
         title = _plain(tokens[number + 1])
-        slug = re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
+        slug = library.slug(title)
         repeated = taken.get(slug, 0)
         taken[slug] = repeated + 1
         heading = Heading(int(token.tag[1:]), f"{slug}-{repeated}" if repeated else slug, title)
@@ -139,12 +138,8 @@ def _name_by_title(text: Token, target: str, source: Source) -> None:
     """In the repository a link may show the name of a file; a page is called by its title."""
     path = target.partition("#")[0]
     if text.content in (path, posixpath.basename(path)) and path.endswith(".md"):
-        found = library.sources().get(library.page_name(_resolved(path, source)))
+        found = library.sources().get(library.page_name(library.resolved(path, source)))
         text.content = found.title if found else text.content
-
-
-def _resolved(path: str, source: Source) -> str:
-    return posixpath.normpath(posixpath.join(posixpath.dirname(source.path), path))
 
 
 def address_of(target: str, source: Source) -> str | None:
@@ -152,8 +147,8 @@ def address_of(target: str, source: Source) -> str | None:
     if target.startswith(("#", "/")) or _ELSEWHERE.match(target):
         return target
     path, _, anchor = target.partition("#")
-    path = _resolved(path, source)
+    path = library.resolved(path, source)
     name = library.page_name(path)
     if path.endswith(".md") and name in library.sources():
-        return f"{ROOT}/{name}".rstrip("/") + (f"#{anchor}" if anchor else "")
-    return f"{ROOT}/{path}" if path in library.files() else None
+        return library.address(name, anchor)
+    return f"{library.ROOT}/{path}" if path in library.files() else None

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from kontobahn.api.languages import Language
+
 MAX_QUERY = 100
 MAX_WORDS = 12
 MAX_RESULTS = 30
@@ -28,6 +30,8 @@ _TRANSLATED, _WITHIN, _IN_A_ROW = 0.9, 0.5, 0.6
 # A part of a longer word has at least so many letters.
 _SHORTEST_PART = 5
 _SHORTEST_STEM = 3
+# A word as long as this that ends in “en” is German: “Auftragsdateien”.
+_COMPOUND = 10
 # In this order; the longer of two that fit first.
 _ENGLISH_ENDINGS = ("ations", "ation", "ings", "ing", "ers", "er", "ied", "ies", "ed", "es", "ly", "s", "e", "y")
 _GERMAN_ENDINGS = ("ungen", "ung", "ern", "en", "er", "es", "e", "n", "s")
@@ -89,6 +93,7 @@ _TRANSLATIONS = {
     "kontoauszug": "statement",
     "kosten": "price credits",
     "kunde": "customer partner",
+    "lade": "einladen einladung invitation",
     "lastschrift": "debit",
     "lizenz": "licence",
     "löschen": "delete",
@@ -130,6 +135,7 @@ class Passage(NamedTuple):
     text: str
     # The weight of a hit: pages that say what to do come before those that say why it is so.
     weight: float
+    language: Language = "en"
 
 
 class Result(NamedTuple):
@@ -214,7 +220,10 @@ def _stem(word: str) -> str:
     if not word.isalpha():
         return word
     plain = word.replace("ß", "ss").translate(_PLAIN_LETTERS)
-    endings = _GERMAN_ENDINGS if plain != word or plain.endswith(_GERMAN_ENDINGS[:3]) else _ENGLISH_ENDINGS
+    is_german = (
+        plain != word or plain.endswith(_GERMAN_ENDINGS[:3]) or (len(plain) >= _COMPOUND and plain.endswith("en"))
+    )
+    endings = _GERMAN_ENDINGS if is_german else _ENGLISH_ENDINGS
     for ending in endings:
         if plain.endswith(ending) and len(plain) - len(ending) >= _SHORTEST_STEM:
             return plain.removesuffix(ending)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kontobahn.api.languages import Language
 from kontobahn.dashboard import csv_file, figures, words
 
 
@@ -21,7 +22,7 @@ from kontobahn.dashboard import csv_file, figures, words
         ("en", -123456, "−€1,234.56"),
     ],
 )
-def test_money_is_written_as_in_the_language(language: words.Language, cents: int, text: str) -> None:
+def test_money_is_written_as_in_the_language(language: Language, cents: int, text: str) -> None:
     words.speak(language)
     assert figures.money(cents) == text
     assert figures.money(Decimal(cents).scaleb(-2)) == text
@@ -29,7 +30,7 @@ def test_money_is_written_as_in_the_language(language: words.Language, cents: in
 
 @given(cents=st.integers(-(10**13), 10**13), language=st.sampled_from(["de", "en"]))
 @settings(deadline=None)
-def test_an_amount_that_is_shown_can_be_typed_again(cents: int, language: words.Language) -> None:
+def test_an_amount_that_is_shown_can_be_typed_again(cents: int, language: Language) -> None:
     words.speak(language)
     assert figures.parse_amount(figures.plain_amount(cents)) == Decimal(cents).scaleb(-2)
     assert figures.parse_amount(figures.number(Decimal(cents).scaleb(-2), 2)) == Decimal(cents).scaleb(-2)

@@ -7,6 +7,7 @@ import runpy
 
 import pytest
 
+from kontobahn.api.languages import accepted
 from kontobahn.dashboard import page_templates, refusals, words
 from kontobahn.dashboard.words import Message
 from tests.tidy_rules import ROOT
@@ -68,9 +69,9 @@ def test_a_catalogue_is_read_as_it_was_written() -> None:
 
 
 def test_the_language_is_the_one_the_browser_prefers() -> None:
-    assert words.accepted("fr,en;q=0.5,de;q=0.8") == "de"
-    assert words.accepted("en-GB,en;q=0.9") == "en"
-    assert words.accepted("de;q=0,en;q=0.1") == "en"
-    assert words.accepted("fr") is None
+    assert accepted("fr,en;q=0.5,de;q=0.8") == "de"
+    assert accepted("en-GB,en;q=0.9") == "en"
+    assert accepted("de;q=0,en;q=0.1") == "en"
+    assert accepted("fr") is None
     assert words.choose(None, "xx", "en") == "en"
     assert words.choose(None) == "de"

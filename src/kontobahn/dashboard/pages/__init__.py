@@ -1,4 +1,4 @@
-"""One module a page, found by itself: what it declares with `page` and `action` is served. See docs/dashboard.md."""
+"""One module a page, found by itself: what it declares with `page` and `action` is served. See docs/adding-a-page.md."""
 
 from __future__ import annotations
 

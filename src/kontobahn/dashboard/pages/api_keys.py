@@ -54,13 +54,13 @@ class Secret(Struct):
     secret: Annotated[str, Meta(max_length=200)]
 
 
-@page("/keys", own=True, role="admin")
+@page("/keys", own=True, role="admin", help="keys")
 async def api_keys(visit: Visit) -> Response:
     found = await visit.read(keys.listing, visit.principal.organization_id)
     return visit.show("api_keys.html", keys=found[::-1], states=STATES, role_names=ROLE_NAMES)
 
 
-@page("/keys/new", own=True, role="admin")
+@page("/keys/new", own=True, role="admin", help="keys")
 async def new_key(visit: Visit) -> Response:
     roles = [(role, _(ROLE_NAMES[role])) for role in ROLES if visit.may(role)]
     meanings = [(scope, refusal(MEANINGS[scope])) for scope in SCOPES]
@@ -134,7 +134,7 @@ async def try_key(visit: Visit) -> Response:
     return _show_secret(visit, MadeKey(key, sent.secret), answer)
 
 
-@page("/keys/{id}", own=True, role="admin")
+@page("/keys/{id}", own=True, role="admin", help="keys")
 async def api_key(visit: Visit, id: str) -> Response:
     key = await visit.read(keys.get, visit.principal.organization_id, id)
     return visit.show(
@@ -162,7 +162,7 @@ async def rotate_key(visit: Visit, id: str) -> Response:
     return response
 
 
-@page("/keys/{id}/revoke", own=True, role="admin")
+@page("/keys/{id}/revoke", own=True, role="admin", help="keys")
 async def ask_to_revoke(visit: Visit, id: str) -> Response:
     key: ApiKey = await visit.read(keys.get, visit.principal.organization_id, id)
     return visit.ask_first(

@@ -112,7 +112,7 @@ class AuditFilters(Struct):
     subject: str = ""
 
 
-@page("/audit", own=True, role="admin")
+@page("/audit", own=True, role="admin", help="audit-log")
 async def audit_log(visit: Visit) -> Response:
     filters = visit.filters(AuditFilters)
     found = await visit.read(_wanted, visit.principal.organization_id, filters, PAGE_SIZE + 1)

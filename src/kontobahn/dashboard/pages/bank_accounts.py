@@ -62,7 +62,7 @@ class Facts(NamedTuple):
     can_pay: bool
 
 
-@page("/accounts", poll=15)
+@page("/accounts", poll=15, help="accounts")
 async def bank_accounts(visit: Visit) -> Response:
     lines = await visit.read(_lines, visit.organization_id)
     totals: dict[str, int] = {}
@@ -85,7 +85,7 @@ def _lines(tx: Tx, organization_id: str) -> list[AccountLine]:
     ]
 
 
-@page("/accounts/{id}", poll=15)
+@page("/accounts/{id}", poll=15, help="accounts")
 async def bank_account(visit: Visit, id: str) -> Response:
     spans = visit.filters(Span)
     days = spans.wanted.days if spans.wanted.days in SPANS else DEFAULT_DAYS

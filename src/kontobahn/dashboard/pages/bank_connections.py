@@ -41,7 +41,7 @@ class Facts(NamedTuple):
     accounts: list[AccountRow]
 
 
-@page("/connections", poll=5)
+@page("/connections", poll=5, help="connections")
 async def bank_connections(visit: Visit) -> Response:
     lines = await visit.read(_lines, visit.organization_id)
     return visit.show(
@@ -54,7 +54,7 @@ def _lines(tx: Tx, organization_id: str) -> list[Facts]:
     return [Facts(row, by_connection.get(row.id, [])) for row in store.listing(tx, (organization_id,))]
 
 
-@page("/connections/new", role="bookkeeping")
+@page("/connections/new", role="bookkeeping", help="connections")
 async def connect_page(visit: Visit) -> Response:
     names = visit.context.part(Banking).connect_providers
     told = [PROVIDERS.get(name, (name, ANOTHER)) for name in names]
@@ -100,7 +100,7 @@ async def returned(visit: Visit) -> Response:
     return visit.redirect(where)
 
 
-@page("/connections/{id}", poll=5)
+@page("/connections/{id}", poll=5, help="connections")
 async def bank_connection(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     row = facts.connection
@@ -152,7 +152,7 @@ async def reconnect(visit: Visit, id: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@page("/connections/{id}/delete", role="bookkeeping")
+@page("/connections/{id}/delete", role="bookkeeping", help="connections")
 async def ask_to_delete(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     row = facts.connection

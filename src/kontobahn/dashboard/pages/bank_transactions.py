@@ -79,7 +79,7 @@ class Listed(NamedTuple):
     sandbox: frozenset[str]
 
 
-@page("/transactions", poll=15)
+@page("/transactions", poll=15, help="transactions")
 async def bank_transactions(visit: Visit) -> Response:
     filters = visit.filters(TransactionFilters)
     listed = await _search(visit, filters)
@@ -182,7 +182,7 @@ def _line(row: Transaction, names: dict[str, str]) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-@page("/transactions/{id}")
+@page("/transactions/{id}", help="transactions")
 async def bank_transaction(visit: Visit, id: str) -> Response:
     row = await visit.read(search.find, visit.organization_id, numeric(id))
     account = await visit.read(accounts.find, visit.principal, row.account_id)

@@ -44,7 +44,7 @@ class Choices(Struct):
     another: bool = False
 
 
-@page("/batches", poll=5)
+@page("/batches", poll=5, help="booking-batches")
 async def batches(visit: Visit) -> Response:
     return await _show(visit)
 
@@ -92,14 +92,14 @@ def _done(made: ImportMitProtokoll) -> str:
     return text
 
 
-@page("/batches/{id}", poll=3)
+@page("/batches/{id}", poll=3, help="booking-batches")
 async def batch(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
     authors = await names_of_actors(visit, visit.organization_id)
     return visit.show("batch.html", chosen=chosen, batch=found, states=STATES, kinds=KINDS, authors=authors)
 
 
-@page("/batches/{id}/undo", role="bookkeeping")
+@page("/batches/{id}/undo", role="bookkeeping", help="booking-batches")
 async def undo_page(visit: Visit, id: str) -> Response:
     chosen, found = await _find(visit, id)
     return visit.show("batch_undo.html", chosen=chosen, batch=found)

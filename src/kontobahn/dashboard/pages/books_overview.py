@@ -15,7 +15,7 @@ from kontobahn.ledger.routes import rewe
 from kontobahn.ledger.routes.rewe import ExportQuery
 
 
-@page("/books")
+@page("/books", help="books")
 async def clients_and_years(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     taxed = await visit.read(_versteuerung, visit, chosen.connection.id, chosen.client_id)

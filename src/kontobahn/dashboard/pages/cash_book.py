@@ -96,7 +96,7 @@ class CashMonth(NamedTuple):
         return f"{number // 12:04d}-{number % 12 + 1:02d}"
 
 
-@page("/cash-book")
+@page("/cash-book", help="cash-book")
 async def cash_book(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     found = await _month(visit, chosen)
@@ -105,7 +105,7 @@ async def cash_book(visit: Visit) -> Response:
     return visit.show("cash_book.html", chosen=chosen, month=found, url=_url(chosen, found))
 
 
-@page("/cash-book/new", role="bookkeeping")
+@page("/cash-book/new", role="bookkeeping", help="cash-book")
 async def new_entry_page(visit: Visit) -> Response:
     return await _show_form(visit)
 
@@ -135,7 +135,7 @@ async def _show_form(visit: Visit) -> Response:
     return visit.show("cash_entry.html", chosen=chosen, month=found, url=_url(chosen, found), once=key)
 
 
-@page("/cash-book/{number}/reverse", role="bookkeeping")
+@page("/cash-book/{number}/reverse", role="bookkeeping", help="cash-book")
 async def reverse_page(visit: Visit, number: str) -> Response:
     return await _show_reversal(visit, number)
 

@@ -72,7 +72,7 @@ class BoardRow(NamedTuple):
         return self.consents + self.waiting.get("refused_file", 0), self.came - self.went
 
 
-@page("/board", own=True, for_clients=True)
+@page("/board", own=True, for_clients=True, help="client-board")
 async def board(visit: Visit) -> Response:
     filters = visit.filters(BoardFilter)
     wanted = filters.wanted.q.casefold().split()
@@ -90,7 +90,7 @@ async def board(visit: Visit) -> Response:
     )
 
 
-@page("/board/tasks", own=True)
+@page("/board/tasks", own=True, help="client-board")
 async def tasks(visit: Visit) -> Response:
     """Everything that waits for a person, over all clients, the most urgent first."""
     filters = visit.filters(NoFilters)

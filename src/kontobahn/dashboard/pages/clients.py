@@ -39,7 +39,7 @@ class Facts(NamedTuple):
     has_people: bool
 
 
-@page("/clients", own=True, role="admin")
+@page("/clients", own=True, role="admin", help="clients")
 async def client_list(visit: Visit) -> Response:
     found = await visit.read(clients.listing, visit.principal)
     return visit.show("clients.html", clients=found, role_names=ROLE_NAMES)
@@ -58,7 +58,7 @@ async def add_client(visit: Visit) -> Response:
     return response
 
 
-@page("/clients/{id}", own=True, role="admin")
+@page("/clients/{id}", own=True, role="admin", help="clients")
 async def client(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     roles = [(role, _(ROLE_NAMES[role])) for role in ROLES if role != "owner" or not facts.has_people]
@@ -107,7 +107,7 @@ def _invite(
     return made, letters.send_invitation(tx, vault, settings, made)
 
 
-@page("/clients/{id}/close", own=True, role="admin")
+@page("/clients/{id}/close", own=True, role="admin", help="clients")
 async def ask_to_close(visit: Visit, id: str) -> Response:
     found = await visit.read(clients.administered, visit.principal, id)
     return visit.ask_first(

@@ -18,7 +18,7 @@ class Company(Struct):
     name: Name
 
 
-@page("/company")
+@page("/company", help="company")
 async def company(visit: Visit) -> Response:
     assert visit.person is not None
     return visit.show("company.html", organization=visit.person.looking_at)

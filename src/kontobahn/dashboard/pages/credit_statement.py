@@ -51,7 +51,7 @@ class Facts(NamedTuple):
     key_names: dict[str, str]
 
 
-@page("/credits", own=True, poll=15)
+@page("/credits", own=True, poll=15, help="credits")
 async def credit_statement(visit: Visit) -> Response:
     filters = visit.filters(StatementFilters)
     facts = await visit.read(_facts, visit, filters)

@@ -109,7 +109,7 @@ def _text(chosen: ChosenBooks, item: Item) -> str:
     return f"{chosen.written(item.konto)} {item.name} {item.beleg} {item.text} {amount}".casefold()
 
 
-@page("/open-items/due")
+@page("/open-items/due", help="due-dates")
 async def due_dates(visit: Visit) -> Response:
     shown = await _read(visit)
     filters = shown.filters

@@ -9,7 +9,7 @@ from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.visit import Visit
 
 
-@page("/set-up")
+@page("/set-up", help="first-steps")
 async def set_up(visit: Visit) -> Response:
     steps = await visit.read(first_steps.find, visit.organization_id)
     return visit.show("set_up.html", steps=steps, next=first_steps.next_step(steps))

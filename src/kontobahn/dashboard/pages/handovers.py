@@ -62,7 +62,7 @@ class Listed(NamedTuple):
     waiting: dict[int, int]
 
 
-@page("/handovers")
+@page("/handovers", help="hand-over")
 async def handover_list(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
     listed = await visit.read(_listed, visit.organization_id, filters.after, visit.today)
@@ -105,7 +105,7 @@ async def hand_over(visit: Visit) -> Response:
     return response
 
 
-@page("/handovers/{id}")
+@page("/handovers/{id}", help="hand-over")
 async def handover(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     written = await writer(visit, batch.connection_id, batch.client_id)
@@ -170,12 +170,12 @@ class Known(NamedTuple):
     connections: list[LedgerConnection]
 
 
-@page("/reconciliation-accounts")
+@page("/reconciliation-accounts", help="matching-setup")
 async def set_up_list(visit: Visit) -> Response:
     return await _set_up_page(visit, None, None)
 
 
-@page("/reconciliation-accounts/{account}")
+@page("/reconciliation-accounts/{account}", help="matching-setup")
 async def account_set_up(visit: Visit, account: str) -> Response:
     """The settings of one account, to be changed, and what acting alone would have done."""
     return await _set_up_page(visit, int(numeric(account)), None)

@@ -117,7 +117,7 @@ def _ordered_before(tx: Tx, visit: Visit, payees: list[Payee]) -> list[str]:
     return found
 
 
-@page("/open-items/pay", role="member")
+@page("/open-items/pay", role="member", help="pay-items")
 async def pay_items(visit: Visit) -> Response:
     asked = visit.form.all("item") or visit.query.get("item", [])
     if not asked:

@@ -65,7 +65,7 @@ async def _read(visit: Visit, chosen: ChosenBooks, period: int | None, after: st
     return [_line(booking) for booking in await visit.off_loop(plain, found, list[Buchung])]
 
 
-@page("/reports/journal")
+@page("/reports/journal", help="journal")
 async def journal(visit: Visit) -> Response:
     chosen, filters = await books.choose(visit), visit.filters(JournalFilter)
     found = await _read(visit, chosen, filters.wanted.period, filters.after, PAGE_SIZE + 1)

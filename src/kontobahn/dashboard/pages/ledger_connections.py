@@ -48,14 +48,14 @@ _TO_DO = {
 }
 
 
-@page("/ledger/connections")
+@page("/ledger/connections", help="ledger-connections")
 async def ledger_connections(visit: Visit) -> Response:
     found = await visit.read(connections.listing, (visit.organization_id,))
     closed = await visit.read(connections.closed, visit.organization_id)
     return visit.show("ledger_connections.html", connections=found, closed=closed, states=STATUS)
 
 
-@page("/ledger/connections/{id}")
+@page("/ledger/connections/{id}", help="ledger-connections")
 async def ledger_connection(visit: Visit, id: str) -> Response:
     found = await _find(visit, id)
     problem = ""
@@ -77,7 +77,7 @@ async def ledger_connection(visit: Visit, id: str) -> Response:
     )
 
 
-@page("/ledger/connections/{id}/reconnect")
+@page("/ledger/connections/{id}/reconnect", help="ledger-connections")
 async def reconnect_page(visit: Visit, id: str) -> Response:
     """The page that `reconnectUrl` leads to."""
     return visit.show("ledger_reconnect.html", connection=await _find(visit, id), states=STATUS)
@@ -123,7 +123,7 @@ def _rename(tx: Tx, visit: Visit, connection_id: str, name: str) -> None:
     audit.record(tx, found.organization_id, visit.actor, "ledger_connection.rename", found.id, name=name)
 
 
-@page("/ledger/connections/{id}/close", role="admin")
+@page("/ledger/connections/{id}/close", role="admin", help="ledger-connections")
 async def ask_to_close(visit: Visit, id: str) -> Response:
     found = await _find(visit, id)
     return visit.ask_first(

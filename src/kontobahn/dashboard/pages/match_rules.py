@@ -108,7 +108,7 @@ def _query(client: Client) -> BooksQuery:
 # --- Rules
 
 
-@page("/reconciliation-rules")
+@page("/reconciliation-rules", help="match-rules")
 async def rule_list(visit: Visit) -> Response:
     wanted = visit.filters(RuleFilter).wanted
     clients = await visit.read(_clients, visit.organization_id)
@@ -213,7 +213,7 @@ async def delete_rule(visit: Visit) -> Response:
 # --- Learned
 
 
-@page("/reconciliation-knowledge")
+@page("/reconciliation-knowledge", help="known-payers")
 async def learned_list(visit: Visit) -> Response:
     filters = visit.filters(RuleFilter)
     clients = await visit.read(_clients, visit.organization_id)

@@ -33,14 +33,14 @@ class TicketFilters(Struct):
     status: str = ""
 
 
-@page("/customers")
+@page("/customers", help="customers")
 async def customers_page(visit: Visit) -> Response:
     found = await visit.ask(customers.list_customers, query=ListQuery(organization_id=visit.organization_id))
     open_tickets = await visit.read(tickets.open_by_customer, visit.organization_id)
     return visit.show("mobility_customers.html", customers=found, open_tickets=open_tickets)
 
 
-@page("/customers/new", role="bookkeeping")
+@page("/customers/new", role="bookkeeping", help="customers")
 async def new_customer(visit: Visit) -> Response:
     return visit.show("mobility_customer_form.html", customer=None, known={"country_code": "DE"})
 
@@ -58,7 +58,7 @@ async def create_customer(visit: Visit) -> Response:
     return response
 
 
-@page("/customers/{id}")
+@page("/customers/{id}", help="customers")
 async def customer_page(visit: Visit, id: str) -> Response:
     return await _show(visit, id)
 
@@ -83,7 +83,7 @@ async def _show(visit: Visit, customer_id: str, report: ImportReport | None = No
     )
 
 
-@page("/customers/{id}/edit", role="bookkeeping")
+@page("/customers/{id}/edit", role="bookkeeping", help="customers")
 async def edit_customer(visit: Visit, id: str) -> Response:
     customer = await visit.read(customers.find, visit.principal, id)
     return visit.show("mobility_customer_form.html", customer=customer, known=customer._asdict())
@@ -136,7 +136,7 @@ async def cancel_ticket(visit: Visit, id: str, ticket: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", text)
 
 
-@page("/customers/{id}/invoice", role="bookkeeping")
+@page("/customers/{id}/invoice", role="bookkeeping", help="customers")
 async def preview(visit: Visit, id: str) -> Response:
     """Shows what the invoice would charge and credit, before it is made."""
     customer = await visit.read(customers.find, visit.principal, id)

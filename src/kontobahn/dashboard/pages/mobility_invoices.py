@@ -59,7 +59,7 @@ class InvoiceFilters(Struct):
     customer: str = ""
 
 
-@page("/invoices")
+@page("/invoices", help="invoices")
 async def invoices_page(visit: Visit) -> Response:
     filters = visit.filters(InvoiceFilters)
     wanted = filters.wanted
@@ -101,7 +101,7 @@ async def invoices_csv(visit: Visit) -> Response:
     return await visit.csv("invoices", [_("Number"), _("Day"), _("Customer"), _("Tickets"), _("Amount")], rows)
 
 
-@page("/invoices/{id}")
+@page("/invoices/{id}", help="invoices")
 async def invoice_page(visit: Visit, id: str) -> Response:
     invoice: Any = await visit.ask(routes.get_invoice, id=id)
     customer = await visit.read(customers.find, visit.principal, invoice.customer_id)
@@ -127,7 +127,7 @@ async def invoice_xml(visit: Visit, id: str) -> Response:
     return visit.download(found.content, found.media_type, found.file_name)
 
 
-@page("/seller")
+@page("/seller", help="seller")
 async def seller_page(visit: Visit) -> Response:
     found = await visit.read(seller.show, visit.organization_id)
     stored = msgspec.structs.asdict(found.seller)

@@ -56,7 +56,7 @@ class Made(NamedTuple):
     client_id: str
 
 
-@page("/books/new", role="admin")
+@page("/books/new", role="admin", help="new-books")
 async def new_books(visit: Visit) -> Response:
     return _show(visit)
 

@@ -92,7 +92,7 @@ _SORTS: dict[str, Callable[[Partner], Any]] = {
 _FIRST = "-balance"
 
 
-@page("/open-items")
+@page("/open-items", help="open-items")
 async def open_items(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(OpenItemsFilter)
@@ -193,7 +193,7 @@ def _lines(chosen: ChosenBooks, konten: list[FaelligesKonto]) -> Iterator[tuple[
             )  # fmt: skip
 
 
-@page("/open-items/{konto}/document")
+@page("/open-items/{konto}/document", help="open-items")
 async def document_movements(visit: Visit, konto: str) -> Response:
     """The bookings behind an open item. Its number may contain anything, so it is not part of the path."""
     chosen = await books.choose(visit)

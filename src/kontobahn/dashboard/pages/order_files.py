@@ -61,7 +61,7 @@ class Listed(NamedTuple):
     sources: list[AccountRow]
 
 
-@page("/payments/order-files")
+@page("/payments/order-files", help="order-files")
 async def order_file_list(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
     if not visit.form.values and "account_id" in visit.query:
@@ -125,7 +125,7 @@ async def _make_by_kind(visit: Visit, account_id: str, key: str) -> list[dict[st
     return made
 
 
-@page("/payments/order-files/{id}")
+@page("/payments/order-files/{id}", help="order-files")
 async def order_file(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     status = order_files.status_of(content.file, content.payments)
@@ -154,7 +154,7 @@ async def order_file_content(visit: Visit, id: str) -> Response:
     return visit.download(file.content, file.media_type, file.file_name)
 
 
-@page("/payments/order-files/{id}/discard", role="member")
+@page("/payments/order-files/{id}/discard", role="member", help="order-files")
 async def ask_to_discard(visit: Visit, id: str) -> Response:
     content = await visit.read(_content, visit.context, visit.principal, numeric(id))
     return visit.ask_first(

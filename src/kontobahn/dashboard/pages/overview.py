@@ -87,7 +87,7 @@ class Money(NamedTuple):
     unknown: int
 
 
-@page("", poll=15)
+@page("", poll=15, help="overview")
 async def overview(visit: Visit) -> Response:
     facts = await visit.read(_facts, visit.principal.organization_id, visit.organization_id, visit.today)
     shelved = await bookshelf.shelf(visit.context, visit.organization_id)
@@ -296,7 +296,7 @@ class DueFilter(Struct):
     when: Literal["", "overdue", "week", "month", "later"] = ""
 
 
-@page("/outlook")
+@page("/outlook", help="overview")
 async def outlook_page(visit: Visit) -> Response:
     """The money that is expected, row by row."""
     filters = visit.filters(OutlookFilter)
@@ -313,7 +313,7 @@ async def outlook_page(visit: Visit) -> Response:
     )  # fmt: skip
 
 
-@page("/due")
+@page("/due", help="overview")
 async def due_page(visit: Visit) -> Response:
     """The open items of one side, by due date."""
     filters = visit.filters(DueFilter)

@@ -79,7 +79,7 @@ async def find(visit: Visit, konto: str, wanted: OpenItemsFilter) -> Statement:
     return Statement(chosen, konto, account, settled, record_of(partner), found.stichtag)
 
 
-@page("/open-items/{konto}")
+@page("/open-items/{konto}", help="partner-statement")
 async def partner_statement(visit: Visit, konto: str) -> Response:
     shown = await find(visit, konto, visit.filters(OpenItemsFilter).wanted)
     overdue = shown.overdue() if is_debitor(konto) else []

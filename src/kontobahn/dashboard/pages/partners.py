@@ -59,7 +59,7 @@ class PartnerForm(Struct):
     vat_id: Annotated[str, Meta(max_length=15)] = ""
 
 
-@page("/partners")
+@page("/partners", help="partners")
 async def partners(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(PartnerFilter)
@@ -73,7 +73,7 @@ async def partners(visit: Visit) -> Response:
     )  # fmt: skip
 
 
-@page("/partners/terms")
+@page("/partners/terms", help="partners")
 async def payment_terms(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     query = JahrDropdownQuery(**chosen.query, geschaeftsjahr_start_datum=chosen.year.start)
@@ -81,7 +81,7 @@ async def payment_terms(visit: Visit) -> Response:
     return visit.show("payment_terms.html", chosen=chosen, terms=plain(answer.data, list[Zahlungsbedingung]))
 
 
-@page("/partners/new", role="bookkeeping")
+@page("/partners/new", role="bookkeeping", help="partners")
 async def new_partner_page(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     return visit.show("partner.html", chosen=chosen, partner=None)
@@ -92,7 +92,7 @@ async def make_partner(visit: Visit) -> Response:
     return await _save(visit, None)
 
 
-@page("/partners/{konto}")
+@page("/partners/{konto}", help="partners")
 async def partner_page(visit: Visit, konto: str) -> Response:
     chosen, found = await _find(visit, konto)
     return visit.show("partner.html", chosen=chosen, partner=found, form=_form_of(chosen, found))

@@ -87,7 +87,7 @@ class Facts(NamedTuple):
     bundle: int
 
 
-@page("/payments", poll=5)
+@page("/payments", poll=5, help="payments")
 async def payments(visit: Visit) -> Response:
     filters = visit.filters(PaymentFilters)
     listed = await visit.read(_listed, visit.organization_id, filters)
@@ -133,7 +133,7 @@ def _place(row: PaymentRow | Key) -> str:
 # --- Making one
 
 
-@page("/payments/new", role="member")
+@page("/payments/new", role="member", help="payments")
 async def payment_form(visit: Visit) -> Response:
     sources = await visit.read(
         accounts.listing, visit.principal, AccountsQuery(payments_supported=True, organization_id=visit.organization_id)
@@ -243,7 +243,7 @@ async def returned(visit: Visit) -> Response:
     return visit.redirect(where)
 
 
-@page("/payments/{id}", poll=3)
+@page("/payments/{id}", poll=3, help="payments")
 async def payment(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     row = facts.row
@@ -328,7 +328,7 @@ async def take_order(visit: Visit, id: str) -> Response:
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 
-@page("/payments/{id}/cancel", role="member")
+@page("/payments/{id}/cancel", role="member", help="payments")
 async def ask_to_cancel(visit: Visit, id: str) -> Response:
     row = await visit.read(store.find, visit.principal, numeric(id))
     amount = figures.money(row.amount_minor, row.currency_code)

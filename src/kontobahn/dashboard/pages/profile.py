@@ -16,7 +16,7 @@ from kontobahn.dashboard.words import _, ngettext
 PATH = f"{ROOT}/profile"
 
 
-@page("/profile", own=True)
+@page("/profile", own=True, help="profile")
 async def profile(visit: Visit) -> Response:
     principal = visit.principal
     found = await visit.read(sessions.of_user, principal.organization_id, principal.user_id or "")
@@ -61,7 +61,7 @@ async def choose_notices(visit: Visit) -> Response:
     return visit.redirect(PATH, _("Your choice is kept."))
 
 
-@page("/notices/{token}", caller="anybody")
+@page("/notices/{token}", caller="anybody", help="notices")
 async def notices_page(visit: Visit, token: str) -> Response:
     """The page that each notice leads to, so that nobody has to sign in to get no more of them."""
     user = await visit.read(notices.user_of, visit.context.vault, token)
@@ -88,6 +88,6 @@ async def end_other_sessions(visit: Visit) -> Response:
     return visit.redirect(PATH, ngettext("One session has ended.", "%(num)s sessions have ended.", ended))
 
 
-@page("/keyboard", own=True)
+@page("/keyboard", own=True, help="keyboard")
 async def keyboard(visit: Visit) -> Response:
     return visit.show("keyboard.html")

@@ -103,7 +103,7 @@ def _accounts(chosen: ChosenBooks, answer: Any, until: int) -> dict[str, list[Ac
     return found
 
 
-@page("/reports/profit-and-loss")
+@page("/reports/profit-and-loss", help="profit-and-loss")
 async def profit_and_loss(visit: Visit) -> Response:
     shown, filters = await _read(visit), visit.filters(ProfitAndLossFilter)
     periods = [

@@ -76,7 +76,7 @@ class Chosen(NamedTuple):
     counts: dict[str, int]
 
 
-@page("/reconciliation", poll=15)
+@page("/reconciliation", poll=15, help="matching")
 async def reconciliation_list(visit: Visit) -> Response:
     filters = visit.filters(MatchFilters)
     chosen = await visit.read(_chosen, visit.organization_id, filters.wanted.account)
@@ -136,7 +136,7 @@ async def make_run(visit: Visit) -> Response:
 # --- One transaction
 
 
-@page("/reconciliation/{id}")
+@page("/reconciliation/{id}", help="matching")
 async def reconciled_transaction(visit: Visit, id: str) -> Response:
     found: ReconciledTransactionWithProposals = (
         await visit.ask(transactions.get_reconciled_transaction, id=numeric(id))
@@ -393,7 +393,7 @@ async def _again(visit: Visit, id: str) -> Response:
 # --- All that is clear, at once
 
 
-@page("/reconciliation/all-clear/{account}")
+@page("/reconciliation/all-clear/{account}", help="matching")
 async def all_clear(visit: Visit, account: str) -> Response:
     found = await visit.read(_sure, visit, int(numeric(account)))
     ids = [int(row.transaction_id) for row in found]

@@ -29,6 +29,6 @@ REPORTS = (
 )
 
 
-@page("/reports")
+@page("/reports", help="reports")
 async def report_list(visit: Visit) -> Response:
     return visit.show("reports.html", chosen=await books.choose(visit), reports=REPORTS, root=ROOT)

@@ -40,7 +40,7 @@ class Listed(NamedTuple):
     sources: list[tuple[str, str]]
 
 
-@page("/requests", own=True, poll=5)
+@page("/requests", own=True, poll=5, help="requests")
 async def requests(visit: Visit) -> Response:
     filters = visit.filters(RequestFilters)
     listed = await visit.read(_listed, visit, filters)
@@ -87,7 +87,7 @@ def kind_of(status: int) -> str:
     return "good" if status < 400 else "warn" if status < 500 else "bad"
 
 
-@page("/requests/{id}", own=True)
+@page("/requests/{id}", own=True, help="requests")
 async def request(visit: Visit, id: str) -> Response:
     number = int(id) if id.isdigit() and len(id) < 19 else 0
     organization_id = visit.principal.organization_id

@@ -96,7 +96,7 @@ class Facts(NamedTuple):
     is_shared: bool
 
 
-@page("/sandbox", role="admin", offered=_is_offered, poll=5)
+@page("/sandbox", role="admin", offered=_is_offered, poll=5, help="sandbox")
 async def sandbox_controls(visit: Visit) -> Response:
     facts = await visit.read(_facts, visit)
     return visit.show(

@@ -41,7 +41,7 @@ class Found(NamedTuple):
     accounts: list[AccountRow]
 
 
-@page("/sandbox/remove", role="admin")
+@page("/sandbox/remove", role="admin", help="sandbox")
 async def ask_to_remove(visit: Visit) -> Response:
     found = await visit.read(_found, visit.organization_id)
     if not found.connections:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from kontobahn.api.languages import LANGUAGES
 from kontobahn.banking.connections import accounts
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments import store as payments
@@ -24,7 +25,7 @@ from kontobahn.dashboard.declare import ROOT, page
 from kontobahn.dashboard.lists import MAX_TYPED, is_iban, search_words
 from kontobahn.dashboard.menu import MENU
 from kontobahn.dashboard.visit import Visit
-from kontobahn.dashboard.words import LANGUAGES, _, text_in
+from kontobahn.dashboard.words import _, text_in
 from kontobahn.db import Tx
 from kontobahn.ledger.konto import readable
 from kontobahn.ledger.opos import Belegbewegung
@@ -61,7 +62,7 @@ class Group(NamedTuple):
     all_url: str = ""
 
 
-@page("/search")
+@page("/search", help="search")
 async def search_page(visit: Visit) -> Response:
     typed = " ".join((visit.query.get("q") or [""])[-1][:MAX_TYPED].split())
     words = search_words(typed)

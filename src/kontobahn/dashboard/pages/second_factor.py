@@ -40,7 +40,7 @@ class NewPasskey(Struct):
     answer: Annotated[str, Meta(max_length=passkeys.MAX_ANSWER_BYTES)]
 
 
-@page("/profile/second-factor", own=True)
+@page("/profile/second-factor", own=True, help="second-factor")
 async def second_factor(visit: Visit) -> Response:
     found, left, required = await visit.read(_facts, visit.principal)
     return visit.show("second_factor.html", factors=found, codes_left=left, required=required)
@@ -58,7 +58,7 @@ def _facts(tx: Tx, principal: Principal) -> tuple[list[factors.Factor], int, boo
 # --- An app that shows codes
 
 
-@page("/profile/second-factor/app", own=True)
+@page("/profile/second-factor/app", own=True, help="second-factor")
 async def new_app_page(visit: Visit) -> Response:
     return _show_app(visit, factors.new_secret())
 
@@ -126,7 +126,7 @@ def _context(principal: Principal) -> str:
 # --- Passkeys
 
 
-@page("/profile/second-factor/passkey", own=True)
+@page("/profile/second-factor/passkey", own=True, help="second-factor")
 async def new_passkey_page(visit: Visit) -> Response:
     return await _show_passkey(visit)
 

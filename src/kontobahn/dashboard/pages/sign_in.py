@@ -9,9 +9,10 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from kontobahn.access import invitations, letters, passwords, sessions
+from kontobahn.api.languages import LANGUAGES
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import first_run, first_steps, passkeys, people, security, sign_in, words
+from kontobahn.dashboard import first_run, first_steps, passkeys, people, security, sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.people import THEMES, Preferences
@@ -40,7 +41,7 @@ class Acceptance(Struct):
     password: Password
 
 
-@page("/sign-in", caller="anybody")
+@page("/sign-in", caller="anybody", help="sign-in")
 async def sign_in_page(visit: Visit) -> Response:
     if visit.person is not None:
         return visit.redirect(_next(visit))
@@ -107,7 +108,7 @@ async def sign_out(visit: Visit) -> Response:
     return visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
 
 
-@page("/forgotten-password", caller="anybody")
+@page("/forgotten-password", caller="anybody", help="sign-in")
 async def forgotten_password(visit: Visit) -> Response:
     return visit.show("forgotten_password.html", sends_mail=bool(visit.context.settings.smtp_url))
 
@@ -134,7 +135,7 @@ class NewPassword(Struct):
     password: Password
 
 
-@page("/password", caller="anybody")
+@page("/password", caller="anybody", help="sign-in")
 async def new_password_page(visit: Visit) -> Response:
     """The page that the link of an administrator leads to."""
     await visit.read(passwords.check_reset, visit.context.vault, _token(visit))
@@ -165,7 +166,7 @@ def _token(visit: Visit) -> str:
 # --- The first run
 
 
-@page("/first-run", caller="anybody")
+@page("/first-run", caller="anybody", help="first-run")
 async def first_run_page(visit: Visit) -> Response:
     if not await visit.read(first_run.is_due):
         return visit.redirect(f"{ROOT}/sign-in")
@@ -197,7 +198,7 @@ async def do_first_run(visit: Visit) -> Response:
 # --- Invitations
 
 
-@page("/invitation/{token}", caller="anybody")
+@page("/invitation/{token}", caller="anybody", help="sign-in")
 async def invitation_page(visit: Visit, token: str) -> Response:
     return _show_invitation(visit, token)
 
@@ -247,7 +248,7 @@ async def change_look(visit: Visit) -> Response:
     form = visit.form
     before = visit.person.preferences if visit.person else Preferences()
     wanted = before
-    if form.text("language") in words.LANGUAGES:
+    if form.text("language") in LANGUAGES:
         wanted = wanted._replace(language=form.text("language"))
         visit.new_cookies["language"] = form.text("language")
     if "theme" in form:

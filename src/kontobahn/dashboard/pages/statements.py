@@ -43,7 +43,7 @@ class Choices(Struct):
     is_first_step: bool = False
 
 
-@page("/statements", poll=5)
+@page("/statements", poll=5, help="statement-files")
 async def statements(visit: Visit) -> Response:
     filters = visit.filters(NoFilters)
     before = _place(filters.after)
@@ -92,7 +92,7 @@ async def _on(visit: Visit, report: StatementImportReport, *, is_first_step: boo
     return visit.redirect(f"{PATH}/{report.id}")
 
 
-@page("/statements/{id}", poll=2)
+@page("/statements/{id}", poll=2, help="statement-files")
 async def statement_import(visit: Visit, id: str) -> Response:
     if len(id) > MAX_ID_LENGTH:
         raise NotFound("Import not found.")

@@ -52,7 +52,7 @@ class Team(NamedTuple):
     from_outside: list[Listed]
 
 
-@page("/team", own=True)
+@page("/team", own=True, help="team")
 async def team(visit: Visit) -> Response:
     found = await visit.read(_team, visit.principal, visit.now)
     assert visit.person is not None
@@ -143,7 +143,7 @@ def _password_link(
     return made, letters.send_password_link(tx, vault, settings, made)
 
 
-@page("/team/{id}/delete", own=True, role="admin")
+@page("/team/{id}/delete", own=True, role="admin", help="team")
 async def ask_to_delete(visit: Visit, id: str) -> Response:
     user = await visit.read(users.get, visit.principal, id)
     banks = await visit.read(connections.names_of_user, user.organization_id, user.id)

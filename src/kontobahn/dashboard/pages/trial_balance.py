@@ -85,7 +85,7 @@ _SORTS: dict[str, Callable[[Line], Any]] = {
 }
 
 
-@page("/trial-balance")
+@page("/trial-balance", help="trial-balance")
 async def trial_balance(visit: Visit) -> Response:
     chosen = await books.choose(visit)
     filters = visit.filters(TrialBalanceFilter)
@@ -160,7 +160,7 @@ class SheetFilter(Struct):
     period: Annotated[int, Meta(ge=0, le=14)] | None = None
 
 
-@page("/trial-balance/{konto}")
+@page("/trial-balance/{konto}", help="account-sheet")
 async def account_sheet(visit: Visit, konto: str) -> Response:
     chosen, filters = await books.choose(visit), visit.filters(SheetFilter)
     line = await _line_of(visit, chosen, konto)

@@ -95,7 +95,7 @@ async def _read(visit: Visit) -> Figures:
     return Figures(chosen, span, found, output, found.summeVorsteuer + found.direktVorsteuer)
 
 
-@page("/reports/vat")
+@page("/reports/vat", help="vat")
 async def vat_figures(visit: Visit) -> Response:
     shown, filters = await _read(visit), visit.filters(VatFilter)
     links = [(one.text, filters.url(span=one.name or None), one == shown.span) for one in spans(shown.chosen)]

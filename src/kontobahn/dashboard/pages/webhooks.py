@@ -66,7 +66,7 @@ class Shown(NamedTuple):
     resend: str
 
 
-@page("/webhooks", own=True, poll=5)
+@page("/webhooks", own=True, poll=5, help="webhooks")
 async def webhooks(visit: Visit) -> Response:
     filters = visit.filters(EventFilters)
     listed = await visit.read(_listed, visit.principal.organization_id, filters, filters.wanted.receiver or None)
@@ -163,7 +163,7 @@ async def send_test(visit: Visit) -> Response:
     return visit.redirect(f"{PATH}/events/{sent.data.id}", _("The test event is on its way."))
 
 
-@page("/webhooks/events/{id}", own=True, poll=5)
+@page("/webhooks/events/{id}", own=True, poll=5, help="webhooks")
 async def event_page(visit: Visit, id: str) -> Response:
     event = await visit.read(entries.find_logged, visit.principal, id)
     names = await visit.read(receiver_names, event.organization_id)
@@ -190,7 +190,7 @@ class Since(Struct):
     since: Annotated[str, Meta(min_length=16, max_length=19)]
 
 
-@page("/webhooks/resend", role="bookkeeping", own=True)
+@page("/webhooks/resend", role="bookkeeping", own=True, help="webhooks")
 async def ask_to_resend(visit: Visit) -> Response:
     return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
 
@@ -206,7 +206,7 @@ async def resend_failed(visit: Visit) -> Response:
     return await _ask_to_resend(visit, visit.principal.organization_id, WEBHOOK_URL, PATH)
 
 
-@page("/webhooks/endpoints/{id}/resend", role="bookkeeping", own=True)
+@page("/webhooks/endpoints/{id}/resend", role="bookkeeping", own=True, help="webhooks")
 async def ask_to_resend_to(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     return await _ask_to_resend(visit, endpoint.organization_id, endpoint.id, f"{PATH}/endpoints/{endpoint.id}")
@@ -251,7 +251,7 @@ def _resent(done: Resent) -> str:
 # --- Further endpoints
 
 
-@page("/webhooks/new", own=True, role="admin")
+@page("/webhooks/new", own=True, role="admin", help="webhooks")
 async def new_endpoint(visit: Visit) -> Response:
     return visit.show("webhook_endpoint_form.html", endpoint=None, names=list(EVENT_TYPES))
 
@@ -280,7 +280,7 @@ async def _endpoint(visit: Visit, endpoint_id: str) -> WebhookEndpoint:
     return found
 
 
-@page("/webhooks/endpoints/{id}", own=True, poll=5)
+@page("/webhooks/endpoints/{id}", own=True, poll=5, help="webhooks")
 async def endpoint_page(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     filters = visit.filters(EventFilters)
@@ -288,7 +288,7 @@ async def endpoint_page(visit: Visit, id: str) -> Response:
     return visit.show("webhook_endpoint.html", endpoint=endpoint, **_list(filters, *listed))
 
 
-@page("/webhooks/endpoints/{id}/edit", own=True, role="admin")
+@page("/webhooks/endpoints/{id}/edit", own=True, role="admin", help="webhooks")
 async def edit_endpoint(visit: Visit, id: str) -> Response:
     return visit.show("webhook_endpoint_form.html", endpoint=await _endpoint(visit, id), names=list(EVENT_TYPES))
 
@@ -335,7 +335,7 @@ async def resend_to_endpoint(visit: Visit, id: str, event: str) -> Response:
     return visit.redirect(f"{PATH}/endpoints/{id}", _("The event is sent again."))
 
 
-@page("/webhooks/endpoints/{id}/delete", own=True, role="admin")
+@page("/webhooks/endpoints/{id}/delete", own=True, role="admin", help="webhooks")
 async def ask_to_delete_endpoint(visit: Visit, id: str) -> Response:
     endpoint = await _endpoint(visit, id)
     return visit.ask_first(
