@@ -15,6 +15,7 @@ from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
+from kontobahn.dashboard.people import ROLE_NAMES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
@@ -101,6 +102,44 @@ ACTIONS = {
     "webhook_url.gone": N_("Webhook URL is gone"),
     "webhook_url.set": N_("Webhook URL set"),
 }
+# The fields of details that people read; any other has its own name.
+_DETAILS = {
+    "amount": N_("Amount"),
+    "automatic_classes": N_("Without asking"),
+    "bank": N_("Bank"),
+    "booked_by": N_("Who books"),
+    "city": N_("City"),
+    "client_id": N_("Client"),
+    "clients": N_("Clients"),
+    "contact_email": N_("E-mail address"),
+    "contact_name": N_("Contact person"),
+    "contact_phone": N_("Telephone"),
+    "email": N_("E-mail address"),
+    "events": N_("Events"),
+    "iban": N_("IBAN"),
+    "invoice_number_prefix": N_("Invoice numbers begin with"),
+    "konto": N_("Account"),
+    "managing_directors": N_("Managing directors"),
+    "matches": N_("Matches"),
+    "name": N_("Name"),
+    "new": N_("now"),
+    "old": N_("before"),
+    "payment_days": N_("Payment period in days"),
+    "postal_code": N_("Postal code"),
+    "reason": N_("Reason"),
+    "register_entry": N_("Commercial register"),
+    "role": N_("Role"),
+    "rules": N_("Rules"),
+    "scopes": N_("Restricted to"),
+    "status": N_("Status"),
+    "street": N_("Street and number"),
+    "tax_number": N_("Tax number"),
+    "transaction_id": N_("Transaction"),
+    "url": N_("Address"),
+    "user_id": N_("Person"),
+    "vat_id": N_("VAT identification number"),
+    "website": N_("Website"),
+}
 _ACTORS = {COMMAND_LINE.name: N_("command line"), SYSTEM.name: N_("automatically"), "anybody": N_("somebody unknown")}
 
 
@@ -125,7 +164,7 @@ async def audit_log(visit: Visit) -> Response:
         actions=[(action, action_words(action)) for action in actions],
         action_words=action_words,
         names=names,
-        details=details_line,
+        details=lambda entry: details_line(entry, names),
         chips=filters.chips(
             {
                 "from_date": _("From"),
@@ -146,7 +185,7 @@ async def audit_csv(visit: Visit) -> Response:
     head = [_("When"), _("Who"), _("What"), _("Object"), _("Details"), _("Address"), _("Request")]
     rows = [
         (figures.moment(entry.at), names.get(entry.actor, entry.actor), action_words(entry.action), entry.subject,
-         details_line(entry), entry.ip or "", entry.request_id or "")
+         details_line(entry, names), entry.ip or "", entry.request_id or "")
         for entry in found
     ]  # fmt: skip
     return await visit.csv("audit", head, rows)
@@ -181,15 +220,23 @@ def actor_names(people: Iterable[tuple[str, str]], keys: Iterable[tuple[str, str
     return names | {f"user:{id}": name for id, name in people}
 
 
-def details_line(entry: AuditEntry) -> str:
-    """The details in one line: `role: admin, email: …`. What was not given is left out."""
+def details_line(entry: AuditEntry, names: Mapping[str, str]) -> str:
+    """The details in one line: `Role: administration, E-mail address: …`. What was not given is left out."""
     found = msgspec.json.decode(entry.details)
     if not isinstance(found, Mapping):
         return str(found)
-    return ", ".join(f"{name}: {_value(value)}" for name, value in found.items() if value not in (None, [], ""))
+    return ", ".join(
+        f"{_(_DETAILS[name]) if name in _DETAILS else name}: {_value(name, value, names)}"
+        for name, value in found.items()
+        if value not in (None, [], "")
+    )
 
 
-def _value(value: Any) -> str:
+def _value(name: str, value: Any, names: Mapping[str, str]) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
+    if name == "user_id":
+        return names.get(f"user:{value}", str(value))
+    if name in ("role", "old", "new") and (role := next((role for role in ROLE_NAMES if role == value), None)):
+        return _(ROLE_NAMES[role])
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
