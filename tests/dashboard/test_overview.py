@@ -152,3 +152,23 @@ def test_figures_for_developers_are_shown_to_whoever_has_keys(service: Service) 
     other = Browser(service)
     other.sign_in("ohne@muster.example")
     assert "Credits left" not in other.get("/dashboard").text
+
+
+@pytest.mark.either_engine
+def test_help_leads_to_the_section_of_the_page_in_the_readers_language(browser: Browser) -> None:
+    for path, topic in (
+        ("/dashboard", "overview"),
+        ("/dashboard/open-items/due", "due-dates"),
+        ("/dashboard/team", "team"),
+    ):
+        for language, guide in (("en", "/docs/guide"), ("de", "/docs/guide/de")):
+            browser.post("/dashboard/look", {"language": language, "next": path})
+            shown = browser.get(path).text
+            assert f'<p class="help"><a href="{guide}/help/{topic}">' in shown
+            assert f'<a href="{guide}">' in shown, "the entry of the menu"
+            answer = browser.get(f"{guide}/help/{topic}")
+            assert (answer.status_code, answer.headers["location"].startswith(guide)) == (307, True)
+    # Chosen in the dashboard, whatever the browser asks for.
+    assert browser.get("/docs/guide").headers["location"] == "/docs/guide/de"
+    # A form that was refused stands on the page that explains it.
+    assert 'href="/docs/guide/de/help/team"' in browser.post("/dashboard/team/invitations", {"email": "x"}).text
