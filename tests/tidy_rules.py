@@ -108,6 +108,8 @@ def modules_open_with_a_short_docstring(root: Path) -> list[str]:
 
 
 _HEADLESS = re.compile(r"\W*(What|Who|Whom|Whose|How|Where|Which|Whether|Why)\b", re.IGNORECASE)
+# Found in few files; tokens are looked at in those alone.
+_HEADLESS_COMMENT = re.compile("#" + _HEADLESS.pattern, re.IGNORECASE)
 
 
 @rule
@@ -131,8 +133,10 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _first_comment_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each comment, without the lines that continue the one above them."""
+    """Line and text of each comment, without the lines that continue the one above them; none where no line begins so."""
     above = -1
+    if not _HEADLESS_COMMENT.search(text):
+        return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             if token.start[0] != above + 1:
@@ -227,6 +231,7 @@ SPELLINGS = {
 _AMERICAN = re.compile(rf"(?<![\w./$@{{-])({'|'.join(SPELLINGS)})(?![\w/({{}}:=-]|\.\w)", re.IGNORECASE)
 # Without the first letter, which may be a capital: plain words are found sooner.
 _MAY_BE_AMERICAN = re.compile("|".join(re.sub(r"[(\[].*|s\?$", "", spelling)[1:] for spelling in SPELLINGS))
+_MAY_BE_AN_AMERICAN_COMMENT = re.compile(rf"#.*(?:{_MAY_BE_AMERICAN.pattern})")
 _NO_PROSE = re.compile(r"``.+?``|`[^`\n]*`|https?://\S+|\]\([^)]*\)|\bkontobahn [a-z].*", re.DOTALL)
 
 
@@ -245,9 +250,10 @@ def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
     for name, text in files(root, ".py"):
         if not _MAY_BE_AMERICAN.search(text):
             continue
-        for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
-            if token.type == tokenize.COMMENT:
-                yield name, token.start[0], token.string
+        if _MAY_BE_AN_AMERICAN_COMMENT.search(text):
+            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                if token.type == tokenize.COMMENT:
+                    yield name, token.start[0], token.string
         yield from ((name, at, docstring) for at, docstring in _docstrings(parse(text)))
     for name, text in files(root, ".sql"):
         for number, line in enumerate(text.splitlines(), 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import kontobahn
@@ -39,9 +40,12 @@ def codes() -> dict[str, str]:
     }
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))
+@cache
+def _modules() -> list[tuple[str, ast.Module]]:
+    return [
+        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8")))
+        for path in sorted(SOURCE.rglob("*.py"))
+    ]
 
 
 def forms() -> set[str]:
