@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import ssl
 import zlib
@@ -35,6 +36,8 @@ from tests.shared_services import FRESH, SharedServices
 from tests.tidy_rules import ROOT
 from tests.waiting import PATIENCE_SECONDS
 
+# Looking for garbage among all that tests import and make took a tenth of their time.
+gc.set_threshold(20_000, 20, 10)
 # A busy machine is slow, which says nothing about the code.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
@@ -156,6 +159,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not os.environ.get(FRESH):
         items[:] = [item for item in items if not item.get_closest_marker("either_engine") or _is_on_its_engine(item)]
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """What there is now stays until the end: no collection looks at it again."""
+    gc.freeze()
 
 
 def _is_on_its_engine(item: pytest.Item) -> bool:

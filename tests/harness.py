@@ -204,11 +204,22 @@ def place_migrated_sqlite(settings: Settings) -> None:
 
 def empty_sqlite(settings: Settings) -> None:
     """Makes a database that is in use what it was at first, in one transaction."""
+    with closing(sqlite3.connect(settings.sqlite_path)) as target:
+        _kept_in_memory().backup(target)
+
+
+@cache
+def _kept_in_memory() -> sqlite3.Connection:
+    return migrated_sqlite_in_memory()
+
+
+def migrated_sqlite_in_memory() -> sqlite3.Connection:
+    """A database that was brought up to date and has no rows, for whichever thread."""
     image = bytearray(migrated_sqlite())
-    image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log; the target keeps its own
-    with closing(sqlite3.connect(":memory:")) as source, closing(sqlite3.connect(settings.sqlite_path)) as target:
-        source.deserialize(bytes(image))
-        source.backup(target)
+    image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log; a file that it is copied to keeps its own
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.deserialize(bytes(image))
+    return connection
 
 
 @contextmanager

@@ -8,7 +8,6 @@ account. A page is no history: a limit, in the order of the index, with no condi
 from __future__ import annotations
 
 import re
-import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
@@ -25,7 +24,7 @@ from kontobahn.db import postgres_session, postgres_short_reads
 from kontobahn.db.postgres_session import to_numbered
 from kontobahn.db.sqlite import PLANNED_ROWS, SqliteTx
 from tests.emptied_database import migrated_template
-from tests.harness import migrated_sqlite
+from tests.harness import migrated_sqlite_in_memory
 from tests.plan_excuses import EXCUSED, FEW_OF_AN_ORGANISATION, NEVER_LARGE
 from tests.services import shared_postgres
 
@@ -83,10 +82,7 @@ class SqlitePlanner:
     )
 
     def __init__(self) -> None:
-        image = bytearray(migrated_sqlite())
-        image[18:20] = b"\x01\x01"  # in memory there is no write-ahead log
-        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._connection.deserialize(bytes(image))
+        self._connection = migrated_sqlite_in_memory()
         self._tables_of_indexes = dict(self._rows("SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index'"))
         made = self._rows("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
         self._of_index = {name: frozenset(re.findall(r"\w+", text)) for name, text in made}

@@ -6,6 +6,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
@@ -28,8 +29,12 @@ def walk(client: httpx.Client, look: Callable[[httpx.Response], None] = lambda a
     """Returns one address for each page that links lead to, an empty one for a file to save; `look` sees every answer."""
     patterns = sorted(((page.path, _pattern(page)) for page in SHOWN), key=lambda item: ("{" in item[0], item[0]))
 
+    @cache  # every page has the links of the menu
+    def kind_of_path(path: str) -> str | None:
+        return next((name for name, pattern in patterns if pattern.fullmatch(path)), None)
+
     def kind_of(address: str) -> str | None:
-        return next((name for name, pattern in patterns if pattern.fullmatch(address.partition("?")[0])), None)
+        return kind_of_path(address.partition("?")[0])
 
     found: dict[str, str] = {}
     visits: Counter[tuple[str, ...]] = Counter()
