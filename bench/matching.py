@@ -29,6 +29,8 @@ from tests.matching.judging import (
     bank,
     by_class,
     figures,
+    judge_everyday,
+    judge_impostors,
     judge_traps,
     judge_world,
     matcher_of,
@@ -37,6 +39,7 @@ from tests.matching.world import make_world
 
 FORMATS = ("camt", "mt940")
 MIN_ACTED, MIN_PRECISION, MIN_SHARE, MIN_FIRST, MIN_THREE = 10_000, 0.999, 0.70, 0.92, 0.97
+MIN_COMPANY_SHARE, MIN_HOSTILE = 0.75, 2_000
 MAX_SECONDS, MAX_MILLISECONDS = 10.0, 20.0
 
 
@@ -52,7 +55,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=2026)
     options = parser.parse_args()
     mix = mixes.VERDICT if options.mix == "verdict" else mixes.TUNING
-    worlds, traps = (2, 360) if options.quick else (16, 3_600)
+    worlds, traps, sets = (2, 360, 1) if options.quick else (16, 3_600, 4)
     with tempfile.TemporaryDirectory(prefix="kontobahn-bench-") as folder:
         print(measure.describe_machine(Path(folder)), flush=True)
     print(f"engine {ENGINE_VERSION}, mix {options.mix}, seed {options.seed}, {worlds} clients of 1,000 movements each")
@@ -62,13 +65,19 @@ def main() -> int:
             r = random.Random(options.seed * 1_000 + number)
             verdicts += judge_world(r, mix, read_back, FORMATS[number % 2], 120, 1_000)
         hostile = judge_traps(make_traps(options.seed, traps), read_back)
+        everyday = [v for n in range(sets) for v in judge_everyday(options.seed + n, 600, read_back)]
+        impostors = judge_impostors(options.seed, 60 if options.quick else 400, read_back)
         speed = _speed(read_back, mix, options.seed, 1_000 if options.quick else 10_000)
     tables = [
         _counts("by class", "class of the best proposal", by_class(verdicts)),
         _counts("by what happened", "what happened", _by_kind(verdicts)),
         _counts("traps", "trap", _by_kind(hostile)),
+        _counts("an ordinary day", "what happened", _by_kind(everyday)),
+        _counts("impostors", "family", _by_kind(impostors)),
     ]
-    return report.finish([*_judged(figures(verdicts), figures(hostile), quick=options.quick), *speed], tables=tables)
+    judged = _judged(figures(verdicts), figures(hostile), quick=options.quick)
+    judged += _judged_companies(figures(everyday), figures(impostors), quick=options.quick)
+    return report.finish([*judged, *speed], tables=tables)
 
 
 def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Row]:
@@ -86,6 +95,21 @@ def _judged(found: Figures, hostile: Figures, *, quick: bool) -> list[Row]:
         answer("right at first place", f"{first:.1%}", ">= 92 %", first >= MIN_FIRST),
         answer("right in the first three", f"{three:.1%}", ">= 97 %", three >= MIN_THREE),
     ]
+
+
+def _judged_companies(everyday: Figures, impostors: Figures, *, quick: bool) -> list[Row]:
+    """The same questions to the six companies: an ordinary day, and payments made to mislead."""
+    share, first = everyday.acted / everyday.all, everyday.first / everyday.counterparts
+    least = 0 if quick else MIN_HOSTILE
+    return [
+        answer("six companies: acted on alone and wrong", f"{everyday.wrong} of {everyday.acted:,}", "0", everyday.wrong == 0),
+        answer("six companies: share acted on, of all movements", f"{share:.1%}", ">= 75 %", share >= MIN_COMPANY_SHARE),
+        answer("six companies: right at first place", f"{first:.1%}", ">= 92 %", first >= MIN_FIRST),
+        answer(
+            "impostors: acted on alone and wrong", f"{impostors.wrong} of {impostors.all:,}", "0",
+            impostors.wrong == 0 and impostors.all >= least,
+        ),
+    ]  # fmt: skip
 
 
 def _speed(read_back: ReadBack, mix: mixes.Mix, seed: int, count: int) -> list[Row]:

@@ -25,13 +25,17 @@ from kontobahn.formats.bank_files import read
 from kontobahn.reconciliation.core.matcher import Matcher, run
 from kontobahn.reconciliation.core.model import Line, Movement, Proposal
 from kontobahn.reconciliation.movements import movement_of
+from tests.matching.companies import TRADES, Company
 from tests.matching.events import Event, Happenings
+from tests.matching.everyday import Everyday
 from tests.matching.hostile import Trap
+from tests.matching.impostors import Impostors
 from tests.matching.mixes import Mix
 from tests.matching.world import World, iban, make_world
 from tests.statement_builder import Sheet, camt, mt940
 
 _decode = msgspec.json.Decoder(Transaction).decode
+_FORMATS = ("camt", "mt940")
 ReadBack = Callable[[Sequence[Event], str], dict[str, Movement]]
 
 
@@ -90,6 +94,30 @@ def judge_world(
     movements = read_back(events, format)
     matcher = matcher_of(world, happenings)
     return judge(matcher, events, movements)
+
+
+def judge_company(company: Company, events: Sequence[Event], read_back: ReadBack, format: str) -> list[Verdict]:
+    """The events of one of the companies, against its documents and what it knows."""
+    matcher = Matcher([*company.items, *company.settled], company.knowledge())
+    return judge(matcher, events, read_back(events, format))
+
+
+def judge_everyday(seed: int, count: int, read_back: ReadBack) -> list[Verdict]:
+    """So many ordinary movements of each company."""
+    verdicts = []
+    for number, kind in enumerate(TRADES):
+        drawn = Everyday(random.Random(seed * 100 + number), kind)
+        verdicts += judge_company(drawn.company, drawn.draw(count), read_back, _FORMATS[number % 2])
+    return verdicts
+
+
+def judge_impostors(seed: int, count: int, read_back: ReadBack) -> list[Verdict]:
+    """So many hostile payments of each company."""
+    verdicts = []
+    for number, kind in enumerate(TRADES):
+        drawn = Impostors(random.Random(seed * 100 + number), kind)
+        verdicts += judge_company(drawn.company, drawn.draw(count), read_back, _FORMATS[number % 2])
+    return verdicts
 
 
 def matcher_of(world: World, happenings: Happenings) -> Matcher:

@@ -38,13 +38,17 @@ CLASSES = {
     "B4": N_("Only a name, or a number with a slip"),
     "C": N_("Candidates, rules, transfers between own accounts"),
 }
-# The evidence that a proposal of the last class rests on, by the reason that says so.
-_CAUSES_OF_C = {
+# The evidence that a proposal rests on, by the reason that says so, where the class does not tell.
+_CAUSES = {
+    "occasion": N_("The month or the object, the amount and the payer fit"),
+    "everything": N_("Everything that is open, and the payer fits"),
+    "credit_note": N_("The number fits, less a credit note"),
     "rule": N_("Proposed by one of your rules"),
     "own_account": N_("A transfer between your own accounts"),
 }
 _REASONS = {
     "number": N_("number %(value)s"),
+    "number_labelled": N_("%(value)s, which the text calls something else"),
     "number_shared": N_("others have the number %(value)s too"),
     "amount": N_("the open amount"),
     "amount_less_skonto": N_("the open amount less Skonto"),
@@ -52,6 +56,10 @@ _REASONS = {
     "sum": N_("the exact sum"),
     "part": N_("a part of it"),
     "over": N_("more than is open"),
+    "occasion": N_("it says “%(value)s”"),
+    "everything": N_("all %(value)s open documents"),
+    "credit_note": N_("less credit note %(value)s"),
+    "named_before": N_("an earlier payment names %(value)s too"),
     "paid_before": N_("%(value)s is paid already"),
     "other_direction": N_("the money goes the other way"),
     "skonto_late": N_("Skonto, but too late"),
@@ -72,10 +80,10 @@ _MAX_SHOWN = 60
 
 
 def evidence(proposal: MatchProposal) -> str:
-    if proposal.evidence_class != "C":
-        return _(CLASSES[proposal.evidence_class])
-    causes = [_CAUSES_OF_C[found.signal] for found in proposal.reasons if found.signal in _CAUSES_OF_C]
-    return _(causes[0]) if causes else _("One of several candidates")
+    causes = [_CAUSES[found.signal] for found in proposal.reasons if found.signal in _CAUSES]
+    if causes:
+        return _(causes[0])
+    return _(CLASSES[proposal.evidence_class]) if proposal.evidence_class != "C" else _("One of several candidates")
 
 
 def reason(found: MatchReason) -> str:

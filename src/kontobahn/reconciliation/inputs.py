@@ -413,9 +413,9 @@ def with_known(material: Material, known: Known, today: date, *, fee_konto: str,
     )
     items = [_less_taken(item, known.taken.get(item.key)) for item in material.items]
     present = {item.key for item in items}
-    # Settled in the books, and opened again by a return that they do not show yet.
+    # Settled in the books, and opened again by a return that they do not show yet: written long before, and nobody says when.
     items += [
-        OpenItem(konto, beleg, today, left)
+        OpenItem(konto, beleg, date.min, left)
         for (konto, beleg), taken in known.taken.items()
         if (konto, beleg) not in present and (left := -taken.left_of(0).pending_minor)
     ]

@@ -7,7 +7,14 @@ import random
 
 from tests.matching import mixes
 from tests.matching.hostile import TRAPS, make_traps
-from tests.matching.judging import bank, figures, judge_traps, judge_world
+from tests.matching.judging import (
+    bank,
+    figures,
+    judge_everyday,
+    judge_impostors,
+    judge_traps,
+    judge_world,
+)
 
 
 def test_acting_alone_is_right_and_the_truth_stands_first() -> None:
@@ -25,3 +32,15 @@ def test_acting_alone_is_right_and_the_truth_stands_first() -> None:
         hostile = judge_traps(make_traps(3, 20 * len(TRAPS)), read_back)
         assert [(v.kind, v.event.booking.text) for v in hostile if v.acted and not v.right] == []
         assert len({v.kind for v in hostile}) == len(TRAPS)
+
+
+def test_payments_of_impostors_are_left_to_a_person_and_those_of_an_ordinary_day_are_not() -> None:
+    with bank() as read_back:
+        hostile = judge_impostors(11, 70, read_back)
+        assert [(v.kind, v.event.booking.text, v.proposals[0].lines) for v in hostile if v.acted and not v.right] == []
+        assert len({v.kind for v in hostile}) >= 33
+        ordinary = judge_everyday(11, 120, read_back)
+        found = figures(ordinary)
+        assert [(v.kind, v.event.booking.text) for v in ordinary if v.acted and not v.right] == []
+        assert found.acted >= 0.75 * found.all
+        assert found.first >= 0.92 * found.counterparts

@@ -24,34 +24,34 @@ def test_items_are_found_by_amount_in_an_account_or_in_all() -> None:
     mine, his = item("1"), item("2", konto=BERT.konto)
     more = [item("3", 5), item("4", 5, BERT.konto), item("5", 5, BERT.konto), item("6", 7)]
     items = OpenItems([mine, his, *more])
-    assert items.with_amount(11_900) == [mine, his]
-    assert items.with_amount(11_900, most=1) == [mine]
-    assert items.with_amount(11_900, ANNA.konto) == [mine]
-    assert items.with_amount(5, ANNA.konto) == [more[0]]
-    assert items.with_amount(5, BERT.konto) == more[1:3]
-    assert items.with_amount(5, BERT.konto, most=1) == more[1:2]
-    assert items.with_amount(7, BERT.konto) == items.with_amount(8) == []
+    assert items.with_amount(11_900, DAY) == [mine, his]
+    assert items.with_amount(11_900, DAY, most=1) == [mine]
+    assert items.with_amount(11_900, DAY, ANNA.konto) == [mine]
+    assert items.with_amount(5, DAY, ANNA.konto) == [more[0]]
+    assert items.with_amount(5, DAY, BERT.konto) == more[1:3]
+    assert items.with_amount(5, DAY, BERT.konto, most=1) == more[1:2]
+    assert items.with_amount(5, DAY - timedelta(11)) == items.of(BERT.konto, DAY - timedelta(11), 9) == []
+    assert items.with_amount(7, DAY, BERT.konto) == items.with_amount(8, DAY) == []
 
 
 def test_a_payment_reduces_an_item_and_what_is_given_back_opens_it_again() -> None:
     one, twin = item("1"), item("2")
     items = OpenItems([one, twin])
 
-    def found() -> tuple[list[str], list[str], list[str], int]:
+    def found() -> tuple[list[str], list[str], list[str]]:
         return (
-            [it.beleg for it in items.with_amount(11_900)],
-            [it.beleg for it in items.with_amount(1_900, ANNA.konto)],
-            [it.beleg for it in items.of(ANNA.konto, 9)],
-            items.count(ANNA.konto),
+            [it.beleg for it in items.with_amount(11_900, DAY)],
+            [it.beleg for it in items.with_amount(1_900, DAY, ANNA.konto)],
+            [it.beleg for it in items.of(ANNA.konto, DAY, 9)],
         )
 
     items.reduce(one.key, 10_000)
-    assert found() == (["2"], ["1"], ["2", "1"], 2)
+    assert found() == (["2"], ["1"], ["2", "1"])
     items.reduce(one.key, 1_900)
-    assert found() == (["2"], [], ["2"], 1)
-    assert items.with_amount(0, ANNA.konto) == []
+    assert found() == (["2"], [], ["2"])
+    assert items.with_amount(0, DAY, ANNA.konto) == []
     items.reduce(one.key, -11_900)
-    assert found() == (["2", "1"], [], ["2", "1"], 2)
+    assert found() == (["2", "1"], [], ["2", "1"])
     items.reduce(("none", "1"), 5)
     assert len(list(items)) == 2
 

@@ -35,7 +35,8 @@ def test_fewer_than_four_letters_are_no_name() -> None:
 
 def test_equal_names_are_told_in_the_order_of_their_accounts() -> None:
     index = NameIndex([("3", "Anna Muster"), ("2", "Anna Muster Bau"), ("1", "Anna Muster Bau"), ("1", "Anna Muster")])
-    assert [konto for konto, _ in index.find("Anna Muster Bau")] == ["1", "1", "2", "3"]
+    assert [konto for konto, _ in index.find("Anna Muster Bau")] == ["1", "2"]
+    assert [konto for konto, _ in index.find("Anna Bau Muster")] == ["1", "1", "2", "3"]
 
 
 def test_a_name_is_learned_when_it_was_confirmed_twice() -> None:

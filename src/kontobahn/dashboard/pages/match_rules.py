@@ -160,9 +160,9 @@ def _hits(rules: list[MatchRule], movements: list[Movement]) -> dict[str, Hits]:
 
 
 def _for_matcher(rule: MatchRule) -> Rule:
-    cents = [None if amount is None else to_minor(amount) for amount in (rule.min_amount, rule.max_amount)]
+    least, most = (None if amount is None else to_minor(amount) for amount in (rule.min_amount, rule.max_amount))
     iban = rule.iban.replace(" ", "").upper()
-    return Rule(rule.id, rule.konto, rule.text.strip(), iban, rule.direction, *cents)
+    return Rule(rule.id, rule.konto, rule.text.strip(), iban, rule.direction, least, most)
 
 
 def _draft(form: Form) -> MatchRule | None:

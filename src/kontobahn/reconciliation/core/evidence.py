@@ -6,8 +6,8 @@ or a sum fits one way only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import NamedTuple
 
 from kontobahn.money import amount_text
@@ -29,12 +29,15 @@ from kontobahn.reconciliation.core.payer import Payer, PayerIndex
 from kontobahn.reconciliation.core.text import CutText
 
 BITS_OF_AMOUNT = 12.0
-# Days by which a document may be dated after its payment.
-MAX_AHEAD = timedelta(days=7)
 # A number on its own; one that needs a second signal; one that is never enough.
 ALONE_BITS, FIRM_BITS, MIN_BITS = 20.0, 13.0, 6.6
 MAX_NUMBERS = 60
 _MAX_SUBSET = 12
+_MIN_WRITTEN = 6
+# Weak forms that still name one document: an edit may name one that is not known any more, a label says what else it is.
+# What joins a number to digits beside it: then it is a part of something longer.
+_JOINED = re.compile(r"\d[-/.]\||\|[-/.]\d")
+_CONFIRMABLE = frozenset(("end", "beside digits", "torn", "alike"))
 # Items of one account that are looked at one by one, and candidates that are listed.
 MAX_LOOKED_AT = 200
 MAX_LISTED = 3
@@ -49,11 +52,12 @@ class Case(NamedTuple):
     items: OpenItems
     numbers: NumberIndex
     payers: PayerIndex
+    hits: list[Hit]
 
 
 def is_too_early(item: OpenItem, movement: Movement) -> bool:
-    """Returns whether the document is dated well after the payment: then the number is perhaps another's."""
-    return item.day - movement.day > MAX_AHEAD
+    """Returns whether the document is dated after the payment: nobody pays what is not written yet."""
+    return item.day > movement.day
 
 
 def amount_reason(signal: str, amount: int) -> Reason:
@@ -82,7 +86,7 @@ class NamedItem(NamedTuple):
 
 def by_number(case: Case) -> tuple[list[Proposal], bool]:
     """Returns what the numbers suggest, and whether there was a number that counts."""
-    named, unclear = _resolve(case, case.numbers.find(case.texts))
+    named, unclear = _resolve(case, case.hits)
     proposals: list[Proposal] = []
     for hit in unclear:
         proposals += _of_any(case, hit)
@@ -96,6 +100,12 @@ def by_number(case: Case) -> tuple[list[Proposal], bool]:
     return proposals, any(proposal.evidence != "C" for proposal in proposals)
 
 
+def only_named(case: Case) -> NamedItem | None:
+    """The document that the text names, if it names one and no other."""
+    named, unclear = _resolve(case, case.hits)
+    return named[0] if len(named) == 1 and not unclear else None
+
+
 def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
     """Returns the documents that are named, and the hits that could mean several accounts."""
     named: list[NamedItem] = []
@@ -103,7 +113,9 @@ def _resolve(case: Case, hits: list[Hit]) -> tuple[list[NamedItem], list[Hit]]:
     for hit in hits[: MAX_NUMBERS + 1]:
         if hit.weak or len(hit.keys) > MAX_SAME:
             continue
-        items = case.items.among(hit.keys)
+        items = [item for item in case.items.among(hit.keys) if not is_too_early(item, case.movement)]
+        if not items:
+            continue
         agreeing = [item for item in items if case.payer.agrees(item.konto)]
         counts = hit.bits >= FIRM_BITS or hit.has_word or bool(agreeing)
         if not counts or (case.payers.is_customer_number(hit.found) and not hit.has_word):
@@ -122,7 +134,7 @@ def _number_reason(named: NamedItem) -> Reason:
     return Reason("number", named.item.beleg, hit.field, hit.start, hit.end, round(hit.bits, 1))
 
 
-def _proposal(
+def number_proposal(
     case: Case,
     evidence: EvidenceClass,
     named: Sequence[NamedItem],
@@ -136,37 +148,54 @@ def _proposal(
     return Proposal(evidence, score_of(reasons), lines, reasons, acts)
 
 
-def _suffices(case: Case, named: Sequence[NamedItem]) -> bool:
+def suffices(case: Case, named: Sequence[NamedItem]) -> bool:
     """Returns whether numbers and payer together are enough to act alone, given that the amount fits."""
     konto = named[0].item.konto
-    if case.payer.contradicts(konto) or any(is_too_early(one.item, case.movement) for one in named):
+    if case.payer.contradicts(konto) or konto in case.payer.vague:
         return False
     if any(one.hit.bits < MIN_BITS or not one.item.has_account for one in named):
         return False
     if case.payer.agrees(konto):
         return all(_is_firm(case, one) for one in named)
-    # A number that several accounts have names none of them without a payer.
-    return sum(one.hit.bits for one in named) >= ALONE_BITS
+    # A number that several accounts have names none of them without a payer, nor does one that a slip of the finger turns into another.
+    return sum(one.hit.bits for one in named) >= ALONE_BITS and not any(_has_neighbour(case, one) for one in named)
+
+
+def _has_neighbour(case: Case, named: NamedItem) -> bool:
+    """Returns whether another document with the same amount differs in one character only."""
+    near = case.items.among(case.numbers.near(named.item.key))
+    return any(item.open_minor == named.item.open_minor and item.key != named.item.key for item in near)
 
 
 def _is_firm(case: Case, named: NamedItem) -> bool:
     """Returns whether the number is firm: a short one needs a word for invoice before it, or that no other item of the account fits."""
-    if named.hit.bits >= FIRM_BITS or named.hit.has_word:
+    if named.hit.bits >= FIRM_BITS or named.hit.has_word or _is_as_written(named):
         return True
-    return len(case.items.with_amount(named.item.open_minor, named.item.konto)) == 1
+    return _is_only_one(case, named.item)
+
+
+def _is_as_written(named: NamedItem) -> bool:
+    """Returns whether the text has the number sign by sign, and it has signs: `17/2026` is no accident."""
+    written = named.item.beleg.upper()
+    return len(written) >= _MIN_WRITTEN and not written.isalnum() and named.hit.found.upper() == written
+
+
+def _is_only_one(case: Case, item: OpenItem) -> bool:
+    """Returns whether the account owes this amount only once."""
+    return len(case.items.with_amount(item.open_minor, case.movement.day, item.konto)) == 1
 
 
 def _single(case: Case, named: NamedItem, *, clear: bool) -> Iterator[Proposal]:
     item, paid = named.item, case.movement.amount_minor
-    acts = clear and _suffices(case, [named])
+    acts = clear and suffices(case, [named])
     if paid == item.open_minor:
         reason = amount_reason("amount", paid)
-        yield _proposal(case, "A2" if acts else "B1", [named], lines_for(item, paid), reason, acts=acts)
+        yield number_proposal(case, "A2" if acts else "B1", [named], lines_for(item, paid), reason, acts=acts)
         return
     discount = discount_taken(item, paid, case.movement.day)
     if discount is not None:
         reason = amount_reason("amount_less_skonto", paid)
-        yield _proposal(case, "A3" if acts else "B1", [named], lines_for(item, paid, discount), reason, acts=acts)
+        yield number_proposal(case, "A3" if acts else "B1", [named], lines_for(item, paid, discount), reason, acts=acts)
         return
     yield from _other_amount(case, named)
 
@@ -177,18 +206,18 @@ def _other_amount(case: Case, named: NamedItem) -> Iterator[Proposal]:
     if not item.open_minor:
         # Named by somebody else, it is more likely a typing error.
         evidence: EvidenceClass = "C" if case.payer.contradicts(item.konto) else "B1"
-        yield _proposal(case, evidence, [named], on_account(item.konto, paid), Reason("paid_before", item.beleg))
+        yield number_proposal(case, evidence, [named], on_account(item.konto, paid), Reason("paid_before", item.beleg))
     elif not same_way(paid, item.open_minor):
-        yield _proposal(case, "C", [named], on_account(item.konto, paid), Reason("other_direction", item.beleg))
+        yield number_proposal(case, "C", [named], on_account(item.konto, paid), Reason("other_direction", item.beleg))
     elif same_way(rest, paid):
-        yield _proposal(case, "B1", [named], lines_for(item, paid), amount_reason("part", paid))
+        yield number_proposal(case, "B1", [named], lines_for(item, paid), amount_reason("part", paid))
         for discount in discounts_on(item, case.movement.day, late=True):
             if abs(rest - discount) <= CENT:
                 late = Reason("skonto_late", "")
-                yield _proposal(case, "B1", [named], lines_for(item, paid, rest), late)._replace(score=0.0)
+                yield number_proposal(case, "B1", [named], lines_for(item, paid, rest), late)._replace(score=0.0)
     else:
         lines = (*lines_for(item, item.open_minor), *on_account(item.konto, -rest))
-        yield _proposal(case, "B1", [named], lines, amount_reason("over", -rest))
+        yield number_proposal(case, "B1", [named], lines, amount_reason("over", -rest))
 
 
 def _several(case: Case, named: list[NamedItem], *, clear: bool) -> Iterator[Proposal]:
@@ -204,9 +233,9 @@ def _several(case: Case, named: list[NamedItem], *, clear: bool) -> Iterator[Pro
         ways = [way for way in ways if any(way)]
     if ways:
         lines = _settled_lines(case, unpaid, ways[0])
-        acts = clear and is_whole and len(ways) == 1 and len(kontos) == 1 and _suffices(case, unpaid)
+        acts = clear and is_whole and len(ways) == 1 and len(kontos) == 1 and suffices(case, unpaid)
         reason = amount_reason("sum", paid)
-        yield _proposal(case, "A4" if acts else "B1", unpaid, lines, reason, acts=acts)
+        yield number_proposal(case, "A4" if acts else "B1", unpaid, lines, reason, acts=acts)
         return
     yield from _some_of(case, unpaid)
     yield from _spread(case, unpaid)
@@ -236,7 +265,7 @@ def _some_of(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
     for combination in combinations[:MAX_LISTED]:
         chosen = [few[place] for place in combination]
         lines = tuple(line for one in chosen for line in lines_for(one.item, one.item.open_minor))
-        yield _proposal(case, "B1", chosen, lines, amount_reason("sum", paid))
+        yield number_proposal(case, "B1", chosen, lines, amount_reason("sum", paid))
 
 
 def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
@@ -244,7 +273,7 @@ def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
     left = case.movement.amount_minor
     konto = named[0].item.konto
     if not all(same_way(one.item.open_minor, left) for one in named):
-        yield _proposal(case, "C", named[:1], on_account(konto, left), amount_reason("over", left))
+        yield number_proposal(case, "C", named[:1], on_account(konto, left), amount_reason("over", left))
         return
     lines: list[Line] = []
     used = []
@@ -256,7 +285,7 @@ def _spread(case: Case, named: list[NamedItem]) -> Iterator[Proposal]:
         lines += lines_for(one.item, part)
         left -= part
     lines += on_account(konto, left)
-    yield _proposal(
+    yield number_proposal(
         case, "B1", used, tuple(lines), amount_reason("over" if left else "part", case.movement.amount_minor)
     )
 
@@ -268,26 +297,41 @@ def _of_any(case: Case, hit: Hit) -> Iterator[Proposal]:
         if paid in payments_of(item, case.movement.day):
             lines = lines_for(item, paid, item.open_minor - paid)
             reasons = (amount_reason("amount", paid), Reason("number_shared", item.beleg))
-            yield _proposal(case, "B1", [NamedItem(item, hit)], lines, *reasons)
+            yield number_proposal(case, "B1", [NamedItem(item, hit)], lines, *reasons)
 
 
 def by_weak_number(case: Case) -> Iterator[Proposal]:
     """Proposes by numbers that are nearly ours, if the amount or the payer supports one."""
     paid = case.movement.amount_minor
-    beside = [hit for hit in case.numbers.find(case.texts) if hit.weak]
+    beside = [hit for hit in case.hits if hit.weak]
     for hit in [*beside, *case.numbers.find_weak(case.texts)][:MAX_SAME]:
         for item in case.items.among(hit.keys):
-            fits = paid in payments_of(item, case.movement.day)
-            if fits:
-                lines = lines_for(item, paid, item.open_minor - paid)
+            if is_too_early(item, case.movement):
+                continue
+            discount = 0 if paid == item.open_minor else discount_taken(item, paid, case.movement.day)
+            if discount is not None:
+                lines = lines_for(item, paid, discount)
             elif hit.weak in ("end", "alike") and _may_be_part(case, item):
                 lines = _part_lines(item, paid)
             else:
                 continue
+            acts = discount is not None and _is_confirmed(case, hit, item)
             reason = Reason(f"number_{hit.weak.replace(' ', '_')}", hit.found, hit.field, hit.start, hit.end, 4.0)
-            amount = amount_reason("amount" if fits else "part", paid)
+            amount = amount_reason("part" if discount is None else "amount_less_skonto" if discount else "amount", paid)
             reasons = (reason, amount, *case.payer.reasons(item.konto))
-            yield Proposal("B4", score_of(reasons), lines, reasons)
+            evidence: EvidenceClass = "B4" if not acts else "A3" if discount else "A2"
+            yield Proposal(evidence, score_of(reasons), lines, reasons, acts)
+
+
+def _is_confirmed(case: Case, hit: Hit, item: OpenItem) -> bool:
+    """Returns whether a number in a weak form is enough, given that the amount fits: the payer is certain, the form fits no other
+    document of that payer, not even a settled one, and no other document of that payer has the amount."""
+    if hit.weak not in _CONFIRMABLE or not item.has_account or not case.payer.is_certain(item.konto):
+        return False
+    text = next(text.text for text in case.texts if text.field == hit.field)
+    if _JOINED.search(text[: hit.start][-2:] + "|" + text[hit.end :][:2]):
+        return False
+    return sum(konto == item.konto for konto, _ in hit.keys) == 1 and _is_only_one(case, item)
 
 
 def _may_be_part(case: Case, item: OpenItem) -> bool:
@@ -323,11 +367,11 @@ def _of_payer(case: Case, evidence: EvidenceClass, konto: str, lines: tuple[Line
 def _fitting(case: Case, konto: str) -> list[tuple[OpenItem, int]]:
     """The account's items that the amount settles, with the discount taken; the oldest first."""
     paid = case.movement.amount_minor
-    full = [(item, 0) for item in case.items.with_amount(paid, konto)]
+    full = [(item, 0) for item in case.items.with_amount(paid, case.movement.day, konto)]
     if full:
         return full
     found = []
-    for item in case.items.of(konto, MAX_LOOKED_AT):
+    for item in case.items.of(konto, case.movement.day, MAX_LOOKED_AT):
         discount = discount_taken(item, paid, case.movement.day)
         if discount is not None:
             found.append((item, discount))
@@ -343,9 +387,14 @@ def _of_known(case: Case, konto: str) -> Iterator[Proposal]:
         twins = () if alone else (Reason("twins", str(len(fitting))),)
         lines = lines_for(item, paid, discount)
         yield _of_payer(case, "B2" if alone else "C", konto, lines, amount_reason(signal, paid), *twins)
-    if fitting or case.items.count(konto) > MAX_ITEMS:
+    if not fitting:
+        yield from _sums(case, konto)
+
+
+def _sums(case: Case, konto: str) -> Iterator[Proposal]:
+    paid, items = case.movement.amount_minor, case.items.of(konto, case.movement.day, MAX_ITEMS + 1)
+    if len(items) > MAX_ITEMS:
         return
-    items = case.items.of(konto, MAX_ITEMS)
     combinations = exact_sums([item.open_minor for item in items], paid)
     for combination in combinations:
         lines = tuple(line for place in combination for line in lines_for(items[place], items[place].open_minor))
@@ -361,13 +410,19 @@ def _of_named(case: Case) -> Iterator[Proposal]:
     for konto, item, discount in fitting[:MAX_LISTED]:
         reason = amount_reason("amount_less_skonto" if discount else "amount", paid)
         yield _of_payer(case, "B4" if alone else "C", konto, lines_for(item, paid, discount), reason)
+    if not fitting:
+        for konto in case.payer.supported:
+            if case.payer.is_certain(konto):
+                yield from _sums(case, konto)
 
 
 def _candidates(case: Case) -> Iterator[Proposal]:
     """Candidates for a person to choose from: the payer's items in part, the account itself, items of the same amount."""
     paid = case.movement.amount_minor
     for konto in [*case.payer.known, *case.payer.supported][:MAX_LISTED]:
-        owed = [item for item in case.items.of(konto, MAX_LOOKED_AT) if same_way(item.open_minor, paid)]
+        owed = [
+            item for item in case.items.of(konto, case.movement.day, MAX_LOOKED_AT) if same_way(item.open_minor, paid)
+        ]
         nearest = sorted(owed, key=lambda item: (abs(item.open_minor - paid), item.day, item.beleg))
         for item in nearest[:MAX_LISTED]:
             if item.open_minor == paid:
@@ -378,5 +433,5 @@ def _candidates(case: Case) -> Iterator[Proposal]:
             )
         yield _of_payer(case, "C", konto, on_account(konto, paid))._replace(score=0.5)
     if not case.payer.known and not case.payer.supported:
-        for item in case.items.with_amount(paid, most=MAX_LISTED):
+        for item in case.items.with_amount(paid, case.movement.day, most=MAX_LISTED):
             yield Proposal("C", 0.0, lines_for(item, paid), (Reason("amount_only", item.beleg),))

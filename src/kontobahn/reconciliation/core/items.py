@@ -25,9 +25,11 @@ class OpenItems:
         self._items: dict[Key, OpenItem] = {}
         self._by_konto: dict[str, dict[Key, None]] = defaultdict(dict)
         self._by_amount: dict[int, dict[Key, None]] = defaultdict(dict)
+        self._ever: dict[str, list[Key]] = defaultdict(list)
         for item in sorted(items, key=lambda item: (item.day, item.konto, item.beleg)):
             if item.key not in self._items:
                 self._items[item.key] = item
+                self._ever[item.konto].append(item.key)
                 self._file(item)
 
     def _file(self, item: OpenItem) -> None:
@@ -42,26 +44,21 @@ class OpenItems:
         """The documents of these keys that are known, open or not."""
         return [self._items[key] for key in keys if key in self._items]
 
-    def of(self, konto: str, most: int) -> list[OpenItem]:
-        """The account's open items, the oldest first, up to a limit."""
-        return [self._items[key] for key, _ in zip(self._by_konto.get(konto, ()), range(most), strict=False)]
+    def of(self, konto: str, day: date, most: int) -> list[OpenItem]:
+        """The account's open items that were written by a day, the oldest first, up to a limit."""
+        found = (self._items[key] for key in self._by_konto.get(konto, ()))
+        return list(islice((item for item in found if item.day <= day), most))
 
-    def count(self, konto: str) -> int:
-        return len(self._by_konto.get(konto, ()))
+    def ever(self, konto: str) -> list[OpenItem]:
+        """All documents of the account that are known, settled or not."""
+        return [self._items[key] for key in self._ever.get(konto, ())]
 
-    def with_amount(self, amount: int, konto: str | None = None, most: int = 50) -> list[OpenItem]:
-        """The items that are open with exactly this amount, the oldest first: of an account, or of all."""
+    def with_amount(self, amount: int, day: date, konto: str | None = None, most: int = 50) -> list[OpenItem]:
+        """The items that are open with exactly this amount and were written by a day, the oldest first: of an account, or of all."""
         keys = self._by_amount.get(amount, {})
-        if konto is None:
-            return [self._items[key] for key, _ in zip(keys, range(most), strict=False)]
-        of_konto = self._by_konto.get(konto, {})
-        found = []
-        for key in min(keys, of_konto, key=len):
-            if key in of_konto and key in keys:
-                found.append(self._items[key])
-                if len(found) == most:
-                    break
-        return found
+        of_konto = keys if konto is None else self._by_konto.get(konto, {})
+        both = (self._items[key] for key in min(keys, of_konto, key=len) if key in of_konto and key in keys)
+        return list(islice((item for item in both if item.day <= day), most))
 
     def reduce(self, key: Key, amount: int) -> None:
         """A payment takes an amount from an item; a return gives it back."""

@@ -10,6 +10,7 @@ from kontobahn.reconciliation.core.items import OpenItems
 from kontobahn.reconciliation.core.model import (
     ACTING_CLASSES,
     CLASSES,
+    RULE_CLASS,
     EvidenceClass,
     Key,
     Knowledge,
@@ -18,8 +19,10 @@ from kontobahn.reconciliation.core.model import (
     Movement,
     OpenItem,
     Proposal,
+    Reason,
 )
 from kontobahn.reconciliation.core.numbers import NumberIndex
+from kontobahn.reconciliation.core.occasions import by_occasion, less_credit_note
 from kontobahn.reconciliation.core.payer import PayerIndex
 from kontobahn.reconciliation.core.special import BookedPayments, SpecialIndex
 from kontobahn.reconciliation.core.text import cut
@@ -38,6 +41,7 @@ class Matcher:
         self._payers = PayerIndex(knowledge)
         self._special = SpecialIndex(knowledge)
         self._booked = BookedPayments(knowledge.booked)
+        self._recalled: set[str] = set()
         for movement in sorted(knowledge.earlier, key=lambda movement: (movement.day, movement.id)):
             self.is_booked(movement)
 
@@ -53,9 +57,11 @@ class Matcher:
         if not movement.is_return:
             of_numbers, has_number = by_number(case)
             proposals += of_numbers
+            proposals += less_credit_note(case)
             proposals += self._special.transfer(case)
             if not any(proposal.acts for proposal in proposals):
                 if not has_number:
+                    proposals += by_occasion(case)
                     proposals += by_weak_number(case)
                 proposals += by_payer(case)
         proposals += self._special.by_rule(case)
@@ -67,13 +73,20 @@ class Matcher:
 
     def _case(self, movement: Movement) -> Case:
         texts = tuple(cut(field, text) for field, text in movement.texts if text)
-        return Case(movement, texts, self._payers.find(movement, texts), self.items, self._numbers, self._payers)
+        payer = self._payers.find(movement, texts)
+        hits = self._numbers.find(texts, self._payers.numbers_of(payer))
+        return Case(movement, texts, payer, self.items, self._numbers, self._payers, hits)
 
     def _recall(self, case: Case) -> bool:
         """Returns whether the movement is booked; if it is, a return of it is recognised later."""
         lines = self._booked.lines(case)
         if lines:
             self._remember(case.movement, lines)
+            kontos = {line.konto for line in lines}
+            if len(kontos) == 1 and case.movement.id not in self._recalled:
+                # Whoever booked it has confirmed the payer.
+                self.learn(case.movement, kontos.pop())
+            self._recalled.add(case.movement.id)
         return bool(lines)
 
     def settle(self, movement: Movement, proposal: Proposal) -> None:
@@ -126,6 +139,7 @@ def run(
                 found[movement.id] = matcher.match(movement)
         if not touched:
             break
+    _doubt_second_payments([movement.id for movement in ordered if movement.id not in acted], found)
     return [
         Outcome(movement, found[movement.id], acted.get(movement.id), matcher.is_booked(movement))
         for movement in ordered
@@ -141,8 +155,9 @@ def _act(
 ) -> set[Key]:
     """Acts on what suffices, class by class. Returns the documents that were touched."""
     touched: set[Key] = set()
-    for evidence in ACTING_CLASSES:
-        if evidence not in acting:
+    # Last the rules, of class C: each was allowed by a person, whatever classes may act.
+    for evidence in (*ACTING_CLASSES, RULE_CLASS):
+        if evidence not in acting and evidence != RULE_CLASS:
             continue
         for movement in ordered:
             if movement.id in acted:
@@ -160,6 +175,20 @@ def _act(
                 matcher.settle(movement, best)
                 touched.update((line.konto, line.beleg) for line in best.lines)
     return touched
+
+
+def _doubt_second_payments(ids: list[str], found: dict[str, list[Proposal]]) -> None:
+    """Only the first payment of a document is clear, also where nothing acts alone and both wait for a person."""
+    claimed: set[Key] = set()
+    for id in ids:
+        best = found[id][0] if found[id] else None
+        if best is None or not best.acts:
+            continue
+        second = sorted(claimed.intersection(best.keys))
+        if second:
+            reasons = (*best.reasons, Reason("named_before", second[0][1]))
+            found[id] = _ranked([best._replace(evidence="B1", acts=False, reasons=reasons), *found[id][1:]])
+        claimed.update(best.keys)
 
 
 def _acts_by(proposals: list[Proposal], evidence: EvidenceClass) -> Proposal | None:

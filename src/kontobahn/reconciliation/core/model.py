@@ -10,11 +10,13 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 # Stored with each proposal: the same input and the same version give the same result.
-ENGINE_VERSION = "1"
+ENGINE_VERSION = "2"
 
 EvidenceClass = Literal["A1", "A2", "A3", "A4", "A5", "B1", "B2", "B3", "B4", "C"]
 ACTING_CLASSES: tuple[EvidenceClass, ...] = ("A1", "A2", "A3", "A4", "A5")
 CLASSES: tuple[EvidenceClass, ...] = (*ACTING_CLASSES, "B1", "B2", "B3", "B4", "C")
+# Where rules act that a person has allowed to.
+RULE_CLASS: EvidenceClass = "C"
 LineKind = Literal["item", "skonto", "fee", "difference", "on_account", "return", "transfer", "ledger_account"]
 
 Key = tuple[str, str]  # person account and document
@@ -79,6 +81,8 @@ class Rule(NamedTuple):
     sign: Literal["in", "out", "any"] = "any"
     least_minor: int | None = None
     most_minor: int | None = None
+    # A person has said that it may act alone.
+    acts: bool = False
 
 
 class OwnPayment(NamedTuple):

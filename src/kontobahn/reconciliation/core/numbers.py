@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from datetime import datetime
+from math import log2
 from typing import NamedTuple
 
 from kontobahn.ledger.konto import is_debitor
 from kontobahn.reconciliation.core.model import Key, OpenItem
-from kontobahn.reconciliation.core.text import CutText, Token, has_invoice_word, is_blocked, tokens_of
+from kontobahn.reconciliation.core.text import (
+    CutText,
+    Token,
+    has_invoice_word,
+    is_blocked,
+    is_labelled_otherwise,
+    tokens_of,
+)
 
 BITS_OF_DIGIT, BITS_OF_LETTER = 3.3, 4.7
 # Tokens and characters of a number, gaps between its tokens; a longer one is looked for by its beginning only.
@@ -24,6 +33,7 @@ MAX_TORN = 1
 # At most this many documents may share a number; beyond that it says nothing.
 MAX_SAME = 20
 MIN_WEAK = 3
+MIN_APART = 5
 _MIN_EDITED = 6
 _MAX_WEAK_TOKENS = 120
 _MANY = 3
@@ -33,6 +43,13 @@ _MAX_OF_FEW = 19.8
 _COUNTING = 3
 # A number that shares this many characters with all of the client's (`RE-2026-`) is as good as one with a word before it.
 _COMMON = 4
+# With so many numbers what varies in a column is seen, not guessed.
+_ENOUGH = 100
+# A number that is a date tells one day of some years from another, and no more.
+_BITS_OF_DATE = 10.0
+_DATE_FORMS = ("%Y%m%d", "%d%m%Y", "%y%m%d", "%d%m%y")
+_MONTHS = 12
+_STROKES = ("/", "-", ".")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ALIKE = str.maketrans("OISB", "0158")
 
@@ -62,11 +79,13 @@ class NumberIndex:
         self._joined: dict[str, list[Key]] = defaultdict(list)
         self._dotted: dict[str, list[Key]] = defaultdict(list)
         self._ends: dict[str, list[Key]] = defaultdict(list)
+        self._turned: dict[str, list[Key]] = defaultdict(list)
         self._alike: dict[str, list[Key]] = defaultdict(list)
         self._edited: dict[str, list[Key]] = defaultdict(list)
         self._bits: dict[Key, float] = {}
         self._shaped: set[Key] = set()
         self._pieces: dict[Key, int] = {}
+        self._forms: dict[Key, str] = {}
         shapes: dict[tuple[bool, str], list[tuple[Key, list[tuple[str, bool]]]]] = defaultdict(list)
         for item in items:
             tokens = tokens_of(item.beleg)
@@ -85,10 +104,11 @@ class NumberIndex:
     def _add(self, item: OpenItem, tokens: list[tuple[str, bool]]) -> None:
         joined = _joined(tokens)
         self._pieces[item.key] = len(tokens)
+        for form in _turned(tokens, item.day.year):
+            self._turned[form].append(item.key)
+        self._forms[item.key] = joined
         self._joined[joined].append(item.key)
         self._dotted[_dotted(tokens)].append(item.key)
-        if not item.open_minor:
-            return
         self._alike["".join(run for run, _ in tokens).translate(_ALIKE)].append(item.key)
         end = tokens[-1][0].lstrip("0")
         if len(tokens) > 1 and len(end) >= MIN_WEAK:
@@ -100,12 +120,18 @@ class NumberIndex:
     def _weigh(self, members: list[tuple[Key, list[tuple[str, bool]]]]) -> None:
         texts = ["".join(run for run, _ in tokens) for _, tokens in members]
         if len(set(texts)) >= _MANY:
-            varying = [len(set(column)) > 1 for column in zip(*texts, strict=True)]
+            columns = [_most_bits(set(column), len(members)) for column in zip(*texts, strict=True)]
+            is_seen = len(members) >= _ENOUGH
+            dated = _dated_places([tokens for _, tokens in members])
             for (key, tokens), text in zip(members, texts, strict=True):
-                counter = _counter(tokens)
-                varies = [column or place in counter for place, column in enumerate(varying)]
-                self._bits[key] = sum(_bits_of(char) for char, counts in zip(text, varies, strict=True) if counts)
-                same = [char for char, counts in zip(text, varies, strict=True) if not counts and char != "0"]
+                counter = () if is_seen or dated else _counter(tokens)
+                weights = [
+                    _bits_of(char) if place in counter else min(_bits_of(char), columns[place])
+                    for place, char in enumerate(text)
+                ]
+                of_date = sum(weights[place] for place in dated)
+                self._bits[key] = round(sum(weights) - of_date + min(of_date, _BITS_OF_DATE), 1)
+                same = [char for char, weight in zip(text, weights, strict=True) if not weight and char != "0"]
                 if len(same) >= _COMMON:
                     self._shaped.add(key)
         else:
@@ -117,11 +143,21 @@ class NumberIndex:
     def bits(self, key: Key) -> float:
         return self._bits.get(key, 0.0)
 
-    def find(self, texts: Iterable[CutText]) -> list[Hit]:
-        """Returns the numbers found as we write them, each once, the longest where they overlap."""
+    def near(self, key: Key) -> tuple[Key, ...]:
+        """The documents whose numbers differ from this one's in one character."""
+        found: dict[Key, None] = {}
+        for form in _deletions(self._forms.get(key, "")):
+            found.update(dict.fromkeys(_some(self._edited.get(form, ()))))
+        return tuple(found)
+
+    def find(self, texts: Iterable[CutText], explained: Container[str] = ()) -> list[Hit]:
+        """Returns the numbers found as we write them, each once, the longest where they overlap.
+
+        `explained` are numbers that may stand beside one: those of the payer.
+        """
         hits: dict[tuple[Key, ...], Hit] = {}
         for text in texts:
-            for hit in self._strong(text):
+            for hit in self._strong(text, explained):
                 before = hits.get(hit.keys)
                 if before is None or hit.rank > before.rank:
                     hits[hit.keys] = hit
@@ -132,10 +168,11 @@ class NumberIndex:
         hits: dict[tuple[tuple[Key, ...], str], Hit] = {}
         for text in texts:
             for first, last, joined, _ in _runs(text.tokens[:_MAX_WEAK_TOKENS]):
-                for weak, keys in self._weak_forms(text.tokens[first : last + 1], joined):
+                for form, keys in self._weak_forms(text.tokens[first : last + 1], joined):
                     start, end = text.tokens[first].start, text.tokens[last].end
                     if len(keys) > MAX_SAME or is_blocked(text, start, end):
                         continue
+                    weak = "labelled" if is_labelled_otherwise(text, start) else form
                     hits.setdefault((keys, weak), self._hit(keys, text, start, end, weak))
         return list(hits.values())
 
@@ -154,10 +191,12 @@ class NumberIndex:
             if near:
                 yield "edit", tuple(sorted(near))
 
-    def _strong(self, text: CutText) -> list[Hit]:
+    def _strong(self, text: CutText, explained: Container[str]) -> list[Hit]:
         spans: list[tuple[int, int, tuple[Key, ...]]] = []
         for first, last, joined, dotted in _runs(text.tokens):
             found = self._joined.get(joined) or self._dotted.get(dotted)
+            if not found and dotted in self._turned and _is_slashed(text, first, last):
+                found = self._turned[dotted]
             if found:
                 spans.append((first, last, _some(found)))
         # The longest first; what lies within a longer one is a part of it.
@@ -175,7 +214,9 @@ class NumberIndex:
             if is_blocked(text, start, end):
                 continue
             torn = last - first + 1 > max(self._pieces[key] for key in keys) + MAX_TORN
-            weak = "torn" if torn else "beside digits" if _touches(text, owned, first, last) else ""
+            weak = "torn" if torn else "beside digits" if _touches(text, owned, first, last, explained) else ""
+            if is_labelled_otherwise(text, start):
+                weak = "labelled"
             hits.append(self._hit(keys, text, start, end, weak))
         return hits
 
@@ -220,7 +261,7 @@ def _runs(tokens: tuple[Token, ...]) -> Iterator[tuple[int, int, str, str]]:
                 yield first, last, joined, dotted
 
 
-def _touches(text: CutText, owned: set[int], first: int, last: int) -> bool:
+def _touches(text: CutText, owned: set[int], first: int, last: int, explained: Container[str]) -> bool:
     """Returns whether digits that nothing explains stand right beside the number: it may be a part of something longer."""
     tokens = text.tokens
     for inner, outer in ((first, first - 1), (last, last + 1)):
@@ -230,6 +271,13 @@ def _touches(text: CutText, owned: set[int], first: int, last: int) -> bool:
         if not (one.is_digits and other.is_digits) or max(one.start - other.end, other.start - one.end) > 1:
             continue
         between = text.text[min(one.end, other.end)]
+        if other.text.lstrip("0") in explained:
+            continue
+        if between.isspace() and len(other.text) >= MIN_APART <= sum(
+            len(token.text) for token in tokens[first : last + 1]
+        ):
+            # Two long numbers with a blank between them: a voucher of the payer's own.
+            continue
         if between.isspace() and outer == last + 1 and len(other.text) < MIN_WEAK <= len(one.text):
             continue
         if between not in ",;" and not is_blocked(text, other.start, other.end):
@@ -250,11 +298,57 @@ def _dotted(tokens: list[tuple[str, bool]]) -> str:
     return ".".join((run.lstrip("0") or "0") if digits else run for run, digits in tokens)
 
 
+def _turned(tokens: list[tuple[str, bool]], year: int) -> set[str]:
+    """The same number with its year in two digits, behind or before: `17/26` and `2026/17` for `17/2026`.
+
+    Not of the first twelve of a year: those are months.
+    """
+    digits = [run for run, is_digits in tokens if is_digits]
+    years = (str(year), str(year)[2:])
+    others = [run.lstrip("0") for run in digits if run not in years]
+    if len(digits) != 2 or len(others) != 1 or not others[0] or int(others[0]) <= _MONTHS:
+        return set()
+    running = others[0]
+    forms = {form for written in years for form in (f"{running}.{written}", f"{written}.{running}")}
+    return forms - {_dotted(tokens)}
+
+
+def _is_slashed(text: CutText, first: int, last: int) -> bool:
+    """Returns whether the two tokens are written as one number: with a stroke or a hyphen between them, and nothing beside it."""
+    between = text.text[text.tokens[first].end : text.tokens[last].start]
+    before, after = text.text[: text.tokens[first].start][-1:], text.text[text.tokens[last].end :][:1]
+    return last == first + 1 and between.strip() in ("/", "-") and before not in _STROKES and after not in _STROKES
+
+
 def _counter(tokens: list[tuple[str, bool]]) -> range:
     """The places of the last digits of the last run of digits, without zeros that lead it."""
     last = max(place for place, (_, digits) in enumerate(tokens) if digits)
     end = sum(len(run) for run, _ in tokens[: last + 1])
     return range(end - min(len(tokens[last][0].lstrip("0")), _COUNTING), end)
+
+
+def _most_bits(column: set[str], count: int) -> float:
+    """What a place can tell at most: as much as is seen to vary there, if there are enough numbers to see it."""
+    return log2(len(column)) if count >= _ENOUGH or len(column) == 1 else BITS_OF_LETTER
+
+
+def _dated_places(numbers: list[list[tuple[str, bool]]]) -> range:
+    """The places of a run of digits that is a date in every one of these numbers, which have the same shape."""
+    start = 0
+    for place, (run, digits) in enumerate(numbers[0]):
+        if digits and len(run) in (6, 8):
+            for form in _DATE_FORMS:
+                if all(_is_date(tokens[place][0], form) for tokens in numbers):
+                    return range(start, start + len(run))
+        start += len(run)
+    return range(0)
+
+
+def _is_date(digits: str, form: str) -> bool:
+    try:
+        return len(digits) == (8 if "%Y" in form else 6) and 1990 <= datetime.strptime(digits, form).year <= 2099
+    except ValueError:
+        return False
 
 
 def _deletions(text: str) -> set[str]:

@@ -61,7 +61,7 @@ class BookedPayments:
         return known
 
     def _named(self, case: Case) -> list[Booked]:
-        keys = dict.fromkeys(key for hit in case.numbers.find(case.texts) if not hit.weak for key in hit.keys)
+        keys = dict.fromkeys(key for hit in case.hits if not hit.weak for key in hit.keys)
         near = [found for found in (_nearest(case, self._by_key.get(key, ())) for key in keys) if found is not None]
         paid = case.movement.amount_minor
         if sum(payment.amount_minor for payment in near) == paid:
@@ -206,7 +206,7 @@ class SpecialIndex:
         if rule is not None:
             reasons = (Reason("rule", rule.id, bits=15.0),)
             line = Line("ledger_account", rule.konto, "", case.movement.amount_minor)
-            yield Proposal("C", score_of(reasons), (line,), reasons)
+            yield Proposal("C", score_of(reasons), (line,), reasons, acts=rule.acts)
 
 
 class Rules:

@@ -23,6 +23,7 @@ _BLOCKED = re.compile(
     r"|(?P<date>(?<![\d.])(?:0?[1-9]|[12]\d|3[01])[./](?:0?[1-9]|1[0-2])[./](?:(?:19|20)?\d\d)?(?!\d)"
     r"|(?<![\d-])(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-])"
     r"|(?<![\d/.-])(?:0?[1-9]|1[0-2])/(?:19|20)?\d\d(?![\d/-]))"
+    r"|(?P<clock>(?<![\d.:])(?:[01]?\d|2[0-3])[.:]?[0-5]\d ?(?:UHR|H)(?![A-Z])|(?<![A-Z])UM (?:[01]?\d|2[0-3])[.:][0-5]\d(?![\d.:]))"
     r"|(?P<amount>(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d\d(?!\d)|(?<![\d.,])\d{1,9},\d\d(?!\d)"
     r"|(?<![\d.,])\d{1,9}\.\d\d ?(?:EUR|€)|(?<![A-Z])(?:EUR|€) ?\d{1,9}(?:[.,]\d\d)?(?!\d))"
     r"|(?P<other>(?<![A-Z])(?:KTO|KONTO(?:NR|NUMMER)?|BLZ|TEL(?:EFON)?|FAX|MOBIL|PLZ|STEUER-?NR|ST-?NR|UST-?ID(?:NR)?"
@@ -34,6 +35,22 @@ _BLOCKED = re.compile(
 )  # fmt: skip
 _KEYWORD = re.compile(rf"(?<![A-Z]){_INVOICE_WORDS}[-.:# ]{{0,3}}(?:NR|NUMMER|NO)?[-.:# ]{{0,3}}(?:VOM )?$")
 _KEYWORD_REACH = 30
+# Words that say what a number is, and it is no invoice: whole words, beginnings of words, and whatever ends in `-Nr.`.
+_NO_INVOICE = (
+    r"(?:[A-Z]?TAN\d?|WE|WHG|AZ|LS|KD|ART|FALL|TOUR|ID|CODE|PIN|REG|ABT|STK|POS|KST|ETAGE|RAUM|ZIMMER|BOX|PLATZ|TISCH|BUS|LINIE"
+    r"|(?:AUFTR|BESTELL|BEST|ORDER|OBJ|HAUS|WOHN|EINHEIT|VERTR|SCHAD|SCHAEDEN|POLICE|VERSICH|AKTE|KASSENZ|MITGL|PROJ|ANGEBOT|LIEFER"
+    r"|ZAEHL|KUNDE|DEBITOR|PERSONAL|STEUER|TICKET|VORGANG|KOMM|ARTIKEL|CHARGE|KARTE|TERMINAL|FILIAL|KOSTENST|GERAET|MASCHINE|FAHRZEUG"
+    r"|STELLPL|GARAGE|PARZELLE|GRAB|MANDANT|MANDAT|PATIENT|FLURST|BAUSTELL|SERIEN|LAGER|PARTIE|BUCHUNG|RESERVIER|TEILNEHM|SEMINAR"
+    r"|KURS|EVENT|GUTSCHEIN|RETOUR|SENDUNG|PAKET|TELEFON|MOBIL|MIETER|ANTRAG|BESCHEID|LEISTUNGSN|REZEPT|KENNZEICH)[A-Z]{0,20}"
+    r"|[A-Z]{3,24}-?(?:NR|NUMMER|ZEICHEN))"
+)
+_NEUTRAL = re.compile(r"(?:REFERENZ|REF|DOKUMENT|DOK|ZAHLUNGS|LAUFENDE|LFD)[A-Z]{0,10}-?(?:NR|NUMMER|ZEICHEN)?")
+_LABEL = re.compile(
+    rf"(?<![A-Z])(?P<label>{_NO_INVOICE})(?:[-.:# ]{{0,3}}(?:NR|NUMMER|NO))?[-.:# ]{{0,3}}"
+    r"(?:[A-Z]{0,3}[\d/-]{1,16}(?:, ?| UND | U\. | \+ ?| & ?)){0,3}$"
+)
+_INVOICE_LABEL = re.compile(rf"{_INVOICE_WORDS}(?:-?NR|-?NUMMER)?")
+_LABEL_REACH = 70
 
 
 class Token(NamedTuple):
@@ -94,6 +111,15 @@ def _capitals(plain: str) -> str:
 def has_invoice_word(text: CutText, start: int) -> bool:
     """Returns whether a word for invoice stands right before a place."""
     return _KEYWORD.search(_capitals(text.text[max(0, start - _KEYWORD_REACH) : start])) is not None
+
+
+def is_labelled_otherwise(text: CutText, start: int) -> bool:
+    """Returns whether the word before a place says that the number is that of an order, a house, a contract, but of no invoice."""
+    found = _LABEL.search(_capitals(text.text[max(0, start - _LABEL_REACH) : start]))
+    if found is None:
+        return False
+    label = found["label"]
+    return not _INVOICE_LABEL.fullmatch(label) and not _NEUTRAL.fullmatch(label)
 
 
 def is_blocked(text: CutText, start: int, end: int) -> str | None:
