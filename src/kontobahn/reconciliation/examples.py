@@ -39,7 +39,7 @@ _TRANSACTION = {
 }  # fmt: skip
 _STORED_RULE = {
     "id": _RULE, "name": "Miete Büro", "konto": "42100000", "text": "Miete", "iban": "", "direction": "out",
-    "min_amount": 700.0, "max_amount": 900.0,
+    "min_amount": 700.0, "max_amount": 900.0, "automatic": False,
 }  # fmt: skip
 
 SETTINGS: dict[str, Any] = {"data": _SETTINGS}

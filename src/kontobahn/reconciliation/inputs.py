@@ -365,7 +365,7 @@ def read_known(tx: Tx, client: Client, account_id: int, movement_ids: list[str],
         taken=store.taken_from(tx, client),
         learned=knowledge.learned_for_matcher(tx, client),
         rules=tuple(
-            Rule(row.id, row.konto, row.text, row.iban, row.sign, row.least_minor, row.most_minor)
+            Rule(row.id, row.konto, row.text, row.iban, row.sign, row.least_minor, row.most_minor, bool(row.acts))
             for row in store.rules(tx, client)
         ),
         matched=_matched(tx, organization_id, account_id, first, last),

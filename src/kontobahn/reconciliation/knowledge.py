@@ -75,6 +75,10 @@ class NewMatchRule(Body):
     direction: Direction = "any"
     min_amount: Annotated[Decimal, Meta(description="The least amount, without its sign.")] | None = None
     max_amount: Annotated[Decimal, Meta(description="The greatest amount, without its sign.")] | None = None
+    automatic: Annotated[
+        bool,
+        Meta(description="Whether a run that is no trial matches by it without asking, where nothing better fits."),
+    ] = False
 
 
 class NewMatchRules(Body):
@@ -92,6 +96,7 @@ class MatchRule(Answer):
     direction: Direction
     min_amount: Decimal | None
     max_amount: Decimal | None
+    automatic: bool
 
 
 # --- Learned
@@ -176,7 +181,8 @@ async def list_rules(call: Call, query: BooksQuery) -> Data[list[MatchRule]]:
 async def put_rules(call: Call, query: BooksQuery, body: NewMatchRules) -> Data[list[MatchRule]]:
     """Set the client's rules, all at once: transactions of a kind that belong to a ledger account.
 
-    A rule proposes and never acts alone. It needs a text of at least three characters, or an IBAN.
+    A rule proposes. One that is `automatic` also acts alone, where nothing better is proposed: a trial run shows beforehand what it
+    would match. A rule needs a text of at least three characters, or an IBAN.
     """
     connection = await call.read_inline(find_connection, call.principal, query.connection_id)
     access = await open_books(call.context, call.principal, query.connection_id, query.client_id)
@@ -189,16 +195,29 @@ async def put_rules(call: Call, query: BooksQuery, body: NewMatchRules) -> Data[
 
 def replace_rules(tx: Tx, client: Client, rows: list[RuleRow], actor: Actor) -> Data[list[MatchRule]]:
     store.lock(tx, client.organization_id)
-    known: dict[tuple[Any, ...], str] = {row[5:]: row.id for row in store.rules(tx, client)}
+    before = store.rules(tx, client)
+    known: dict[tuple[Any, ...], str] = {row.meaning: row.id for row in before}
     # A rule that stays as it is keeps its id: reasons of proposals name it.
-    rows = [row._replace(id=known.pop(row[5:], row.id)) for row in rows]
+    rows = [row._replace(id=known.pop(row.meaning, row.id)) for row in rows]
     tx.run("DELETE FROM recon_rules WHERE organization_id = ? AND connection_id = ? AND client_id = ?", *client)
     store.RULES.insert_many(tx, rows)
     audit.record(
         tx, client.organization_id, actor, "reconciliation.rules", client.connection_id,
         client_id=client.client_id, rules=len(rows),
     )  # fmt: skip
+    _record_acting(tx, client, before, rows, actor)
     return Data([_rule_view(row) for row in rows])
+
+
+def _record_acting(tx: Tx, client: Client, before: list[RuleRow], rows: list[RuleRow], actor: Actor) -> None:
+    """Records for each rule that somebody allowed to act alone, or no longer does."""
+    acted, acts = ({row.id: row for row in some if row.acts} for some in (before, rows))
+    for row in [*acted.values(), *acts.values()]:
+        if (row.id in acted) != (row.id in acts):
+            audit.record(
+                tx, client.organization_id, actor, "reconciliation.rule_acts", row.id,
+                name=row.name, konto=row.konto, automatic=row.id in acts,
+            )  # fmt: skip
 
 
 def _row(client: Client, place: int, rule: NewMatchRule, length: int) -> RuleRow:
@@ -227,7 +246,7 @@ def _row(client: Client, place: int, rule: NewMatchRule, length: int) -> RuleRow
         )
     return RuleRow(
         *client, place, new_id(), rule.name, text, iban, rule.direction, least, most,
-        ledger_account(f"{at}.konto", rule.konto, length),
+        ledger_account(f"{at}.konto", rule.konto, length), int(rule.automatic),
     )  # fmt: skip
 
 
@@ -249,6 +268,7 @@ def _rule_view(row: RuleRow) -> MatchRule:
         direction=row.sign,
         min_amount=None if row.least_minor is None else from_minor(row.least_minor),
         max_amount=None if row.most_minor is None else from_minor(row.most_minor),
+        automatic=bool(row.acts),
     )
 
 

@@ -35,6 +35,7 @@ from kontobahn.reconciliation.core.matcher import Matcher, Outcome, run
 from kontobahn.reconciliation.core.model import (
     ACTING_CLASSES,
     ENGINE_VERSION,
+    RULE_CLASS,
     EvidenceClass,
     Key,
     Knowledge,
@@ -430,6 +431,7 @@ def write_findings(tx: Tx, findings: Findings, actor: Actor, wire: str) -> Writt
     amounts = findings.amounts(tx)
     _note_booked(tx, settings.client, findings.pending, amounts)
     _drop_removed(tx, settings)
+    allowed = {row.id for row in store.rules(tx, settings.client) if row.acts}
     matched = proposed = news = outdated = 0
     for id, outcome in zip(ids, findings.outcomes, strict=True):
         if states.get(id) in ("matched", "ignored"):
@@ -438,7 +440,7 @@ def write_findings(tx: Tx, findings: Findings, actor: Actor, wire: str) -> Writt
         kept = _store_proposals(tx, run, id, outcome.proposals, known.get(id, []))
         state: TransactionState = "booked" if outcome.is_booked else "proposed" if kept else "open"
         decisions.set_state(tx, settings, id, state, run.id)
-        if outcome.acted is None or not kept:
+        if outcome.acted is None or not kept or not _may_still(outcome.acted, allowed):
             proposed += bool(kept)
             news += not standing.issuperset(kept)
             continue
@@ -454,6 +456,12 @@ def write_findings(tx: Tx, findings: Findings, actor: Actor, wire: str) -> Writt
     if news:
         emit_proposed(tx, run, proposed, news, matched)
     return Written(run.id, matched, proposed, outdated)
+
+
+def _may_still(acted: Proposal, allowed: set[str]) -> bool:
+    """Returns whether nobody has taken it back from the rule meanwhile, if it is a rule that acts."""
+    rules = {reason.value for reason in acted.reasons if reason.signal == "rule"}
+    return acted.evidence != RULE_CLASS or rules <= allowed
 
 
 def _note_booked(tx: Tx, client: Client, keys: frozenset[Key], amounts: OpenAmounts) -> None:

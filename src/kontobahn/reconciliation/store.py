@@ -174,6 +174,12 @@ class RuleRow(NamedTuple):
     least_minor: int | None
     most_minor: int | None
     konto: str
+    acts: int = 0
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """The fields that make it this rule, wherever it stands and whether or not it acts alone."""
+        return self.name, self.text, self.iban, self.sign, self.least_minor, self.most_minor, self.konto
 
 
 class Taken(NamedTuple):

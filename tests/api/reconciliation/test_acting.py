@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,42 @@ def test_rules_propose_a_ledger_account(service: Service) -> None:
     wrong("konto", konto="10010")
     refused(desk.call("PUT", "rules", params=query, json={"rules": [rent] * 201}), 400, "rules")
     assert desk.read("rules", **query) == again, "nothing half written"
+
+
+def test_a_rule_acts_alone_where_a_person_says_so_until_it_is_taken_back(service: Service) -> None:
+    desk = Clerk(
+        service, paid(-9_90, "Entgelt Maerz", "Bank", OTHER), paid(-4_90, "Entgelt April", "Bank", OTHER),
+        paid(-800_00, "Miete Maerz", "Vermieter", OTHER),
+    )  # fmt: skip
+    query = {"connection_id": desk.books.connection_id}
+    fee = {"name": "Entgelt", "konto": "4970", "text": "Entgelt", "direction": "out"}
+    rent = {"name": "Miete", "konto": "4210", "text": "Miete", "direction": "out"}
+
+    def put(*rules: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = desk.call("PUT", "rules", params=query, json={"rules": list(rules)})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["data"])
+
+    def allowed() -> list[tuple[str, bool]]:
+        rows = desk.books.rows("SELECT details FROM audit_log WHERE action = 'reconciliation.rule_acts' ORDER BY id")
+        return [(details["name"], details["automatic"]) for (text,) in rows for details in [json.loads(text)]]
+
+    first = put(fee, rent)
+    assert [row["automatic"] for row in first] == [False, False]
+    assert allowed() == []
+    again = put({**fee, "automatic": True}, rent)
+    assert [row["automatic"] for row in again] == [True, False]
+    assert [row["id"] for row in again] == [row["id"] for row in first], "it is still the same rule"
+    assert allowed() == [("Entgelt", True)]
+    trial = desk.run()
+    assert [(row["evidence_class"], row["count"], row["clear"]) for row in trial["classes"]][1:] == [("C", 3, 2)]
+    assert desk.read("matches") == [], "a trial shows what it would do, and does nothing"
+    assert desk.store_run()["matched"] == 2
+    assert {amount: desk.listed(amount)["status"] for amount in (-9.9, -4.9, -800)} == {
+        -9.9: "matched", -4.9: "matched", -800: "proposed",
+    }  # fmt: skip
+    put(fee, rent)
+    assert allowed() == [("Entgelt", True), ("Entgelt", False)]
 
 
 def test_what_the_office_books_counts_once(service: Service) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from kontobahn.reconciliation.core.matcher import Matcher, run
-from kontobahn.reconciliation.core.model import Booked, Knowledge, Movement, OpenItem, Person, Proposal, Rule
+from kontobahn.reconciliation.core.model import (
+    Booked,
+    EvidenceClass,
+    Knowledge,
+    Movement,
+    OpenItem,
+    Person,
+    Proposal,
+    Rule,
+)
 from kontobahn.reconciliation.core.numbers import NumberIndex
 from tests.unit.reconciliation.client import ANNA, BERT, DAY, IBAN, STRANGER, best, item, match, movement
 
@@ -105,7 +114,8 @@ def test_the_second_payment_of_an_invoice_is_never_clear() -> None:
     owed = item("RE-2026-00123")
     first = movement("RE-2026-00123")
     second = first._replace(id="2", day=DAY + timedelta(3))
-    for acting in (frozenset[Any](), frozenset(("A2",))):
+    of_none, of_numbers = frozenset[EvidenceClass](), frozenset[EvidenceClass](("A2",))
+    for acting in (of_none, of_numbers):
         one, other = run(Matcher([owed], Knowledge(persons=(ANNA, BERT))), [first, second], acting)
         assert one.proposals[0].acts
         assert not [it for it in other.proposals if it.acts or it.evidence.startswith("A")], acting

@@ -62,6 +62,7 @@ class RuleForm(Struct):
     direction: Direction = "any"
     min_amount: Decimal | None = None
     max_amount: Decimal | None = None
+    automatic: bool = False
 
 
 class Hits(NamedTuple):
@@ -117,7 +118,7 @@ async def rule_list(visit: Visit) -> Response:
     client = _chosen(clients, visit.form.text("books") or wanted.books)
     rules = await _rules(visit, client)
     changed = next((rule for rule in rules if rule.id == (visit.form.text("rule") or wanted.rule)), None)
-    draft = _draft(visit.form) if visit.form.text("do") == "try" else None
+    draft = _draft(visit.form) if visit.form.text("do") == "try" or _waits_for_trial(visit.form) else None
     movements = await visit.read(_recent, client, visit)
     hits = await visit.off_loop(_hits, rules, movements)
     return visit.show(
@@ -130,6 +131,8 @@ async def rule_list(visit: Visit) -> Response:
         changed=changed,
         start=changed or wanted,
         draft_hits=await visit.off_loop(_hits, [draft], movements) if draft else None,
+        waits=_waits_for_trial(visit.form),
+        tried=_conditions(draft) if draft else visit.form.text("tried"),
         directions=[(value, _(text)) for value, text in DIRECTIONS.items()],
         days=TRIED_DAYS,
     )
@@ -170,11 +173,23 @@ def _draft(form: Form) -> MatchRule | None:
     return None if sent is None else MatchRule(id="", **_fields(sent))
 
 
+def _conditions(rule: MatchRule | RuleForm) -> str:
+    """The conditions that decide what a rule hits; a trial counts for the rule with the same ones."""
+    least, most = ("" if amount is None else f"{amount:f}" for amount in (rule.min_amount, rule.max_amount))
+    return "|".join((rule.konto, rule.text, rule.iban, rule.direction, least, most))
+
+
+def _waits_for_trial(form: Form) -> bool:
+    """Returns whether a rule that is to act alone was sent, and nobody has seen yet what it would have done."""
+    sent = form.read(RuleForm) if form.text("do") and form.text("do") != "try" else None
+    return sent is not None and sent.automatic and form.text("tried") != _conditions(sent)
+
+
 @action("/reconciliation-rules")
 async def save_rule(visit: Visit) -> Response:
-    """Adds a rule, or changes one; or says what it would have hit."""
+    """Adds a rule, or changes one; or says what it would have hit, first of all for one that is to act alone."""
     sent = visit.form.read(RuleForm)
-    if sent is not None and visit.form.text("do") != "try":
+    if sent is not None and visit.form.text("do") != "try" and not _waits_for_trial(visit.form):
         client = await _client(visit)
         known = await _rules(visit, client)
         rules, ids = [NewMatchRule(**_fields(rule)) for rule in known], [rule.id for rule in known]

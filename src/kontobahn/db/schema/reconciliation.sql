@@ -34,6 +34,8 @@ CREATE TABLE recon_rules (
   least_minor BIGINT,
   most_minor BIGINT,
   konto TEXT NOT NULL,
+  -- Whether somebody has said that it may act alone.
+  acts SMALLINT NOT NULL DEFAULT 0 CHECK (acts = 0 OR acts = 1),
   PRIMARY KEY (organization_id, connection_id, client_id, place)
 );
 

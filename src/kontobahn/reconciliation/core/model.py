@@ -15,7 +15,7 @@ ENGINE_VERSION = "2"
 EvidenceClass = Literal["A1", "A2", "A3", "A4", "A5", "B1", "B2", "B3", "B4", "C"]
 ACTING_CLASSES: tuple[EvidenceClass, ...] = ("A1", "A2", "A3", "A4", "A5")
 CLASSES: tuple[EvidenceClass, ...] = (*ACTING_CLASSES, "B1", "B2", "B3", "B4", "C")
-# Where rules act that a person has allowed to.
+# The class in which rules act that a person has allowed to.
 RULE_CLASS: EvidenceClass = "C"
 LineKind = Literal["item", "skonto", "fee", "difference", "on_account", "return", "transfer", "ledger_account"]
 

@@ -328,7 +328,7 @@ def _counter(tokens: list[tuple[str, bool]]) -> range:
 
 
 def _most_bits(column: set[str], count: int) -> float:
-    """What a place can tell at most: as much as is seen to vary there, if there are enough numbers to see it."""
+    """The most that a place can tell: as much as is seen to vary there, if there are enough numbers to see it."""
     return log2(len(column)) if count >= _ENOUGH or len(column) == 1 else BITS_OF_LETTER
 
 

@@ -1,4 +1,4 @@
-"""What a payment without a number says it is for: a month, a house, everything that is open; or an invoice less a credit note.
+"""The occasion that a payment without a number names: a month, a house, everything that is open; or an invoice less a credit note.
 
 Only for a payer who is certain, and only where one way fits: a month that is paid already or not written yet names nothing.
 """

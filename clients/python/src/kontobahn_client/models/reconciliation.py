@@ -210,6 +210,7 @@ class NewMatchRule(Body, kw_only=True):
     direction: Literal["in", "out", "any"] = "any"
     min_amount: Decimal | None = None
     max_amount: Decimal | None = None
+    automatic: bool = False
 
 
 class NewMatchRules(Body, kw_only=True):
@@ -225,6 +226,7 @@ class MatchRule(Answer, kw_only=True):
     direction: str
     min_amount: Decimal | None
     max_amount: Decimal | None
+    automatic: bool
 
 
 class ReportClass(Answer, kw_only=True):
