@@ -201,7 +201,7 @@ class _Bank(NamedTuple):
 
 
 def _read_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _Bank:
-    movements = _movements(tx, account.id, from_date, to_date, MAX_MOVEMENTS + 1)
+    movements = _movements(tx, account, from_date, to_date, MAX_MOVEMENTS + 1)
     if len(movements) > MAX_MOVEMENTS:
         raise BadRequest(
             said(
@@ -218,7 +218,7 @@ def _read_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _
     transfers = tuple(
         OwnMovement(movement.id, other.iban or "", movement.day, movement.amount_minor)
         for other in own
-        for movement in _movements(tx, other.id, *_days_around(from_date, to_date), MAX_MOVEMENTS)
+        for movement in _movements(tx, other, *_days_around(from_date, to_date), MAX_MOVEMENTS)
     )
     days_ago = max((berlin_date(tx.now) - from_date).days, 0)
     since = tx.now - days_ago * DAY - _ORDERED_BEFORE
@@ -227,7 +227,7 @@ def _read_bank(tx: Tx, account: AccountRow, from_date: date, to_date: date) -> _
         payments=tuple(OwnPayment(row.end_to_end_id, -row.amount_minor, row.description) for row in ordered),
         own_ibans=frozenset(other.iban or "" for other in own),
         own_movements=transfers,
-        earlier=_earlier(tx, account.id, from_date),
+        earlier=_earlier(tx, account, from_date),
     )
     first = _days_before(from_date, _SETTLED_BEFORE)
     return _Bank(movements, knowledge, mobility.issued_since(tx, account.organization_id, first, MAX_INVOICES))
@@ -237,13 +237,13 @@ def _days_before(day: date, span: timedelta) -> date:
     return max(day, date.min + span) - span
 
 
-def _earlier(tx: Tx, account_id: int, from_date: date) -> tuple[Movement, ...]:
+def _earlier(tx: Tx, account: AccountRow, from_date: date) -> tuple[Movement, ...]:
     """The movements before the first in question: what the books show as paid may be one of these."""
     span = _days_before(from_date, _RETURNED_AFTER), _days_before(from_date, timedelta(days=1))
     if span[1] == from_date:
         return ()
-    found = transactions.posted_between(tx, account_id, *span, MAX_MOVEMENTS, latest_first=True)
-    return tuple(map(movement_of, found))
+    found = transactions.posted_between(tx, account.id, *span, MAX_MOVEMENTS, latest_first=True)
+    return tuple(movement_of(one, account.iban) for one in found)
 
 
 def _days_around(first: date, last: date) -> tuple[date, date]:
@@ -251,8 +251,9 @@ def _days_around(first: date, last: date) -> tuple[date, date]:
     return max(first, date.min + TRANSFER_DAYS) - TRANSFER_DAYS, min(last, date.max - TRANSFER_DAYS) + TRANSFER_DAYS
 
 
-def _movements(tx: Tx, account_id: int, from_date: date, to_date: date, limit: int) -> list[Movement]:
-    return [movement_of(found) for found in transactions.posted_between(tx, account_id, from_date, to_date, limit)]
+def _movements(tx: Tx, account: AccountRow, from_date: date, to_date: date, limit: int) -> list[Movement]:
+    found = transactions.posted_between(tx, account.id, from_date, to_date, limit)
+    return [movement_of(one, account.iban) for one in found]
 
 
 def _item(konto: FaelligesKonto, posten: FaelligerPosten) -> OpenItem:

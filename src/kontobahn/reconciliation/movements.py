@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.banking.transactions.wire import Transaction, TransactionExtra
 from kontobahn.formats.statements import Entry, purpose
 from kontobahn.money import to_minor
 from kontobahn.reconciliation.core.model import Movement
@@ -15,10 +15,11 @@ _AMOUNT = re.compile(r"(?<![\d.,])(\d{1,12})(?:[.,](\d{1,2}))?(?![.,]?\d)")
 _RETURNS = frozenset(("108", "109", "159", "181"))
 
 
-def movement_of(transaction: Transaction) -> Movement:
+def movement_of(transaction: Transaction, own_iban: str | None = None) -> Movement:
+    """`own_iban` is that of the account: a bank may name payer and payee of a return as they were in the payment that comes back."""
     parsed, extra = transaction.description_parsed, transaction.extra
     is_in = transaction.amount > 0
-    name, account = (extra.payer, extra.payer_information) if is_in else (extra.payee, extra.payee_information)
+    name, account = _other_side(extra, is_in=is_in, own_iban=own_iban)
     texts = (
         ("svwz", parsed.svwz),
         ("end_to_end_id", extra.end_to_end_id),
@@ -43,6 +44,16 @@ def movement_of(transaction: Transaction) -> Movement:
         is_return=bool(extra.return_reason or reference or extra.gvc in _RETURNS),
         original_minor=_cents(parsed.oamt),
         fee_minor=_cents(parsed.coam) or 0,
+    )
+
+
+def _other_side(extra: TransactionExtra, *, is_in: bool, own_iban: str | None) -> tuple[str | None, str | None]:
+    """Name and account of whoever is not ourselves."""
+    sides = (extra.payer, extra.payer_information), (extra.payee, extra.payee_information)
+    expected, other = sides if is_in else sides[::-1]
+    is_ours = own_iban is not None and expected[1] == own_iban
+    return (
+        other if (is_ours or expected == (None, None)) and other != (None, None) and other[1] != own_iban else expected
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import date
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from kontobahn.banking.transactions.wire import DescriptionParsed, Transaction, TransactionExtra
+from kontobahn.formats.bank_files import read
 from kontobahn.formats.statements import Entry, Party
 from kontobahn.formats.statements.purpose import Purpose
 from kontobahn.reconciliation.core.model import Movement
-from kontobahn.reconciliation.movements import movement_of_entry
+from kontobahn.reconciliation.movements import movement_of, movement_of_entry
 
 BOOKED, VALUED = date(2026, 5, 4), date(2026, 5, 5)
 
@@ -70,3 +74,36 @@ def test_the_day_is_the_value_date_and_the_account_an_iban_if_there_is_one() -> 
     said = movement(purpose=Purpose(svwz="danke", end_to_end_id="E-1", mref="M-1", rref="R-1", kref=""))
     assert said.texts == (("svwz", "danke"), ("end_to_end_id", "E-1"))
     assert (said.end_to_end_id, said.mandate, said.return_reference) == ("E-1", "M-1", "R-1")
+
+
+def test_a_return_has_its_amounts_from_the_statement_line() -> None:
+    content = (
+        ":20:STARTUMS\r\n:25:DE89370400440532013000\r\n:28C:00001/001\r\n:60F:C260301EUR1000,00\r\n"
+        ":61:2603020302DR122,00N109NONREF//REF-2\r\n/OCMT/EUR119,00/CHGS/EUR3,00\r\n"
+        ":86:109?00RUECKLASTSCHRIFT?20EREF+DD-1?21SVWZ+RE-2026-00123?30BYLADEM1001?31DE02120300000000202051?32ANNA MUSTER BAU\r\n"
+        ":62F:C260302EUR878,00\r\n-\r\n"
+    )
+    [entry] = [it for it in read(io.BytesIO(content.encode()), "return.sta") if isinstance(it, Entry)]
+    found = movement_of_entry("1", entry)
+    assert (found.is_return, found.original_minor, found.fee_minor) == (True, 11_900, 300)
+
+
+@pytest.mark.parametrize("amount", [-122, 119])
+@pytest.mark.parametrize("ours", ["payer", "payee"])
+def test_the_other_side_is_never_ourselves(amount: int, ours: str) -> None:
+    """Banks name the parties of a return as they were in the payment, or the other way round."""
+    other = {"payer": "payee", "payee": "payer"}[ours]
+    sides: dict[str, Any] = {
+        ours: "Wir GmbH",
+        f"{ours}_information": "DE1",
+        other: "Anna",
+        f"{other}_information": "DE2",
+    }
+    now = datetime(2026, 5, 4, tzinfo=UTC)
+    transaction = Transaction(
+        id="1", account_id="1", payment_id=None, duplicated=False, mode="normal", status="posted", made_on=BOOKED,
+        amount=Decimal(amount), currency_code="EUR", description="", description_parsed=DescriptionParsed(), category="",
+        extra=TransactionExtra(**sides, return_reason="AC04"), created_at=now, updated_at=now,
+    )  # fmt: skip
+    found = movement_of(transaction, "DE1")
+    assert (found.name, found.iban) == ("Anna", "DE2")

@@ -64,6 +64,7 @@ ACTIONS = {
     "reconciliation.batch": N_("Matches handed over"),
     "reconciliation.forget": N_("Learned payer forgotten"),
     "reconciliation.match": N_("Transaction matched"),
+    "reconciliation.rule_acts": N_("Acting alone allowed to a rule, or no longer"),
     "reconciliation.rules": N_("Rules of reconciliation changed"),
     "reconciliation.settings": N_("Account set up for reconciliation"),
     "reconciliation.undo": N_("Match undone"),

@@ -23,7 +23,6 @@ from kontobahn.formats.statements.model import (
 )
 from kontobahn.formats.statements.purpose import Purpose, join_lines, parse, provided, reference
 from kontobahn.formats.statements.source import currency_of, day_of, minor_of, whole_number
-from kontobahn.money import amount_text
 from kontobahn.sentences import said
 
 _STATUSES: dict[str, Status] = {"BOOK": "posted", "PDNG": "pending", "FUTR": "pending"}
@@ -451,8 +450,8 @@ def _purpose(description: str, details: DetailFields, original: Amount | None, c
         abwa=(by and provided(by)) or text.abwa,
         abwe=(to and provided(to)) or text.abwe,
         bic=text.bic,
-        oamt=(original and _amount(original)) or text.oamt,
-        coam=(charges and _amount(charges)) or text.coam,
+        oamt=(original and original.text) or text.oamt,
+        coam=(charges and charges.text) or text.coam,
         purp=(code and provided(code)) or text.purp,
         end_to_end_id=(end_to_end_id and reference(end_to_end_id)) or text.end_to_end_id,
         iban=text.iban,
@@ -475,10 +474,6 @@ def _creditor_id(text: str) -> str | None:
     """Returns the identification if it is that of a SEPA creditor; parties have others too."""
     text = text.strip()
     return text if _CREDITOR_ID.fullmatch(text) else None
-
-
-def _amount(amount: Amount) -> str:
-    return f"{amount_text(amount.amount_minor)} {amount.currency}"
 
 
 @lru_cache(4096)

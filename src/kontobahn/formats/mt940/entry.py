@@ -203,7 +203,7 @@ def _sub_fields(text: str, separator: str) -> list[tuple[int, str]]:
 
 def make_entry(line: Line, information: list[str], status: Status, currency: str, number: int, at: int) -> Entry:
     info = read_information(information)
-    purpose = info.purpose or parse(info.description)
+    purpose = _with_amounts(info.purpose or parse(info.description), line)
     other = _counterparty(info, purpose)
     incoming = (line.amount_minor >= 0) != line.reversal
     return Entry(
@@ -229,6 +229,15 @@ def make_entry(line: Line, information: list[str], status: Status, currency: str
         charges=line.charges,
         number=number,
         line=at,
+    )
+
+
+def _with_amounts(purpose: Purpose, line: Line) -> Purpose:
+    """Gives a purpose that names no amounts of a return those of the statement line: the original amount, and the fees in it."""
+    return msgspec.structs.replace(
+        purpose,
+        oamt=purpose.oamt or (line.original_amount and line.original_amount.text),
+        coam=purpose.coam or (line.charges and line.charges.text),
     )
 
 

@@ -77,6 +77,10 @@ class Amount(NamedTuple):
     amount_minor: int
     currency: str | None
 
+    @property
+    def text(self) -> str:
+        return f"{amount_text(self.amount_minor)} {self.currency}"
+
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One movement. `amount_minor` is negative for a debit.

@@ -32,8 +32,8 @@ TRANSFER_DAYS = timedelta(days=5)
 BITS_OF_REFERENCE = 40.0
 MAX_RULES = 500
 _MAX_SAME = 20
-# Days by which a booking may be dated from its movement at the bank.
-BOOKED_DAYS = timedelta(days=5)
+# Days by which a booking may be dated from its movement at the bank: offices book by the week.
+BOOKED_DAYS = timedelta(days=10)
 # At most this many payments of one account on one day are added up.
 _MAX_OF_A_DAY = 60
 
@@ -70,7 +70,8 @@ class BookedPayments:
 
     def _of_payer(self, case: Case) -> list[Booked]:
         paid = case.movement.amount_minor
-        for konto in case.payer.known:
+        certain = (konto for konto in case.payer.supported if case.payer.is_certain(konto))
+        for konto in dict.fromkeys((*case.payer.known, *certain)):
             days = self._by_konto.get(konto, {})
             for day in sorted(days, key=lambda day: (abs(day - case.movement.day), day)):
                 if abs(day - case.movement.day) > BOOKED_DAYS:
