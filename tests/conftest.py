@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 from argon2 import PasswordHasher
 
-from kontobahn.access import users
+from kontobahn.access import identity_provider, users
 from kontobahn.api import system
 from kontobahn.bank_providers.sandbox import webhooks as sandbox_webhooks
 from kontobahn.banking.connect import steps
@@ -47,7 +47,7 @@ LONGEST = ("tests/test_fuzz.py", "tests/browser/", "tests/journeys/test_torture.
 WAITS = (
     (webhooks, "ANSWER_SECONDS"), (refresh, "ANSWER_SECONDS"), (steps, "ANSWER_SECONDS"), (documents, "WAIT_SECONDS"),
     (sandbox_webhooks, "MAX_PAGE_WAIT_SECONDS"), (ledger_connections, "CLIENTS_SECONDS"), (books, "BOOKS_SECONDS"),
-    (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"),
+    (system, "READY_SECONDS"), (postgres_engine, "ANSWER_SECONDS"), (identity_provider, "SECONDS"),
 )  # fmt: skip
 
 

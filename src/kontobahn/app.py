@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from kontobahn import __version__, limits, log
-from kontobahn.access import audit
+from kontobahn.access import audit, identity_provider
 from kontobahn.access.audit import Actor
 from kontobahn.access.authenticator import Authenticator
+from kontobahn.access.identity_provider import IdentityProvider
 from kontobahn.access.signin import SignIns
 from kontobahn.api.answers import Error
 from kontobahn.api.bodies import Receive
@@ -116,6 +117,7 @@ def make_context(settings: Settings, db: Database, vault: Vault, clock: Clock) -
     """Everything that calls and jobs work with: every area's providers behind their ports."""
     parts = (
         SignIns(db, vault),
+        identity_provider.set_up(settings, clock),
         Pool("calculating", threads=CALCULATING_THREADS, waiting=CALCULATIONS_WAITING),
         runs.Matching("matching", threads=2, waiting=32),
         Tasks(db, settings),
@@ -238,6 +240,7 @@ class Application:
         await self.sandbox.sender.stop()
         await self.deliverer.stop()
         await self.outbound.close()
+        await self.context.part(IdentityProvider).close()
         if self._flusher:
             self._flusher.cancel()
             with suppress(asyncio.CancelledError):
@@ -418,7 +421,7 @@ def _fints(settings: Settings, db: Database, vault: Vault, clock: Clock, orders:
 
 
 def _bank_network(settings: Settings) -> OutboundClient:
-    return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+    return OutboundClient(Rule.of_setting(settings.bank_allow, "bank_allow"), user_agent=f"Kontobahn/{__version__}")
 
 
 def _enable_banking(settings: Settings, db: Database, clock: Clock) -> BankProvider:

@@ -111,15 +111,13 @@ class Rule(NamedTuple):
     anywhere: bool = False
 
     @classmethod
-    def of_setting(cls, text: str) -> Rule:
+    def of_setting(cls, text: str, setting: str = "webhook_allow") -> Rule:
         """From `localhost:3000,receiver.test:8443`."""
         named = set()
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             match = _AUTHORITY.fullmatch(part)
             if match is None or match[2] is None:
-                raise SetupError(
-                    f"The setting webhook_allow names “{part}”; write host:port, for example localhost:3000."
-                )
+                raise SetupError(f"The setting {setting} names “{part}”; write host:port, for example localhost:3000.")
             named.add((match[1].strip("[]").lower(), int(match[2])))
         return cls(frozenset(named))
 

@@ -208,6 +208,52 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     mail_from: Annotated[str, _about("address that mail comes from, for example kontobahn@muster.example")] = ""
 
+    oidc_issuer: Annotated[
+        str,
+        _about(
+            "identity provider that people may sign in with (OpenID Connect): its issuer, exactly as it writes it, for example"
+            " https://login.muster.example/realms/muster; empty for none"
+        ),
+    ] = ""
+    oidc_client_id: Annotated[str, _about("id under which the provider knows this installation")] = ""
+    oidc_client_secret: Annotated[str, _about("the secret that belongs to it; empty for a public client")] = ""
+    oidc_client_secret_file: Annotated[str, _about("file with this secret, instead of the setting")] = ""
+    oidc_scopes: Annotated[str, _about("scopes that the provider is asked for")] = "openid profile email"
+    oidc_name: Annotated[str, _about("name of the provider on buttons: “Sign in with …”")] = "Single Sign-on"
+    oidc_organization: Annotated[
+        str, _about("id of the organisation whose people the provider may add, find by e-mail address and give roles")
+    ] = ""
+    oidc_new_people: Annotated[
+        bool, _about("whoever the provider lets in becomes a person of that organisation; otherwise by invitation only")
+    ] = False
+    oidc_link_by_email: Annotated[
+        bool,
+        _about(
+            "link an account at the provider to the person of that organisation with the same verified e-mail address; whoever can"
+            " set addresses at the provider can then sign in as anybody of it"
+        ),
+    ] = False
+    oidc_role_claim: Annotated[
+        str, _about("claim that roles follow from, for example groups; a dot leads into an object: realm_access.roles")
+    ] = ""
+    oidc_roles: Annotated[
+        dict[str, Literal["read_only", "bookkeeping", "member", "admin"]],
+        _about(
+            'role by value of that claim, for example {"accounting": "bookkeeping", "it": "admin"}; the highest counts'
+        ),
+    ] = {}
+    oidc_factor_amr: Annotated[
+        str, _about("values of the claim amr that count as a second factor, separated by commas, for example mfa")
+    ] = ""
+    oidc_factor_acr: Annotated[str, _about("the same for the claim acr; the provider is asked for these levels")] = ""
+    oidc_sign_out: Annotated[bool, _about("whoever signs out here is led to sign out at the provider as well")] = True
+    oidc_allow: Annotated[
+        str,
+        _about(
+            "hosts of the provider that may be at private addresses and without TLS: host:port, separated by commas"
+        ),
+    ] = ""
+
     run_jobs: Annotated[
         bool, _about("run scheduled jobs inside the serving processes; otherwise run `kontobahn jobs`")
     ] = True
@@ -253,11 +299,12 @@ def load(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings
     _refuse_unknown(from_env, f"There is no setting {PREFIX}{{NAME}}.")
     values.update(from_env)
     values.update({name: value for name, value in overrides.items() if value is not None})
-    if isinstance(values.get("prices"), str):
-        try:
-            values["prices"] = msgspec.json.decode(values["prices"])
-        except msgspec.DecodeError as error:
-            raise SetupError(f"{PREFIX}PRICES must be a JSON object: {error}.") from None
+    for name in ("prices", "oidc_roles"):
+        if isinstance(values.get(name), str):
+            try:
+                values[name] = msgspec.json.decode(values[name])
+            except msgspec.DecodeError as error:
+                raise SetupError(f"{PREFIX}{name.upper()} must be a JSON object: {error}.") from None
     try:
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:

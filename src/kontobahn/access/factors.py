@@ -1,6 +1,7 @@
 """Second factors: codes from an authenticator app, passkeys, and recovery codes for the day both are out of reach.
 
-A challenge is a row that is used once: the step between the password and the code, or what a passkey signs.
+A challenge is a row that is used once: the step between the password and the code, the way to an identity provider and back,
+or what a passkey signs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import secrets
 import struct
 from typing import Literal, NamedTuple
 
-from kontobahn.access import audit
+from kontobahn.access import audit, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
 from kontobahn.access.users import User
@@ -24,12 +25,14 @@ from kontobahn.sentences import said
 from kontobahn.vault import Vault
 
 Kind = Literal["totp", "passkey"]
-ChallengeKind = Literal["second step", "passkey sign-in", "passkey"]
+ChallengeKind = Literal["second step", "passkey sign-in", "passkey", "identity provider"]
 STEP_SECONDS = 30
 DIGITS = 6
 # A phone's clock may be off by one step.
 TOLERATED_STEPS = 1
 CHALLENGE_LIFE = 5 * MINUTE
+# At the provider a person may have to find a phone, or to choose a new password.
+PROVIDER_LIFE = 15 * MINUTE
 RECOVERY_CODES = 10
 MAX_FACTORS = 10
 
@@ -142,8 +145,8 @@ def _add(tx: Tx, factor: Factor, actor: Actor) -> Factor:
     return factor
 
 
-def remove(tx: Tx, principal: Principal, factor_id: str, actor: Actor) -> Factor:
-    """Removes one of the caller's own factors; with the last one the recovery codes go too."""
+def remove(tx: Tx, principal: Principal, factor_id: str, actor: Actor, *, issuer: str = "") -> Factor:
+    """Removes one of the caller's own factors; with the last one the recovery codes go too. `issuer` is the identity provider's."""
     user_id = principal.user_id or ""
     tx.lock("user_factors", principal.organization_id, user_id)
     mine = of_user(tx, principal.organization_id, user_id)
@@ -152,6 +155,8 @@ def remove(tx: Tx, principal: Principal, factor_id: str, actor: Actor) -> Factor
         raise principal.missing("Second factor")
     if len(mine) == 1 and is_required(tx, principal.organization_id):
         raise Conflict("Your organisation requires a second factor. Add another one before you remove this one.")
+    if found.kind == "passkey" and users.ways_in(tx, principal.organization_id, user_id, issuer) == 1:
+        raise Conflict("You could not sign in any more without this passkey. Set a password first.")
     tx.run("DELETE FROM user_factors WHERE organization_id = ? AND id = ?", principal.organization_id, factor_id)
     if len(mine) == 1:
         tx.run(
@@ -239,10 +244,11 @@ def require(tx: Tx, principal: Principal, required: bool, actor: Actor) -> None:
 def begin(tx: Tx, vault: Vault, kind: ChallengeKind, value: bytes, user: User | None = None) -> str:
     """Returns the secret under which the next step finds this challenge."""
     secret = new_token(CHALLENGE_PREFIX)
+    life = PROVIDER_LIFE if kind == "identity provider" else CHALLENGE_LIFE
     tx.run(
         "INSERT INTO sign_in_challenges (token_hash, kind, organization_id, user_id, value, expires_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        vault.token_hash(secret), kind, user and user.organization_id, user and user.id, value, tx.now + CHALLENGE_LIFE,
+        vault.token_hash(secret), kind, user and user.organization_id, user and user.id, value, tx.now + life,
     )  # fmt: skip
     return secret
 

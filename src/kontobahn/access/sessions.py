@@ -28,6 +28,9 @@ class Session(NamedTuple):
     idle_until: int | None = None
     # When the person last showed who they are: by signing in, or by confirming it.
     confirmed_at: int = 0
+    # The person signed in at the identity provider, and showed a second factor there.
+    by_provider: int = 0
+    provider_factor: int = 0
 
     @property
     def ends_at(self) -> int:
@@ -41,14 +44,22 @@ MAX_DEVICE_LENGTH = 300
 _SESSIONS = Table("sessions", Session)
 
 
+class AtProvider(NamedTuple):
+    """A sign-in at the identity provider. It may be long ago: then it is no confirmation."""
+
+    authenticated_at: int | None
+    with_second_factor: bool
+
+
 class NewSession(NamedTuple):
     session: Session
     secret: str
 
 
 def create(
-    tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False
-) -> NewSession:
+    tx: Tx, vault: Vault, user: User, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False,
+    provider: AtProvider | None = None,
+) -> NewSession:  # fmt: skip
     secret = new_token(SESSION_PREFIX)
     session = Session(
         organization_id=user.organization_id,
@@ -59,10 +70,13 @@ def create(
         ip=actor.ip or "",
         device=device[:MAX_DEVICE_LENGTH],
         idle_until=tx.now + IDLE if in_browser else None,
-        confirmed_at=tx.now,
+        confirmed_at=tx.now if provider is None else min(provider.authenticated_at or 0, tx.now),
+        by_provider=int(provider is not None),
+        provider_factor=int(provider is not None and provider.with_second_factor),
     )
     _SESSIONS.insert(tx, session, token_hash=vault.token_hash(secret))
-    audit.record(tx, user.organization_id, actor, "session.create", session.id, user_id=user.id)
+    by = {"by": "identity provider"} if provider is not None else {}
+    audit.record(tx, user.organization_id, actor, "session.create", session.id, user_id=user.id, **by)
     return NewSession(session, secret)
 
 
@@ -79,7 +93,7 @@ def authenticate(token_hash: str, now: int) -> Rounds[Principal]:
 def find(token_hash: str, now: int) -> Rounds[tuple[Session, Principal]]:
     """Returns the session of a token, with its principal. Raises Unauthorized if it has ended."""
     row = yield from ask_one(
-        f"SELECT u.role, o.second_factor_required = 1 AND NOT EXISTS (SELECT 1 FROM user_factors f"
+        f"SELECT u.role, o.second_factor_required = 1 AND s.provider_factor = 0 AND NOT EXISTS (SELECT 1 FROM user_factors f"
         f" WHERE f.organization_id = s.organization_id AND f.user_id = s.user_id), {_SESSIONS.columns_of('s')} FROM sessions s"
         " JOIN users u ON u.organization_id = s.organization_id AND u.id = s.user_id"
         " JOIN organizations o ON o.id = s.organization_id WHERE s.token_hash = ?",
@@ -156,6 +170,18 @@ def end_others(tx: Tx, principal: Principal, actor: Actor) -> int:
     )  # fmt: skip
     audit.record(tx, principal.organization_id, actor, "session.end_others", principal.user_id or "", ended=ended)
     return ended
+
+
+def end_of_provider(tx: Tx, organization_id: str, user_id: str, but: str | None) -> int:
+    """Ends the sessions that a person opened at the identity provider, except for one."""
+    return tx.run(
+        "DELETE FROM sessions WHERE organization_id = ? AND user_id = ? AND by_provider = 1 AND id <> ?",
+        organization_id, user_id, but or "",
+    )  # fmt: skip
+
+
+def end_all(tx: Tx, organization_id: str, user_id: str) -> int:
+    return tx.run("DELETE FROM sessions WHERE organization_id = ? AND user_id = ?", organization_id, user_id)
 
 
 def purge_expired(tx: Tx) -> int:

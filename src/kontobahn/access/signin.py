@@ -13,7 +13,7 @@ from kontobahn import log
 from kontobahn.access import audit, sessions, users
 from kontobahn.access.audit import Actor
 from kontobahn.access.passwords import PasswordWork
-from kontobahn.access.sessions import NewSession
+from kontobahn.access.sessions import AtProvider, NewSession
 from kontobahn.access.users import User
 from kontobahn.clock import DAY, HOUR, SECOND
 from kontobahn.db import Database, Tx
@@ -90,7 +90,7 @@ class SignIns:
         return Verified(user, stored, attempt)
 
     def verified_by_factor(self, user: User, actor: Actor) -> Verified:
-        """For somebody known by a second step, a passkey, or a link of their own."""
+        """For somebody known by a second step, a passkey, the identity provider, or a link of their own."""
         return Verified(user, None, self._attempt(user.email, _place(actor)))
 
     async def hash(self, password: str, actor: Actor) -> str:
@@ -111,8 +111,9 @@ def _place(actor: Actor) -> str:
 
 
 def open_session(
-    tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False
-) -> NewSession:
+    tx: Tx, vault: Vault, verified: Verified, *, hours: int, actor: Actor, device: str = "", in_browser: bool = False,
+    provider: AtProvider | None = None,
+) -> NewSession:  # fmt: skip
     """Makes the session of a verified user. Raises Unauthorized if the password was changed or the user deleted meanwhile.
 
     Whoever changes a password takes the same lock before ending the sessions.
@@ -131,7 +132,9 @@ def open_session(
     )  # fmt: skip
     _remember_place(tx, user, attempt.place)
     actor = actor._replace(name=f"user:{user.id}")
-    return sessions.create(tx, vault, known[0], hours=hours, actor=actor, device=device, in_browser=in_browser)
+    return sessions.create(
+        tx, vault, known[0], hours=hours, actor=actor, device=device, in_browser=in_browser, provider=provider
+    )
 
 
 def purge(tx: Tx) -> None:

@@ -125,6 +125,23 @@ def by_email(tx: Tx, email: str) -> tuple[User, str] | None:
     return None if row is None else (User(*row[:-1]), row[-1])
 
 
+def has_password(tx: Tx, user: User) -> bool:
+    row = tx.one("SELECT password_hash FROM users WHERE organization_id = ? AND id = ?", user.organization_id, user.id)
+    return bool(row and row[0])
+
+
+def ways_in(tx: Tx, organization_id: str, user_id: str, issuer: str) -> int:
+    """The number of things that this person can sign in with by itself: a password, passkeys, an account at the identity provider."""
+    row = tx.one(
+        "SELECT CASE WHEN u.password_hash = '' THEN 0 ELSE 1 END + (SELECT COUNT(*) FROM user_factors f"
+        " WHERE f.organization_id = u.organization_id AND f.user_id = u.id AND f.kind = 'passkey') + (SELECT COUNT(*)"
+        " FROM user_identities i WHERE i.organization_id = u.organization_id AND i.user_id = u.id AND i.issuer = ?)"
+        " FROM users u WHERE u.organization_id = ? AND u.id = ?",
+        issuer, organization_id, user_id,
+    )  # fmt: skip
+    return int(row[0]) if row else 0
+
+
 def lock(tx: Tx, organization_id: str) -> None:
     """Serialises changes to an organisation's users: roles, passwords, who is left."""
     tx.lock("users", organization_id)
@@ -138,11 +155,16 @@ def change_role(tx: Tx, principal: Principal, user_id: str, role: Role, actor: A
     if "owner" in (user.role, role) and not principal.may("owner"):
         raise Forbidden("Only an owner may grant or withdraw the role of owner.")
     _keep_an_owner(tx, user)
+    return set_role(tx, user, role, actor)
+
+
+def set_role(tx: Tx, user: User, role: Role, actor: Actor) -> User:
+    """For somebody who may. The caller holds the lock, and the organisation keeps an owner."""
     # Whoever may do more or less signs in again: what is open from before must neither rise with its user nor outlive a right. A
     # link for the password was made by somebody who might give the old role, perhaps not the new one.
     for table in ("sessions", "password_resets"):
         tx.run(f"DELETE FROM {table} WHERE organization_id = ? AND user_id = ?", user.organization_id, user.id)
-    audit.record(tx, principal.organization_id, actor, "user.change_role", user_id, old=user.role, new=role)
+    audit.record(tx, user.organization_id, actor, "user.change_role", user.id, old=user.role, new=role)
     _end_invitations(tx, user, role, actor)
     _end_links(tx, user, role)
     return _USERS.update(tx, user, role=role)

@@ -58,7 +58,7 @@ def attempt(
 
 
 def _network(settings: Settings) -> OutboundClient:
-    return OutboundClient(Rule.of_setting(settings.bank_allow), user_agent=f"Kontobahn/{__version__}")
+    return OutboundClient(Rule.of_setting(settings.bank_allow, "bank_allow"), user_agent=f"Kontobahn/{__version__}")
 
 
 async def _try_enable_banking(settings: Settings) -> str:

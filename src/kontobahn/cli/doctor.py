@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -12,6 +13,8 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 from kontobahn import credits, jobs
+from kontobahn.access import identity_provider, organizations
+from kontobahn.access.identity_provider import Discovery, IdentityProvider
 from kontobahn.app import make_context
 from kontobahn.books import verification
 from kontobahn.cli.common import DataOption, counted, read_settings, say_table
@@ -70,7 +73,9 @@ def doctor(
 
 
 def _is_secret(name: str) -> bool:
-    return name in ("secret_key", "database_url", "redis_url", "salt_edge_secret")
+    return name in (
+        "secret_key", "database_url", "redis_url", "salt_edge_secret", "smtp_url", "oidc_client_secret"
+    )  # fmt: skip
 
 
 def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:
@@ -87,6 +92,7 @@ def _examine(settings: Settings, *, with_books: bool) -> Iterator[Finding]:
     try:
         yield from _database(settings, db)
         yield from _mail(settings, db)
+        yield from _sign_in(settings, db)
         if with_books:
             yield from _books(db)
             yield from _invoices(db)
@@ -241,6 +247,45 @@ def _mail(settings: Settings, db: Database) -> Iterator[Finding]:
             "mail", "warning", f"{state.given_up} given up in the last week: {state.last_error}",
             "Check the addresses of the people concerned.",
         )  # fmt: skip
+
+
+def _sign_in(settings: Settings, db: Database) -> Iterator[Finding]:
+    """The identity provider, if there is one."""
+    try:
+        provider = identity_provider.set_up(settings, SystemClock())
+    except SetupError as error:
+        yield Finding("sign-in", "failed", str(error), "Correct the setting.")
+        return
+    if not provider.is_set_up:
+        return
+    organization_id = settings.oidc_organization
+    try:
+        found = asyncio.run(_asked(provider))
+        is_missing = organization_id and not db.read_now(organizations.exists, organization_id)
+    except identity_provider.Unreachable as error:
+        yield Finding("sign-in", "failed", str(error), "Check oidc_issuer, oidc_allow, and the provider.")
+        return
+    except Unavailable:  # told above
+        return
+    if is_missing:
+        yield Finding(
+            "sign-in",
+            "failed",
+            "the setting oidc_organization names no organisation",
+            "Run: kontobahn organizations list",
+        )
+    if not settings.base_url.startswith("https:"):
+        yield Finding(
+            "sign-in", "warning", "the provider sends people back to base_url, which is not https", "Set base_url."
+        )
+    yield Finding("sign-in", "ok", f"{found.issuer}; it must allow {settings.base_url}{identity_provider.CALLBACK}")
+
+
+async def _asked(provider: IdentityProvider) -> Discovery:
+    try:
+        return await provider.check()
+    finally:
+        await provider.close()
 
 
 def _books(db: Database) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ from kontobahn.api.bodies import Pace, read_body
 from kontobahn.api.exchange import COMPRESS_FROM_BYTES, Exchange, takes_gzip
 from kontobahn.api.languages import accepted
 from kontobahn.clock import MINUTE
-from kontobahn.dashboard import people, security, sign_in, static_files, words
+from kontobahn.dashboard import confirmation, people, security, static_files, words
 from kontobahn.dashboard.books import NoBooks
 from kontobahn.dashboard.declare import ROOT, Page
 from kontobahn.dashboard.forms import MAX_FIELDS, Form, words_of
@@ -185,7 +185,7 @@ class Dashboard:
         if page.method == "POST" and not page.takes_file:
             visit.form = await _read_form(visit, request)
         if page.confirm:
-            asked = await sign_in.ask_again(visit)
+            asked = await confirmation.ask_again(visit)
             if asked is not None:
                 return asked
         try:

@@ -80,7 +80,8 @@ def find(tx: Tx, token_hash: str, wanted: str = "") -> Person:
         preferences=preferences(tx, principal),
         attention=attention.find(tx, looking_at.id),
         has_sandbox=connections.has_any_at(tx, looking_at.id, SANDBOX),
-        must_add_factor=any(factors.is_required(tx, one) for one in {principal.organization_id, looking_at.id})
+        must_add_factor=not session.provider_factor
+        and any(factors.is_required(tx, one) for one in {principal.organization_id, looking_at.id})
         and not factors.of_user(tx, principal.organization_id, session.user_id),
         looking_at=looking_at,
         clients=clients,

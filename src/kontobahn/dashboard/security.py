@@ -35,7 +35,7 @@ IN_FRAME = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-in
 FRAMED_TYPES = ("application/pdf", "image/png", "image/jpeg")
 CROSS_SITE = "This form was sent from another site, so nothing was done. Open the page here and send it again."
 
-CookieName = Literal["session", "notice", "language", "theme", "organization"]
+CookieName = Literal["session", "notice", "language", "theme", "organization", "provider"]
 _YEAR = 365 * 24 * 3600
 
 

@@ -1,18 +1,18 @@
-"""From a password, a code or a passkey to a session."""
+"""From a password, a code or a passkey to a session; `provider_sign_in` for the identity provider."""
 
 from __future__ import annotations
 
-from starlette.responses import Response
+from contextlib import suppress
 
 from kontobahn import limits
 from kontobahn.access import factors, sessions, signin, users
 from kontobahn.access.audit import Actor
+from kontobahn.access.sessions import AtProvider, NewSession
 from kontobahn.access.signin import SignIns, Verified
 from kontobahn.access.users import User
-from kontobahn.dashboard import passkeys, refusals
 from kontobahn.dashboard.visit import Visit
 from kontobahn.db import Tx
-from kontobahn.errors import Refusal, TooManyRequests, Unauthorized
+from kontobahn.errors import NotFound, TooManyRequests
 from kontobahn.ids import block_of
 from kontobahn.limits import Group
 from kontobahn.sentences import said
@@ -21,10 +21,8 @@ from kontobahn.vault import Vault
 # Guesses at a code of six digits, for one person, whatever address they come from.
 CODES = Group("second factor", 10, 900)
 WRONG = "The e-mail address or the password is wrong."
-# The fields of the page that asks, beside those of the form it interrupts.
-PASSWORD, CODE, TICKET, ANSWER = "_password", "_code", "_ticket", "_answer"
-# For password managers; what it says does not matter.
-EMAIL = "_email"
+# Kept with a second step after the identity provider's.
+BY_PROVIDER = b"identity provider"
 
 
 async def count_attempt(visit: Visit) -> None:
@@ -55,8 +53,8 @@ async def second_step(visit: Visit, user: User) -> str:
     return await visit.write(factors.begin, visit.context.vault, "second step", b"", user)
 
 
-async def check_code(visit: Visit, ticket: str, code: str) -> User:
-    """Returns the user whose password was right before and whose code is right now."""
+async def check_code(visit: Visit, ticket: str, code: str) -> tuple[User, AtProvider | None]:
+    """Returns the user whose password was right before and whose code is right now; and whether it was the provider before."""
     await count_attempt(visit)
     vault = visit.context.vault
     challenge = await visit.read(factors.look_up, vault, "second step", ticket)
@@ -65,7 +63,8 @@ async def check_code(visit: Visit, ticket: str, code: str) -> User:
     user = await visit.read(users.by_id, challenge.organization_id, challenge.user_id)
     await count_code(visit, user)
     await visit.write(_use_code, vault, ticket, user, code, visit.actor)
-    return user
+    # The code confirms who it is, whenever the provider was shown it.
+    return user, AtProvider(visit.now, False) if challenge.value == BY_PROVIDER else None
 
 
 async def count_code(visit: Visit, user: User) -> None:
@@ -83,55 +82,20 @@ def _use_code(tx: Tx, vault: Vault, ticket: str, user: User, code: str, actor: A
     factors.take(tx, vault, "second step", ticket)
 
 
-async def open_session(visit: Visit, who: Verified | User) -> None:
+async def open_session(visit: Visit, who: Verified | User, provider: AtProvider | None = None) -> None:
     """Signs the person in: always a new session, never one that was there before."""
     verified = who if isinstance(who, Verified) else visit.context.part(SignIns).verified_by_factor(who, visit.actor)
     new = await visit.write(
         signin.open_session, visit.context.vault, verified,
         hours=visit.context.settings.session_hours, actor=visit.actor, device=visit.device, in_browser=True,
+        provider=provider,
     )  # fmt: skip
+    await replace_session(visit, new)
+
+
+async def replace_session(visit: Visit, new: NewSession) -> None:
+    """Gives the browser its new session, and ends the one that it had."""
     if visit.person is not None and visit.person.principal.session_id:
-        await visit.write(sessions.end, visit.person.principal, visit.person.session.id, visit.actor)
+        with suppress(NotFound):  # a new role has ended all of them
+            await visit.write(sessions.end, visit.person.principal, visit.person.session.id, visit.actor)
     visit.new_cookies["session"] = new.secret
-
-
-# --- Before something that matters: the person shows once more who it is, by password, code or passkey
-
-
-async def ask_again(visit: Visit) -> Response | None:
-    """Returns the page that asks, unless the person has just shown it."""
-    assert visit.person is not None
-    visit.form.values.pop(EMAIL, None)
-    sent = {name: (visit.form.values.pop(name, None) or [""])[-1] for name in (PASSWORD, CODE, TICKET, ANSWER)}
-    if visit.now - visit.person.session.confirmed_at <= sessions.CONFIRMED:
-        return None
-    user, problem = visit.person.user, ""
-    if any(sent.values()):
-        try:
-            if (await _shown_again(visit, user, sent)).id != user.id:
-                raise Unauthorized(passkeys.REFUSED)  # It is somebody else's.
-            # The session's secret changes with it.
-            session = visit.person.session
-            secret = await visit.write(sessions.confirm, visit.context.vault, session, visit.actor)
-            visit.new_cookies["session"] = secret
-            return None
-        except Refusal as error:
-            problem = refusals.refusal(str(error))
-    known = {factor.kind for factor in await visit.read(factors.of_user, user.organization_id, user.id)}
-    return visit.show(
-        "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=visit.form.values,
-        fields={"password": PASSWORD, "code": CODE, "ticket": TICKET, "answer": ANSWER, "email": EMAIL},
-    )  # fmt: skip
-
-
-async def _shown_again(visit: Visit, user: User, sent: dict[str, str]) -> User:
-    """Returns who it is by what was sent. Raises Unauthorized if it is wrong."""
-    if sent[ANSWER]:
-        await count_attempt(visit)
-        return await passkeys.finish_sign_in(visit, sent[TICKET], sent[ANSWER])
-    if sent[CODE]:
-        await count_attempt(visit)
-        await count_code(visit, user)
-        await visit.write(factors.use_code, visit.context.vault, user, sent[CODE], visit.actor)
-        return user
-    return (await check_password(visit, user.email, sent[PASSWORD])).user

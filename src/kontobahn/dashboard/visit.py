@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote
 
 import msgspec
 from msgspec import Struct
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from kontobahn.access.audit import Actor
@@ -117,6 +118,10 @@ class Visit:
     def may(self, role: Role) -> bool:
         return self.person is not None and self.principal.may(role)
 
+    def cookie(self, name: CookieName) -> str:
+        """A cookie that the browser has sent; empty if it has not."""
+        return self.dependencies.cookies.read(Request(self.exchange.scope).cookies, name)
+
     # --- Calls of the areas
 
     async def read(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -192,9 +197,9 @@ class Visit:
             self.new_cookies["notice"] = self.dependencies.cookies.seal_notice(kind, notice)
         return RedirectResponse(path, 303, security.HEADERS)
 
-    def leave(self, url: str) -> Response:
+    def leave(self, url: str, title: str) -> Response:
         """Leads to another site, such as the bank's page. A redirect after a form would be stopped by our own policy."""
-        response = self.show("leave.html", 200, url=url)
+        response = self.show("leave.html", 200, url=url, title=title)
         response.headers["Refresh"] = f"0; url={quote(url, safe=':/?#[]@!$&()*+,;=%-._~')}"
         return response
 

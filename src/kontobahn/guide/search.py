@@ -110,7 +110,7 @@ _TRANSLATIONS = {
     "schlüssel": "key",
     "schreiben": "write writing",
     "sicherung": "backup",
-    "signatur": "signature signing",
+    "signatur": "signature",
     "stornieren": "undo reverse reversing",
     "storno": "undo reverse reversing",
     "umsatz": "transaction",

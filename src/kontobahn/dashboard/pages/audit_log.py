@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from kontobahn.access import audit, keys, users
 from kontobahn.access.audit import COMMAND_LINE, SYSTEM, AuditEntry
+from kontobahn.access.identities import PROVIDER
 from kontobahn.dashboard import figures
 from kontobahn.dashboard.declare import page
 from kontobahn.dashboard.lists import PAGE_SIZE, Filters
@@ -37,6 +38,8 @@ ACTIONS = {
     "client_access.withdraw": N_("Access to a client ended"),
     "factor.add": N_("Second factor added"),
     "factor.remove": N_("Second factor removed"),
+    "identity.link": N_("Account of the identity provider linked"),
+    "identity.unlink": N_("Account of the identity provider unlinked"),
     "invitation.accept": N_("Invitation accepted"),
     "invitation.create": N_("Invitation created"),
     "invitation.revoke": N_("Invitation revoked"),
@@ -105,6 +108,7 @@ ACTIONS = {
 }
 # The fields of details that people read; any other has its own name.
 _DETAILS = {
+    "account": N_("Account"),
     "amount": N_("Amount"),
     "automatic_classes": N_("Without asking"),
     "bank": N_("Bank"),
@@ -141,7 +145,12 @@ _DETAILS = {
     "vat_id": N_("VAT identification number"),
     "website": N_("Website"),
 }
-_ACTORS = {COMMAND_LINE.name: N_("command line"), SYSTEM.name: N_("automatically"), "anybody": N_("somebody unknown")}
+_ACTORS = {
+    COMMAND_LINE.name: N_("command line"),
+    SYSTEM.name: N_("automatically"),
+    "anybody": N_("somebody unknown"),
+    PROVIDER: N_("identity provider"),
+}
 
 
 class AuditFilters(Struct):

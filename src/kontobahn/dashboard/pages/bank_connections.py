@@ -74,7 +74,7 @@ async def connect(visit: Visit) -> Response:
         started: ConnectAnswer = await visit.ask(
             connect_routes.start_connect, query=ConnectQuery(organization_id=visit.organization_id), body=body
         )
-        return visit.leave(started.connect_url)
+        return visit.leave(started.connect_url, _("On the way to the bank"))
     response: Response = await connect_page.handler(visit)
     return response
 
@@ -148,7 +148,7 @@ async def reconnect(visit: Visit, id: str) -> Response:
             return_to=f"{visit.context.settings.base_url}{PATH}/return", customer_user_agent=visit.device[:300]
         )
         started: ConnectAnswer = await visit.ask(connect_routes.reconnect_bank_connection, id=id, body=body)
-        return visit.leave(started.connect_url)
+        return visit.leave(started.connect_url, _("On the way to the bank"))
     return visit.redirect(f"{PATH}/{id}", visit.form.errors[""], "bad")
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from kontobahn.access import passwords, sessions
-from kontobahn.dashboard import notices, sign_in
+from kontobahn.access import identities, passwords, sessions, users
+from kontobahn.dashboard import notices, provider_sign_in, sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _, ngettext
@@ -21,9 +21,13 @@ async def profile(visit: Visit) -> Response:
     principal = visit.principal
     found = await visit.read(sessions.of_user, principal.organization_id, principal.user_id or "")
     assert visit.person is not None
+    user = visit.person.user
     return visit.show(
-        "profile.html", sessions=found, this=principal.session_id, sends_mail=bool(visit.context.settings.smtp_url),
-        choices=notices.CHOICES, wanted=await visit.read(notices.chosen, visit.person.user),
+        "profile.html", provider=provider_sign_in.name(visit), issuer=provider_sign_in.issuer(visit),
+        accounts=await visit.read(identities.of_user, user.organization_id, user.id),
+        has_password=await visit.read(users.has_password, user),
+        sessions=found, this=principal.session_id, sends_mail=bool(visit.context.settings.smtp_url),
+        choices=notices.CHOICES, wanted=await visit.read(notices.chosen, user),
     )  # fmt: skip
 
 

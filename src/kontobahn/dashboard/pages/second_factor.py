@@ -16,7 +16,7 @@ from starlette.responses import Response
 from kontobahn.access import factors
 from kontobahn.access.audit import Actor
 from kontobahn.access.principal import Principal
-from kontobahn.dashboard import passkeys
+from kontobahn.dashboard import passkeys, provider_sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import _
@@ -162,7 +162,7 @@ async def new_recovery_codes(visit: Visit) -> Response:
 
 @action("/profile/second-factor/{id}/remove", own=True, role="read_only", confirm=True)
 async def remove_factor(visit: Visit, id: str) -> Response:
-    removed = await visit.write(factors.remove, visit.principal, id, visit.actor)
+    removed = await visit.write(factors.remove, visit.principal, id, visit.actor, issuer=provider_sign_in.issuer(visit))
     return visit.redirect(PATH, _("“%(name)s” is removed.", name=removed.name))
 
 

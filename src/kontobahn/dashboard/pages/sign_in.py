@@ -12,7 +12,7 @@ from kontobahn.access import invitations, letters, passwords, sessions
 from kontobahn.api.languages import LANGUAGES
 from kontobahn.api.wire import Text
 from kontobahn.auth.users import Email
-from kontobahn.dashboard import first_run, first_steps, passkeys, people, security, sign_in
+from kontobahn.dashboard import first_run, first_steps, passkeys, people, provider_sign_in, security, sign_in
 from kontobahn.dashboard.declare import ROOT, action, page
 from kontobahn.dashboard.forms import Form
 from kontobahn.dashboard.people import THEMES, Preferences
@@ -47,7 +47,7 @@ async def sign_in_page(visit: Visit) -> Response:
         return visit.redirect(_next(visit))
     if await visit.read(first_run.is_due):
         return visit.redirect(f"{ROOT}/first-run")
-    return visit.show("sign_in.html", next=_next(visit))
+    return _show_sign_in(visit)
 
 
 @action("/sign-in", caller="anybody")
@@ -64,7 +64,7 @@ async def do_sign_in(visit: Visit) -> Response:
                 return visit.show("second_step.html", form=Form(), ticket=ticket, next=_next(visit))
             await sign_in.open_session(visit, verified)
             return visit.redirect(_next(visit))
-    return visit.show("sign_in.html", next=_next(visit))
+    return _show_sign_in(visit)
 
 
 @action("/sign-in/code", caller="anybody")
@@ -72,8 +72,8 @@ async def do_second_step(visit: Visit) -> Response:
     form = visit.form
     ticket = form.text("ticket")
     with form.refusals():
-        user = await sign_in.check_code(visit, ticket, form.text("code"))
-        await sign_in.open_session(visit, user)
+        user, provider = await sign_in.check_code(visit, ticket, form.text("code"))
+        await sign_in.open_session(visit, user, provider)
         return visit.redirect(_next(visit))
     return visit.show("second_step.html", ticket=ticket, next=_next(visit))
 
@@ -92,7 +92,11 @@ async def do_passkey_sign_in(visit: Visit) -> Response:
         user = await passkeys.finish_sign_in(visit, form.text("ticket"), form.text("answer"))
         await sign_in.open_session(visit, user)
         return visit.redirect(_next(visit))
-    return visit.show("sign_in.html", next=_next(visit))
+    return _show_sign_in(visit)
+
+
+def _show_sign_in(visit: Visit) -> Response:
+    return visit.show("sign_in.html", next=_next(visit), provider=provider_sign_in.name(visit))
 
 
 def _next(visit: Visit) -> str:
@@ -105,7 +109,8 @@ async def sign_out(visit: Visit) -> Response:
     assert visit.person is not None
     await visit.write(sessions.end, visit.principal, visit.person.session.id, visit.actor)
     visit.new_cookies |= {"session": "", "organization": ""}
-    return visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
+    done = visit.redirect(f"{ROOT}/sign-in", _("You have been signed out."))
+    return await provider_sign_in.sign_out(visit) or done
 
 
 @page("/forgotten-password", caller="anybody", help="sign-in")
@@ -204,7 +209,10 @@ async def invitation_page(visit: Visit, token: str) -> Response:
 
 
 def _show_invitation(visit: Visit, token: str) -> Response:
-    return visit.show("invitation.html", sign_in=f"{ROOT}/sign-in?{urlencode({'next': f'{ROOT}/invitation/{token}'})}")
+    return visit.show(
+        "invitation.html", sign_in=f"{ROOT}/sign-in?{urlencode({'next': f'{ROOT}/invitation/{token}'})}", token=token,
+        provider=provider_sign_in.name(visit),
+    )  # fmt: skip
 
 
 @action("/invitation/{token}/join", own=True, role="read_only")

@@ -43,6 +43,9 @@ CREATE TABLE sessions (
   device TEXT NOT NULL DEFAULT '',
   idle_until BIGINT,
   confirmed_at BIGINT NOT NULL DEFAULT 0,
+  -- The person signed in at the identity provider, and showed a second factor there.
+  by_provider BIGINT NOT NULL DEFAULT 0,
+  provider_factor BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, id),
   FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
 );
@@ -112,7 +115,26 @@ CREATE TABLE recovery_codes (
   FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
 );
 
--- The step between the password and the code, or what a passkey is to sign. Used once.
+-- Accounts of people at an identity provider, which names them by the subject for as long as they exist.
+CREATE TABLE user_identities (
+  organization_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  issuer TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  -- The name that the person knows the account by; nobody is found by it.
+  label TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  last_used_at BIGINT,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
+);
+-- A person has one account at a provider.
+CREATE UNIQUE INDEX user_identities_by_user ON user_identities (organization_id, user_id, issuer);
+-- Somebody comes from the provider before anybody knows who it is here.
+CREATE UNIQUE INDEX user_identities_by_subject ON user_identities (issuer, subject);
+
+-- The step between the password and the code, the way to an identity provider, or what a passkey is to sign. Used once.
 CREATE TABLE sign_in_challenges (
   token_hash TEXT PRIMARY KEY,
   kind TEXT NOT NULL,

@@ -1,0 +1,87 @@
+"""Before something that matters the person shows once more who it is: by password, code, passkey, or at the identity provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from kontobahn.access import factors, identities, sessions, users
+from kontobahn.access.factors import Kind
+from kontobahn.access.users import User
+from kontobahn.dashboard import passkeys, provider_sign_in, refusals, sign_in
+from kontobahn.dashboard.provider_sign_in import Way
+from kontobahn.dashboard.visit import Visit
+from kontobahn.db import Tx
+from kontobahn.errors import Refusal, Unauthorized, Unavailable
+
+# The fields of the page that asks, beside those of the form it interrupts.
+PASSWORD, CODE, TICKET, ANSWER, PROVIDER = "_password", "_code", "_ticket", "_answer", "_provider"
+# For password managers; what it says does not matter.
+EMAIL = "_email"
+
+
+async def ask_again(visit: Visit) -> Response | None:
+    """Returns the page that asks, unless the person has just shown it."""
+    assert visit.person is not None
+    visit.form.values.pop(EMAIL, None)
+    sent = {
+        name: (visit.form.values.pop(name, None) or [""])[-1] for name in (PASSWORD, CODE, TICKET, ANSWER, PROVIDER)
+    }
+    if visit.now - visit.person.session.confirmed_at <= sessions.CONFIRMED:
+        return None
+    user, problem = visit.person.user, ""
+    query = str(visit.exchange.scope.get("query_string", b""), "latin-1")
+    address = f"{visit.path}?{query}" if query else visit.path
+    if sent[PROVIDER]:
+        try:
+            await sign_in.count_attempt(visit)
+            way = Way("confirm", address, session_id=visit.person.session.id, form=visit.form.values)
+            return await provider_sign_in.set_out(visit, way)
+        except (Refusal, Unavailable) as error:
+            return await ask(visit, address, visit.form.values, refusals.refusal(str(error)))
+    if any(sent.values()):
+        try:
+            if (await _shown_again(visit, user, sent)).id != user.id:
+                raise Unauthorized(passkeys.REFUSED)  # It is somebody else's.
+            # The session's secret changes with it.
+            session = visit.person.session
+            secret = await visit.write(sessions.confirm, visit.context.vault, session, visit.actor)
+            visit.new_cookies["session"] = secret
+            return None
+        except Refusal as error:
+            problem = refusals.refusal(str(error))
+    return await ask(visit, address, visit.form.values, problem)
+
+
+async def ask(visit: Visit, path: str, kept: Mapping[str, list[str]], problem: str = "") -> Response:
+    """The page that asks, and sends the form on to its address."""
+    assert visit.person is not None
+    user, issuer = visit.person.user, provider_sign_in.issuer(visit)
+    known, has_password, has_account = await visit.read(_ways, user, issuer)
+    return visit.show(
+        "confirm.html", 422 if problem else 200, problem=problem, known=known, kept=kept, path=path,
+        has_password=has_password, provider=provider_sign_in.name(visit) if has_account else "",
+        fields={
+            "password": PASSWORD, "code": CODE, "ticket": TICKET, "answer": ANSWER, "provider": PROVIDER, "email": EMAIL
+        },
+    )  # fmt: skip
+
+
+def _ways(tx: Tx, user: User, issuer: str) -> tuple[set[Kind], bool, bool]:
+    """The kinds of factors that a person has, whether there is a password, and an account at the identity provider."""
+    known = {factor.kind for factor in factors.of_user(tx, user.organization_id, user.id)}
+    return known, users.has_password(tx, user), bool(issuer) and identities.has_one(tx, user, issuer)
+
+
+async def _shown_again(visit: Visit, user: User, sent: dict[str, str]) -> User:
+    """Returns who it is by what was sent. Raises Unauthorized if it is wrong."""
+    if sent[ANSWER]:
+        await sign_in.count_attempt(visit)
+        return await passkeys.finish_sign_in(visit, sent[TICKET], sent[ANSWER])
+    if sent[CODE]:
+        await sign_in.count_attempt(visit)
+        await sign_in.count_code(visit, user)
+        await visit.write(factors.use_code, visit.context.vault, user, sent[CODE], visit.actor)
+        return user
+    return (await sign_in.check_password(visit, user.email, sent[PASSWORD])).user
