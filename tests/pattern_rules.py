@@ -18,6 +18,7 @@ from re import _parser as parser
 from typing import Any, NamedTuple
 
 import kontobahn
+from tests.tidy_rules import parse, walk
 
 # A sample of every kind of character that patterns tell apart.
 ALPHABET = frozenset([*map(chr, range(0x180)), "\u1680", "\u2003", "\u2009", "\u2028", "\u20ac", "\u3042", "\uffff"])
@@ -56,7 +57,7 @@ def patterns() -> Iterator[tuple[str, Any]]:
             continue
         module = importlib.import_module(info.name)
         source = Path(module.__file__ or "").read_text("utf-8")
-        for node in ast.walk(ast.parse(source)):
+        for node in walk(parse(source)):
             if isinstance(node, ast.Call) and (expression := _pattern_of(node)) is not None:
                 yield f"{info.name}:{node.lineno}", _value(expression, vars(module))
 

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.tidy_rules import parse, walk
+
 SOURCE = Path(__file__).parent.parent / "src" / "kontobahn"
 # Adapters of the banking port have their folders below one of their own; every other room is a folder or a module of its name.
 ADAPTERS = {name: f"bank_providers/{name}" for name in ("enable_banking", "fints", "sandbox")}
@@ -47,15 +49,15 @@ def is_in(room: str, file: str) -> bool:
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The texts of a module with their lines; what an f-string puts in is left open. Docstrings are none."""
-    passed = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    passed = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    for node in walk(tree):
         if isinstance(node, ast.JoinedStr):
             passed |= {id(part) for part in node.values}
             yield (
                 node.lineno,
                 "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values),
             )
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed:
             yield node.lineno, node.value
 
@@ -83,13 +85,13 @@ def declared(trees: dict[str, ast.Module]) -> dict[tuple[str, str], str]:
 def uses(file: str, tree: ast.Module, rows: dict[tuple[str, str], str]) -> Iterator[Mention]:
     """The tables that a module reaches by a `Table` of another one."""
     modules: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ImportFrom):
             for name in node.names:
                 modules[name.asname or name.name] = f"{node.module}.{name.name}"
                 if table := rows.get((node.module or "", name.name)):
                     yield Mention(file, node.lineno, table)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             table = rows.get((modules.get(node.value.id, ""), node.attr))
             if table is not None:
@@ -102,7 +104,7 @@ def _module(file: str) -> str:
 
 def test_only_the_room_of_a_table_names_it_in_sql() -> None:
     known = set(owners())
-    trees = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    trees = {path.relative_to(SOURCE).as_posix(): parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
     rows = declared(trees)
     found = [
         mention

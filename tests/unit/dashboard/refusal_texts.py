@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import kontobahn
+from tests.tidy_rules import parse, walk
 
 SOURCE = Path(kontobahn.__file__).parent
 ROOMS = ("access", "api", "bank_providers", "banking", "books", "credits.py", "dashboard", "errors.py", "events", "formats",
@@ -35,7 +36,7 @@ def codes() -> dict[str, str]:
     return {
         str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else f"? {name}:{node.lineno}": name
         for name, tree in _modules()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said"
     }
 
@@ -43,8 +44,7 @@ def codes() -> dict[str, str]:
 @cache
 def _modules() -> list[tuple[str, ast.Module]]:
     return [
-        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8")))
-        for path in sorted(SOURCE.rglob("*.py"))
+        (path.relative_to(SOURCE).as_posix(), parse(path.read_text("utf-8"))) for path in sorted(SOURCE.rglob("*.py"))
     ]
 
 
