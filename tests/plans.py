@@ -158,13 +158,18 @@ class PostgresPlanner:
                 [Jsonb(dict.fromkeys(columns, "0"))],
             )
             run("UPDATE pg_class SET reltuples = %s, relpages = 1 WHERE oid = %s::regclass", [PLANNED_ROWS, table])
-            for column in columns:
-                values = 5 if column in SHARED | SHARED_IN.get(table, set()) else -1
-                run(
-                    "INSERT INTO pg_statistic SELECT attrelid, attnum, false, 0, 8, %s, 0,0,0,0,0, 0,0,0,0,0, 0,0,0,0,0,"
-                    " null,null,null,null,null, null,null,null,null,null FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s",
-                    [values, table, column],
-                )
+        self._tell_how_many_values_columns_have()
+
+    def _tell_how_many_values_columns_have(self) -> None:
+        columns = [(table, column) for table, columns in self.schema.columns.items() for column in columns]
+        values = [5 if column in SHARED | SHARED_IN.get(table, set()) else -1 for table, column in columns]
+        self._connection.execute(
+            "INSERT INTO pg_statistic SELECT attrelid, attnum, false, 0, 8, given.values, 0,0,0,0,0, 0,0,0,0,0, 0,0,0,0,0,"
+            " null,null,null,null,null, null,null,null,null,null FROM pg_attribute"
+            " JOIN unnest(%s::text[], %s::text[], %s::real[]) AS given (relation, name, values)"
+            " ON attrelid = given.relation::regclass AND attname = given.name",
+            [*map(list, zip(*columns, strict=True)), values],
+        )
 
     def plan(self, sql: str) -> Plan:
         limited = re.sub(r"\bLIMIT \?( OFFSET \?)?", "LIMIT 100", sql)

@@ -20,15 +20,31 @@ _TOO_WIDE = """
     Math.max(...[document.documentElement, ...document.querySelectorAll(".table-box, .card")].map(
         box => box.scrollWidth - box.clientWidth))
 """
-# Rows of a list that differ in their words alone look and sound the same. Two of each kind are left, so that what they repeat is seen.
-_THIN_OUT = """
+# Elements that differ in their words alone look and sound the same.
+_KIND_OF = """
+    const kindOf = element =>
+        element.outerHTML.replace(/>[^<]*</g, "><").replace(/(?!class|type|role)\\b([\\w-]+)="[^"]*"/g, "$1");
+"""
+# Two rows of each kind are left, so that what they repeat is seen.
+_THIN_OUT = f"""() => {{
+    {_KIND_OF}
     const seen = new Map();
-    for (const row of document.querySelectorAll("tbody tr, main li")) {
-        const kind = row.outerHTML.replace(/>[^<]*</g, "><").replace(/(?!class|type|role)\\b([\\w-]+)="[^"]*"/g, "$1");
+    for (const row of document.querySelectorAll("tbody tr, main li")) {{
+        const kind = kindOf(row);
         seen.set(kind, (seen.get(kind) || 0) + 1);
         if (seen.get(kind) > 2) row.remove();
-    }
-"""
+    }}
+}}"""
+# Every page has the menu, the strips above its content and the choice of a theme; the menu marks where one is, wherever that stands.
+_LEAVE_OUT_KNOWN_PARTS = f"""known => {{
+    {_KIND_OF}
+    const found = [];
+    for (const part of document.querySelectorAll("body > header.top, main > .sandbox, main > .strip, main > .look")) {{
+        const kind = kindOf(part).replace(/ aria-current/g, "") + (part.querySelector("[aria-current]") !== null);
+        if (known.includes(kind)) part.remove(); else found.push(kind);
+    }}
+    return found;
+}}"""
 COOKIE = "kontobahn_session"
 # The first draws no window of its own around a page, which costs the others a fifth of their time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -55,6 +71,7 @@ class Visitor:
         self.page: Page = context.new_page()
         self.base_url = base_url
         self.problems: list[str] = []
+        self._known_parts: dict[tuple[Way, ...], list[str]] = {}
         self.page.on("console", self._on_console)
         self.page.on("pageerror", lambda error: self.problems.append(f"{self.page.url}: {error}"))
 
@@ -88,12 +105,15 @@ class Visitor:
         ]
 
     def look_closely(self, ways: Sequence[Way] = TWO_WAYS) -> list[str]:
-        """What is wrong with the page that is open, in these ways of showing it. It has fewer rows afterwards."""
+        """What is wrong with the page that is open, in these ways of showing it. Afterwards it has fewer rows, and nothing of
+        the frame around pages that was looked at before."""
         found = []
         for way in ways:
             self.show(way)
             found += [f"{way}: {problem}" for problem in self.too_wide()]
         self.page.evaluate(_THIN_OUT)
+        known = self._known_parts.setdefault(tuple(ways), [])
+        known += self.page.evaluate(_LEAVE_OUT_KNOWN_PARTS, known)
         for way in ways:
             self.show(way)
             found += [f"{way}: {problem}" for problem in self.violations()]
