@@ -354,6 +354,8 @@ class Known(NamedTuple):
     judged: frozenset[str]
     rejected: dict[str, frozenset[str]]
     undone: frozenset[str]
+    # The discounts of matches that were undone: of a document that the books show as settled they say no terms.
+    discounts: dict[Key, Discount]
 
 
 def read_known(tx: Tx, client: Client, account_id: int, movement_ids: list[str], first: date, last: date) -> Known:
@@ -374,7 +376,18 @@ def read_known(tx: Tx, client: Client, account_id: int, movement_ids: list[str],
         judged=frozenset(str(id) for id in {*rejected, *undone}),
         rejected={str(id): frozenset(row.lines for row in rows) for id, rows in rejected.items()},
         undone=frozenset(map(reference_of, undone)),
+        discounts=_undone_discounts(tx, organization_id, sorted(undone)),
     )
+
+
+def _undone_discounts(tx: Tx, organization_id: str, undone: list[int]) -> dict[Key, Discount]:
+    rows = {row.id: row for row in store.undone_matches(tx, organization_id, undone)}
+    return {
+        (line.konto, line.beleg): Discount(date.fromisoformat(rows[id].made_on), "", abs(line.amount_minor))
+        for id, lines in store.lines_of(tx, organization_id, list(rows)).items()
+        for line in lines
+        if line.kind == "skonto"
+    }
 
 
 def _matched(tx: Tx, organization_id: str, account_id: int, first: date, last: date) -> tuple[MatchedMovement, ...]:
@@ -412,11 +425,11 @@ def with_known(material: Material, known: Known, today: date, *, fee_konto: str,
         fee_konto=fee_konto or material.knowledge.fee_konto,
         transfer_konto=transfer_konto or material.knowledge.transfer_konto,
     )
-    items = [_less_taken(item, known.taken.get(item.key)) for item in material.items]
+    items = [_less_taken(item, known.taken.get(item.key), known.discounts.get(item.key)) for item in material.items]
     present = {item.key for item in items}
     # Settled in the books, and opened again by a return that they do not show yet: written long before, and nobody says when.
     items += [
-        OpenItem(konto, beleg, date.min, left)
+        OpenItem(konto, beleg, date.min, left, discounts=_again(known.discounts.get((konto, beleg))))
         for (konto, beleg), taken in known.taken.items()
         if (konto, beleg) not in present and (left := -taken.left_of(0).pending_minor)
     ]
@@ -424,9 +437,16 @@ def with_known(material: Material, known: Known, today: date, *, fee_konto: str,
     return material._replace(items=items, knowledge=knowledge, movements=movements)
 
 
-def _less_taken(item: OpenItem, taken: Taken | None) -> OpenItem:
+def _again(discount: Discount | None) -> tuple[Discount, ...]:
+    return () if discount is None else (discount,)
+
+
+def _less_taken(item: OpenItem, taken: Taken | None, undone: Discount | None) -> OpenItem:
     pending = 0 if taken is None else taken.left_of(item.open_minor).pending_minor
     if not pending:
         return item
+    if not item.open_minor:
+        # Settled, and opened again by an undo that the books do not show yet.
+        return item._replace(open_minor=-pending, discounts=_again(undone))
     # The rest of a part payment has no discount: whether one was meant is for a person to say.
     return item._replace(open_minor=item.open_minor - pending, discounts=())

@@ -288,6 +288,20 @@ def undone_of(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> s
     return found
 
 
+def undone_matches(tx: Tx, organization_id: str, transaction_ids: Iterable[int]) -> list[MatchRow]:
+    """The matches of these transactions that were undone, the earliest first."""
+    return [
+        row
+        for some, is_one in chunked(list(transaction_ids))
+        for row in MATCHES.all(
+            tx,
+            f"organization_id = ? AND transaction_id {is_one} AND undo_id IS NOT NULL ORDER BY id",
+            organization_id,
+            *some,
+        )
+    ]
+
+
 def proposals_of(
     tx: Tx, organization_id: str, transaction_ids: Iterable[int], *states: ProposalState
 ) -> dict[int, list[ProposalRow]]:

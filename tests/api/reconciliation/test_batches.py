@@ -9,7 +9,7 @@ import pytest
 from kontobahn.reconciliation import batches
 from tests.harness import Service
 from tests.ledger_builder import refusal
-from tests.reconciliation_desk import OTHER, Office, item, paid, refused
+from tests.reconciliation_desk import OTHER, Office, item, lines, paid, refused
 
 PAID = (
     paid(119_00, "Rechnung RE-2026-00123"),
@@ -155,3 +155,17 @@ def test_an_agency_lists_one_client_or_all(service: Service) -> None:
         assert listed(organization_id=one.owner.id, account_id=other.account) == []
         refused(one.call("GET", path, agency.key, params={"organization_id": service.organization().id}), 403)
         refused(one.call("GET", path, params={"organization_id": other.owner.id}), 404)
+
+
+def test_skonto_is_proposed_again_after_an_undo_that_the_books_do_not_show_yet(service: Service) -> None:
+    office = Office(service, paid(117_00, "RE-2026-00123"), booked_by="kontobahn")
+    office.store_run()
+    made = office.by_hand(117, item("RE-2026-00123", 117, skonto=2)).json()["data"]
+    office.made()
+    assert office.undo(made["id"]).status_code == 200
+    office.store_run()
+    proposal = office.listed(117)["best_proposal"]
+    assert lines(proposal) == [
+        ("item", "100100000", "RE-2026-00123", 119), ("skonto", "100100000", "RE-2026-00123", -2),
+    ]  # fmt: skip
+    assert office.read("matches")[-1]["id"] == made["id"], "and a person decides"

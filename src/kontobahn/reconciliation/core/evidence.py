@@ -175,9 +175,9 @@ def _is_firm(case: Case, named: NamedItem) -> bool:
 
 
 def _is_as_written(named: NamedItem) -> bool:
-    """Returns whether the text has the number sign by sign, and it has signs: `17/2026` is no accident."""
+    """Returns whether the text has the number sign by sign, and it is more than digits: `17/2026` is no accident."""
     written = named.item.beleg.upper()
-    return len(written) >= _MIN_WRITTEN and not written.isalnum() and named.hit.found.upper() == written
+    return len(written) >= _MIN_WRITTEN and not written.isdigit() and named.hit.found.upper() == written
 
 
 def _is_only_one(case: Case, item: OpenItem) -> bool:
