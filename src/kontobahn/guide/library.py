@@ -23,7 +23,7 @@ FILES = {".png": "image/png", ".svg": "image/svg+xml", ".json": "application/jso
 GERMAN = "de"
 STARTS: dict[Language, str] = {"en": "", "de": GERMAN}
 # The section below this mark is what the dashboard's pages with these topics lead to.
-_TOPICS = re.compile(r"^<!-- help: ([\w -]+) -->\n+#+ (.+)$", re.MULTILINE)
+_TOPICS = re.compile(r"^<!-- help: ([^>\n]+)>\n+#+ (.+)$", re.MULTILINE)
 
 
 class Source(NamedTuple):
@@ -123,5 +123,5 @@ def topics(language: Language) -> dict[str, str]:
         for source in sources().values()
         if source.language == language
         for marked, title in _TOPICS.findall(source.text)
-        for topic in marked.split()
+        for topic in marked.removesuffix("--").split()
     }
