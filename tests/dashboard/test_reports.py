@@ -152,6 +152,49 @@ def test_vat_figures_are_those_of_the_api(browser: Browser, books: Books) -> Non
     assert re.search(r"Estimated VAT to get back</p><p class=\"value\">€3.20<", page.text)
 
 
+MORE = """
+2026-02-10 S 10003 8400 119,00 RE-3 Rechnung drei bu=3
+2026-02-15 S 1200 10003 119,00 RE-3 mit Skonto skonto=2,38
+2026-02-16 H 70001 3125 200,00 ER/8 Bauleistung bu=94
+2026-02-17 H 70001 4930 11,90 ER/9 unbekannt bu=77
+2026-03-01 H 10003 8400 11,90 RE-3 Gutschrift bu=23
+"""
+
+
+def test_each_line_of_vat_figures_opens_to_bookings_that_add_up_to_it(browser: Browser, books: Books) -> None:
+    books.post(MORE)
+    books.post(
+        "".join(
+            f"2026-02-{1 + number % 28:02} S 1000 8300 1,0{number % 8} B-{number} Bar bu=2\n" for number in range(60)
+        )
+    )
+    kinds = set()
+    for span in ("", "m2"):
+        figures = browser.get(f"/dashboard/reports/vat?span={span}").text
+        links = [
+            html.unescape(found) for found in re.findall(r'href="(/dashboard/reports/vat/bookings[^"]+)"', figures)
+        ]
+        assert links
+        for link in links:
+            kinds.add(re.search(r"art=(\w+)", link)[1])  # type: ignore[index]
+            shown, wanted, count = [Decimal()] * 3, [Decimal()], 0
+            address: str | None = link
+            while address:
+                page = browser.get(address).text
+                wanted = [euros(text) for text in re.findall(r'class="value">([^<]+)<', page)]
+                counted = re.search(r'class="hint">(\w+) bookings?<', page)
+                for row in re.findall(r"<tr>(.*?)</tr>", page.partition("<tbody>")[2], re.DOTALL):
+                    shown = [total + euros(text) for total, text in zip(shown, _texts(row)[-3:], strict=True)]
+                    count += 1
+                following = re.search(r'href="([^"]*after=[^"]*)"', page)
+                address = html.unescape(following[1]) if following else None
+            assert shown == wanted, link
+            assert counted is not None
+            assert counted[1] == ("one" if count == 1 else str(count))
+    assert kinds == {"UMSATZSTEUER", "VORSTEUER", "LEISTUNGSEMPFAENGER", "SKONTO", "BRUTTO"}
+    assert browser.get("/dashboard/reports/vat/bookings?art=VORSTEUER&rate=3").status_code == 404
+
+
 def test_each_line_of_profit_and_loss_is_the_sum_of_its_accounts(browser: Browser, books: Books) -> None:
     must = books.read("/v2/ledger-rewe-read/bwa", **YEAR, bisPeriode="5")
     found = rows(browser.get("/dashboard/reports/profit-and-loss.csv?until=5"))

@@ -53,6 +53,7 @@ from kontobahn.ledger.personenkonto import (
     PersonenkontoErgebnis,
 )
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
 from kontobahn.ledger.wire import (
     Bwa,
     BwaZeile,
@@ -175,6 +176,13 @@ class ScriptedBooks:
             summeVorsteuer=Decimal(0), direktUmsatzsteuer=Decimal(0), direktVorsteuer=Decimal(0), bruttoGebucht=Decimal(0),
             bruttoAnzahl=0,
         )  # fmt: skip
+
+    async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
+        await self._of_year("steuerbuchungen", selection.jahr)
+        found = TaxedBooking(
+            1, selection.jahr, "RE-1", "Verkauf", "100100000", "84000000", Decimal(100), Decimal(19), Decimal(0)
+        )
+        return [found] if selection.line == TaxLine("UMSATZSTEUER", 19, "3", "") and not selection.after else []
 
     async def bwa(self, jahr: date, bis_periode: int) -> Bwa:
         await self._of_year("bwa", jahr)

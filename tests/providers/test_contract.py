@@ -25,6 +25,7 @@ from kontobahn.ledger.kontoblatt import SheetSelection
 from kontobahn.ledger.opos import EbModus, OposSelection, Side
 from kontobahn.ledger.personenkonto import Personenkonto
 from kontobahn.ledger.provider import Author, ClientBooks
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxLine, TaxSelection
 from tests.api.ledger.files import INVOICE
 from tests.api.ledger.files import file as stapel
 from tests.harness import Organization, Service
@@ -168,6 +169,24 @@ def test_the_sums_of_vat_figures_are_those_of_their_lines(adapter: Adapter) -> N
     for total, name in (("summeUmsatzsteuer", "umsatzsteuer"), ("summeVorsteuer", "vorsteuer")):
         assert found[total] == sum(row[name] for row in found["zeilen"])
     assert found["bisDatum"] == "2026-12-31"
+
+
+def test_the_bookings_of_a_line_of_vat_figures_add_up_to_it(adapter: Adapter) -> None:
+    books, last = adapter.books(), date(2026, 12, 31)
+    lines = plain(adapter.ask(books.umsatzsteuer(YEAR, None, last)))["zeilen"]
+    assert lines
+    for row in lines:
+        asked = TaxLine(row["art"], row["prozent"], row["buSchluessel"] or "", row["kontonummer"] or "")
+        walked: list[TaxedBooking] = []
+        selection = TaxSelection(YEAR, YEAR, last, asked, limit=1)
+        while page := adapter.ask(books.steuerbuchungen(selection)):
+            walked += page
+            selection = selection._replace(after=page[-1].number)
+        sums = [sum((one[place] for one in walked), Decimal(0)) for place in (-3, -2, -1)]
+        assert sums == [row["bemessungsgrundlage"], row["umsatzsteuer"], row["vorsteuer"]]
+        assert len(walked) == row["anzahl"]
+    unknown = TaxSelection(YEAR, YEAR, last, TaxLine("VORSTEUER", 3, "77", ""))
+    assert adapter.ask(books.steuerbuchungen(unknown)) == []
 
 
 @pytest.mark.parametrize("mode", ["reconcile", "raw"])

@@ -41,6 +41,7 @@ from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
 from kontobahn.ledger.provider import Author, ClientBooks, ConnectionRef, Effect, LedgerClient, OpenAmounts
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.ledger.wire import Bwa, Umsatzsteuer
 from kontobahn.sentences import said
 from kontobahn.threads import Pool
@@ -107,6 +108,9 @@ class OpenBooks:
 
     async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
         return await self._read("buchungen", reports.umsatzsteuer, jahr, von, bis)
+
+    async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
+        return await self._read("buchungen", reports.steuerbuchungen, selection)
 
     async def bwa(self, jahr: date, bis_periode: int) -> Bwa:
         return await self._read("susa", reports.bwa, jahr, bis_periode)

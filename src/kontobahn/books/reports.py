@@ -29,6 +29,7 @@ from kontobahn.ledger.steuer import (
     VORSTEUER,
     without_reversal,
 )
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 from kontobahn.ledger.wire import Bwa, BwaKonto, BwaZeile, Steuerart, SusaZeile, Umsatzsteuer, UmsatzsteuerZeile
 from kontobahn.sentences import said
 
@@ -161,16 +162,18 @@ _SIGN = f"(CASE WHEN (soll = 1) = ({_IN_KONTO}) THEN -1 ELSE 1 END)"
 _NET = f"(200 * {_AMOUNT} + 100 + {_RATE}) / (2 * (100 + {_RATE}))"
 _ON_TOP = f"(2 * {_AMOUNT} * {_RATE} + 100) / 200"
 _IS_ON_TOP = f"SUBSTR(aufteilung, 1, 1) IN ('{EU_ERWERB}', '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}')"
-_TAXED = (
-    f"SELECT schluessel, carrier, aufteilung, SUM(sign * base), SUM(sign * tax), COUNT(*) FROM ("
-    f" SELECT bu_schluessel AS schluessel, aufteilung, {_SIGN} AS sign,"
+_TAXED_ROWS = (
+    f"(SELECT id, bu_schluessel AS schluessel, aufteilung, {_SIGN} AS sign,"
     f" CASE WHEN bu_schluessel <> '' AND bu_schluessel <> '20' THEN '' WHEN {_IN_KONTO} THEN konto ELSE gegenkonto END AS carrier,"
     f" CASE WHEN {_IS_ON_TOP} THEN {_AMOUNT} ELSE {_NET} END AS base,"
     f" CASE WHEN {_IS_ON_TOP} THEN {_ON_TOP} ELSE {_AMOUNT} - {_NET} END AS tax"
     f" FROM {_ROWS}"
     f" WHERE SUBSTR(aufteilung, 1, 1) IN ('{UMSATZSTEUER}', '{VORSTEUER}', '{EU_LIEFERUNG}', '{EU_ERWERB}',"
-    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')"
-    f") taxed GROUP BY schluessel, carrier, aufteilung"
+    f" '{LEISTUNGSEMPFAENGER}', '{OHNE_ABZUG}', '{STEUERFREI}')) taxed"
+)
+_TAXED = (
+    "SELECT schluessel, carrier, aufteilung, SUM(sign * base), SUM(sign * tax), COUNT(*)"
+    f" FROM {_TAXED_ROWS} GROUP BY schluessel, carrier, aufteilung"
 )
 # As they are split now that their invoice is known.
 _DISCOUNT = "COALESCE(d.aufteilung, b.aufteilung)"
@@ -179,22 +182,23 @@ _SKONTO_NET = f"(200 * skonto + 100 + {_SKONTO_RATE}) / (2 * (100 + {_SKONTO_RAT
 _PERSON = f"CASE WHEN LENGTH(b.konto) = {PERSONENKONTO_DIGITS} THEN b.konto ELSE b.gegenkonto END"
 # Positive if the payment debits the person account.
 _PERSON_SIGN = f"(CASE WHEN (soll = 1) = (LENGTH(b.konto) = {PERSONENKONTO_DIGITS}) THEN 1 ELSE -1 END)"
-_DISCOUNTS = (
-    f"SELECT is_debitor, rate, SUM(sign * net), SUM(sign * (skonto - net)), COUNT(*) FROM ("
-    f" SELECT CASE WHEN {_PERSON} < '{FIRST_CREDITOR}' THEN 1 ELSE 0 END AS is_debitor, {_SKONTO_RATE} AS rate,"
+_DISCOUNT_ROWS = (
+    f"(SELECT b.id, CASE WHEN {_PERSON} < '{FIRST_CREDITOR}' THEN 1 ELSE 0 END AS is_debitor, {_SKONTO_RATE} AS rate,"
     f" {_PERSON_SIGN} AS sign, {_SKONTO_NET} AS net, skonto"
     f" FROM {_ROWS} LEFT JOIN books_discounts d ON d.edition = ? AND d.konto = {_PERSON} AND d.beleg = b.belegfeld1"
-    f" AND d.booking = b.id WHERE SUBSTR(b.aufteilung, 1, 1) = '{SKONTO}'"
-    f") discounts GROUP BY is_debitor, rate"
+    f" AND d.booking = b.id WHERE SUBSTR(b.aufteilung, 1, 1) = '{SKONTO}') discounts"
 )
-_GROSS = (
-    f"SELECT schluessel, carrier, SUM(betrag), COUNT(*) FROM ("
-    f" SELECT bu_schluessel AS schluessel, CASE WHEN generalumkehr = 1 THEN -{_AMOUNT} ELSE {_AMOUNT} END AS betrag,"
+_DISCOUNTS = (
+    "SELECT is_debitor, rate, SUM(sign * net), SUM(sign * (skonto - net)), COUNT(*)"
+    f" FROM {_DISCOUNT_ROWS} GROUP BY is_debitor, rate"
+)
+_GROSS_ROWS = (
+    f"(SELECT id, bu_schluessel AS schluessel, CASE WHEN generalumkehr = 1 THEN -{_AMOUNT} ELSE {_AMOUNT} END AS betrag,"
     f" CASE WHEN bu_schluessel <> '' THEN '' WHEN LENGTH(konto) = {PERSONENKONTO_DIGITS} THEN gegenkonto"
     f" WHEN LENGTH(gegenkonto) = {PERSONENKONTO_DIGITS} THEN konto ELSE gegenkonto END AS carrier"
-    f" FROM {_ROWS} WHERE aufteilung = '{GROSS}'"
-    f") gross GROUP BY schluessel, carrier"
+    f" FROM {_ROWS} WHERE aufteilung = '{GROSS}') gross"
 )
+_GROSS = f"SELECT schluessel, carrier, SUM(betrag), COUNT(*) FROM {_GROSS_ROWS} GROUP BY schluessel, carrier"
 
 
 class _Line(NamedTuple):
@@ -216,26 +220,35 @@ class _Sums:
         for number, value in enumerate((base, umsatzsteuer, vorsteuer, count)):
             sums[number] += int(value)
 
-    def add_taxed(self, schluessel: str, carrier: str, text: str, base: int, tax: int, count: int) -> None:
-        """`base` and `tax` are positive if the account that carries the tax is credited."""
-        parts = parts_of(text)
-        key = without_reversal(schluessel)
-        line = _Line(key, "" if key else carrier, parts.art, parts.prozent)
-        if parts.art in ON_TOP:
-            self.add(line, -base, -tax, 0 if parts.art == OHNE_ABZUG else -tax, count)
-        elif parts.art == VORSTEUER:
-            self.add(line, -base, 0, -tax, count)
-        else:
-            self.add(line, base, tax, 0, count)
 
-    def add_discount(self, *, is_debitor: bool, prozent: int, net: int, tax: int, count: int) -> None:
-        """`net` and `tax` are positive if the payment debits the person account."""
-        # A creditor who is paid grants the discount; a debtor who pays takes it. Either way the tax of the invoice is reduced.
-        line = _Line("", "", SKONTO, prozent)
-        self.add(line, net if is_debitor else -net, tax if is_debitor else 0, 0 if is_debitor else -tax, count)
+class _Share(NamedTuple):
+    """Base, output tax and input tax that bookings add to a line."""
+
+    base: int
+    umsatzsteuer: int
+    vorsteuer: int
 
 
-def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
+def _taxed_line(schluessel: str, carrier: str, text: str) -> _Line:
+    parts, key = parts_of(text), without_reversal(schluessel)
+    return _Line(key, "" if key else carrier, parts.art, parts.prozent)
+
+
+def _taxed_share(art: str, base: int, tax: int) -> _Share:
+    """`base` and `tax` are positive if the account that carries the tax is credited."""
+    if art in ON_TOP:
+        return _Share(-base, -tax, 0 if art == OHNE_ABZUG else -tax)
+    return _Share(-base, 0, -tax) if art == VORSTEUER else _Share(base, tax, 0)
+
+
+def _discount_share(*, is_debitor: bool, net: int, tax: int) -> _Share:
+    """`net` and `tax` are positive if the payment debits the person account."""
+    # A creditor who is paid grants the discount; a debtor who pays takes it. Either way the tax of the invoice is reduced.
+    return _Share(net, tax, 0) if is_debitor else _Share(-net, 0, -tax)
+
+
+def _days(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> tuple[str, str, str]:
+    """Start of the fiscal year, first and last day. Raises BadRequest for days outside it."""
     year = year_of_start(tx, client, jahr)
     first, last = von.isoformat() if von else year.start, bis.isoformat() if bis else year.end
     for name, day in (("vonDatum", first), ("bisDatum", last)):
@@ -244,13 +257,24 @@ def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date
                 "must lie in the fiscal year, {day_first} to {day_last}", day_first=year.start, day_last=year.end
             )
             raise BadRequest(said("The query parameter `{field}` {reason}.", field=name, reason=reason), field=name)
+    return year.start, first, last
+
+
+def _scope(client: Client, start: str, first: str, last: str) -> tuple[Any, ...]:
+    """The values of `_ROWS`."""
     mandant = client.mandant
-    scope = (mandant, year.start, first, last, mandant, mandant, mandant, first, last, mandant, mandant)
-    sums = _Sums()
+    return mandant, start, first, last, mandant, mandant, mandant, first, last, mandant, mandant
+
+
+def umsatzsteuer(tx: Tx, client: Client, jahr: date, von: date | None, bis: date | None) -> Umsatzsteuer:
+    start, first, last = _days(tx, client, jahr, von, bis)
+    scope, sums = _scope(client, start, first, last), _Sums()
     for schluessel, carrier, text, base, tax, count in tx.all(_TAXED, *scope):
-        sums.add_taxed(schluessel, carrier, text, base, tax, count)
+        line = _taxed_line(schluessel, carrier, text)
+        sums.add(line, *_taxed_share(line.art, base, tax), count)
     for debitor, prozent, net, tax, count in tx.all(_DISCOUNTS, *scope, edition_of(tx, client)):
-        sums.add_discount(is_debitor=bool(debitor), prozent=prozent, net=net, tax=tax, count=count)
+        share = _discount_share(is_debitor=bool(debitor), net=net, tax=tax)
+        sums.add(_Line("", "", SKONTO, prozent), *share, count)
     for schluessel, carrier, betrag, count in tx.all(_GROSS, *scope):
         sums.add(_Line(without_reversal(schluessel), carrier, GROSS, 0), betrag, 0, 0, count)
     direct = _direct(tx, client, scope)
@@ -306,3 +330,67 @@ def _direct(tx: Tx, client: Client, scope: tuple[Any, ...]) -> tuple[int, int]:
             total += int(row[0] or 0) if row else 0
         found.append(sign * total)
     return found[0], found[1]
+
+
+# --- The bookings of a line, each with its share
+
+
+def steuerbuchungen(tx: Tx, client: Client, selection: TaxSelection) -> list[TaxedBooking]:
+    scope = _scope(client, *_days(tx, client, selection.jahr, selection.von, selection.bis))
+    shares = _shares(tx, client, scope, selection)
+    marks = ", ".join("?" * len(shares))
+    rows = tx.all(
+        "SELECT id, belegdatum, belegfeld1, buchungstext, konto, gegenkonto FROM books_bookings"
+        f" WHERE mandant = ? AND id IN ({marks}) ORDER BY id",
+        client.mandant, *shares,
+    ) if shares else []  # fmt: skip
+    return [
+        TaxedBooking(
+            number, date.fromisoformat(day), beleg, text, konto, gegenkonto, *map(money.from_minor, shares[number])
+        )
+        for number, day, beleg, text, konto, gegenkonto in rows
+    ]
+
+
+def _shares(tx: Tx, client: Client, scope: tuple[Any, ...], selection: TaxSelection) -> dict[int, _Share]:
+    """By booking: the page of a line that the selection asks for."""
+    art = next(letter for letter, name in _NAMES.items() if name == selection.line.art)
+    wanted = _Line(selection.line.schluessel, selection.line.konto, art, selection.line.prozent)
+    page = (selection.after, selection.limit)
+    if art == SKONTO:
+        found = tx.all(
+            f"SELECT id, is_debitor, sign * net, sign * (skonto - net) FROM {_DISCOUNT_ROWS}"
+            " WHERE rate = ? AND id > ? ORDER BY id LIMIT ?",
+            *scope, edition_of(tx, client), wanted.prozent, *page,
+        )  # fmt: skip
+        return {
+            number: _discount_share(is_debitor=bool(debitor), net=int(net), tax=int(tax))
+            for number, debitor, net, tax in found
+        }
+    if art == GROSS:
+        groups = [
+            (schluessel, carrier)
+            for schluessel, carrier, _, _ in tx.all(_GROSS, *scope)
+            if _Line(without_reversal(schluessel), carrier, GROSS, 0) == wanted
+        ]
+        found = _of_groups(
+            tx, f"SELECT id, betrag, 0 FROM {_GROSS_ROWS}", ("schluessel", "carrier"), scope, groups, page
+        )
+        return {number: _Share(int(amount), 0, 0) for number, amount, _ in found}
+    groups = [row[:3] for row in tx.all(_TAXED, *scope) if _taxed_line(*row[:3]) == wanted]
+    columns = ("schluessel", "carrier", "aufteilung")
+    found = _of_groups(tx, f"SELECT id, sign * base, sign * tax FROM {_TAXED_ROWS}", columns, scope, groups, page)
+    return {number: _taxed_share(art, int(base), int(tax)) for number, base, tax in found}
+
+
+def _of_groups(
+    tx: Tx, select: str, columns: tuple[str, ...], scope: tuple[Any, ...], groups: list[Any], page: tuple[int, int]
+) -> list[tuple[int, int, int]]:
+    """Returns the rows of some groups of a sum: a reversal has a key of its own, and the account may stand on either side."""
+    if not groups:
+        return []
+    one = " AND ".join(f"{column} = ?" for column in columns)
+    conditions = " OR ".join([f"({one})"] * len(groups))
+    values = [value for group in groups for value in group]
+    after, limit = page
+    return tx.all(f"{select} WHERE ({conditions}) AND id > ? ORDER BY id LIMIT ?", *scope, *values, after, limit)

@@ -21,6 +21,7 @@ from kontobahn.ledger.imports import Import, ImportMitProtokoll, SentFile
 from kontobahn.ledger.kontoblatt import AccountSheet, SheetSelection
 from kontobahn.ledger.opos import Belegbewegung, Opos, OposSelection
 from kontobahn.ledger.personenkonto import Geschaeftspartner, Partner, Personenkonto, PersonenkontoAntwort
+from kontobahn.ledger.steuerbuchungen import TaxedBooking, TaxSelection
 
 T = TypeVar("T")
 
@@ -82,6 +83,9 @@ class ClientBooks(Protocol):
 
     async def umsatzsteuer(self, jahr: date, von: date | None, bis: date | None) -> wire.Umsatzsteuer:
         """Returns the VAT figures of a fiscal year, or of days of it."""
+
+    async def steuerbuchungen(self, selection: TaxSelection) -> list[TaxedBooking]:
+        """Returns the bookings that a line of the VAT figures sums up, by number, each with its share of the sums."""
 
     async def bwa(self, jahr: date, bis_periode: int) -> wire.Bwa:
         """Returns the profit and loss of a fiscal year up to a period."""

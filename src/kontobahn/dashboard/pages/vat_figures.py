@@ -13,11 +13,14 @@ from starlette.responses import Response
 from kontobahn.dashboard import books, figures, sheets
 from kontobahn.dashboard.books import MONTHS, ChosenBooks, plain
 from kontobahn.dashboard.declare import page
+from kontobahn.dashboard.lists import PAGE_SIZE
 from kontobahn.dashboard.sheets import Column, Part, Sheet
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
+from kontobahn.errors import NotFound
 from kontobahn.ledger.routes import rewe_read
 from kontobahn.ledger.routes.rewe_read import UmsatzsteuerQuery
+from kontobahn.ledger.steuerbuchungen import TaxLine, TaxSelection
 from kontobahn.ledger.wire import Steuerart, Umsatzsteuer, UmsatzsteuerZeile
 
 KINDS: dict[Steuerart, str] = {
@@ -40,6 +43,15 @@ class VatFilter(Struct):
     year: str = ""
     # A quarter or a month of the fiscal year: q1, m12.
     span: str = ""
+
+
+class LineFilter(VatFilter):
+    """One line of the figures."""
+
+    art: str = ""
+    rate: int = 0
+    key: str = ""
+    account: str = ""
 
 
 class Span(NamedTuple):
@@ -99,7 +111,41 @@ async def _read(visit: Visit) -> Figures:
 async def vat_figures(visit: Visit) -> Response:
     shown, filters = await _read(visit), visit.filters(VatFilter)
     links = [(one.text, filters.url(span=one.name or None), one == shown.span) for one in spans(shown.chosen)]
-    return visit.show("vat_figures.html", shown=shown, chosen=shown.chosen, filters=filters, spans=links, kinds=KINDS)
+    return visit.show(
+        "vat_figures.html", shown=shown, chosen=shown.chosen, filters=filters, spans=links, kinds=KINDS, line_fields=line_fields
+    )  # fmt: skip
+
+
+@page("/reports/vat/bookings", help="vat")
+async def vat_bookings(visit: Visit) -> Response:
+    """The bookings that a line of the figures sums up."""
+    shown, filters = await _read(visit), visit.filters(LineFilter)
+    wanted = filters.wanted
+    line = next((one for one in shown.found.zeilen if line_fields(one) == _fields(wanted)), None)
+    if line is None:
+        raise NotFound("There is no such page.")
+    selection = TaxSelection(
+        shown.chosen.year.start, shown.span.first, shown.span.last,
+        TaxLine(line.art, line.prozent, wanted.key, wanted.account), _number(filters.after), PAGE_SIZE + 1,
+    )  # fmt: skip
+    found = await books.ask(visit, shown.chosen, "buchungen", lambda opened: opened.steuerbuchungen(selection))
+    return visit.show(
+        "vat_bookings.html", shown=shown, chosen=shown.chosen, line=line, title=_(KINDS[line.art]),
+        lines=filters.first_page(found, lambda booking: booking.number),
+    )  # fmt: skip
+
+
+def line_fields(line: UmsatzsteuerZeile) -> dict[str, str | int]:
+    """The filters that lead to the bookings of a line."""
+    return {"art": line.art, "rate": line.prozent, "key": line.buSchluessel or "", "account": line.kontonummer or ""}
+
+
+def _fields(wanted: LineFilter) -> dict[str, str | int]:
+    return {"art": wanted.art, "rate": wanted.rate, "key": wanted.key, "account": wanted.account}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 @page("/reports/vat.csv")
