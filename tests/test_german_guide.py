@@ -163,7 +163,7 @@ def test_what_is_bold_stands_on_the_screen_letter_by_letter() -> None:
 # --- Help for every page
 
 # They show no page: files, pictures, answers to scripts, and ways back from the bank.
-FILES = re.compile(r"\.(csv|pdf)$|/(file|xml|pdf|view|logo|export|check-iban|return)$|/receipts/")
+FILES = re.compile(r"\.(csv|pdf)$|/(file|xml|pdf|view|logo|export|check-iban|return|callback)$|/receipts/")
 SHOWN = [found for found in every_page() if found.method == "GET" and not FILES.search(found.path)]
 
 
