@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal, NamedTuple
@@ -285,7 +285,17 @@ async def match_undecided(context: Context, books: ClientBooks, plan: Plan) -> R
     )  # fmt: skip
     acting = frozenset(ACTING_CLASSES) if plan.is_trial or settings is None else settings.acting
     outcomes = await context.part(Matching).run(match_all, material, acting, known.judged)
-    return RunResult(material, outcomes, frozenset(known.taken))
+    return RunResult(material, _without_rejected(outcomes, known.rejected), frozenset(known.taken))
+
+
+def _without_rejected(outcomes: list[Outcome], rejected: Mapping[str, frozenset[str]]) -> list[Outcome]:
+    """Leaves out what a person has rejected: in a trial, too, it is not proposed again."""
+    return [
+        outcome._replace(proposals=[it for it in outcome.proposals if stored_lines(it.lines) not in refused])
+        if (refused := rejected.get(outcome.movement.id))
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 async def findings_of(db: Database, books: ClientBooks, plan: Plan, found: RunResult) -> Findings:

@@ -139,10 +139,13 @@ def test_undoing_is_a_row_that_opens_everything_again(service: Service) -> None:
 def test_a_rejected_proposal_is_not_made_again(service: Service) -> None:
     desk = Clerk(service, paid(119_00, "RE-2026-00123"))
     desk.store_run()
-    rejected = desk.listed(119)["best_proposal"]["id"]
+    was = desk.listed(119)["best_proposal"]
+    rejected = was["id"]
     for _ in range(2):
         assert desk.call("POST", f"proposals/{rejected}/reject").json()["data"]["status"] == "rejected"
     refused(desk.confirm_id(rejected), 409)
+    [looked_at] = [one for one in desk.run()["data"] if one["amount"] == 119]
+    assert lines(was) not in [lines(it) for it in looked_at["proposals"]], "nor is it by a trial"
     desk.set_up(automatic_classes=["A1", "A2", "A3", "A4"])
     assert desk.store_run()["matched"] == 0, "somebody has judged it"
     assert desk.listed(119)["best_proposal"] is None
