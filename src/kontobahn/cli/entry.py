@@ -70,7 +70,7 @@ FAMILIES = (
     Member("sandbox", "sandbox", "app", "The sandbox bank: book, expire, fail, destroy, and move its clock."),
     Member("seller", "mobility", "sellers", "Who an organisation is on its invoices."),
     Member("customers", "mobility", "buyers", "The customers of transport tickets."),
-    Member("invoices", "mobility", "invoices", "Invoices for transport tickets."),
+    Member("invoices", "invoices", "app", "Invoices: check received ones, and see to those for transport tickets."),
     Member("import", "files", "imports", "Import files."),
     Member("export", "files", "exports", "Export files."),
 )

@@ -41,6 +41,7 @@ NOWHERE = {
     "credits.py": "said on the command line",
     "dashboard/letters.py": "printed on letters",
     "formats/cii/": "what goes into an invoice",
+    "formats/invoices/rule_sets.py": "said on the command line",
     "formats/extf/writer.py": "about a file that is written; an export lists them in the file itself",
     "formats/pain/pain001.py": "about a file that is written: orders were checked before",
     "formats/extf/columns.py": "titles of columns",

@@ -21,8 +21,22 @@ class Text(NamedTuple):
     en: str
 
     def filled(self, values: Mapping[str, str]) -> Text:
-        """Returns both sentences with their holes filled."""
-        return Text(self.de.format_map(values), self.en.format_map(values)) if values else self
+        """Returns both sentences with their holes filled; amounts and days as the language writes them."""
+        if not values:
+            return self
+        german = {name: _german(value) if name in _FIGURES else value for name, value in values.items()}
+        return Text(self.de.format_map(german), self.en.format_map(values))
+
+
+# Values that each language writes in its own way.
+_FIGURES = ("stated", "expected", "day")
+
+
+def _german(value: str) -> str:
+    if value.count("-") == 2:
+        return ".".join(reversed(value.split("-")))
+    whole, _, cents = value.partition(".")
+    return f"{int(whole):,}".replace(",", ".") + f",{cents}" if whole != "-0" else f"-0,{cents}"
 
 
 class Finding(NamedTuple):

@@ -190,15 +190,24 @@ class Root(NamedTuple):
 def root_of(content: bytes) -> Root:
     """Returns the root of a prepared file. Raises Refused if there is none in its beginning."""
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
-    for start in range(0, _HEAD, _STEP):
-        try:
+    try:
+        for start in range(0, min(len(content), _HEAD), _STEP):
             probe.feed(content[start : start + _STEP])
-        except etree.XMLSyntaxError:
-            break
-        for _, element in probe.read_events():
-            name = etree.QName(element)
-            return Root(name.namespace or "", name.localname)
+            if root := _first(probe):
+                return root
+        probe.close()
+    except etree.XMLSyntaxError:
+        pass  # said with its place below, unless the root came before the fault
+    if root := _first(probe):
+        return root
     raise _malformed(content)
+
+
+def _first(probe: etree.XMLPullParser) -> Root | None:
+    for _, element in probe.read_events():
+        name = etree.QName(element)
+        return Root(name.namespace or "", name.localname)
+    return None
 
 
 # --- Parsing

@@ -62,11 +62,11 @@ def test_prefixes_blanks_and_encodings_change_nothing(dress: Dress) -> None:
 
 
 def test_an_invoice_of_many_chunks_is_the_same() -> None:
-    lines = tuple(FULL.lines[0]._replace(id=str(number)) for number in range(2_000))
+    lines = tuple(FULL.lines[0]._replace(id=str(number)) for number in range(300))
     long = FULL._replace(lines=lines)
     for dress in DRESSES:
         xml = written(long, dress)
-        assert len(xml) > 1_000_000
+        assert len(xml) > 600_000
         assert facts(read(xml, syntax(long, dress))) == long
 
 
