@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 
 import msgspec
+import schwifty
 
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.store import ConnectionRow
@@ -47,6 +49,10 @@ IBAN, SECOND_IBAN = "DE89370400440532013000", "DE02120300000000202051"
 CREDITOR_IBAN = "DE75512108001245126199"
 SIGNATURE = "as agreed"
 _REPORTS = {item.__name__: item for item in (ConnectionFinished, ConnectionFailed, ConnectionGone)}
+
+
+def generated_iban(number: int) -> schwifty.IBAN:
+    return schwifty.IBAN.generate("DE", bank_code="37040044", account_code=str(number))
 
 
 def facts(
@@ -205,6 +211,9 @@ class Bank:
         self.service = service
         self.provider = ScriptedBank()
         self._deliveries = 0
+        # The connections that organisations have, and the accounts of each.
+        self._connected: Counter[str] = Counter()
+        self._accounts: dict[str, list[AccountFacts]] = {}
         context = service.application.context
         banking = context.part(Banking)
         banking.providers["scripted"] = self.provider
@@ -230,9 +239,13 @@ class Bank:
     ) -> ConnectionRow:  # fmt: skip
         """Creates a connection as if its flow were finished, with an account and these transactions."""
         ref = ref or f"bank-{organization.id}"
-        self.provider.snapshots[ref] = snapshot = Snapshot(
-            self.connection_facts(ref, **more), accounts or [account_facts()], list(reported)
-        )
+        if accounts is None:
+            # A further connection of an organisation is one to another account.
+            number = self._connected[organization.id]
+            accounts = [account_facts(iban=str(generated_iban(number)) if number else IBAN)]
+        self._connected[organization.id] += 1
+        self._accounts[ref] = accounts
+        self.provider.snapshots[ref] = snapshot = Snapshot(self.connection_facts(ref, **more), accounts, list(reported))
 
         def make(tx: Tx) -> ConnectionRow:
             row = connections.create(
@@ -252,7 +265,8 @@ class Bank:
         self, row: ConnectionRow, *reported: TransactionFacts, accounts: list[AccountFacts] | None = None
     ) -> Counts:
         """Ingests what the bank reports about a connection."""
-        snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts or [account_facts()], list(reported))
+        accounts = accounts or self._accounts.get(row.provider_ref) or [account_facts()]
+        snapshot = Snapshot(self.connection_facts(row.provider_ref), accounts, list(reported))
         return self.service.db.write_now(_ingest, row, snapshot)
 
 

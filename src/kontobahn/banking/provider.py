@@ -180,6 +180,8 @@ class TransactionFacts(NamedTuple):
     balance_minor: int | None = None
     # True if the provider takes it for a duplicate; None if it does not say.
     duplicated: bool | None = None
+    # The parts of a batch, which others report as one sum, have the same name for it here, and follow on each other.
+    batch: str | None = None
 
 
 class Snapshot(NamedTuple):

@@ -135,7 +135,7 @@ def linked(service: Service, owner: Organization) -> list[float]:
 
 
 def test_a_booking_settles_its_own_payment_only(service: Service, bank: Bank, owner: Organization) -> None:
-    again = bank.connected(owner, ref="again")
+    again = bank.connected(owner, ref="again", accounts=[account_facts()])
     for wrong in (debit(-12_33), debit(-12_35), debit(12_34), debit(0), debit(reference="KB-ANOTHER")):
         assert settled_by(bank, owner, again, wrong) == "executed"
     assert linked(service, owner) == [-12.35, -12.33], "they belong to the payment, and do not settle it"

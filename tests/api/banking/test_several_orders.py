@@ -16,7 +16,7 @@ from kontobahn.banking.provider import Banking
 from kontobahn.db import Tx
 from kontobahn.errors import Conflict
 from kontobahn.formats.pain.pain001 import NAMESPACE
-from tests.bank_builder import Bank, account_id, order
+from tests.bank_builder import SECOND_IBAN, Bank, account_facts, account_id, order
 from tests.file_bank import PAYMENTS, FileBank
 from tests.harness import Service
 from tests.interleaving import on_postgres, overlap
@@ -184,7 +184,7 @@ def test_what_cannot_be_in_one_file_is_refused(service: Service, bank: FileBank)
     assert "is settled" in make(bank, payment, status=409)["error"]
     # From another account, and from one whose bank is reached.
     reached = Bank(service)
-    reached.connected(bank.owner)
+    reached.connected(bank.owner, accounts=[account_facts(iban=SECOND_IBAN)])
     other = service.post(PAYMENTS, bank.key, json=order(account_id(service, bank.owner, 1))).json()["data"]
     assert make(bank, other, status=409)["error"].endswith("there are no files for them.")
     listed = service.get("/v2/banking/accounts", bank.key).json()["data"]

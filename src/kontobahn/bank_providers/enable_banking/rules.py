@@ -345,6 +345,7 @@ def transaction_facts(
             _new(TransactionFacts, (
                 account_ref, made_on, amount, one.transaction_amount.currency, description, status, one.entry_reference or None,
                 _mode(one, other, own_ibans), "uncategorized", ours[0] if ours else None, _NOTHING, _extra(one), None, None, None,
+                None,
             ))
         )  # fmt: skip
     return found

@@ -279,7 +279,7 @@ def _transaction_facts(row: Transaction, cents: int, is_pending: bool, is_duplic
             str(row.account_id), row.made_on, cents, row.currency_code, row.description or "",
             "pending" if is_pending or row.status == "pending" else "posted", str(row.id), MODES.get(row.mode, "normal"),
             row.category or "uncategorized", extra.end_to_end_id if extra is not None else None, _NOTHING,
-            extra if extra is not None else _NOTHING, None, None, is_duplicate,
+            extra if extra is not None else _NOTHING, None, None, is_duplicate, None,
         ),
     )  # fmt: skip
     return facts

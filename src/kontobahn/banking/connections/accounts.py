@@ -14,9 +14,8 @@ from kontobahn.api.answers import Data
 from kontobahn.api.call import Call
 from kontobahn.api.declare import get
 from kontobahn.api.wire import Answer, ListQuery, Timestamp
-from kontobahn.banking import ids
 from kontobahn.banking.connections import store as connections
-from kontobahn.banking.provider import SANDBOX, AccountFacts, Api, Nature
+from kontobahn.banking.provider import SANDBOX, Api, Nature
 from kontobahn.banking.wire import ConnectionId, NumericId
 from kontobahn.clock import to_datetime
 from kontobahn.db import Rounds, Table, Tx, ask_all, run_in, short_read
@@ -73,21 +72,22 @@ class BankAccount(Answer):
 class AccountRow(NamedTuple):
     organization_id: str
     id: int
+    # The one of its connections that it is paid from; all of them are its sources (`sources.py`).
     connection_id: str
-    provider_ref: str
     iban: str | None
     name: str
     holder_name: str | None
     nature: Nature
     balance_minor: int
     currency_code: str
-    identity: str | None
     can_hide: int
     posted: int
     pending: int
     created_at: int
     updated_at: int
     balance_known: int
+    balance_on: str | None
+    balance_from: str | None
 
     @property
     def balance(self) -> int | None:
@@ -100,6 +100,7 @@ ACCOUNTS = Table("banking_accounts", AccountRow)
 MAX_MOVEMENTS = 20_000
 # The accounts of an organisation, to which transactions and statements belong.
 IDS = "SELECT id FROM banking_accounts WHERE organization_id = ?"
+_REACHED = "SELECT account_id FROM banking_account_sources WHERE organization_id = ? AND connection_id = ?"
 CANNOT_PAY: frozenset[Nature] = frozenset({"bonus", "credit", "insurance", "investment", "loan", "mortgage", "savings"})
 
 
@@ -120,7 +121,15 @@ def can_pay(account: AccountRow, templates: str) -> bool:
 
 
 def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[AccountRow]:
-    return ACCOUNTS.all(tx, "organization_id = ? AND connection_id = ? ORDER BY id", organization_id, connection_id)
+    """The accounts that the connection reaches, also where another one is theirs as well."""
+    condition = f"organization_id = ? AND id IN ({_REACHED}) ORDER BY id"
+    return ACCOUNTS.all(tx, condition, organization_id, organization_id, connection_id)
+
+
+def is_reached(tx: Tx, account: AccountRow, connection_id: str) -> bool:
+    """Returns whether the connection is one of the account's."""
+    found = tx.one(f"{_REACHED} AND account_id = ?", account.organization_id, connection_id, account.id)
+    return found is not None
 
 
 def differ(before: list[AccountRow], after: list[AccountRow]) -> bool:
@@ -138,9 +147,14 @@ def look_up(tx: Tx, organization_id: str, account_id: int) -> AccountRow | None:
 
 
 def by_connection(tx: Tx, organization_id: str) -> dict[str, list[AccountRow]]:
+    """The accounts that each connection reaches; one that several reach stands with each."""
+    by_id = {account.id: account for account in of_organization(tx, organization_id)}
     found: dict[str, list[AccountRow]] = {}
-    for account in of_organization(tx, organization_id):
-        found.setdefault(account.connection_id, []).append(account)
+    for connection_id, account_id in tx.all(
+        "SELECT DISTINCT connection_id, account_id FROM banking_account_sources WHERE organization_id = ? ORDER BY account_id",
+        organization_id,
+    ):
+        found.setdefault(connection_id, []).append(by_id[account_id])
     return found
 
 
@@ -184,60 +198,6 @@ def balance_by_day(tx: Tx, account: AccountRow, today: date, days: int) -> list[
     later_first = [today - timedelta(days=number) for number in range(days)]
     changes = [-moved.get(day.isoformat(), 0) for day in later_first[:-1]]
     return list(zip(later_first, accumulate(changes, initial=account.balance), strict=True))[::-1]
-
-
-def adopt(tx: Tx, organization_id: str, connection_id: str, reported: list[AccountFacts]) -> None:
-    """Gives known accounts the references that the provider uses now, where these change from session to session.
-
-    An account is the same if its identity is, or else its IBAN and currency; if two could be meant, neither is.
-    """
-    refs = {facts.provider_ref for facts in reported}
-    known = of_connection(tx, organization_id, connection_id)
-    free = [row for row in known if row.provider_ref not in refs]
-    strangers = [facts for facts in reported if facts.provider_ref not in {row.provider_ref for row in known}]
-    for facts in strangers:
-        same = [row for row in free if facts.identity is not None and row.identity == facts.identity]
-        if not same and facts.iban is not None:
-            same = [row for row in free if (row.iban, row.currency_code) == (facts.iban, facts.currency_code)]
-            alike = [one for one in strangers if (one.iban, one.currency_code) == (facts.iban, facts.currency_code)]
-            same = same if len(alike) == 1 else []
-        if len(same) == 1:
-            ACCOUNTS.update(tx, same[0], provider_ref=facts.provider_ref)
-            free.remove(same[0])
-
-
-def save(tx: Tx, organization_id: str, connection_id: str, facts: AccountFacts) -> AccountRow:
-    """Creates the account, or updates it to what the bank reports now."""
-    row = tx.one(
-        "UPDATE banking_accounts SET name = ?, nature = ?, balance_minor = ?, balance_known = ?, iban = ?,"
-        " holder_name = ?, updated_at = ?, identity = COALESCE(?, identity)"
-        f" WHERE organization_id = ? AND connection_id = ? AND provider_ref = ? RETURNING {ACCOUNTS.columns}",
-        facts.name, facts.nature, facts.balance_minor or 0, int(facts.balance_minor is not None), facts.iban,
-        facts.holder_name, tx.now, facts.identity, organization_id, connection_id, facts.provider_ref,
-    )  # fmt: skip
-    if row is not None:
-        return AccountRow._make(row)
-    account = AccountRow(
-        organization_id=organization_id,
-        id=ids.take(tx, organization_id, "account"),
-        connection_id=connection_id,
-        provider_ref=facts.provider_ref,
-        iban=facts.iban,
-        name=facts.name,
-        holder_name=facts.holder_name,
-        nature=facts.nature,
-        balance_minor=facts.balance_minor or 0,
-        currency_code=facts.currency_code,
-        identity=facts.identity,
-        can_hide=1,
-        posted=0,
-        pending=0,
-        created_at=tx.now,
-        updated_at=tx.now,
-        balance_known=int(facts.balance_minor is not None),
-    )
-    ACCOUNTS.insert(tx, account)
-    return account
 
 
 # --- Calls
@@ -298,8 +258,8 @@ def _ask_listing(
 ) -> Rounds[list[Listed]]:
     where, params = list[str](), list[object]()
     if connection is not None:
-        where.append("a.connection_id = ?")
-        params.append(connection.id)
+        where.append(f"a.id IN ({_REACHED})")
+        params += [connection.organization_id, connection.id]
     if query.api is not None:
         where.append("c.api = ?")
         params.append(query.api)

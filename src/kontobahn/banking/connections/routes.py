@@ -64,7 +64,7 @@ async def get_bank_connection(call: Call, id: ConnectionId) -> Data[BankConnecti
 async def delete_bank_connection(call: Call, id: ConnectionId) -> Data[Removed]:
     """Remove a connection with its accounts and transactions, and end the access at the bank.
 
-    Payments made through it stay.
+    Payments made through it stay, and so do accounts that another connection reaches.
     """
     answer = await call.commit(_remove, call.principal, call.actor, id)
     await end_accesses(call.context)

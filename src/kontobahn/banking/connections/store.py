@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kontobahn.access.principal import Principal, in_scope
 from kontobahn.banking import ids
 from kontobahn.banking.connections.rules import TRANSITIONS, TRIGGERS, ConnectionStatus, Trigger
-from kontobahn.banking.provider import Api, BankConnectionFacts, ConnectStart
+from kontobahn.banking.provider import FILES, Api, BankConnectionFacts, ConnectStart
 from kontobahn.banking.wire import EVENTS
 from kontobahn.db import Rounds, Table, Tx, short_read
 from kontobahn.errors import Conflict, NotFound
@@ -268,7 +268,7 @@ def fail(
 def remove(
     tx: Tx, organization_id: str, connection_id: str, refresh_type: str = "manual", *, at_provider: bool = True
 ) -> ConnectionRow | None:
-    """Removes the connection with its accounts and transactions; its payments stay. Returns None if it is already gone.
+    """Removes the connection with the accounts that no other one reaches; its payments stay. Returns None if it is already gone.
 
     Access at the provider is ended afterwards by a job, unless the provider has ended it already.
     """
@@ -310,25 +310,82 @@ def _emit_destroyed(tx: Tx, row: ConnectionRow, refresh_type: str) -> None:
 
 
 def _remove_accounts(tx: Tx, organization_id: str, connection_id: str) -> None:
-    """Removes the accounts with their transactions, which the change feed then reports as removed."""
-    for (account_id,) in tx.all(
-        "SELECT id FROM banking_accounts WHERE organization_id = ? AND connection_id = ? ORDER BY id",
-        organization_id, connection_id,
-    ):  # fmt: skip
-        counted = tx.one("SELECT COUNT(*) FROM banking_transactions WHERE account_id = ?", account_id)
-        count = int(counted[0]) if counted else 0
-        if count:
-            first = ids.take(tx, organization_id, "change", count)
-            tx.run(
-                "INSERT INTO banking_removed_transactions"
-                " (organization_id, change_number, account_id, connection_id, id, first_change, removed_at)"
-                " SELECT ?, ? + ROW_NUMBER() OVER (ORDER BY id), account_id, ?, id, first_change, ?"
-                " FROM banking_transactions WHERE account_id = ?",
-                organization_id, first - 1, connection_id, tx.now, account_id,
-            )  # fmt: skip
-        tx.run("DELETE FROM banking_transactions WHERE account_id = ?", account_id)
-        tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
-        tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
+    """Removes the accounts that no other connection reaches, with their transactions; the change feed reports these as removed.
+
+    From an account that another one reaches only what this one alone has announced is removed.
+    """
+    reached = tx.all(
+        "SELECT id, iban FROM banking_accounts WHERE organization_id = ? AND id IN"
+        " (SELECT account_id FROM banking_account_sources WHERE organization_id = ? AND connection_id = ?) ORDER BY id",
+        organization_id, organization_id, connection_id,
+    )  # fmt: skip
+    lock_accounts(tx, organization_id, [iban for _, iban in reached])
     tx.run(
-        "DELETE FROM banking_accounts WHERE organization_id = ? AND connection_id = ?", organization_id, connection_id
-    )
+        "DELETE FROM banking_account_sources WHERE organization_id = ? AND connection_id = ?",
+        organization_id, connection_id,
+    )  # fmt: skip
+    for account_id, _ in reached:
+        if lead(tx, organization_id, account_id) is None:
+            _remove_transactions(tx, organization_id, connection_id, account_id, "1 = 1")
+            tx.run("DELETE FROM banking_statements WHERE account_id = ?", account_id)
+            tx.run("DELETE FROM banking_statement_spans WHERE account_id = ?", account_id)
+            tx.run("DELETE FROM banking_accounts WHERE organization_id = ? AND id = ?", organization_id, account_id)
+        else:
+            removed = _remove_transactions(
+                tx, organization_id, connection_id, account_id, "status = 'pending' AND source = ?", connection_id
+            )
+            tx.run(
+                "UPDATE banking_accounts SET pending = pending - ? WHERE organization_id = ? AND id = ?",
+                removed, organization_id, account_id,
+            )  # fmt: skip
+
+
+def _remove_transactions(
+    tx: Tx, organization_id: str, connection_id: str, account_id: int, condition: str, *params: object
+) -> int:
+    selected = f"FROM banking_transactions WHERE account_id = ? AND {condition}"
+    counted = tx.one(f"SELECT COUNT(*) {selected}", account_id, *params)
+    count = int(counted[0]) if counted else 0
+    if count:
+        first = ids.take(tx, organization_id, "change", count)
+        tx.run(
+            "INSERT INTO banking_removed_transactions"
+            " (organization_id, change_number, account_id, connection_id, id, first_change, removed_at)"
+            f" SELECT ?, ? + ROW_NUMBER() OVER (ORDER BY id), account_id, ?, id, first_change, ? {selected}",
+            organization_id, first - 1, connection_id, tx.now, account_id, *params,
+        )  # fmt: skip
+        tx.run(f"DELETE {selected}", account_id, *params)
+    return count
+
+
+# --- Accounts that several connections reach
+
+
+def lock_accounts(tx: Tx, organization_id: str, ibans: Iterable[str | None]) -> None:
+    """Serialises changes to the accounts with these IBANs, whatever connection they come by.
+
+    After the lock of the connection, and before any number is taken: all take them in the same order.
+    """
+    for iban in sorted({iban for iban in ibans if iban}):
+        tx.lock("banking_account", organization_id, iban)
+
+
+def lead(tx: Tx, organization_id: str, account_id: int) -> str | None:
+    """Chooses which of an account's connections it is paid from, and returns its id; None if the account has none left.
+
+    One that works before one that does not, one to the bank itself before files, then the oldest.
+    """
+    row = tx.one(
+        "SELECT c.id FROM banking_account_sources d JOIN banking_connections c"
+        " ON c.organization_id = d.organization_id AND c.id = d.connection_id"
+        " WHERE d.organization_id = ? AND d.account_id = ? ORDER BY CASE WHEN c.status = 'active' THEN 0 ELSE 1 END,"
+        " CASE WHEN c.provider = ? THEN 1 ELSE 0 END, c.created_at, c.id LIMIT 1",
+        organization_id, account_id, FILES,
+    )  # fmt: skip
+    if row is None:
+        return None
+    tx.run(
+        "UPDATE banking_accounts SET connection_id = ? WHERE organization_id = ? AND id = ? AND connection_id <> ?",
+        row[0], organization_id, account_id, row[0],
+    )  # fmt: skip
+    return str(row[0])

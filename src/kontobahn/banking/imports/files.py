@@ -229,7 +229,7 @@ class _Reading:
         self._bookings.append(
             Booking(
                 self._count, entry.booking_date.isoformat(), entry.amount_minor, content, reference, end_to_end_id,
-                self._moved,
+                self._moved, batch=entry.number if entry.part else 0,
             )
         )  # fmt: skip
 
@@ -297,6 +297,7 @@ def entry_facts(
         extra=extra,
         statement=statement,
         balance_minor=balance,
+        batch=f"{entry.booking_date}/{entry.number}/{entry.bank_reference or ''}" if entry.part else None,
     )
 
 

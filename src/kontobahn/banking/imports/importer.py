@@ -7,23 +7,24 @@ them that was not there before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 
 import msgspec
 
-from kontobahn.banking.connections import accounts
+from kontobahn.banking.connections import accounts, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import AccountRow, emit_refresh_complete
 from kontobahn.banking.imports import store
-from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans
+from kontobahn.banking.imports.files import ReadFile, ReadStatement, RenderContext, own_ibans, reference_of
 from kontobahn.banking.imports.rules import Booking, Gap, Plan, Span, Stretch, by_days, compare, gaps, match
 from kontobahn.banking.imports.store import ImportResult
 from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments.rules import STATUS_BY_ISO_CODE
 from kontobahn.banking.payments.store import apply
 from kontobahn.banking.provider import FILES, AccountFacts, BankConnectionFacts, PaymentReport
-from kontobahn.banking.transactions.ingest import TransactionIngest
-from kontobahn.banking.transactions.wire import Transaction
+from kontobahn.banking.transactions.ingest import TransactionIngest, has_unconfirmed
+from kontobahn.banking.transactions.recognition import Delivery
+from kontobahn.banking.transactions.wire import Reported, Transaction
 from kontobahn.db import Tx
 from kontobahn.errors import BadRequest
 from kontobahn.formats.statements import (
@@ -62,6 +63,8 @@ class StatementImporter:
         self._allow_gaps = allow_gaps
         self._unbalanced = unbalanced
         self._own_ibans = own_ibans(tx, organization_id)
+        # Those that stand for files of a bank, by their reference.
+        self._connections: dict[str, str] = {}
         # Accounts of this file, with the gaps they had before it.
         self._seen: dict[int, list[Gap]] = {}
         self._booked: list[StatementImport] = []
@@ -71,6 +74,7 @@ class StatementImporter:
 
     def import_file(self, file: ReadFile) -> ImportResult:
         """Raises StatementError if the file contradicts what is known, or leaves a gap."""
+        self._lock(file)
         for part in file.parts:
             match part:
                 case ReadStatement():
@@ -109,66 +113,85 @@ class StatementImporter:
             emit_refresh_complete(self._tx, row, "manual", held)
 
     def _import(self, read: ReadStatement) -> None:
-        account = self._account(read.opening)
+        account, connection_id = self._account(read.opening)
         if account.id not in self._seen:
             self._seen[account.id] = gaps(store.load_spans(self._tx, account.id))
-        statement = StatementImport(self._tx, account, read, self._own_ibans, unbalanced=self._unbalanced)
+        statement = StatementImport(
+            self._tx, account, connection_id, read, self._own_ibans, unbalanced=self._unbalanced
+        )
         statement.run(self._source)
         self._counts["statements" if statement.is_new else "repeated"] += 1
-        self._counts["left_out"] += statement.left_out + read.closing.left_out
+        self._counts["left_out"] += statement.left_out + statement.ingest.left_out + read.closing.left_out
         for name in ("added", "modified", "removed"):
             self._counts[name] += getattr(statement.ingest, name)
         if statement.has_changed:
-            self._changed_connections.add(statement.account.connection_id)
+            self._changed_connections.add(connection_id)
         if statement.span != store.NO_SPAN:
             self._booked.append(statement)
         self._warnings += statement.warnings
 
-    def _account(self, opening: Opening) -> AccountRow:
+    def _lock(self, file: ReadFile) -> None:
+        """Takes the locks of all connections and accounts of the file, in the order in which all take them."""
+        ibans = {part.opening.account.iban for part in file.parts if isinstance(part, ReadStatement)}
+        known = []
+        for ref in sorted({_bank_ref(self._organization_id, iban) for iban in ibans}):
+            # Two imports at once must not both create it, and it may be removed meanwhile.
+            connections.lock(self._tx, self._organization_id, ref)
+            row = connections.by_provider_ref(self._tx, FILES, ref)
+            known += [] if row is None else [(row.id, ref)]
+        for connection_id, ref in sorted(known):
+            if connections.look_up_locked(self._tx, self._organization_id, connection_id):
+                self._connections[ref] = connection_id
+        connections.lock_accounts(self._tx, self._organization_id, ibans)
+
+    def _account(self, opening: Opening) -> tuple[AccountRow, str]:
+        """Returns the account that the statement is of, and the connection that stands for files of its bank."""
         stated = opening.account
         currency = stated.currency or (opening.balance.currency if opening.balance else "EUR")
         connection_id = self._connection(stated.iban, stated.bank_name)
-        known = self._tx.one(
-            "SELECT CASE WHEN balance_known = 1 THEN balance_minor END, name, holder_name FROM banking_accounts"
-            " WHERE organization_id = ? AND connection_id = ? AND provider_ref = ?",
-            self._organization_id, connection_id, f"{stated.iban}/{currency}",
-        )  # fmt: skip
-        balance_minor, name, holder = known or (None, f"Konto {stated.iban[-10:]}", None)
         facts = AccountFacts(
-            f"{stated.iban}/{currency}", name, "checking", balance_minor, currency, stated.iban, stated.holder or holder
+            f"{stated.iban}/{currency}",
+            f"Konto {stated.iban[-10:]}",
+            "checking",
+            None,
+            currency,
+            stated.iban,
+            stated.holder,
         )
+        known = sources.find(self._tx, self._organization_id, connection_id, facts)
+        if known is not None:
+            # A file has no words for the account that would be better than those it has.
+            facts = facts._replace(name=known.name, nature=known.nature, holder_name=stated.holder or known.holder_name)
         self._own_ibans.add(stated.iban)
-        return accounts.save(self._tx, self._organization_id, connection_id, facts)
+        [account] = sources.open_some(self._tx, self._organization_id, connection_id, [facts])
+        return account, connection_id
 
     def _connection(self, iban: str, bank_name: str | None) -> str:
-        """Returns the id of the connection to the account's bank, which is locked then; each bank code has one."""
+        """Returns the id of the connection that stands for files of the account's bank; each bank code has one."""
         from schwifty import IBAN
 
         number = IBAN(iban)
-        ref = f"{self._organization_id}/{number.country_code}{number.bank_code}"
-        # Two imports at once must not both create it, and it may be removed meanwhile.
-        connections.lock(self._tx, self._organization_id, ref)
-        known = connections.by_provider_ref(self._tx, FILES, ref)
-        if known is not None and connections.look_up_locked(self._tx, self._organization_id, known.id):
-            return known.id
-        name = bank_name or number.bank_name or f"Bank {number.bank_code}"
-        facts = BankConnectionFacts(
-            provider_ref=ref,
-            provider_code=f"files_{number.country_code}_{number.bank_code}".lower(),
-            provider_name=name,
-            country_code=number.country_code,
-            logo_url="",
-            templates=("SEPA", "SEPA_INSTANT"),
-            consent_expires_at=None,
-            next_refresh_possible_at=self._tx.now,
-            automatic_refresh=False,
-            display_name=name,
-        )
-        row = connections.create(
-            self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts
-        )
-        connections.lock(self._tx, self._organization_id, row.id)
-        return row.id
+        ref = _bank_ref(self._organization_id, iban)
+        if ref not in self._connections:
+            name = bank_name or number.bank_name or f"Bank {number.bank_code}"
+            facts = BankConnectionFacts(
+                provider_ref=ref,
+                provider_code=f"files_{number.country_code}_{number.bank_code}".lower(),
+                provider_name=name,
+                country_code=number.country_code,
+                logo_url="",
+                templates=("SEPA", "SEPA_INSTANT"),
+                consent_expires_at=None,
+                next_refresh_possible_at=self._tx.now,
+                automatic_refresh=False,
+                display_name=name,
+            )
+            row = connections.create(
+                self._tx, self._organization_id, provider=FILES, api="partner", owner_user_id=None, facts=facts
+            )
+            connections.lock(self._tx, self._organization_id, row.id)
+            self._connections[ref] = row.id
+        return self._connections[ref]
 
     def _apply_report(self, report: StatusReport) -> None:
         """Moves the payments of a status report on as the bank says. Others' payments among them are left out.
@@ -200,6 +223,13 @@ class StatementImporter:
         self._warnings += unknown
 
 
+def _bank_ref(organization_id: str, iban: str) -> str:
+    from schwifty import IBAN
+
+    number = IBAN(iban)
+    return f"{organization_id}/{number.country_code}{number.bank_code}"
+
+
 def account_named(option: str) -> tuple[str, str]:
     """Reads ACCOUNT=IBAN, for an account that a file identifies in another way."""
     account, equals, iban = option.partition("=")
@@ -222,16 +252,26 @@ class StatementImport:
     """
 
     def __init__(
-        self, tx: Tx, account: AccountRow, statement: ReadStatement, own_ibans: set[str], *, unbalanced: bool
+        self,
+        tx: Tx,
+        account: AccountRow,
+        connection_id: str,
+        statement: ReadStatement,
+        own_ibans: set[str],
+        *,
+        unbalanced: bool,
     ) -> None:
         self._tx = tx
         self.account = account
+        self._connection_id = connection_id
         self._statement = statement
         self._opening = statement.opening
         self._own_ibans = own_ibans
         self._unbalanced = unbalanced
         self._bookings = statement.bookings()
-        self.ingest = TransactionIngest(tx, account, ids_are_firm=True)
+        # A booked statement with a balance has all bookings up to it.
+        delivery = Delivery(connection_id, ids_are_firm=True, references=self._references)
+        self.ingest = TransactionIngest(tx, account, delivery)
         self.left_out = 0
         self.span = store.NO_SPAN
         self.is_new = True
@@ -274,11 +314,13 @@ class StatementImport:
             tx, account_id, closing, identity=identity, sha256=sha256, source=source, span=self.span, ends=ends
         )
         self._ingest_entries(plan.shared, identity, ends and ends.opens_minor)
+        self._attach(plan, identity, ends and ends.opens_minor)
         self.is_new = len(plan.shared) < len(self._bookings) or "inside" not in plan.relations.values()
         if closing.balance is not None:
             # A booking that intraday reports showed by then, but no statement contains, did not happen.
             day = closing.balance.day
-            self.ingest.remove_unbooked(day.isoformat(), (day - MAX_PENDING).isoformat())
+            begins_on = stated.begins_on if self.span == store.NO_SPAN else store.begins_on(tx, account_id, self.span)
+            self.ingest.remove_unbooked(begins_on, day.isoformat(), (day - MAX_PENDING).isoformat())
         self.ingest.finish()
         self._set_balance(closing)
 
@@ -311,7 +353,7 @@ class StatementImport:
             if not self._unbalanced:
                 raise self.error(joined(" ", [sentence, UNBALANCED]))
             self._warn(sentence, "Imported nevertheless, but for bookings that are known by day, amount and text.")
-        return Plan(match(self._bookings, rows), by_days(stated, spans))
+        return Plan(match(self._bookings, rows, ignoring_references=True), by_days(stated, spans))
 
     def _warn_of_other_words(self, count: int) -> None:
         if count:
@@ -336,21 +378,40 @@ class StatementImport:
         bookings = self._statement.reported(RenderContext(frozenset(self._own_ibans), identity, balance))
         self.ingest.add(booking for number, booking in bookings if number not in shared)
 
+    def _attach(self, plan: Plan, identity: str | None, balance: int | None) -> None:
+        """Tells the payments of a batch with its sum, which another file has as one booking."""
+        wanted = {number: row for row, numbers in plan.parts.items() for number in numbers}
+        if not wanted:
+            return
+        by_row: dict[int, list[Reported]] = {}
+        for number, booking in self._statement.reported(RenderContext(frozenset(self._own_ibans), identity, balance)):
+            if number in wanted:
+                by_row.setdefault(wanted[number], []).append(booking)
+        for row, parts in by_row.items():
+            self.ingest.attach(row, parts)
+
+    def _references(self) -> frozenset[str]:
+        return frozenset(filter(None, (reference_of(entry) for _, entry in self._statement.entries())))
+
     def _set_balance(self, closing: Closing) -> None:
-        """The account's balance is that of its latest statement, or of an intraday report after it."""
+        """Among statements the balance is that of the latest one, or of an intraday report after it.
+
+        Of one day, what has bookings that the statements lack is the later one.
+        """
         latest = store.latest_stretch(self._tx, self.account.id)
         reported = closing.balance if self._opening.kind != "booked" else None
-        if reported is not None and (latest is None or reported.day.isoformat() >= latest.closes_on):
-            balance = reported.amount_minor
+        closes_on = "" if latest is None else latest.closes_on
+        has_more = has_unconfirmed(self._tx, self.account.id, closes_on)
+        if reported is not None and (
+            reported.day.isoformat() > closes_on or (reported.day.isoformat() == closes_on and has_more)
+        ):
+            balance, day, has_more = reported.amount_minor, reported.day, False
         elif latest is not None:
-            balance = latest.closes_minor
+            balance, day = latest.closes_minor, date.fromisoformat(closes_on)
         else:
             return
-        self._balance = balance
-        self._tx.run(
-            "UPDATE banking_accounts SET balance_minor = ?, balance_known = 1, updated_at = ? WHERE organization_id = ? AND id = ?",
-            balance, self._tx.now, self.account.organization_id, self.account.id,
-        )  # fmt: skip
+        told = sources.tell_balance(self._tx, self.account, self._connection_id, balance, day, is_later=not has_more)
+        self._balance = told.balance
 
 
 # --- Sentences about a statement that contradicts those imported before it: balances, sums, bookings

@@ -6,9 +6,10 @@ Where a statement meets a span, what both cover must be the same bookings, and t
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from kontobahn.money import amount_text
@@ -29,6 +30,8 @@ class Booking(NamedTuple):
     end_to_end_id: str | None
     # The account's balance after it.
     balance_minor: int | None
+    # The same for all parts of one batch, which others have as one sum; 0 for all else.
+    batch: int = 0
     # Of a row: the number of its span.
     span: int = 0
 
@@ -59,6 +62,8 @@ class Plan(NamedTuple):
     shared: dict[int, Booking]
     relations: dict[int, Relation]
     in_other_words: int = 0
+    # By the number of a row that is a batch in one sum: the places of its parts in the statement.
+    parts: Mapping[int, list[int]] = MappingProxyType({})
 
 
 _OWN = -1  # the statement's own number among spans
@@ -102,16 +107,88 @@ def compare(
     """
     sequels = {span.number for span in spans if _is_sequel(span.known, stated) or _is_sequel(stated, span.known)}
     rows = [row for row in rows if row.span not in sequels]
+    in_sums, in_parts = _folded(bookings, rows), _folded(rows, bookings)
+    plan = _compare(stated, in_sums.bookings, spans, in_parts.bookings)
+    if plan is None or not (in_sums.members or in_parts.members):
+        return plan
+    shared = dict(plan.shared)
+    for number, numbers in in_sums.members.items():
+        if number in shared:
+            shared |= dict.fromkeys(numbers, shared[number])
+    parts = {shared[number].number: numbers for number, numbers in in_sums.members.items() if number in shared}
+    known = sum(number in shared for number in in_sums.members)
+    known += sum(row.number in in_parts.members for row in plan.shared.values())
+    return Plan(shared, plan.relations, max(plan.in_other_words - known, 0), parts)
+
+
+def _compare(
+    stated: Stretch, bookings: Sequence[Booking], spans: Sequence[Span], rows: Sequence[Booking]
+) -> Plan | None:
+    reissued = match(bookings, rows, ignoring_references=True)
+    if _is_repeated(stated, bookings, spans, rows, reissued):
+        return Plan(reissued, dict.fromkeys((span.number for span in spans), "inside"))
     exact = match(bookings, rows, _EXACT)
     by_text = match(bookings, rows, _TEXT, exact)
-    judge = _Judge(stated, bookings, spans, rows, {row.span for row in by_text.values()})
-    for shared, in_any_order in ((exact, False), (by_text, False), (exact, True)):
+    judge = _Judge(stated, bookings, spans, rows, {row.span for row in reissued.values()})
+    by_balance = match(bookings, rows, _EXACT, ignoring_references=True)
+    for shared in filter(None, (exact, by_balance)):
+        relations = judge.relations(shared, in_any_order=False)
+        if relations is not None:
+            return Plan(shared, relations)
+    # Then the most that agrees: overlaps are common, and equal bookings that happen to cancel each other out are not.
+    for before, ignoring in ((reissued, True), (by_text, False)):
+        by_figures = match(bookings, rows, _FIGURES, before, ignoring_references=ignoring)
+        relations = judge.relations(by_figures, in_any_order=False)
+        if relations is not None:
+            return Plan(by_figures, relations, len(by_figures) - len(before))
+    for shared, in_any_order in ((reissued, False), (by_text, False), (exact, False), (exact, True)):
         relations = judge.relations(shared, in_any_order=in_any_order)
         if relations is not None:
             return Plan(shared, relations)
-    by_figures = match(bookings, rows, _FIGURES, by_text)
-    relations = judge.relations(by_figures, in_any_order=False)
-    return None if relations is None else Plan(by_figures, relations, len(by_figures) - len(by_text))
+    return None
+
+
+def _is_repeated(
+    stated: Stretch,
+    bookings: Sequence[Booking],
+    spans: Sequence[Span],
+    rows: Sequence[Booking],
+    shared: dict[int, Booking],
+) -> bool:
+    """Returns whether the statement is all of the one span that it meets: it leads from the same balance to the same one."""
+    if len(spans) != 1 or not bookings or not len(shared) == len(bookings) == len(rows):
+        return False
+    known = spans[0].known
+    return (known.opens_minor, known.closes_minor) == (stated.opens_minor, stated.closes_minor)
+
+
+class _Folded(NamedTuple):
+    bookings: list[Booking]
+    # The numbers of the parts, by the number that stands for their sum.
+    members: dict[int, list[int]]
+
+
+def _folded(bookings: Sequence[Booking], others: Sequence[Booking]) -> _Folded:
+    """Replaces the parts of a batch by their sum where the others have a booking of that day and amount, and not its parts."""
+    sums = Counter(_by_figures(booking) for booking in others if not booking.batch)
+    parts_of_others = {_by_figures(booking) for booking in others if booking.batch}
+    found = list[Booking]()
+    members: dict[int, list[int]] = {}
+    for batch, group in groupby(bookings, key=lambda booking: booking.batch):
+        parts = list(group)
+        first, total = parts[0], (parts[0].booked_on, sum(part.amount_minor for part in parts))
+        if not batch or len(parts) == 1 or not sums[total] or _by_figures(first) in parts_of_others:
+            found += parts
+            continue
+        sums[total] -= 1
+        members[first.number] = [part.number for part in parts]
+        found.append(
+            first._replace(
+                amount_minor=total[1], fingerprint="", reference=None, end_to_end_id=None, batch=0,
+                balance_minor=parts[-1].balance_minor,
+            )
+        )  # fmt: skip
+    return _Folded(found, members)
 
 
 def match(
@@ -119,8 +196,13 @@ def match(
     rows: Sequence[Booking],
     keys: Iterable[_Key] = (*_EXACT, *_TEXT),
     before: dict[int, Booking] | None = None,
+    *,
+    ignoring_references: bool = False,
 ) -> dict[int, Booking]:
-    """Pairs bookings with rows, each with one at most. Two different references are never one booking."""
+    """Pairs bookings with rows, each with one at most.
+
+    Two different references are not one booking, unless they are ignored: then the bank may have issued others since.
+    """
     found = dict(before or {})
     taken = {row.number for row in found.values()}
     for key in keys if rows else ():
@@ -132,7 +214,7 @@ def match(
             if booking.number in found or (value := key(booking)) is None:
                 continue
             # After the first pass, a row with a reference cannot be a booking that has one: it would be the same.
-            with_reference = key is _by_reference or booking.reference is None
+            with_reference = key is _by_reference or booking.reference is None or ignoring_references
             candidates = free.get((value, True)) or (with_reference and free.get((value, False)))
             if candidates:
                 row = candidates.pop()

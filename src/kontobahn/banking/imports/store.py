@@ -12,7 +12,7 @@ from kontobahn.access.principal import Principal, in_scope
 from kontobahn.api import tasks
 from kontobahn.api.tasks import TaskRow
 from kontobahn.banking.imports.rules import Booking, Plan, Span, Stretch, chains, merged
-from kontobahn.banking.transactions.ingest import MAX_SHIFT
+from kontobahn.banking.transactions.recognition import MAX_SHIFT
 from kontobahn.days import days_later
 from kontobahn.db import Table, Tx
 from kontobahn.formats.statements import Balance, Closing, Opening, StatementWarning
@@ -149,7 +149,8 @@ def from_task(task: TaskRow) -> ImportRow:
 # Of statements without any balance: no span can tell whether anything is missing around them.
 NO_SPAN = 0
 _BOOKINGS = (
-    "SELECT id, booked_on, amount_minor, fingerprint, provider_ref, end_to_end_id, balance_minor, statement"
+    "SELECT id, booked_on, amount_minor, fingerprint, provider_ref, end_to_end_id, balance_minor,"
+    " COALESCE(batch, 0), statement"
     " FROM banking_transactions WHERE account_id = ? AND statement IS NOT NULL"
 )
 # Without its account and its number, which are the key.
@@ -324,3 +325,9 @@ def extend_spans(tx: Tx, account_id: int, spans: list[Span], stated: Stretch, pl
             )
     _SPANS.insert(tx, merged(stated, spans, plan.relations), account_id=account_id, number=number)
     return number
+
+
+def begins_on(tx: Tx, account_id: int, span: int) -> str:
+    """Returns the first day of a span with those that it follows on."""
+    chain = next(chain for chain in chains(load_spans(tx, account_id)) if any(one.number == span for one in chain))
+    return chain[0].known.begins_on

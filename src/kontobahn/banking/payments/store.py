@@ -197,9 +197,10 @@ def as_order(tx: Tx, row: PaymentRow) -> PaymentOrder:
     """Returns the order in the form that providers accept."""
     # A payment outlives its connection; then the payer is known by the organisation's name only.
     connection_ref, account_ref, holder_name = tx.one(
-        "SELECT c.provider_ref, COALESCE(a.provider_ref, ''), a.holder_name FROM banking_connections c"
-        " LEFT JOIN banking_accounts a ON a.organization_id = c.organization_id AND a.connection_id = c.id AND a.id = ?"
-        " WHERE c.organization_id = ? AND c.id = ?",
+        "SELECT c.provider_ref, COALESCE(d.provider_ref, ''), a.holder_name FROM banking_connections c"
+        " LEFT JOIN banking_account_sources d ON d.organization_id = c.organization_id AND d.connection_id = c.id"
+        " AND d.account_id = ? LEFT JOIN banking_accounts a ON a.organization_id = d.organization_id AND a.id = d.account_id"
+        " WHERE c.organization_id = ? AND c.id = ? ORDER BY d.provider_ref LIMIT 1",
         row.account_id, row.organization_id, row.connection_id,
     ) or ("", "", None)  # fmt: skip
     details = msgspec.json.decode(row.order_details, type=dict[str, object])

@@ -6,14 +6,15 @@ A report of new data is completed first, by fetching outside any transaction; th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import NamedTuple
 
 from kontobahn import log
 from kontobahn.access import users
 from kontobahn.api.call import Context
-from kontobahn.banking.connections import accounts, rules
+from kontobahn.banking.connections import accounts, rules, sources
 from kontobahn.banking.connections import store as connections
 from kontobahn.banking.connections.accounts import emit_refresh_complete
 from kontobahn.banking.connections.flows import FLOWS, FlowRow, find
@@ -36,6 +37,8 @@ from kontobahn.banking.provider import (
 )
 from kontobahn.banking.reports.gathered import Gathered, without_repeats
 from kontobahn.banking.transactions.ingest import Counts, TransactionIngest
+from kontobahn.banking.transactions.recognition import Delivery, references_of
+from kontobahn.banking.transactions.wire import Reported
 from kontobahn.clock import berlin_date
 from kontobahn.db import Tx
 
@@ -180,6 +183,8 @@ def apply_finished(tx: Tx, provider: str, snapshot: Snapshot, pending_token: str
     if row is None:
         if flow is None:
             return None
+        # Before a number is taken for the connection.
+        sources.lock(tx, flow.organization_id, snapshot.accounts)
         row = _replace_placeholder(tx, flow, snapshot)
         refresh_type, is_new = "manual", True
     else:
@@ -224,16 +229,23 @@ def ingest_snapshot(tx: Tx, row: ConnectionRow, snapshot: Snapshot) -> Counts:
     found = snapshot.transactions
     transactions = found if isinstance(found, Gathered) else Gathered(found)
     added = modified = removed = 0
-    accounts.adopt(tx, row.organization_id, row.id, snapshot.accounts)
-    for account_facts in snapshot.accounts:
-        account = accounts.save(tx, row.organization_id, row.id, account_facts)
-        ingest = TransactionIngest(tx, account)
-        ingest.add(transactions.of_account(account_facts.provider_ref))
+    sources.lock(tx, row.organization_id, snapshot.accounts)
+    reached = sources.open_some(tx, row.organization_id, row.id, snapshot.accounts)
+    for account_facts, known in zip(snapshot.accounts, reached, strict=True):
+        account = sources.tell_balance(tx, known, row.id, account_facts.balance_minor)
+        reported = partial(transactions.of_account, account_facts.provider_ref)
+        delivery = Delivery(row.id, is_whole=not snapshot.is_partial, references=partial(_references, reported))
+        ingest = TransactionIngest(tx, account, delivery)
+        ingest.add(reported())
         if not snapshot.is_partial:
             ingest.remove_missing_pending()
         counts = ingest.finish()
         added, modified, removed = added + counts.added, modified + counts.modified, removed + counts.removed
     return Counts(added, modified, removed)
+
+
+def _references(reported: Callable[[], Iterable[Reported]]) -> frozenset[str]:
+    return references_of(reported())
 
 
 def apply_failed(tx: Tx, provider: str, report: ConnectionFailed) -> bool:

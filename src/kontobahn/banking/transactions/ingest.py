@@ -6,58 +6,40 @@ finds the row that a booking already has; one without a row gets a new, higher i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import date, timedelta
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from kontobahn.banking import ids
 from kontobahn.banking.connections.accounts import AccountRow
 from kontobahn.banking.payments.store import apply_debits, find_paid
-from kontobahn.banking.transactions.wire import Reported, Transaction, fingerprint_of, parse_description, texts_of
+from kontobahn.banking.transactions.recognition import KNOWN, Delivery, KnownRow, Parts, Recognition
+from kontobahn.banking.transactions.wire import Reported, Transaction, TransactionDetail, parse_description, texts_of
 from kontobahn.clock import to_datetime
-from kontobahn.days import days_later
-from kontobahn.db import Table, Tx
+from kontobahn.db import Tx
 from kontobahn.json_text import encode
 from kontobahn.money import from_minor
 
-# The day of a booking may move this far between two reports of it.
-MAX_SHIFT = timedelta(days=7)
 CHUNK = 2000
 _decode = msgspec.json.Decoder(Transaction).decode
 
 # Written from plain tuples in this order: it runs for every booking of an import.
 _INSERT = (
     "INSERT INTO banking_transactions (account_id, id, made_on, amount_minor, status, provider_ref, fingerprint, statement,"
-    " end_to_end_id, payment_id, first_change, last_change, wire, booked_on, balance_minor)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " end_to_end_id, payment_id, first_change, last_change, wire, booked_on, balance_minor, source, batch)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _UPDATE = (
     "UPDATE banking_transactions SET made_on = ?, amount_minor = ?, status = ?, provider_ref = ?, fingerprint = ?,"
-    " statement = ?, end_to_end_id = ?, payment_id = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?"
+    " source = ?, statement = ?, end_to_end_id = ?, payment_id = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?"
 )
 _INTO_STATEMENT = (
-    "UPDATE banking_transactions SET statement = ?, booked_on = ?, balance_minor = ?, provider_ref = COALESCE(?, provider_ref)"
+    "UPDATE banking_transactions SET statement = ?, booked_on = ?, balance_minor = ?, provider_ref = ?, source = ?"
     " WHERE account_id = ? AND id = ?"
 )
-
-
-class KnownRow(NamedTuple):
-    """A stored row: the columns needed to recognise its booking."""
-
-    id: int
-    made_on: str
-    amount_minor: int
-    status: str
-    provider_ref: str | None
-    fingerprint: str
-    statement: str | None
-    end_to_end_id: str | None
-
-
-KNOWN = Table("banking_transactions", KnownRow)
 
 
 class Counts(NamedTuple):
@@ -67,72 +49,55 @@ class Counts(NamedTuple):
 
 
 class TransactionIngest:
-    """Ingests one delivery for one account; `finish` updates the account's counts and the payments whose debits came.
+    """Ingests one delivery for one account; `finish` updates the account's counts and the payments whose debits came."""
 
-    `ids_are_firm`: the ids are the bank's own, so two of them are never one booking reported twice.
-    """
-
-    def __init__(self, tx: Tx, account: AccountRow, *, ids_are_firm: bool = False) -> None:
+    def __init__(self, tx: Tx, account: AccountRow, delivery: Delivery) -> None:
         self._tx = tx
         self._account = account
-        self._ids_are_firm = ids_are_firm
-        self._was_empty = not (account.posted or account.pending)
-        self._loaded: tuple[date, date] | None = None
-        self._by_ref: dict[str, list[KnownRow]] = {}
-        self._by_content: dict[tuple[int, str], list[KnownRow]] = {}
-        self._pending: dict[int, list[KnownRow]] = {}
-        self._pending_by_ref: dict[str | None, list[KnownRow]] | None = None
-        self._by_end_to_end: dict[tuple[int, str], list[KnownRow]] = {}
-        # Rows matched by a booking of this delivery: no row is two bookings.
-        self._matched: set[int] = set()
+        self._connection_id = delivery.source
+        self._rows = Recognition(tx, account, delivery)
         # Posted debits of payments: (payment, amount).
         self._debits: list[tuple[int, int]] = []
         self._posted = self._pending_count = 0
-        self.added = self.modified = self.removed = 0
+        self.added = self.modified = self.removed = self.left_out = 0
 
     def add(self, bookings: Iterable[Reported]) -> None:
-        waiting = iter(bookings)
-        while chunk := list(islice(waiting, CHUNK)):
-            self._add(chunk)
-
-    def _add(self, chunk: list[Reported]) -> None:
-        if not self._was_empty:
-            self._load(
-                days_later(min(booking.made_on for booking in chunk), -MAX_SHIFT.days),
-                days_later(max(booking.made_on for booking in chunk), MAX_SHIFT.days),
-            )
-        new: list[tuple[Reported, bool]] = []
-        for booking in chunk:
-            known, duplicated = self._find(booking)
-            if known is None:
-                new.append((booking, duplicated))
-            else:
-                self._matched.add(known.id)
-                self._update(known, booking)
-        self._insert(new)
+        for chunk in _chunks(bookings):
+            outcome = self._rows.recognise(chunk)
+            for found in outcome.found:
+                self._update(found.known, found.booking, is_exact=found.is_exact)
+            for batch in outcome.batches:
+                self._join(batch)
+            self._insert(outcome.new)
+            self.left_out += outcome.left_out
 
     def remove_missing_pending(self) -> None:
-        """Removes pending rows that a complete delivery left out: the bank has withdrawn them."""
+        """Removes pending rows that a complete delivery left out: the bank has withdrawn what it announced by this connection."""
         for known in KNOWN.all(self._tx, "account_id = ? AND status = 'pending'", self._account.id):
-            if known.id not in self._matched:
+            if known.source == self._connection_id and known.id not in self._rows.matched:
                 self._remove(known)
 
-    def remove_unbooked(self, closed_on: str, pending_before: str) -> None:
-        """After a booked statement up to a day: removes rows reported as posted by then that no statement contains."""
+    def remove_unbooked(self, begins_on: str, closed_on: str, pending_before: str) -> None:
+        """After booked statements from a day to another: removes rows reported as posted then that no statement contains.
+
+        On the first and the last day other connections may have more than the statements.
+        """
         for known in KNOWN.all(
             self._tx, "account_id = ? AND statement IS NULL AND made_on <= ?", self._account.id, closed_on
         ):
-            if known.id in self._matched:
+            if known.id in self._rows.matched:
                 continue
-            if known.made_on <= pending_before if known.status == "pending" else self._posted_on(known) <= closed_on:
+            if known.status == "pending":
+                is_gone = known.made_on <= pending_before
+            else:
+                day = self._posted_on(known)
+                is_inside = begins_on < day < closed_on
+                is_gone = is_inside or (known.source == self._connection_id and begins_on <= day <= closed_on)
+            if is_gone:
                 self._remove(known)
 
     def _posted_on(self, known: KnownRow) -> str:
-        wire = self._tx.one(
-            "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", self._account.id, known.id
-        )
-        assert wire is not None
-        return (_decode(wire[0]).extra.posting_date or date.fromisoformat(known.made_on)).isoformat()
+        return (self._read(known).extra.posting_date or date.fromisoformat(known.made_on)).isoformat()
 
     def finish(self) -> Counts:
         self._tx.run(
@@ -141,87 +106,6 @@ class TransactionIngest:
         )  # fmt: skip
         apply_debits(self._tx, self._account.organization_id, self._debits)
         return Counts(self.added, self.modified, self.removed)
-
-    # --- Finding a booking's row
-
-    def _load(self, first: date, last: date) -> None:
-        """Loads the rows of these days that are not loaded yet."""
-        if self._loaded is None:
-            ranges, self._loaded = [(first, last)], (first, last)
-        else:
-            low, high = self._loaded
-            ranges = [(first, days_later(low, -1))] if first < low else []
-            ranges += [(days_later(high, 1), last)] if last > high else []
-            self._loaded = min(first, low), max(last, high)
-        for start, end in ranges:
-            for known in KNOWN.all(
-                self._tx, "account_id = ? AND made_on >= ? AND made_on <= ? ORDER BY id",
-                self._account.id, start.isoformat(), end.isoformat(),
-            ):  # fmt: skip
-                self._remember(known)
-
-    def _remember(self, known: KnownRow) -> None:
-        if known.id in self._matched:
-            return
-        if known.provider_ref is not None:
-            self._by_ref.setdefault(known.provider_ref, []).append(known)
-        self._by_content.setdefault((known.amount_minor, known.fingerprint), []).append(known)
-        if known.end_to_end_id is not None:
-            self._by_end_to_end.setdefault((known.amount_minor, known.end_to_end_id), []).append(known)
-        if known.status == "pending":
-            self._pending.setdefault(known.amount_minor, []).append(known)
-
-    def _find(self, booking: Reported) -> tuple[KnownRow | None, bool]:
-        """Returns this booking's row; if there is none, also whether the bank seems to have reported it twice."""
-        if self._was_empty:
-            return None, False
-        for known in self._same_ref(booking):
-            if self._is_free(known) and (known.status == "pending" or known.amount_minor == booking.amount_minor):
-                return known, False
-        duplicated = False
-        for known in self._by_content.get((booking.amount_minor, booking.fingerprint), ()):
-            if known.provider_ref and booking.provider_ref and known.provider_ref != booking.provider_ref:
-                # Two ids mean two bookings. One booking reported under two ids looks the same, so it is only marked.
-                duplicated = duplicated or (known.status == booking.status == "posted" and not self._ids_are_firm)
-            elif self._is_free(known) and not (
-                known.statement and booking.statement and known.statement != booking.statement
-            ):
-                return known, False
-        if booking.statement and booking.end_to_end_id:
-            for known in self._by_end_to_end.get((booking.amount_minor, booking.end_to_end_id), ()):
-                # Reported during the day in other words; now a booked statement contains it.
-                if (
-                    self._is_free(known)
-                    and known.statement is None
-                    and _days_between(known.made_on, booking.made_on) <= MAX_SHIFT.days
-                ):
-                    return known, False
-        if booking.status == "posted":
-            for known in self._pending.get(booking.amount_minor, ()):
-                if self._is_free(known) and _became(known, booking):
-                    return known, False
-        return None, duplicated
-
-    def _same_ref(self, booking: Reported) -> list[KnownRow]:
-        if booking.provider_ref is None:
-            return []
-        found = self._by_ref.get(booking.provider_ref)
-        if found is not None:
-            return [
-                known
-                for known in found
-                if known.status == "pending" or _days_between(known.made_on, booking.made_on) <= MAX_SHIFT.days
-            ]
-        # A pending row may be posted on a day outside the loaded range.
-        if self._pending_by_ref is None:
-            self._pending_by_ref = {}
-            # All at once: asked for each new booking, a long history would be searched each time.
-            for known in KNOWN.all(self._tx, "account_id = ? AND status = 'pending'", self._account.id):
-                self._pending_by_ref.setdefault(known.provider_ref, []).append(known)
-        return self._pending_by_ref.get(booking.provider_ref, [])
-
-    def _is_free(self, known: KnownRow) -> bool:
-        return known.id not in self._matched
 
     # --- Writing
 
@@ -233,8 +117,11 @@ class TransactionIngest:
         change = ids.take(tx, account.organization_id, "change", len(new))
         time = encode(to_datetime(tx.now)).decode()
         rows = []
+        batch: tuple[str | None, int] = (None, 0)
         for offset, (booking, looks_duplicated) in enumerate(new):
             number = first_id + offset
+            if booking.batch != batch[0]:
+                batch = booking.batch, number
             texts = booking.texts or texts_of(booking.facts())
             payment = find_paid(tx, account, texts.end_to_end_id, booking.amount_minor)
             is_duplicate = looks_duplicated if booking.duplicated is None else booking.duplicated
@@ -242,24 +129,31 @@ class TransactionIngest:
                 account.id, number, booking.made_on.isoformat(), booking.amount_minor, booking.status, booking.provider_ref,
                 booking.fingerprint, booking.statement, texts.end_to_end_id, payment, change + offset, change + offset,
                 texts.stored(number, account.id, payment, time, is_duplicate=is_duplicate), booking.booked_on,
-                booking.balance_minor,
+                booking.balance_minor, self._connection_id, batch[1] if booking.batch else None,
             ))  # fmt: skip
-            self._matched.add(number)
+            self._rows.matched.add(number)
             self._count(booking.status, 1)
             if payment is not None and booking.status == "posted":
                 self._debits.append((payment, booking.amount_minor))
         tx.many(_INSERT, rows)
         self.added += len(rows)
 
-    def _update(self, known: KnownRow, booking: Reported) -> None:
-        """Updates a row to what the bank reports now, if that is anything new."""
+    def _update(self, known: KnownRow, booking: Reported, *, is_exact: bool) -> None:
+        """Updates a row to what the bank reports now, if that is anything new.
+
+        What a statement contains, and what another connection reports, stays in its own words, until the statement or the booking comes.
+        """
         if known.status == "posted" and booking.status == "pending":
             return
+        is_confirmed = booking.statement is not None and known.statement is None
+        is_booked = known.status == "pending" and booking.status == "posted"
+        is_own = known.source in (None, self._connection_id) and (is_exact or known.statement is None)
+        if not (is_own or is_confirmed or is_booked):
+            return
         tx, account, facts = self._tx, self._account, booking.facts()
-        wire = tx.one("SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, known.id)
-        assert wire is not None
-        before = _decode(wire[0])
+        before = self._read(known)
         end_to_end_id, parsed, extra = parse_description(facts)
+        extra.details = before.extra.details
         payment = find_paid(tx, account, end_to_end_id, facts.amount_minor)
         after = msgspec.structs.replace(
             before, payment_id=None if payment is None else str(payment), mode=facts.mode, status=facts.status,
@@ -267,25 +161,83 @@ class TransactionIngest:
             description=facts.description, description_parsed=parsed, category=facts.category, extra=extra,
             duplicated=before.duplicated if facts.duplicated is None else facts.duplicated,
         )  # fmt: skip
-        if facts.statement and not known.statement:
-            tx.run(
-                _INTO_STATEMENT, booking.statement, booking.booked_on, booking.balance_minor, booking.provider_ref,
-                account.id, known.id,
-            )  # fmt: skip
+        # A reference stays with the connection that it is of.
+        ref, source = (
+            (booking.provider_ref, self._connection_id) if booking.provider_ref else (known.provider_ref, known.source)
+        )
+        if is_confirmed or (ref, source) != (known.provider_ref, known.source):
+            self._confirm(known, booking.statement or known.statement, booking, ref, source)
         if after == before:
             return
         after.updated_at = to_datetime(tx.now)
         change = ids.take(tx, account.organization_id, "change")
         tx.run(
-            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, facts.provider_ref or known.provider_ref,
-            booking.fingerprint, facts.statement or known.statement, end_to_end_id, payment, change,
-            encode(after).decode(), account.id, known.id,
+            _UPDATE, facts.made_on.isoformat(), facts.amount_minor, facts.status, ref, booking.fingerprint, source,
+            facts.statement or known.statement, end_to_end_id, payment, change, encode(after).decode(), account.id, known.id,
         )  # fmt: skip
         self._count(known.status, -1)
         self._count(facts.status, 1)
         self.modified += 1
         if payment is not None and facts.status == "posted":
             self._debits.append((payment, facts.amount_minor))
+
+    def _read(self, known: KnownRow) -> Transaction:
+        wire = self._tx.one(
+            "SELECT wire FROM banking_transactions WHERE account_id = ? AND id = ?", self._account.id, known.id
+        )
+        assert wire is not None
+        return _decode(wire[0])
+
+    def _confirm(
+        self, known: KnownRow, statement: str | None, booking: Reported, ref: str | None, source: str | None
+    ) -> None:
+        booked_on, balance = booking.booked_on or known.booked_on, booking.balance_minor
+        self._tx.run(_INTO_STATEMENT, statement, booked_on, balance, ref, source, self._account.id, known.id)
+
+    def _join(self, batch: Parts) -> None:
+        """Makes one fact of a batch that is a sum here and its parts there: the parts are told with the sum."""
+        sums, parts = batch
+        if len(parts) > 1:
+            [known] = sums
+            self._change(known, status=parts[0].status, details=[_detail(part) for part in parts])
+            if parts[-1].statement and not known.statement:
+                self._confirm(known, parts[-1].statement, parts[-1], known.provider_ref, known.source)
+            return
+        [booking] = parts
+        balance = booking.balance_minor
+        for known in reversed(sums):
+            self._change(known, status=booking.status)
+            if booking.statement and not known.statement:
+                self._confirm(
+                    known, booking.statement, booking._replace(balance_minor=balance), known.provider_ref, known.source
+                )
+                balance = None if balance is None else balance - known.amount_minor
+
+    def attach(self, row_id: int, parts: list[Reported]) -> None:
+        """Tells the parts of a batch with the row of its sum."""
+        known = KNOWN.one(self._tx, "account_id = ? AND id = ?", self._account.id, row_id)
+        assert known is not None
+        self._change(known, status=known.status, details=[_detail(part) for part in parts])
+
+    def _change(self, known: KnownRow, *, status: str, details: list[TransactionDetail] | None = None) -> None:
+        """Writes that a row is posted now, or has details that it had not."""
+        before = self._read(known)
+        extra = before.extra
+        if details is not None and extra.details is UNSET:
+            extra = msgspec.structs.replace(extra, details=details)
+        is_booked = known.status == "pending" and status == "posted"
+        after = msgspec.structs.replace(before, status="posted" if is_booked else before.status, extra=extra)
+        if after == before:
+            return
+        after.updated_at = to_datetime(self._tx.now)
+        change = ids.take(self._tx, self._account.organization_id, "change")
+        self._tx.run(
+            "UPDATE banking_transactions SET status = ?, last_change = ?, wire = ? WHERE account_id = ? AND id = ?",
+            after.status, change, encode(after).decode(), self._account.id, known.id,
+        )  # fmt: skip
+        self._count(known.status, -1)
+        self._count(after.status, 1)
+        self.modified += 1
 
     def _remove(self, known: KnownRow) -> None:
         tx, account = self._tx, self._account
@@ -294,7 +246,7 @@ class TransactionIngest:
             "INSERT INTO banking_removed_transactions"
             " (organization_id, change_number, account_id, connection_id, id, first_change, removed_at)"
             " SELECT ?, ?, account_id, ?, id, first_change, ? FROM banking_transactions WHERE account_id = ? AND id = ?",
-            account.organization_id, change, account.connection_id, tx.now, account.id, known.id,
+            account.organization_id, change, self._connection_id, tx.now, account.id, known.id,
         )  # fmt: skip
         tx.run("DELETE FROM banking_transactions WHERE account_id = ? AND id = ?", account.id, known.id)
         self._count(known.status, -1)
@@ -307,14 +259,35 @@ class TransactionIngest:
             self._pending_count += step
 
 
-def _became(known: KnownRow, booking: Reported) -> bool:
-    """Returns whether the pending row became this posted booking: same end-to-end id or same text, on a nearby day."""
-    if _days_between(known.made_on, booking.made_on) > MAX_SHIFT.days:
-        return False
-    if known.end_to_end_id and known.end_to_end_id == booking.end_to_end_id:
-        return True
-    return known.fingerprint == fingerprint_of(booking.facts()._replace(made_on=date.fromisoformat(known.made_on)))
+def has_unconfirmed(tx: Tx, account_id: int, first: str) -> bool:
+    """Returns whether there are posted transactions from this day on that no statement contains."""
+    found = tx.one(
+        "SELECT 1 FROM banking_transactions WHERE account_id = ? AND statement IS NULL AND made_on >= ? AND status = 'posted' LIMIT 1",
+        account_id, first,
+    )  # fmt: skip
+    return found is not None
 
 
-def _days_between(one: str, other: date) -> int:
-    return abs((date.fromisoformat(one) - other).days)
+def _chunks(bookings: Iterable[Reported]) -> Iterator[list[Reported]]:
+    """Yields some at a time, the parts of a batch together."""
+    chunk: list[Reported] = []
+    for booking in bookings:
+        if len(chunk) >= CHUNK and (booking.batch is None or booking.batch != chunk[-1].batch):
+            yield chunk
+            chunk = []
+        chunk.append(booking)
+    if chunk:
+        yield chunk
+
+
+def _detail(part: Reported) -> TransactionDetail:
+    facts = part.facts()
+    end_to_end_id, parsed, extra = parse_description(facts)
+    is_credit = facts.amount_minor >= 0
+    return TransactionDetail(
+        amount=from_minor(facts.amount_minor),
+        description=parsed.svwz or facts.description,
+        name=extra.payer if is_credit else extra.payee,
+        account=extra.payer_information if is_credit else extra.payee_information,
+        end_to_end_id=end_to_end_id,
+    )

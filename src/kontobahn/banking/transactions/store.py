@@ -60,7 +60,9 @@ def select_accounts(
     """Returns the accounts that `connection_id` and `account_id` select together."""
     if account_id is not None:
         account = accounts.find(tx, principal, account_id)
-        if connection_id is not None and connections.find(tx, principal, connection_id).id != account.connection_id:
+        if connection_id is not None and not accounts.is_reached(
+            tx, account, connections.find(tx, principal, connection_id).id
+        ):
             raise BadRequest(
                 "The query parameter `account_id` is not an account of `connection_id`.", field="account_id"
             )
@@ -378,7 +380,10 @@ def _removed(
 ) -> list[_Changed]:
     narrowed, params = "", list[Any]()
     if connection_id is not None:
-        narrowed, params = " AND connection_id = ?", [connection_id]
+        # Also those that other connections to the same accounts have removed.
+        reached = accounts.of_connection(tx, organization_id, connection_id)
+        marks = "".join(" OR account_id = ?" for _ in reached)
+        narrowed, params = f" AND (connection_id = ?{marks})", [connection_id, *(account.id for account in reached)]
     if account_id is not None:
         narrowed, params = " AND account_id = ?", [account_id]
     rows = tx.all(

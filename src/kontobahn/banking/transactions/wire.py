@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from kontobahn.api.wire import Answer, ListQuery, Query, Timestamp, form
 from kontobahn.banking.provider import Mode, TransactionFacts, TransactionStatus
@@ -38,6 +38,16 @@ class DescriptionParsed(Answer, gc=False):
     purp: str | None = None
 
 
+class TransactionDetail(Answer):
+    """A payment of a batch that the bank booked as one sum."""
+
+    amount: Decimal
+    description: str
+    name: str | None
+    account: str | None
+    end_to_end_id: str | None
+
+
 class TransactionExtra(Answer, gc=False):
     time: str | None = None
     payee: str | None = None
@@ -55,6 +65,13 @@ class TransactionExtra(Answer, gc=False):
     gvc: str | None = None
     primanota: str | None = None
     return_reason: str | None = None
+    details: (
+        Annotated[
+            list[TransactionDetail],
+            Meta(description="The payments of a batch that is booked as one sum; left out for all others."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Transaction(Answer, gc=False):
@@ -178,6 +195,8 @@ class Reported(NamedTuple):
     # The day on which the statement has it.
     booked_on: str | None
     fingerprint: str
+    # Of the parts of one batch, the same for all of them in the delivery.
+    batch: str | None
     # None if they are yet to be made.
     texts: Texts | None
     facts: Callable[[], TransactionFacts]
@@ -187,8 +206,8 @@ def reported(facts: TransactionFacts) -> Reported:
     booked_on = None if facts.statement is None else (facts.extra.get("posting_date") or facts.made_on).isoformat()
     return Reported(
         facts.made_on, facts.amount_minor, facts.status, facts.provider_ref, facts.end_to_end_id, facts.duplicated,
-        facts.statement, None if facts.statement is None else facts.balance_minor, booked_on, fingerprint_of(facts), None,
-        lambda: facts,
+        facts.statement, None if facts.statement is None else facts.balance_minor, booked_on, fingerprint_of(facts),
+        facts.batch, None, lambda: facts,
     )  # fmt: skip
 
 

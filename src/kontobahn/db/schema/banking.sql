@@ -116,8 +116,8 @@ CREATE INDEX banking_removals_waiting ON banking_removals (next_attempt_at);
 CREATE TABLE banking_accounts (
   organization_id TEXT NOT NULL REFERENCES organizations (id),
   id BIGINT NOT NULL,
+  -- The connection that it is paid from, one of those that reach it.
   connection_id TEXT NOT NULL,
-  provider_ref TEXT NOT NULL,
   iban TEXT,
   name TEXT NOT NULL,
   holder_name TEXT,
@@ -129,13 +129,25 @@ CREATE TABLE banking_accounts (
   pending BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
-  -- Stays the same while the provider's reference of the account changes.
-  identity TEXT,
   -- 0 where the bank gives no balance: then none is shown.
   balance_known SMALLINT NOT NULL DEFAULT 1 CHECK (balance_known = 0 OR balance_known = 1),
+  -- The day that the balance is of, and the connection that told it.
+  balance_on TEXT,
+  balance_from TEXT,
   PRIMARY KEY (organization_id, id)
 );
-CREATE UNIQUE INDEX banking_accounts_by_provider ON banking_accounts (organization_id, connection_id, provider_ref);
+
+-- The accounts as connections call them. Several connections may reach one account.
+CREATE TABLE banking_account_sources (
+  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  connection_id TEXT NOT NULL,
+  provider_ref TEXT NOT NULL,
+  account_id BIGINT NOT NULL,
+  -- Stays the same while the provider's reference of the account changes.
+  identity TEXT,
+  PRIMARY KEY (organization_id, connection_id, provider_ref)
+);
+CREATE INDEX banking_account_sources_by_account ON banking_account_sources (organization_id, account_id);
 
 -- `wire` is the transaction as the API answers it, the other columns are what is searched. Written in one place: ingest.
 CREATE TABLE banking_transactions (
@@ -158,6 +170,10 @@ CREATE TABLE banking_transactions (
   -- For bookings from statements: the day of booking (made_on is the value date), and the account's balance after it.
   booked_on TEXT,
   balance_minor BIGINT,
+  -- The connection that reported it, whose reference `provider_ref` is. Only it can withdraw what is pending.
+  source TEXT,
+  -- The first of the rows that are parts of one batch, which others report as one sum.
+  batch BIGINT,
   PRIMARY KEY (account_id, id)
 );
 CREATE INDEX banking_transactions_by_day ON banking_transactions (account_id, made_on, id);

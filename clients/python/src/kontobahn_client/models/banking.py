@@ -151,6 +151,14 @@ class DescriptionParsed(Answer, kw_only=True):
     purp: str | None = None
 
 
+class TransactionDetail(Answer, kw_only=True):
+    amount: Decimal
+    description: str
+    name: str | None = None
+    account: str | None = None
+    end_to_end_id: str | None = None
+
+
 class TransactionExtra(Answer, kw_only=True):
     time: str | None = None
     payee: str | None = None
@@ -167,6 +175,7 @@ class TransactionExtra(Answer, kw_only=True):
     gvc: str | None = None
     primanota: str | None = None
     return_reason: str | None = None
+    details: list[TransactionDetail] | None = None
 
 
 class Transaction(Answer, kw_only=True):
