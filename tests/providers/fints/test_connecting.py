@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from kontobahn.bank_providers.fints import adapter, store
 from kontobahn.bank_providers.fints.rules import failure
 from kontobahn.banking.connect import steps
-from kontobahn.banking.provider import LOCKED, PERSON_NEEDED
+from kontobahn.banking.provider import LOCKED, PERSON_NEEDED, Banking, PersonNeeded, ProviderRefused
 from kontobahn.banking.reports import refresh
 from kontobahn.clock import DAY
 from simulators.fints_bank import FakeBank
@@ -330,6 +331,36 @@ def test_no_machine_tries_a_refused_pin_again_and_nothing_is_missing_after_month
     assert "Das Konto ist verbunden" in person.send(method="920")
     # Further back than banks usually go without a TAN: from where it was read last.
     assert bank.asked_from[-1] == "20260216"
+
+
+@on_one_engine
+def test_a_refused_pin_stops_all_connections_of_the_login(
+    person: Person, bank: FakeBank, service: Service, owner: Organization
+) -> None:
+    person.connect(keep="yes")
+    Person(service, owner, person.address).connect(keep="yes")
+    refs = service.db.read_now(lambda tx: [ref for (ref,) in tx.all("SELECT provider_ref FROM banking_connections")])
+    assert len(refs) == 2
+    provider = service.application.context.part(Banking).provider("fints")
+    bank.users["muster"] = "another"
+    with pytest.raises(ProviderRefused) as refusal:
+        service.run(provider.fetch(refs[0]))
+    assert refusal.value.error_class == "InvalidCredentials"
+    asked = bank.messages
+    for ref in refs:
+        with pytest.raises(PersonNeeded):
+            service.run(provider.fetch(ref))
+    assert bank.messages == asked, "it is sent once, not by each connection"
+    # The new one, entered for one of them, is not the old one for any other.
+    person.pin = "another"
+    person.connect(keep="yes")
+    bank.users["muster"] = "third"
+    Person(service, owner, person.address, pin="third").connect(keep="yes")
+    read = 0
+    for (ref,) in service.db.read_now(lambda tx: tx.all("SELECT ref FROM fints_logins")):
+        with contextlib.suppress(PersonNeeded):
+            read += bool(service.run(provider.fetch(ref)).accounts)
+    assert read == 2
 
 
 def test_a_login_has_one_dialog_at_a_time(

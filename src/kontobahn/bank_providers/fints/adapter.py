@@ -21,6 +21,7 @@ from kontobahn.bank_providers.fints.wire import Challenge, Documents, FintsBank,
 from kontobahn.bank_providers.http import Network, redact
 from kontobahn.banking.interaction import Given, Interaction, Step
 from kontobahn.banking.provider import (
+    LOCKED,
     BadSignature,
     BankProvider,
     ConnectionFinished,
@@ -82,6 +83,7 @@ class Held(NamedTuple):
     holder: str
 
 
+_NO_PIN = "The PIN is not kept, so the person signs in for each refresh"
 _encode = msgspec.msgpack.Encoder().encode
 _decode_flow = msgspec.msgpack.Decoder(Flow).decode
 
@@ -207,6 +209,7 @@ class FintsProvider:
         await self._release(flow.request.organization_id, work.login, flow.holder)
         snapshot = await self._snapshot(ref, flow.request.provider_code or OTHER_BANK, work, found)
         await self._save(flow.request.organization_id, ref, work.login)
+        await self._db.write(store.forget_pin, self._vault, flow.request.organization_id, work.login, work.pin)
         return [ConnectionFinished(ref, flow.request.pending_token, snapshot)]
 
     def _step(self, flow: Flow, step: Step, stage: str | None = None, work: Work | None = None) -> Interaction:
@@ -230,12 +233,17 @@ class FintsProvider:
         """Reads without the person: ends as soon as the bank wants anything confirmed."""
         organization_id, login = await self._find(provider_ref)
         if login.pin is None:
-            raise PersonNeeded("The PIN is not kept, so the person signs in for each refresh")
-        # Older than banks hand out without a TAN only if nothing was read for that long; then the person is needed.
-        work = Work(login, login.pin, self._product_id, since or since_when(self._today()))
+            raise PersonNeeded(_NO_PIN)
         holder = secrets.token_hex(8)
         held = Held(organization_id, holder)
+        await self._claim(organization_id, login, holder)
         try:
+            # Read once more: another connection with this login may just have been refused.
+            login = await self._login(provider_ref)
+            if login.pin is None:
+                raise PersonNeeded(_NO_PIN)
+            # Older than banks hand out without a TAN only if nothing was read for that long; then the person is needed.
+            work = Work(login, login.pin, self._product_id, since or since_when(self._today()))
             found: Challenge | Documents = await self._run(held, "read", work)
             if isinstance(found, Challenge):
                 await self._run(held, "give_up", work)
@@ -306,7 +314,12 @@ class FintsProvider:
                 result.text = redact(result.text, *told)
             return result
         except refused as error:
-            raise failure([(code, redact(text, *told)) for code, text in error.codes]) from None
+            problem = failure([(code, redact(text, *told)) for code, text in error.codes])
+            is_refused = isinstance(problem, ProviderRefused) and problem.error_class in (LOCKED, "InvalidCredentials")
+            if is_refused and isinstance(flow, Held):
+                # Before the login is free again: none of its connections sends this PIN once more.
+                await self._db.write(store.forget_pin, self._vault, held.organization_id, work.login)
+            raise problem from None
         except broken as error:
             if isinstance(flow, Flow) and flow.stage == "tan":
                 # The dialog is lost with its request, so there is nothing to try again.

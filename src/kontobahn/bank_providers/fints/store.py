@@ -34,6 +34,15 @@ def find(tx: Tx, vault: Vault, ref: str) -> tuple[str, Login] | None:
     return None if row is None else (str(row[0]), _decode(vault.open(bytes(row[1]), _context(ref))))
 
 
+def forget_pin(tx: Tx, vault: Vault, organization_id: str, login: Login, known: str | None = None) -> None:
+    """Forgets the PIN that the organisation's connections keep for this login; one that is known to be right takes its place."""
+    for ref, sealed in tx.all("SELECT ref, sealed FROM fints_logins WHERE organization_id = ?", organization_id):
+        kept = _decode(vault.open(bytes(sealed), _context(ref)))
+        if _name(organization_id, kept) == _name(organization_id, login) and kept.pin not in (None, known):
+            kept.pin = known
+            save(tx, vault, organization_id, ref, kept)
+
+
 def remove(tx: Tx, ref: str) -> None:
     tx.run("DELETE FROM fints_logins WHERE ref = ?", ref)
 
