@@ -43,6 +43,7 @@ EXCUSED: dict[str, str] = {
     **dict.fromkeys(
         (
             "cli",
+            "banking/connections/sources.py:twins",
             "banking/payments/store.py:count_under_way",
             "webhooks/receiver.py:find_for_operator",
             "access/keys.py:find",

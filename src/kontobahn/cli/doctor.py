@@ -16,6 +16,7 @@ from kontobahn import credits, jobs
 from kontobahn.access import identity_provider, organizations
 from kontobahn.access.identity_provider import Discovery, IdentityProvider
 from kontobahn.app import make_context
+from kontobahn.banking.connections import sources
 from kontobahn.books import verification
 from kontobahn.cli.common import DataOption, counted, read_settings, say_table
 from kontobahn.cli.output import JsonOption
@@ -192,6 +193,7 @@ def _database(settings: Settings, db: Database) -> Iterator[Finding]:
             "invoices", "failed", f"the documents of invoice {item.invoice_number} cannot be made: {item.error}",
             f"Run: kontobahn invoices retry {item.invoice_id}",
         )  # fmt: skip
+    yield from _accounts(db)
     yield from _jobs(settings, db)
 
 
@@ -215,6 +217,19 @@ def _jobs(settings: Settings, db: Database) -> Iterator[Finding]:
             "jobs", "failed", f"“{item.name}” should have run {item.seconds} s ago",
             "See the log for the cause; a restart runs it again.",
         )  # fmt: skip
+
+
+def _accounts(db: Database) -> Iterator[Finding]:
+    for twin in db.read_now(sources.twins):
+        ids = ", ".join(map(str, twin.account_ids))
+        yield Finding(
+            "accounts",
+            "warning",
+            f"{twin.iban} ({twin.currency_code}) stands {counted(len(twin.account_ids), 'time')} in organisation"
+            f" {twin.organization_id}: accounts {ids}",
+            "Remove the connection whose account is needed less. What it brings goes into the other when it is connected, or"
+            " its files are imported, again.",
+        )
 
 
 def _mail(settings: Settings, db: Database) -> Iterator[Finding]:

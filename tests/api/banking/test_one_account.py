@@ -6,8 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from kontobahn.banking.connections import sources
 from kontobahn.banking.connections import store as connections
+from kontobahn.cli.entry import command_line
 from kontobahn.clock import berlin_date
 from tests.bank_builder import IBAN, SECOND_IBAN, Bank, account_facts, events, facts, order
 from tests.file_bank import import_file
@@ -179,6 +182,22 @@ def test_another_currency_another_iban_and_another_organisation_are_other_accoun
     found = [(item["extra"]["iban"], item["currency_code"]) for item in asked(service, owner, ACCOUNTS)]
     assert found == [(SECOND_IBAN, "EUR"), (IBAN, "USD"), (IBAN, "EUR")]
     assert amounts(service, stranger, account_id=asked(service, stranger, ACCOUNTS)[0]["id"]) == [500.0]
+
+
+def test_the_doctor_names_accounts_that_stand_twice_from_before(
+    service: Service, bank: Bank, owner: Organization
+) -> None:
+    both = [account_facts(), account_facts("card", nature="credit_card")]
+    bank.connected(owner, accounts=both)
+    assert service.db.read_now(sources.twins) == []
+    bank.connected(owner, ref="twin")
+    service.db.write_now(lambda tx: tx.run("UPDATE banking_accounts SET iban = ?", IBAN))
+    giro, card, twin = (int(item["id"]) for item in asked(service, owner, ACCOUNTS))
+    assert service.db.read_now(sources.twins) == [(owner.id, IBAN, "EUR", [giro, card, twin])]
+    where = ["--data", str(service.settings.data_dir)]
+    if not service.settings.on_postgres:
+        told = CliRunner().invoke(command_line(), ["doctor", "--json", *where]).output
+        assert f"{IBAN} (EUR) stands 3 times" in told
 
 
 @on_postgres

@@ -7,6 +7,8 @@ it adds facts to it, and never makes a second account.
 from __future__ import annotations
 
 from datetime import date
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from kontobahn.banking import ids
@@ -153,6 +155,31 @@ def _create(tx: Tx, organization_id: str, connection_id: str, facts: AccountFact
     )
     ACCOUNTS.insert(tx, account)
     return account
+
+
+class Twin(NamedTuple):
+    """An IBAN that an organisation has several accounts with, from before it was one."""
+
+    organization_id: str
+    iban: str
+    currency_code: str
+    account_ids: list[int]
+
+
+def twins(tx: Tx) -> list[Twin]:
+    """The IBANs with several accounts that different connections reach; one connection may have several with one IBAN."""
+    rows = tx.all(
+        "SELECT DISTINCT a.organization_id, a.iban, a.currency_code, a.id FROM banking_accounts a JOIN banking_accounts b"
+        " ON b.organization_id = a.organization_id AND b.iban = a.iban AND b.currency_code = a.currency_code AND b.id <> a.id"
+        " WHERE NOT EXISTS (SELECT 1 FROM banking_account_sources s JOIN banking_account_sources t"
+        " ON t.organization_id = s.organization_id AND t.connection_id = s.connection_id AND t.account_id = b.id"
+        " WHERE s.organization_id = a.organization_id AND s.account_id = a.id) ORDER BY 1, 2, 3, 4"
+    )
+    grouped = groupby(rows, key=itemgetter(0, 1, 2))
+    return [
+        Twin(organization_id, iban, currency_code, [row[3] for row in group])
+        for (organization_id, iban, currency_code), group in grouped
+    ]
 
 
 # --- Balances
