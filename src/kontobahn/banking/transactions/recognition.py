@@ -21,7 +21,7 @@ from kontobahn.db import Table, Tx, chunked
 
 # The day of a booking may move this far between two reports of it.
 MAX_SHIFT = timedelta(days=7)
-# What is announced is booked on its day or later; its value date may be the day before.
+# An announced payment is booked on its day or later; its value date may be the day before.
 _MAX_BACK = 1
 _SHORTEST_PART = 6
 _decode = msgspec.json.Decoder(Transaction).decode
