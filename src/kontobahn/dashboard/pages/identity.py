@@ -52,7 +52,7 @@ async def _set_out(visit: Visit, way: Way) -> Response:
         return _back(visit, way, error)
 
 
-@page("/sign-in/provider/callback", caller="anybody")
+@page("/sign-in/provider/callback", caller="anybody", help="sign-in")
 async def come_back(visit: Visit) -> Response:
     """The page that the provider sends people to. Its address has a code in it, so that it leads on at once."""
     provider_sign_in.of(visit)
