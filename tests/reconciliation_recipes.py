@@ -62,6 +62,7 @@ RECONCILIATION_RECIPES: dict[tuple[str, str], Recipe] = {
     (f"GET {_BASE}/batches", "account_id"): Recipe(_account, unknown="777"),
     (f"GET {_BASE}/batches", "organization_id"): Recipe(of_organization),
     (f"GET {_BASE}/batches/{{id}}", "id"): Recipe(booked),
+    (f"GET {_BASE}/batches/{{id}}/bookings", "id"): Recipe(booked),
     (f"GET {_BASE}/batches/{{id}}/extf", "id"): Recipe(booked),
     (f"GET {_BASE}/knowledge", "connection_id"): Recipe(_books),
     (f"GET {_BASE}/matches", "account_id"): Recipe(_account, unknown="777"),

@@ -128,6 +128,7 @@ BUILT_RESOURCES: dict[str, Struct] = {
     "Report": _BY_NAME["ReconciliationReport"],
     "Batch, as sent": _BY_NAME["NewBatch"],
     "Batch": _BY_NAME["Batch"],
+    "Batch booking": _BY_NAME["BatchBooking"],
     "Batch with lines": _BY_NAME["BatchWithLines"],
     "User": _BY_NAME["UserView"],
     "Session": _BY_NAME["SessionView"],

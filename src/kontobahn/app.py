@@ -74,7 +74,7 @@ from kontobahn.mobility.platforms import OwnTickets
 from kontobahn.mobility.provider import Mobility
 from kontobahn.outbound import OutboundClient, Rule
 from kontobahn.reconciliation import accounts as reconciled_accounts
-from kontobahn.reconciliation import batches, knowledge, matches, proposals, report, runs
+from kontobahn.reconciliation import batches, knowledge, matches, office_bookings, proposals, report, runs
 from kontobahn.reconciliation import transactions as reconciled_transactions
 from kontobahn.reconciliation import wire as reconciliation_wire
 from kontobahn.schedule import scheduled_jobs
@@ -109,7 +109,17 @@ def all_endpoints() -> list[Endpoint]:
         *(connect_banks, connection_routes, connect_routes, refresh, accounts, transaction_routes, import_routes),
         *(payment_routes, order_files, provider_webhooks, webhook_url, webhook_endpoints, event_log, resend_failed),
         *(mobility_customers, mobility_tickets, invoice_routes, mobility_seller, letterhead),
-        *(reconciled_accounts, runs, reconciled_transactions, proposals, matches, knowledge, report, batches),
+        *(
+            reconciled_accounts,
+            runs,
+            reconciled_transactions,
+            proposals,
+            matches,
+            knowledge,
+            report,
+            batches,
+            office_bookings,
+        ),
     )
 
 

@@ -121,6 +121,8 @@ def test_all_that_is_clear_is_shown_first_and_then_confirmed_at_once(service: Se
     assert "Nothing is that clear" in person.get(page).text
     key = re.findall(r'name="once" value="([^"]+)"', person.get("/dashboard/handovers").text)[0]
     listed = person.do("/dashboard/handovers", account_id=person.desk.account, once=key)
+    assert "What the books show by now" in listed
+    assert "not booked" in listed, "the office has not"
     assert "Nothing was booked" in listed
     assert "DATEV file" not in listed
 

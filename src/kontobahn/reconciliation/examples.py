@@ -113,4 +113,13 @@ _ROWS = {
 }  # fmt: skip
 BATCHES: dict[str, Any] = {"data": [_BATCH]}
 BATCH: dict[str, Any] = {"data": {**_BATCH, **_ROWS}}
+BATCH_BOOKINGS: dict[str, Any] = {
+    "data": [
+        {
+            "match_id": MATCH, "transaction_id": TRANSACTION, "made_on": "2026-03-02", "konto": "100100000", "beleg": "RE-2026-00123",
+            "amount": 119.0, "skonto": 0, "outcome": "otherwise", "booked_on": "2026-03-09", "booked_konto": "100100000",
+            "booked_beleg": "RE-2026-00123", "booked_amount": 117.0, "booked_skonto": 0, "difference": -2.0,
+        }
+    ]
+}  # fmt: skip
 NEW_BATCH: dict[str, Any] = {**BATCH, "platform": {"neuesGuthaben": 99}}

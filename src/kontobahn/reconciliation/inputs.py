@@ -147,7 +147,7 @@ def _put_together(
     persons.update((customer.konto, customer) for customer in of_mobility.customers)
     knowledge = bank.knowledge._replace(
         persons=tuple(persons[konto] for konto in sorted(persons)),
-        booked=tuple(_booked(move) for move in moves if is_bank_payment(move, elsewhere)),
+        booked=tuple(booked_of(move) for move in moves if is_bank_payment(move, elsewhere)),
     )
     return Material(items + of_mobility.items, knowledge, bank.movements, partners is not None)
 
@@ -284,7 +284,7 @@ def is_bank_payment(move: Belegbewegung, elsewhere: frozenset[str]) -> bool:
     return move.ist_zahlung and not move.ist_bar and move.gegenkonto not in elsewhere
 
 
-def _booked(move: Belegbewegung) -> Booked:
+def booked_of(move: Belegbewegung) -> Booked:
     """Money in reduces what is open: the bank's sign is the other one."""
     skonto = move.skonto if move.betrag < 0 else -move.skonto
     return Booked(move.konto, move.beleg, move.belegdatum, -move.betrag - skonto, skonto, move.belegfeld2)

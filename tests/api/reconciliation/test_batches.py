@@ -169,3 +169,26 @@ def test_skonto_is_proposed_again_after_an_undo_that_the_books_do_not_show_yet(s
         ("item", "100100000", "RE-2026-00123", 119), ("skonto", "100100000", "RE-2026-00123", -2),
     ]  # fmt: skip
     assert office.read("matches")[-1]["id"] == made["id"], "and a person decides"
+
+
+def test_a_hand_over_shows_what_the_office_did_with_it(service: Service) -> None:
+    office = Office(
+        service, paid(119_00, "RE-2026-00123"), paid(50_00, "RE-2026-00124"), paid(29_00, "danke", "Erika", OTHER)
+    )
+    for amount, document in ((119, "RE-2026-00123"), (50, "RE-2026-00124")):
+        assert office.by_hand(amount, item(document, amount)).status_code == 201
+    assert office.by_hand(29, {"kind": "on_account", "konto": "10020", "amount": 29}).status_code == 201
+    made = office.made()
+
+    def outcomes() -> dict[str, tuple[str, float | None, float | None]]:
+        found = office.read(f"batches/{made['id']}/bookings")
+        return {row["beleg"]: (row["outcome"], row["booked_amount"], row["difference"]) for row in found}
+
+    nothing = ("not_booked", None, None)
+    assert outcomes() == {"RE-2026-00123": nothing, "RE-2026-00124": nothing, "": nothing}
+    # Days later, one of them as it was matched and one with another amount.
+    office.books.post("2026-03-11 H 10010 1200 119,00 RE-2026-00123 Zahlung")
+    office.books.post("2026-03-11 H 10010 1200 48,00 RE-2026-00124 Zahlung")
+    assert outcomes() == {
+        "RE-2026-00123": ("as_matched", 119, 0), "RE-2026-00124": ("otherwise", 48, -2), "": nothing,
+    }  # fmt: skip

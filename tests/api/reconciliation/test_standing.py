@@ -10,7 +10,7 @@ import pytest
 from kontobahn.ledger.opos import Belegbewegung
 from kontobahn.reconciliation.core.model import Line
 from kontobahn.reconciliation.decisions import _still_pending
-from kontobahn.reconciliation.inputs import _booked
+from kontobahn.reconciliation.inputs import booked_of
 from kontobahn.reconciliation.store import Taken
 from tests.harness import Service
 from tests.reconciliation_desk import OTHER, Clerk, item, paid, refused
@@ -112,8 +112,8 @@ def test_lines_by_hand_are_refused_by_the_field_that_is_wrong(service: Service) 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_payment_of_the_books_has_the_sign_of_the_bank_and_its_discount_apart(sign: int) -> None:
     move = Belegbewegung("100100000", "RE-1", date(2026, 5, 4), -sign * 11_900, 238, True, date(2026, 5, 1), "", True)
-    assert _booked(move)[3:5] == (sign * 11_662, sign * 238)
-    assert _booked(move._replace(skonto=0))[3:5] == (sign * 11_900, 0)
+    assert booked_of(move)[3:5] == (sign * 11_662, sign * 238)
+    assert booked_of(move._replace(skonto=0))[3:5] == (sign * 11_900, 0)
 
 
 @pytest.mark.parametrize(("pending", "left"), [(100, 100), (0, 0), (40, 40), (250, 100), (-40, 0)])

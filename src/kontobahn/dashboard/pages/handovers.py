@@ -22,15 +22,16 @@ from kontobahn.dashboard.match_words import CLASSES
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _
 from kontobahn.db import Tx
-from kontobahn.errors import NotFound
+from kontobahn.errors import NotFound, Refusal
 from kontobahn.ledger import connections
 from kontobahn.ledger.connections import LedgerConnection
 from kontobahn.ledger.provider import LedgerClient
 from kontobahn.reconciliation import accounts as account_settings
-from kontobahn.reconciliation import batch_store, batches, report, runs, store
+from kontobahn.reconciliation import batch_store, batches, office_bookings, report, runs, store
 from kontobahn.reconciliation.accounts import ActingClass, NewReconciliationSettings
 from kontobahn.reconciliation.batch_store import Batch, BatchWithLines, NewBatch
 from kontobahn.reconciliation.core.model import ACTING_CLASSES
+from kontobahn.reconciliation.office_bookings import BatchBooking
 from kontobahn.reconciliation.report import ReportQuery
 from kontobahn.reconciliation.runs import NewRun, Run
 from kontobahn.reconciliation.store import AccountSettings, BookedBy
@@ -46,6 +47,13 @@ WHO_BOOKS = {
 
 class NoFilters(Struct):
     """The list has pages, and nothing to choose."""
+
+
+OUTCOMES = {
+    "as_matched": (N_("booked so"), "good"),
+    "otherwise": (N_("booked otherwise"), "warn"),
+    "not_booked": (N_("not booked"), "plain"),
+}
 
 
 class HandOver(Struct):
@@ -109,7 +117,24 @@ async def hand_over(visit: Visit) -> Response:
 async def handover(visit: Visit, id: str) -> Response:
     batch: BatchWithLines = (await visit.ask(batches.get_batch, id=id)).data
     written = await writer(visit, batch.connection_id, batch.client_id)
-    return visit.show("handover.html", batch=batch, who_books=WHO_BOOKS, written=written)
+    bookings, problem = await _bookings(visit, id)
+    return visit.show(
+        "handover.html",
+        batch=batch,
+        who_books=WHO_BOOKS,
+        written=written,
+        bookings=bookings,
+        outcomes=OUTCOMES,
+        problem=problem,
+    )
+
+
+async def _bookings(visit: Visit, id: str) -> tuple[list[BatchBooking], str]:
+    """Returns what the office did with it; and what is in the way if the books cannot be asked."""
+    try:
+        return (await visit.ask(office_bookings.list_batch_bookings, id=id)).data, ""
+    except Refusal as refusal:
+        return [], str(refusal)
 
 
 @page("/handovers/{id}/file")

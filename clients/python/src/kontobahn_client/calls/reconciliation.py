@@ -11,6 +11,7 @@ from kontobahn_client.calls.declarations import delete, get, pages, post, put
 from kontobahn_client.models.common import Data, File, Page
 from kontobahn_client.models.reconciliation import (
     Batch,
+    BatchBooking,
     BatchWithLines,
     Confirmation,
     LearnedPayer,
@@ -157,6 +158,10 @@ class ReconciliationCalls:
     @get("/v2/reconciliation/batches/{id}")
     def get_batch(self, id: str) -> Data[BatchWithLines]:
         """Read a batch with its rows, what was left out, and what is open of each document before and after."""
+
+    @get("/v2/reconciliation/batches/{id}/bookings")
+    def list_batch_bookings(self, id: str) -> Data[list[BatchBooking]]:
+        """Compare what was handed over with what the books show by now: booked so, booked otherwise, or not booked."""
 
     @get("/v2/reconciliation/batches/{id}/extf")
     def get_batch_file(self, id: str) -> File:

@@ -296,6 +296,23 @@ class BatchLine(Answer, kw_only=True):
     text: str
 
 
+class BatchBooking(Answer, kw_only=True):
+    match_id: str
+    transaction_id: str
+    made_on: date
+    konto: str
+    beleg: str
+    amount: Decimal
+    skonto: Decimal
+    outcome: str
+    booked_on: date | None
+    booked_konto: str | None
+    booked_beleg: str | None
+    booked_amount: Decimal | None
+    booked_skonto: Decimal | None
+    difference: Decimal | None
+
+
 class LeftOutMatch(Answer, kw_only=True):
     match_id: str
     transaction_id: str
