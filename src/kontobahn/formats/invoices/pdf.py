@@ -49,7 +49,6 @@ class Pdf(NamedTuple):
 def read_pdf(content: bytes) -> Pdf:
     """Raises Refused if it is damaged, encrypted with a password, or has several invoices in it."""
     from pypdf import Configuration, PdfReader, apply_configuration
-    from pypdf.errors import PyPdfError
 
     if len(content) > MAX_FILE_BYTES:
         raise Refused("file-too-large", most=MAX_FILE_BYTES // 1_000_000)
@@ -69,23 +68,14 @@ def read_pdf(content: bytes) -> Pdf:
                 "" if chosen else _text(reader),
                 _is_active(reader),
             )
-        except (
-            PyPdfError,
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            IndexError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except (Refused, MemoryError):
+            raise
+        except Exception as error:
             # A damaged file makes a reader stumble in any way.
             raise Refused("pdf-damaged") from error
 
 
 def _files(reader: Any) -> Iterator[Attachment]:
-    from pypdf.errors import PyPdfError
-
     seen = 0
     for number, file in enumerate(reader.attachment_list):
         if number >= _MAX_ATTACHMENTS:
@@ -94,7 +84,7 @@ def _files(reader: Any) -> Iterator[Attachment]:
         media_type = str(file.subtype or "").strip("/") or None
         try:
             data = bytes(file.content)
-        except (PyPdfError, ValueError, KeyError, TypeError):
+        except Exception:
             if name.lower() in XML_NAMES:
                 raise
             data = None

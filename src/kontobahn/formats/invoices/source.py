@@ -205,8 +205,9 @@ def root_of(content: bytes) -> Root:
 
 def _first(probe: etree.XMLPullParser) -> Root | None:
     for _, element in probe.read_events():
-        name = etree.QName(element)
-        return Root(name.namespace or "", name.localname)
+        # Not by QName, which refuses the names that a damaged file may have.
+        namespace, _, name = str(element.tag).rpartition("}")
+        return Root(namespace[1:], name)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import zlib
 from datetime import date
 
@@ -189,6 +190,33 @@ DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 )  # fmt: skip
 def test_a_file_that_is_no_invoice_is_refused_with_its_reason(content: bytes, rule: str) -> None:
     assert refusal(content).rule == rule
+
+
+def test_whatever_is_damaged_in_a_file_gets_an_answer() -> None:
+    hybrid = pdf(("factur-x.xml", XML))
+    chance = random.Random(7)
+    answers: set[str] = set()
+    for number in range(150):
+        damaged = bytearray((XML, written(FULL, "ubl"), hybrid)[number % 3])
+        # Mostly near the beginning, where a file says what it is.
+        at = chance.randrange(len(damaged) if number % 2 else 300)
+        damaged[at : at + chance.randrange(30)] = chance.choice((b"", b"<", b"\x00", b"9" * 30, b":", b"/X"))
+        try:
+            answers.add(read(bytes(damaged)).container)
+        except InvoiceError as error:
+            answers.add(error.finding.rule)
+    assert answers >= {"xml", "pdf", "xml-malformed", "pdf-damaged"}
+
+
+@pytest.mark.parametrize("damage", [(b"<rsm:Cross", b"<r-m:Cross"), (b"xmlns:rsm=", b"xmlns:other=")])
+def test_a_root_without_its_namespace_is_no_invoice(damage: tuple[bytes, bytes]) -> None:
+    assert refusal(XML.replace(*damage)).rule in ("xml-malformed", "xml-not-an-invoice")
+
+
+def test_an_unknown_filter_is_damage() -> None:
+    page = typst.compile(LETTER.encode(), format="pdf")
+    assert isinstance(page, bytes)
+    assert refusal(page.replace(b"/FlateDecode", b"/FlateDecodX")).rule == "pdf-damaged"
 
 
 def test_a_malformed_file_names_line_and_column() -> None:
