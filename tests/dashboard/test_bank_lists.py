@@ -12,6 +12,7 @@ from kontobahn.banking.payments import order_files
 from kontobahn.banking.payments import store as payments
 from kontobahn.banking.transactions import search
 from kontobahn.db import Tx
+from tests.bank_builder import Bank
 from tests.dashboard.browsing import Browser
 from tests.file_bank import FileBank, account, import_file
 from tests.harness import Service
@@ -113,3 +114,20 @@ def test_a_balance_that_nobody_told_is_shown_as_such_and_added_to_nothing(servic
     # The next statement tells it.
     import_file(service, owner, camt(Sheet([Booking(250)], opening=1_00)))
     assert account(service, owner)["balance"] == 3.5
+
+
+@pytest.mark.either_engine
+def test_deleting_a_connection_says_which_accounts_stay(service: Service) -> None:
+    files = FileBank(service)
+    service.user(files.owner, EMAIL)
+    browser = Browser(service)
+    browser.sign_in(EMAIL)
+    [own] = service.get("/v2/banking/connections", files.key).json()["data"]
+    address = f"/dashboard/connections/{own['id']}/delete"
+    name = account(service, files.owner)["name"]
+    stays = f"Not the account {name}: it stays"
+    assert name in browser.get(address).text
+    assert stays not in browser.get(address).text
+    Bank(service).connected(files.owner)
+    name = account(service, files.owner)["name"]
+    assert f"Not the account {name}: it stays" in browser.get(address).text

@@ -126,6 +126,16 @@ def of_connection(tx: Tx, organization_id: str, connection_id: str) -> list[Acco
     return ACCOUNTS.all(tx, condition, organization_id, organization_id, connection_id)
 
 
+def shared_ids(tx: Tx, organization_id: str, connection_id: str) -> frozenset[int]:
+    """The accounts of the connection that another one reaches as well: they stay when it is removed."""
+    rows = tx.all(
+        f"SELECT DISTINCT account_id FROM banking_account_sources WHERE organization_id = ? AND connection_id <> ?"
+        f" AND account_id IN ({_REACHED})",
+        organization_id, connection_id, organization_id, connection_id,
+    )  # fmt: skip
+    return frozenset(account_id for (account_id,) in rows)
+
+
 def is_reached(tx: Tx, account: AccountRow, connection_id: str) -> bool:
     """Returns whether the connection is one of the account's."""
     found = tx.one(f"{_REACHED} AND account_id = ?", account.organization_id, connection_id, account.id)

@@ -156,10 +156,17 @@ async def reconnect(visit: Visit, id: str) -> Response:
 async def ask_to_delete(visit: Visit, id: str) -> Response:
     facts = await visit.read(_facts, visit.principal, id)
     row = facts.connection
+    shared = await visit.read(accounts.shared_ids, row.organization_id, row.id)
     removes = [
         _("%(name)s (%(iban)s) with %(count)s", name=account.name, iban=figures.iban(account.iban) or "–",
           count=ngettext("one transaction", "%(num)s transactions", account.posted + account.pending))
         for account in facts.accounts
+        if account.id not in shared
+    ]  # fmt: skip
+    removes += [
+        _("Not the account %(name)s: it stays with its transactions, because another connection reaches it.", name=account.name)
+        for account in facts.accounts
+        if account.id in shared
     ]  # fmt: skip
     if row.provider != FILES and row.status != "pending_connect":
         removes.append(_("Access at the bank ends. To see the accounts again, connect the bank again."))
