@@ -161,7 +161,9 @@ async def vat_figures_pdf(visit: Visit) -> Response:
 
 
 def _file_name(shown: Figures) -> str:
-    return f"{_('VAT figures')} {shown.span.first} {shown.span.last}"
+    # Without the soft hyphen that lets the title fit on a phone.
+    title = _("VAT figures").replace("\xad", "")
+    return f"{title} {shown.span.first} {shown.span.last}"
 
 
 def _sheet(shown: Figures) -> Sheet:
