@@ -69,6 +69,7 @@ LEFT_OUT = {
             "create_batch",
             "list_batches",
             "get_batch",
+            "list_batch_bookings",
         ),
         "its declaration has an example: one payment from proposal to match, with its reasons",
     ),
