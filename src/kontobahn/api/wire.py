@@ -81,6 +81,8 @@ _WORDS = {
 class Query(Struct, kw_only=True, forbid_unknown_fields=True):
     """Every endpoint takes `quelle`, the label of the calling source."""
 
+    # Names that may be given several times: then their values are parted by commas.
+    _repeatable: ClassVar[frozenset[str]] = frozenset()
     quelle: Annotated[str, Meta(min_length=1, max_length=100, description="Label of the calling source.")] = "API"
 
 
@@ -214,7 +216,9 @@ class QueryDecoder:
             known = self._by_plain_name.get(_plain(name))
             if known is None:
                 raise unknown_name("query parameter", name, self.names)
-            if known in values:
+            if known in values and known in self._struct._repeatable:
+                value = ",".join(filter(None, (values[known], value)))
+            elif known in values:
                 raise BadRequest(f"The query parameter `{known}` is given twice.", field=known)
             if "\0" in value:
                 raise BadRequest(f"The query parameter `{known}` contains a NUL character.", field=known)

@@ -11,7 +11,7 @@ import typer
 from kontobahn.access import audit
 from kontobahn.banking.imports import store as imports
 from kontobahn.banking.imports.files import ReadFile, own_ibans
-from kontobahn.banking.imports.importer import StatementImporter, account_named
+from kontobahn.banking.imports.importer import StatementImporter, accounts_named
 from kontobahn.banking.imports.store import ImportResult
 from kontobahn.cli.common import DataOption, OrganizationOption, installation, progress_bar
 from kontobahn.cli.output import JsonOption, say
@@ -51,7 +51,7 @@ def import_statements(
 
     Example: kontobahn import statements 2026-*.xml
     """
-    ibans = dict(account_named(item) for item in iban or [])
+    ibans = accounts_named(iban or [])
     with installation(data) as here:
         owner = here.organization(organization)
         outcomes = _import_files(here.db, owner.id, files, ibans, allow_gaps=allow_gaps, unbalanced=unbalanced)

@@ -9,7 +9,7 @@ behind it need one entry each. A value called `amount…` or `day…` is written
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -32,8 +32,8 @@ def _book(chosen: Language) -> dict[str, str]:
     }
 
 
-def refusal(sentence: str, *, left_out: str = "") -> str:
-    """The sentence in the language of the request; as it is where no catalogue has it. `left_out` is a part that is not shown."""
+def refusal(sentence: str, *, left_out: Collection[str] = ()) -> str:
+    """The sentence in the language of the request; as it is where no catalogue has it. `left_out` are parts that are not shown."""
     book = _book(language())
     if not isinstance(sentence, Sentence):
         return book.get(sentence, sentence)
@@ -41,7 +41,9 @@ def refusal(sentence: str, *, left_out: str = "") -> str:
         ((code, values) for code, values in _codes(sentence) if code in book), (sentence.code, sentence.values)
     )
     translation = book.get(code)
-    filled = {name: refusal(value, left_out=left_out) if value != left_out else "" for name, value in values.items()}
+    filled = {
+        name: refusal(value, left_out=left_out) if value not in left_out else "" for name, value in values.items()
+    }
     if translation is not None:
         filled |= {name: _written(name, value) for name, value in values.items() if name.startswith(("amount", "day"))}
     return (translation or code).format_map(filled).rstrip()

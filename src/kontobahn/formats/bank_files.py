@@ -9,10 +9,10 @@ from datetime import date
 from tempfile import TemporaryFile
 from typing import IO, BinaryIO, cast
 
-from kontobahn.formats.camt.reader import KINDS, VERSIONS, read_camt
+from kontobahn.formats.camt.reader import FIRST_VERSION, KINDS, read_camt
 from kontobahn.formats.mt940.reader import read_mt940
 from kontobahn.formats.pain.pain002 import read_pain002
-from kontobahn.formats.statements.model import Item, Opening, StatementError, Tally
+from kontobahn.formats.statements.model import Item, Opening, StatementError, StatementWarning, Tally
 from kontobahn.formats.statements.source import MAX_FILE_BYTES, Source, root_of
 from kontobahn.sentences import said
 
@@ -27,15 +27,21 @@ def read(
     ibans: Mapping[str, str] = _NO_IBANS,
     max_bytes: int = MAX_FILE_BYTES,
     unbalanced: bool = False,
+    pending: bool = False,
 ) -> Iterator[Item]:
     """Yields each statement as its Opening, its entries and its Closing, in order; a status report is one item.
 
     A StatementWarning between them says what was unexpected, and what was done about it.
 
     `ibans` gives the IBANs of accounts that the file identifies in another way. `max_bytes` limits an archive's whole
-    content. Raises StatementError if the file is malformed, too large, or does not add up (unless `unbalanced`).
+    content. `pending`: whoever handed it out says that an MT940 holds only what is not booked yet. Raises StatementError if the
+    file is malformed, too large, or does not add up (unless `unbalanced`).
     """
-    yield from _items(Source(file, name, max_bytes), file, ibans, max_bytes, Tally(unbalanced=unbalanced))
+    source, tally = Source(file, name, max_bytes), Tally(unbalanced=unbalanced)
+    if source.shape() == "mt":
+        yield from read_mt940(source, ibans, tally, pending=pending)
+    else:
+        yield from _items(source, file, ibans, max_bytes, tally)
 
 
 def _items(source: Source, file: BinaryIO, ibans: Mapping[str, str], max_bytes: int, tally: Tally) -> Iterator[Item]:
@@ -62,12 +68,18 @@ def _single(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[
     root = root_of(source)
     if root.message.startswith("pain.002."):
         yield read_pain002(source, root)
-    elif root.message[:8] in KINDS and int(root.message[-2:]) in VERSIONS:
+    elif root.message[:8] in KINDS and int(root.message[-2:]) >= FIRST_VERSION:
         yield from read_camt(source, root, ibans, tally)
     else:
         raise StatementError(
             said("This is a {kind} message; camt.052, camt.053, camt.054 and pain.002 can be read.", kind=root.message),
             file=source.name,
+        )
+    if source.is_recoded:
+        yield StatementWarning(
+            source.name,
+            "The text is not in the encoding that the XML declares.",
+            "It was read as Windows-1252 (Latin-1), in which it makes sense.",
         )
 
 

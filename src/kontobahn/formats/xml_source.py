@@ -39,6 +39,8 @@ class Prolog(NamedTuple):
     has_doctype: bool
     # False if no element begins in what was looked at.
     ends: bool
+    # Whether the text is in UTF-8 by what it says, or because it says nothing.
+    is_utf_8: bool
 
 
 def prolog_of(head: bytes) -> Prolog:
@@ -47,6 +49,7 @@ def prolog_of(head: bytes) -> Prolog:
     declared = _DECLARED.match(head)
     encoding = declared[1].decode("latin-1") if declared else ""
     foreign = encoding[:40] if declared and encoding.lower() not in _ENCODINGS else None
+    is_utf_8 = declared is None or encoding.lower() in ("utf-8", "utf8")
     position = 0
     while True:
         if head.startswith(b"<?", position):
@@ -54,8 +57,8 @@ def prolog_of(head: bytes) -> Prolog:
         elif head.startswith(b"<!--", position):
             end = head.find(b"-->", position + 4)
         else:
-            return Prolog(foreign, head.startswith(b"<!", position), ends=True)
+            return Prolog(foreign, head.startswith(b"<!", position), ends=True, is_utf_8=is_utf_8)
         if end < 0:
-            return Prolog(foreign, has_doctype=False, ends=False)
+            return Prolog(foreign, has_doctype=False, ends=False, is_utf_8=is_utf_8)
         position = end + (2 if head.startswith(b"<?", position) else 3)
         position += len(head[position:]) - len(head[position:].lstrip())

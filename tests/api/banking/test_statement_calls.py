@@ -15,7 +15,7 @@ from kontobahn.db import Tx
 from kontobahn.formats import bank_files
 from kontobahn.formats.statements import Item
 from tests.harness import Organization, Service, ServiceFactory
-from tests.statement_builder import IBAN, Booking, Sheet, archive, camt, follow_up, mt940
+from tests.statement_builder import IBAN, OTHER_IBAN, Booking, Sheet, archive, camt, follow_up, mt940
 from tests.waiting import PATIENCE_SECONDS
 
 STATEMENTS, IMPORTS = "/v2/banking/statements", "/v2/banking/imports"
@@ -31,8 +31,8 @@ def owner(service: Service) -> Organization:
     return service.organization()
 
 
-def send(service: Service, who: Organization, content: bytes, **options: Any) -> httpx.Response:
-    return service.post(STATEMENTS, who.key, content=content, **options)
+def send(service: Service, who: Organization, content: bytes, query: str = "", **options: Any) -> httpx.Response:
+    return service.post(f"{STATEMENTS}?{query}" if query else STATEMENTS, who.key, content=content, **options)
 
 
 def report(answer: httpx.Response, status: int = 201) -> dict[str, Any]:
@@ -82,7 +82,8 @@ def test_a_refused_file_says_where_and_leaves_only_its_record(service: Service, 
 
 def test_gaps_are_accepted_if_that_is_said(service: Service, owner: Organization) -> None:
     report(send(service, owner, camt(FIRST)))
-    assert "between the two is missing" in send(service, owner, camt(THIRD)).json()["error"]
+    refused = send(service, owner, camt(THIRD)).json()["error"]
+    assert "between the two is missing. Say --allow-gaps (in a call: allow_gaps=true)" in refused
     assert report(send(service, owner, camt(THIRD), params={"allow_gaps": "true"}))["added"] == 1
     assert report(send(service, owner, camt(SECOND)))["added"] == 1
 
@@ -93,6 +94,16 @@ def test_an_account_may_be_named(service: Service, owner: Organization) -> None:
     assert report(send(service, owner, content, params={"iban": f"Konto 7={IBAN}"}))["added"] == 2
     wrong = send(service, owner, content, params={"iban": "Konto 7"})
     assert (wrong.status_code, wrong.json()["field"]) == (400, "iban")
+
+
+@pytest.mark.parametrize("form", ["iban=Konto+7={}&iban=Konto+8={}", "iban=Konto+7={},+Konto+8={}"])
+def test_several_accounts_may_be_named(service: Service, owner: Organization, form: str) -> None:
+    content = mt940(FIRST, account="Konto 7") + mt940(FIRST._replace(iban=OTHER_IBAN), account="Konto 8")
+    assert report(send(service, owner, content, query=form.format(IBAN, OTHER_IBAN)))["accounts"] == 2
+    twice = send(service, owner, content, query=f"iban=Konto+7={IBAN}&iban=Konto+7={OTHER_IBAN}")
+    assert (twice.status_code, twice.json()["field"]) == (400, "iban")
+    again = send(service, owner, content, query="allow_gaps=true&allow_gaps=true")
+    assert (again.status_code, again.json()["field"]) == (400, "allow_gaps")
 
 
 def test_a_repeat_under_one_key_imports_once(service: Service, owner: Organization) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 
 from tests.corpus.statements.sample import Row, Sample
@@ -124,6 +125,58 @@ def latin_1() -> Sample:
     return _sample(content, Row(100, "Käse für Jürgen", "Größe & Söhne"))
 
 
+def latin_1_that_does_not_say_so() -> Sample:
+    content = camt(Sheet([Booking(100, text="Käse für 5 €", name="Größe & Söhne")])).decode().encode("cp1252")
+    undeclared = content.replace(b' encoding="UTF-8"', b"")
+    return _sample(undeclared, Row(100, "Käse für 5 €", "Größe & Söhne"), warnings=("not in the encoding",))
+
+
+def latin_1_that_says_utf_8() -> Sample:
+    content = camt(Sheet([Booking(100, text="Käse")])).decode().encode("iso-8859-1")
+    return _sample(content, Row(100, "Käse"), warnings=("not in the encoding",))
+
+
+def a_version_to_come() -> Sample:
+    return _sample(
+        camt(Sheet([Booking(100, text="a"), Booking(-30, text="b")]), version="14"), Row(100, "a"), Row(-30, "b")
+    )
+
+
+def in_an_envelope() -> Sample:
+    """A business application header before the document, both in one element of the bank's own."""
+    document = camt(Sheet([Booking(100, text="a")])).partition(b"?>")[2]
+    header = (
+        b'<?xml version="1.0" encoding="UTF-8"?><BizMsg xmlns="urn:bank:envelope"><AppHdr'
+        b' xmlns="urn:iso:std:iso:20022:tech:xsd:head.001.001.02"><Fr><FIId><FinInstnId><BICFI>COBADEFF</BICFI>'
+        b"</FinInstnId></FIId></Fr><BizMsgIdr>1</BizMsgIdr><MsgDefIdr>camt.053.001.08</MsgDefIdr></AppHdr>"
+    )
+    return _sample(header + document.strip() + b"</BizMsg>", Row(100, "a"))
+
+
+def balances_whose_sign_is_plain() -> Sample:
+    """No indicator where the amount is nothing, has a sign, follows from the entries, or is not needed."""
+    nothing, overdrawn = _balance("OPBD", "0.00"), _balance("CLBD", "42.00")
+    expected, available = _balance("XPCD", "-42.00"), _balance("CLAV", "958.00")
+    balances = "".join((nothing, overdrawn, expected, available)).replace("<CdtDbtInd>CRDT</CdtDbtInd>", "")
+    content = _file("0", "0", _entry("42.00", sign="DBIT", details=_details("a")))
+    content = re.sub(rb"<Bal>.*</Bal>", balances.encode(), content)
+    return _sample(content, Row(-4_200, "a"), closing=-4_200, warnings=("balance CLAV is neither credit nor debit",))
+
+
+def days_that_longer_months_have() -> Sample:
+    dates = "<BookgDt><Dt>2026-03-02</Dt></BookgDt><ValDt><Dt>2026-02-30</Dt></ValDt>"
+    content = _file("0", "5", _entry("5.0", details=_details("a"), dates=dates))
+    return _sample(
+        content, Row(500, "a", value_date=date(2026, 2, 28)), closing=500, warnings=("There is no 2026-02-30",)
+    )
+
+
+def an_original_amount_with_three_decimals() -> Sample:
+    original = '<AmtDtls><InstdAmt><Amt Ccy="KWD">8.125</Amt></InstdAmt></AmtDtls>'
+    content = _file("0", "25", _entry("25.00", details=_details("Kuwait", more=original)))
+    return _sample(content, Row(2_500, "Kuwait"), closing=2_500, warnings=("8.125' has more than two decimals",))
+
+
 def a_file_a_day() -> Sample:
     """A ZIP in another order than that of days, with an empty Document for a day without movements."""
     monday = Sheet([Booking(100, text="a")])
@@ -147,6 +200,8 @@ ALL = {
     for write in (
         amounts_without_zeros, booked_with_a_value_date_only, balance_off_by_a_cent,
         balance_calculated_in_binary, spardabank, references_that_are_none, batch_with_details,
-        batch_without_details, swiss_qr_bill, without_a_namespace, several_accounts, latin_1, a_file_a_day, empty_document,
+        batch_without_details, swiss_qr_bill, without_a_namespace, several_accounts, latin_1, latin_1_that_does_not_say_so,
+        latin_1_that_says_utf_8, a_version_to_come, in_an_envelope, balances_whose_sign_is_plain, days_that_longer_months_have,
+        an_original_amount_with_three_decimals, a_file_a_day, empty_document,
     )
 }  # fmt: skip

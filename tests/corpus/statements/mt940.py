@@ -171,7 +171,59 @@ def interest_on_the_thirtieth_of_february() -> Sample:
         Row(150, "ZINSEN FEBRUAR", value_date=last, booking_date=booked),
         Row(-100, "STEUER", value_date=last, booking_date=booked),
     )
-    return Sample(_text(*body, "-"), rows, 10_050, ("There is no 30 February 2026", "There is no 29 February 2026"))
+    return Sample(_text(*body, "-"), rows, 10_050, ("There is no 2026-02-30", "There is no 2026-02-29"))
+
+
+def days_that_longer_months_have() -> Sample:
+    body = _statement(
+        ":61:2511311130C1,50NINTNONREF", ":86:814?20ZINSEN", ":61:2509300931D1,00NINTNONREF", ":86:814?20STEUER",
+        opening="C250931EUR100,00", closing="C251130EUR100,50",
+    )  # fmt: skip
+    november, september = date(2025, 11, 30), date(2025, 9, 30)
+    rows = (
+        Row(150, "ZINSEN", value_date=november, booking_date=november),
+        Row(-100, "STEUER", value_date=september, booking_date=september),
+    )
+    warnings = ("There is no 2025-09-31", "There is no 2025-11-31", "There is no 2025-09-31")
+    return Sample(_text(*body, "-"), rows, 10_050, warnings)
+
+
+def blanks_or_zeros_for_the_entry_date() -> Sample:
+    body = _statement(
+        ":61:260302    D65,00NTRFNONREF", ":86:eins", ":61:2603020000C5,00NTRFNONREF", ":86:zwei",
+        closing="C260302EUR40,00",
+    )  # fmt: skip
+    day = date(2026, 3, 2)
+    rows = (Row(-6_500, "eins", value_date=day, booking_date=day), Row(500, "zwei", value_date=day, booking_date=day))
+    return Sample(_text(*body, "-"), rows, 4_000)
+
+
+def codes_of_one_letter_or_none() -> Sample:
+    lines = ("C1,00N", "C1,00NNONREF//B-2", "C1,00N//B-3", "C1,00NONREF", "C1,00//B-5", "C1,00 N K-6", "C1,00 4711")
+    movements = [line for rest in lines for line in (f":61:2603020302{rest}", f":86:nach {rest}")]
+    rows = tuple(Row(100, f"nach {rest}") for rest in lines)
+    return Sample(_text(*_statement(*movements, closing="C260302EUR107,00"), "-"), rows, 10_700)
+
+
+def more_zeros_than_the_form_has() -> Sample:
+    body = _statement(
+        ":61:2603020302C0000000000000012,50NTRFNONREF", ":86:eins", ":61:2603020302C0000000000000000,00NTRFNONREF",
+        ":86:nichts", opening="C260301EUR0000000000000000,00", closing="C260302EUR0000000000000012,50",
+    )  # fmt: skip
+    return Sample(_text(*body, "-"), (Row(1_250, "eins"), Row(0, "nichts")), 1_250)
+
+
+def an_original_amount_with_three_decimals() -> Sample:
+    body = _statement(":61:2603020302D25,00NTRFNONREF", "/OCMT/KWD8,125/", ":86:Kuwait", closing="C260302EUR75,00")
+    return Sample(_text(*body, "-"), (Row(-2_500, "Kuwait"),), 7_500, ("8,125 has more than two decimals",))
+
+
+def fints_with_signs_for_line_ends() -> Sample:
+    """Each @@ is the end of a line, also where two pieces that are read one after the other meet."""
+    body = _statement(
+        ":61:2603020302C5,00NTRFNONREF", ":86:166?00GUTSCHRIFT?20SVWZ+Miete?32Anna Muster", closing="C260302EUR105,00"
+    )
+    return Sample(("@@" + "@@".join(body) + "@@-@@").encode(), (Row(500, "Miete", "Anna Muster"),), 10_500)
 
 
 def without_closing_balance() -> Sample:
@@ -235,7 +287,9 @@ ALL = {
     for write in (
         abn_amro, ing_netherlands, ing_netherlands_old, rabobank, bunq, swiss_with_transmission_marks, polish_bank,
         sparkasse, sparkasse_returned_debit, volksbank, volksbank_second_list, private_bank_with_a_blank_before_the_code,
-        interest_on_the_thirtieth_of_february, without_closing_balance, anonymised, exporter_with_a_title,
+        interest_on_the_thirtieth_of_february, days_that_longer_months_have, blanks_or_zeros_for_the_entry_date,
+        codes_of_one_letter_or_none, more_zeros_than_the_form_has, an_original_amount_with_three_decimals,
+        fints_with_signs_for_line_ends, without_closing_balance, anonymised, exporter_with_a_title,
         old_sparkasse_in_code_page_850, windows_program, old_program_in_seven_bits, mac_with_carriage_returns,
         intraday_without_a_floor,
     )

@@ -150,3 +150,18 @@ def test_a_break_is_a_blank_unless_a_word_goes_on(lines: list[str], expected: st
 def test_no_reference_is_not_a_reference(value: str) -> None:
     assert parse(f"EREF+{value} SVWZ+x").end_to_end_id is None
     assert parse(f"x EREF: {value}").end_to_end_id is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("EREF+E-1 MREF: M-7 CRED: DE98ZZZ09999999999 SVWZ: Miete Mai", ("E-1", "M-7", "Miete Mai")),
+        ("EREF+E-1 SVWZ+Miete MREF: M-7", ("E-1", "M-7", "Miete")),
+        ("EREF+12:34:56 SVWZ+Miete", ("12:34:56", None, "Miete")),
+        ("EREF+IBAN: 5 SVWZ+Miete", ("IBAN: 5", None, "Miete")),
+        ("EREF+RE:2026-5 MREF+M: 7 SVWZ+Kunde: 5", ("RE:2026-5", "M: 7", "Kunde: 5")),
+    ],
+)
+def test_tags_with_colons_behind_one_with_a_plus_sign(text: str, expected: tuple[str, str | None, str]) -> None:
+    found = parse(text)
+    assert (found.end_to_end_id, found.mref, found.svwz) == expected

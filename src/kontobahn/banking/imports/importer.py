@@ -6,7 +6,7 @@ them that was not there before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 
 import msgspec
@@ -35,7 +35,7 @@ from kontobahn.formats.statements import (
     StatementWarning,
     StatusReport,
 )
-from kontobahn.formats.statements.model import UNBALANCED
+from kontobahn.formats.statements.model import ALLOW_GAPS, UNBALANCED
 from kontobahn.money import amount_text
 from kontobahn.sentences import joined, said
 
@@ -102,7 +102,8 @@ class StatementImporter:
         own = {item.span: item for item in reversed(self._booked) if item.account.id == account_id}
         statement = own.get(gap.after.number) or own.get(gap.before.number) or self._booked[-1]
         about_later = gap.before.number not in own or gap.after.number in own
-        return statement.error(gap.sentence(about_later=about_later, currency=statement.account.currency_code))
+        sentence = gap.sentence(about_later=about_later, currency=statement.account.currency_code)
+        return statement.error(joined(" ", [sentence, ALLOW_GAPS]))
 
     def _emit_events(self) -> None:
         """Emits what a refresh would: to a receiver of events a file is one."""
@@ -230,12 +231,18 @@ def _bank_ref(organization_id: str, iban: str) -> str:
     return f"{organization_id}/{number.country_code}{number.bank_code}"
 
 
-def account_named(option: str) -> tuple[str, str]:
-    """Reads ACCOUNT=IBAN, for an account that a file identifies in another way."""
-    account, equals, iban = option.partition("=")
-    if not equals or not account.strip() or not iban.strip():
-        raise BadRequest(said("`iban` takes ACCOUNT=IBAN, not “{option}”.", option=option), field="iban")
-    return account.strip(), iban.strip()
+def accounts_named(options: Iterable[str]) -> dict[str, str]:
+    """Reads ACCOUNT=IBAN, for accounts that a file identifies in another way; several of them are parted by commas."""
+    named: dict[str, str] = {}
+    for option in ",".join(options).split(","):
+        account, equals, iban = (part.strip() for part in option.partition("="))
+        if not option.strip():
+            continue
+        if not equals or not account or not iban:
+            raise BadRequest(said("`iban` takes ACCOUNT=IBAN, not “{option}”.", option=option.strip()), field="iban")
+        if named.setdefault(account, iban) != iban:
+            raise BadRequest(said("`iban` names two IBANs for the account {account}.", account=account), field="iban")
+    return named
 
 
 # --- One statement: entries that are not known yet are ingested

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -14,7 +14,7 @@ from kontobahn.api.tasks import Tasks, Work
 from kontobahn.api.wire import Answer, ListQuery, OrganizationQuery, Timestamp, Upload, Uuid
 from kontobahn.banking.imports import store
 from kontobahn.banking.imports.files import ReadFile, own_ibans
-from kontobahn.banking.imports.importer import StatementImporter, account_named
+from kontobahn.banking.imports.importer import StatementImporter, accounts_named
 from kontobahn.banking.imports.store import TASK_KIND, File, ImportRow
 from kontobahn.clock import to_datetime
 from kontobahn.db import Tx
@@ -36,13 +36,15 @@ class StatementsQuery(OrganizationQuery):
         Annotated[
             str,
             Meta(
-                max_length=100,
-                description="The IBAN of an account that the file identifies in another way: ACCOUNT=IBAN.",
+                max_length=4000,
+                description="The IBAN of an account that the file identifies in another way: ACCOUNT=IBAN. May be given"
+                " several times, or with commas between them.",
                 examples=["1234567=DE89370400440532013000"],
             ),
         ]
         | None
     ) = None
+    _repeatable: ClassVar[frozenset[str]] = frozenset(("iban",))
 
 
 class ImportsQuery(ListQuery):
@@ -85,7 +87,7 @@ async def import_statements(call: Call, query: StatementsQuery, body: Upload) ->
     imported now; ask for it by its id.
     """
     organization_id = call.principal.organization(query.organization_id)
-    ibans = dict([account_named(query.iban)]) if query.iban else {}
+    ibans = accounts_named([query.iban]) if query.iban else {}
     file = File(organization_id, new_id(), body.name or UNNAMED, body.sha256, call.actor.name)
 
     found: ReadFile | None = None

@@ -20,7 +20,7 @@ from kontobahn.dashboard.refusals import refusal
 from kontobahn.dashboard.visit import Visit
 from kontobahn.dashboard.words import N_, _, ngettext
 from kontobahn.errors import NotFound, Refusal
-from kontobahn.formats.statements.model import UNBALANCED
+from kontobahn.formats.statements.model import ALLOW_GAPS, UNBALANCED
 
 PATH = f"{ROOT}/statements"
 MAX_ID_LENGTH = 64
@@ -38,7 +38,7 @@ class NoFilters(Struct):
 class Choices(Struct):
     allow_gaps: bool = False
     unbalanced: bool = False
-    iban: Annotated[str, Meta(max_length=100)] = ""
+    iban: Annotated[str, Meta(max_length=4000)] = ""
     # Sent from the page that adds an account: then the next of the first steps follows.
     is_first_step: bool = False
 
@@ -111,7 +111,7 @@ async def statement_import(visit: Visit, id: str) -> Response:
 
 def _said(sentence: str) -> str:
     """Returns what is wrong with a file; how to say on the command line that it is right is of no use here."""
-    return refusal(sentence, left_out=UNBALANCED)
+    return refusal(sentence, left_out=(UNBALANCED, ALLOW_GAPS))
 
 
 def _counts(row: ImportRow) -> list[tuple[str, int]]:

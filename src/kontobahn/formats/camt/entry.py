@@ -22,7 +22,15 @@ from kontobahn.formats.statements.model import (
     Status,
 )
 from kontobahn.formats.statements.purpose import Purpose, join_lines, parse, provided, reference
-from kontobahn.formats.statements.source import currency_of, day_of, minor_of, whole_number
+from kontobahn.formats.statements.source import (
+    Remark,
+    amount_beside,
+    currency_of,
+    day_of,
+    minor_of,
+    nearly_day_of,
+    whole_number,
+)
 from kontobahn.sentences import said
 
 _STATUSES: dict[str, Status] = {"BOOK": "posted", "PDNG": "pending", "FUTR": "pending"}
@@ -252,7 +260,9 @@ class EntryReader:
         self._space = space
         self._fields = FieldReader(space, nested_status=nested_status)
 
-    def read(self, element: etree._Element, number: int, account: StatementAccount, opening: Opening) -> list[Entry]:
+    def read(
+        self, element: etree._Element, number: int, account: StatementAccount, opening: Opening, remarks: list[Remark]
+    ) -> list[Entry]:
         """Returns no entry for one that only informs. Raises StatementError if something is missing or wrong."""
         fields, details = self._fields.read(element)
         status = _STATUSES.get(fields.status or "")
@@ -261,7 +271,7 @@ class EntryReader:
             if code == "INFO":
                 return []
             status = _STATUSES[code]
-        whole = _Whole(fields, status, number, element.sourceline or 0, account, opening)
+        whole = _Whole(fields, status, number, element.sourceline or 0, account, opening, remarks)
         if len(details) == 1:
             return [whole.entry(details[0])]
         if len(details) > 1 and (amounts := whole.amounts_of(details)):
@@ -284,8 +294,8 @@ class EntryReader:
 class _Whole:
     """The facts of the entry as a whole, which each of its parts shares."""
 
-    __slots__ = ("_account", "_booked", "_currency", "_fields", "_line", "_number", "_reversal", "_sign", "_status", "_value",
-                 "amount")  # fmt: skip
+    __slots__ = ("_account", "_booked", "_currency", "_fields", "_line", "_number", "_remarks", "_reversal", "_sign", "_status",
+                 "_value", "amount")  # fmt: skip
 
     def __init__(
         self,
@@ -295,8 +305,10 @@ class _Whole:
         line: int,
         account: StatementAccount,
         opening: Opening,
+        remarks: list[Remark],
     ) -> None:
         self._fields = fields
+        self._remarks = remarks
         self._status = status
         self._number = number
         self._line = line
@@ -321,8 +333,11 @@ class _Whole:
         self._sign = direction
         self.amount = direction * minor_of(fields.amount)
         self._currency = currency
-        self._value = day_of(fields.value_date) if fields.value_date else None
-        self._booked = day_of(fields.booking_date) if fields.booking_date else self._without_booking_date(opening)
+        value, booked = fields.value_date, fields.booking_date
+        self._value = nearly_day_of(value, remarks) if value and value.strip() else None
+        self._booked = (
+            nearly_day_of(booked, remarks) if booked and booked.strip() else self._without_booking_date(opening)
+        )
         self._reversal = fields.reversal is not None and fields.reversal.strip() in _TRUE
 
     def _without_booking_date(self, opening: Opening) -> date:
@@ -338,7 +353,10 @@ class _Whole:
         for part in details:
             if part.amount is None or part.currency != self._currency:
                 return None
-            amounts.append(_SIGNS.get(part.direction or "", self._sign) * minor_of(part.amount))
+            own = amount_beside(part.amount, part.currency, self._remarks)
+            if own is None:
+                return None
+            amounts.append(_SIGNS.get(part.direction or "", self._sign) * own.amount_minor)
         return amounts if sum(amounts) == self.amount else None
 
     def entry(self, details: DetailFields, amount: int | None = None, count: int = 1, part: int = 0) -> Entry:
@@ -350,9 +368,9 @@ class _Whole:
         charges = original = None
         charged = details if details.charges is not None else fields
         if charged.charges is not None:
-            charges = Amount(minor_of(charged.charges), charged.charges_currency)
+            charges = amount_beside(charged.charges, charged.charges_currency, self._remarks)
         if details.original is not None:
-            original = Amount(minor_of(details.original), details.original_currency)
+            original = amount_beside(details.original, details.original_currency, self._remarks)
         payer = _party(details.debtor, details.debtor_iban, details.debtor_account, details.debtor_bic)
         payee = _party(details.creditor, details.creditor_iban, details.creditor_account, details.creditor_bic)
         amount = self.amount if amount is None else amount

@@ -6,7 +6,7 @@ in `entry.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from lxml import etree
@@ -26,13 +26,16 @@ from kontobahn.formats.statements.model import (
     Tally,
 )
 from kontobahn.formats.statements.source import (
+    Remark,
     Root,
     Source,
     currency_of,
     day_of,
+    nearly_day_of,
     nearly_minor_of,
     own_iban,
     parse,
+    recoded,
     valid_iban,
     whole_number,
 )
@@ -44,9 +47,11 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "camt.053": ("booked", "Stmt"),
     "camt.054": ("advice", "Ntfctn"),
 }
-VERSIONS = range(2, 14)
+# Later ones are read by the meaning of their elements: what they add is skipped, what they move is missed, and said.
+FIRST_VERSION = 2
 MAX_ENTRY_BYTES = 16_000_000  # enough for a batch of ten thousand payments, which must fit into memory
 _NESTED_STATUS = 7  # from this version on
+_NEEDED = frozenset(("OPBD", "PRCD", "CLBD", INTERIM))  # the balances that entries lead from and to
 
 
 def read_camt(source: Source, root: Root, ibans: Mapping[str, str], tally: Tally) -> Iterator[Item]:
@@ -146,14 +151,20 @@ def _says_nothing(source: Source) -> bool:
     if source.has_more_than_head:
         return False
     parser = etree.XMLParser(**PARSER_OPTIONS)
-    messages = list(etree.fromstring(source.head, parser))
-    return all(etree.QName(part).localname == "GrpHdr" for message in messages for part in message)
+    root = etree.fromstring(recoded(source.head) if source.is_recoded else source.head, parser)
+    documents = list(root.iter("{*}Document")) or [root]
+    return all(
+        etree.QName(part).localname == "GrpHdr" for document in documents for message in document for part in message
+    )
 
 
 def _is_statement(element: etree._Element, tag: str) -> bool:
-    """Checks name and depth: a bank's own extensions may hold elements of the same name."""
-    above = [ancestor.tag for ancestor in element.iterancestors()]
-    return element.tag == tag and len(above) == 2
+    """Checks name and depth in its document: a bank's own extensions may hold elements of the same name."""
+    message = element.getparent()
+    document = None if message is None else message.getparent()
+    if element.tag != tag or document is None:
+        return False
+    return document.getparent() is None or etree.QName(document).localname == "Document"
 
 
 class _Statement:
@@ -170,6 +181,7 @@ class _Statement:
         self._moved = 0
         self._left_out = 0
         self._warnings: list[StatementWarning] = []
+        self._unsigned: set[Balance] = set()
         self.name = self._text("Id") or ""
 
     def identify(self, ibans: Mapping[str, str]) -> None:
@@ -222,10 +234,11 @@ class _Statement:
             line=self.element.sourceline or 0,
         )
 
-    def entries(self, element: etree._Element, reader: EntryReader) -> list[Entry]:
+    def entries(self, element: etree._Element, reader: EntryReader) -> Sequence[Entry | StatementWarning]:
         self.number += 1
+        remarks: list[Remark] = []
         try:
-            entries = reader.read(element, self.number, self._account, self.opening)
+            entries = reader.read(element, self.number, self._account, self.opening, remarks)
         except StatementError as error:
             place = f"entry {self.number}, line {element.sourceline}"
             raise error.at(self._file, self.name, place) from None
@@ -236,11 +249,14 @@ class _Statement:
         for entry in entries:
             if entry.status == "posted":
                 self._moved += entry.amount_minor
-        return entries
+        if not remarks:
+            return entries
+        place = f"statement {self.name}, entry {self.number}, line {element.sourceline}"
+        return [*(StatementWarning(place, *remark) for remark in remarks), *entries]
 
     def closing(self) -> Closing:
-        balance, moved = self._last_balance(), self._moved
-        opening = self.opening
+        moved, opening = self._moved, self.opening
+        balance = self._with_sign(self._last_balance(), opening.balance, moved)
         adds_up = balance and opening.balance and opening.balance.amount_minor + moved == balance.amount_minor
         # The message's page number may be about another of its statements; one that adds up to its closing balance is whole.
         whole = self._last_page or (self._page_of_message and adds_up and balance and balance.code != INTERIM)
@@ -248,32 +264,64 @@ class _Statement:
 
     @cached_property
     def balances(self) -> list[Balance]:
-        return [self._balance(element) for element in self.element.findall(f"{self._space}Bal")]
+        found = [self._balance(element) for element in self.element.findall(f"{self._space}Bal")]
+        return [balance for balance in found if balance is not None]
 
-    def _balance(self, element: etree._Element) -> Balance:
+    def _balance(self, element: etree._Element) -> Balance | None:
+        """Returns None for a balance that is not needed, and without a sign."""
+        remarks: list[Remark] = []
         try:
             code = self._text("Tp/CdOrPrtry/Cd", element) or self._text("Tp/CdOrPrtry/Prtry", element) or ""
             amount = element.find(f"{self._space}Amt")
             if amount is None:
                 raise StatementError("A balance has no amount (Bal/Amt).")
-            sign = {"CRDT": 1, "DBIT": -1}.get(self._text("CdtDbtInd", element) or "")
-            if sign is None:
-                raise StatementError("A balance is neither credit nor debit (Bal/CdtDbtInd).")
             on = self._text("Dt/Dt", element) or self._text("Dt/DtTm", element)
             if on is None and self._kind != "booked":
                 on = self._text("CreDtTm")  # some banks omit it in intraday reports
-            stated, is_rounded = nearly_minor_of(amount.text)
+            text, indicator = (amount.text or "").strip(), self._text("CdtDbtInd", element) or ""
+            sign = {"CRDT": 1, "DBIT": -1}.get(indicator)
+            if sign is None and text.startswith(("-", "+")):
+                text, sign = text[1:], -1 if text.startswith("-") else 1
+            stated, is_rounded = nearly_minor_of(text)
             if is_rounded:
-                self._warnings.append(
-                    StatementWarning(
-                        f"statement {self.name}, line {element.sourceline}",
-                        said("The balance {amount} has more than two decimals.", amount=amount.text),
+                remarks.append(
+                    Remark(
+                        said("The balance {amount} has more than two decimals.", amount=text),
                         "It was rounded to the cent; the entries must lead to it.",
                     )
                 )
-            return Balance(code, sign * stated, currency_of(amount.get("Ccy")), day_of(on))
+            balance = Balance(code, (sign or 1) * stated, currency_of(amount.get("Ccy")), nearly_day_of(on, remarks))
+            if sign is None and stated:
+                return self._without_sign(balance, remarks)
+            return balance
         except StatementError as error:
             raise error.at(self._file, self.name, f"line {element.sourceline}") from None
+        finally:
+            place = f"statement {self.name}, line {element.sourceline}"
+            self._warnings += [StatementWarning(place, *remark) for remark in remarks]
+
+    def _without_sign(self, balance: Balance, remarks: list[Remark]) -> Balance | None:
+        """A closing balance gets its sign from the entries. Others that they must lead to have none, and the rest is not needed."""
+        sentence = said("The balance {code} is neither credit nor debit (Bal/CdtDbtInd).", code=balance.code)
+        if balance.code == "CLBD" and self._kind == "booked":
+            self._unsigned.add(balance)
+            return balance
+        if balance.code in _NEEDED:
+            raise StatementError(sentence)
+        remarks.append(Remark(sentence, "It was left out."))
+        return None
+
+    def _with_sign(self, closing: Balance | None, opening: Balance | None, moved: int) -> Balance | None:
+        if closing is None or closing not in self._unsigned:
+            return closing
+        for sign in (1, -1):
+            if opening is not None and opening.amount_minor + moved == sign * closing.amount_minor:
+                signed = closing._replace(amount_minor=sign * closing.amount_minor)
+                self.balances = [signed if balance == closing else balance for balance in self.balances]
+                return signed
+        raise StatementError(
+            said("The balance {code} is neither credit nor debit (Bal/CdtDbtInd).", code=closing.code)
+        ).at(self._file, self.name, f"line {self.element.sourceline}")
 
     def _first_balance(self) -> Balance | None:
         interim = [balance for balance in self.balances if balance.code == INTERIM]

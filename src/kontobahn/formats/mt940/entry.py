@@ -7,28 +7,33 @@ cannot be one at its position is treated as text, so nothing is lost.
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
-from itertools import pairwise
+from datetime import date
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 import msgspec
 
 from kontobahn.formats.statements.model import NOBODY, Amount, Entry, Party, StatementError, Status
 from kontobahn.formats.statements.purpose import SUB_FIELD, Purpose, join_lines, parse, provided, reference
-from kontobahn.formats.statements.source import minor_of
+from kontobahn.formats.statements.source import Remark, amount_beside, end_of_month, minor_of
 from kontobahn.sentences import said
 
+# Fifteen digits by the form; some programs write more, which are zeros.
+AMOUNT = r"\d{1,40}(?:[,.]\d*)?|,\d+"
 # SWIFT's transaction codes, to tell a stray letter before the code from its first one.
 _KNOWN_CODES = (
     "BNK|BOE|BRF|CAR|CAS|CHG|CHK|CLR|CM[INPSTZ]|COL|COM|CPN|DCR|DDT|DIS|DIV|EQA|EXT|FEX|INT|LBX|LDP|MAR|MAT|MGT|MSC|NWI|ODC"
     "|OPT|PCH|POP|PRN|REC|RED|RIG|RTI|SAL|SEC|SLE|STO|STP|SUB|SWP|TAX|TCK|TCM|TRA|TRF|TRN|UWC|VDA|WAR"
 )
+# The entry date may be left blank, or be zeros. The code may lack its three characters, or all four: then the reference follows.
 _LINE = re.compile(
-    r"(?P<value>\d{6})(?P<booked>\d{4})?\s?(?P<mark>E?R?[CD])(?P<funds>[A-Z])?\s?(?P<amount>\d{1,15}(?:[,.]\d*)?|,\d+)"
-    rf"(?:\s{{0,100}}(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?(?P<code>[A-Z][A-Z0-9]{{2}}[A-Z0-9 ])(?P<rest>.*))?\s{{0,100}}",
+    rf"(?P<value>\d{{6}})(?:0000|(?P<booked>\d{{4}}))?\s{{0,4}}(?P<mark>E?R?[CD])(?P<funds>[A-Z])?\s?(?P<amount>{AMOUNT})(?![0-9,.])"
+    rf"\s{{0,100}}(?:(?:[A-Z](?=[NFS](?:{_KNOWN_CODES})))?"
+    r"(?P<code>[NFS](?=\s|//|NONREF|$)|(?!NONREF)[A-Z][A-Z0-9]{2}[A-Z0-9 ])?(?P<rest>.*))\s{0,100}",
     re.ASCII,
 )
-_STRUCTURED = re.compile(r"(\d{3})([^\w\s])(?=\d\d)", re.ASCII)
+# Not with a separator that numbers and dates have.
+_STRUCTURED = re.compile(r"(\d{3})([^\w\s/.,:()-])(?=\d\d)", re.ASCII)
 _NO_REFERENCE = ("", "NONREF", "KREF+")
 _FURTHER = re.compile(r"/(OCMT|CHGS)/([A-Z]{3})(\d{1,15}(?:,\d*)?)")
 _IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", re.ASCII)
@@ -39,13 +44,14 @@ _PURPOSE_CODES = frozenset((*range(20, 30), *range(60, 70)))
 _FURTHER_CODES = frozenset((35, 36, 37, 70, 71))
 _RETURNS = frozenset(("108", "109", "159", "181", "182", "183", "184", "185"))
 _RETURN_REASON = re.compile(r"9\d\d", re.ASCII)
-_SHORT_LINE = 55  # the form has 65 columns, or 61 beside the tag
+_FORM_WIDTH, _TAG_WIDTH = 65, len(":86:")
+_SHORT_LINE = 55
 _TORN = re.compile(r"[^\w\s]\d?$")  # the line may end within the mark of a sub-field
 _CODES = _PURPOSE_CODES | {0, 10, *range(30, 39), 70, 71}
 
 
 class Line(NamedTuple):
-    """The statement line. `shifted` says which of its days do not exist and were read as the last of their month."""
+    """The statement line. `remarks` say what in it is not as it should be."""
 
     amount_minor: int
     value_date: date
@@ -57,7 +63,7 @@ class Line(NamedTuple):
     original_amount: Amount | None
     charges: Amount | None
     further: str | None = None
-    shifted: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 def read_line(text: str) -> Line:
@@ -66,15 +72,15 @@ def read_line(text: str) -> Line:
     found = _LINE.fullmatch(first.strip())
     if found is None:
         raise StatementError(said("The statement line (:61:) cannot be read: {text}.", text=f"{first[:80]!r}"))
-    shifted: list[str] = []
-    value = short_day(found["value"], shifted)
+    remarks: list[Remark] = []
+    value = short_day(found["value"], remarks)
     mark = found["mark"].lstrip("E")
     own, _, bank = (found["rest"] or "").partition("//")
-    amounts = {kind: Amount(minor_of(amount), currency) for kind, currency, amount in _FURTHER.findall(further)}
+    amounts = {kind: amount_beside(amount, currency, remarks) for kind, currency, amount in _FURTHER.findall(further)}
     return Line(
         minor_of(found["amount"]) * (1 if mark in {"C", "RD"} else -1),
         value,
-        _near(found["booked"], value, shifted) if found["booked"] else value,
+        _near(found["booked"], value, remarks) if found["booked"] else value,
         mark.startswith("R"),
         found["code"] and found["code"].rstrip(),
         None if own.strip() in _NO_REFERENCE else own.strip(),
@@ -82,39 +88,35 @@ def read_line(text: str) -> Line:
         amounts.get("OCMT"),
         amounts.get("CHGS"),
         None if amounts else further.strip() or None,
-        tuple(shifted),
+        tuple(remarks),
     )
 
 
-def short_day(text: str, shifted: list[str] | None = None) -> date:
+def short_day(text: str, remarks: list[Remark]) -> date:
     """Reads YYMMDD. No statement is older than 1980.
 
-    Interest is calculated with months of thirty days, so a value date may be 30 February: if `shifted` is given, that is read as
-    the last day of the month, and added to it.
+    Interest is calculated with months of thirty days, so a value date may be 30 February: a day that its month does not have is
+    read as the month's last, with a remark.
     """
     year = int(text[:2])
-    day = _day(year + (1900 if year >= 80 else 2000), text[2:], shifted)
+    day = _day(year + (1900 if year >= 80 else 2000), text[2:], remarks)
     if day is None:
         raise StatementError(said("{text} is not a date of the form YYMMDD.", text=text))
     return day
 
 
-def _day(year: int, text: str, shifted: list[str] | None) -> date | None:
+def _day(year: int, text: str, remarks: list[Remark] | None) -> date | None:
     try:
         return date(year, int(text[:2]), int(text[2:]))
     except ValueError:
-        if shifted is None or text not in {"0229", "0230"}:
-            return None
-    last = date(year, 3, 1) - timedelta(1)
-    shifted.append(f"{int(text[2:])} February {year}")
-    return last
+        return None if remarks is None else end_of_month(year, int(text[:2]), int(text[2:]), remarks)
 
 
-def _near(text: str, other: date, shifted: list[str]) -> date:
+def _near(text: str, other: date, remarks: list[Remark]) -> date:
     """Reads MMDD in the year that brings it nearest to the value date: a booking in January may be valued in December."""
     years = range(other.year - 1, other.year + 2)
     days = [day for year in years if (day := _day(year, text, None)) is not None]
-    if not days and (day := _day(other.year, text, shifted)) is not None:
+    if not days and (day := _day(other.year, text, remarks)) is not None:
         return day
     if not days:
         raise StatementError(said("{text} is not a day of the form MMDD.", text=text))
@@ -139,8 +141,10 @@ def read_information(lines: list[str]) -> Information:
     text = lines[0].lstrip() if lines else ""
     found = _STRUCTURED.match(text) or _STRUCTURED.match("".join([text, *lines[1:2]]))
     if found is None:
-        return _unstructured(join_lines(lines).strip())
+        return _unstructured(join_lines(lines, indent=_TAG_WIDTH).strip())
     fields = _sub_fields(_one_text(lines, found[2]).lstrip()[3:], found[2])
+    if not fields:
+        return _unstructured(join_lines(lines, indent=_TAG_WIDTH).strip())
 
     def joined(*codes: int) -> str:
         return join_lines([text for code, text in fields if code in codes], SUB_FIELD).strip()
@@ -162,9 +166,11 @@ def read_information(lines: list[str]) -> Information:
 
 def _one_text(lines: list[str], separator: str) -> str:
     """Lines end anywhere in a sub-field; one shorter than the form's width that no sub-field follows lost its blank."""
-    text = lines[0]
+    text, indent = lines[0], _TAG_WIDTH
     for before, line in pairwise(lines):
-        lost = len(before) < _SHORT_LINE and not before.endswith(" ") and not line.startswith((" ", separator))
+        width, indent = len(before) + indent, 0
+        is_short = width < _SHORT_LINE or width == _FORM_WIDTH - 1
+        lost = is_short and not before.endswith(" ") and not line.startswith((" ", separator))
         text += f" {line}" if lost and not _TORN.search(before) else line
     return text
 
@@ -189,7 +195,7 @@ def _sub_fields(text: str, separator: str) -> list[tuple[int, str]]:
     marks = [mark for mark in re.finditer(f"{re.escape(separator)}([0-9]{{2}})", text) if int(mark[1]) in _CODES]
     fields: list[tuple[int, str]] = []
     last = -1
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip_longest(marks, marks[1:]):
         code, value = int(mark[1]), text[mark.end() : following.start() if following else len(text)]
         in_order = code >= last or (last >= 60 and 30 <= code <= 38)
         fits = (code != 30 or _BANK.fullmatch(value)) and (code != 31 or _ACCOUNT.fullmatch(value))
@@ -281,7 +287,7 @@ def _read_slashes(text: str) -> _Slashed | None:
     marks = list(_WORD.finditer(text))
     found: dict[str, str] = {}
     left_over = [text[: marks[0].start()].strip()] if marks else []
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+    for mark, following in zip_longest(marks, marks[1:]):
         word = mark[1]
         value = text[mark.end() + 1 : following.start() if following else len(text)].strip().strip("/").strip()
         if not value:

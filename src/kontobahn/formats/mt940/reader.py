@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from kontobahn.formats.mt940.entry import Line, make_entry, read_line, short_day
+from kontobahn.formats.mt940.entry import AMOUNT, Line, make_entry, read_line, short_day
 from kontobahn.formats.statements.model import (
     INTERIM,
     NEVERTHELESS,
@@ -24,12 +24,12 @@ from kontobahn.formats.statements.model import (
     StatementWarning,
     Tally,
 )
-from kontobahn.formats.statements.source import Source, currency_of, minor_of, own_iban, whole_number
+from kontobahn.formats.statements.source import Remark, Source, currency_of, minor_of, own_iban, whole_number
 from kontobahn.money import amount_text
 from kontobahn.sentences import joined, said
 
-_BALANCE = re.compile(r"([CD])(\d{6})\s?([A-Z]{3})\s?(\d{1,15}(?:[,.]\d*)?|,\d+)", re.ASCII)
-_TOTAL = re.compile(r"(\d{1,5})([A-Z]{3})(\d{1,15}(?:[,.]\d*)?|,\d+)", re.ASCII)
+_BALANCE = re.compile(rf"([CD])(\d{{6}})\s?([A-Z]{{3}})\s?({AMOUNT})", re.ASCII)
+_TOTAL = re.compile(rf"(\d{{1,5}})([A-Z]{{3}})({AMOUNT})", re.ASCII)
 _ACCOUNT = re.compile(r"(.*\d)\s?([A-Z]{3})", re.DOTALL)
 _IBAN = re.compile(r"[A-Z]{2}\d\d[A-Z0-9 ]{11,40}", re.ASCII)
 _BALANCE_CODES = {"60F": "OPBD", "60M": INTERIM, "62F": "CLBD", "62M": INTERIM, "64": "CLAV", "65": "FWAV"}
@@ -126,6 +126,8 @@ def _add(field: Field, text: str, source: Source, number: int) -> None:
 # and the seven-bit German of ISO 646, by where their umlauts would stand.
 
 _MAX_LINE_BYTES = 65_536
+# Some banks' FinTS writes two of these where a line ends.
+_SIGNS_FOR_LINES = re.compile(rb"@@:(?:20|25|28C|60F|61|86):")
 _CONTROLS = "\x00\x01\x02\x03\x04\x1a"
 _CodePage: TypeAlias = Literal["cp1252", "cp850", "iso-8859-1"]
 
@@ -146,14 +148,16 @@ _BLOCK = ("{", "-}")
 def read_lines(source: Source) -> Iterator[str]:
     """Raises StatementError if a line is longer than any in a bank statement."""
     decode = _Decoder(source.head)
-    newline = b"\n" if b"\n" in source.head else b"\r"
+    newline = b"\r" if b"\r" in source.head and b"\n" not in source.head else b"\n"
+    has_signs = _SIGNS_FOR_LINES.search(source.head) is not None
     rest = b""
     first = True
     while chunk := source.read():
         if first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
             first = False
-        *lines, rest = (rest + chunk).split(newline)
+        text = rest + chunk
+        *lines, rest = (text.replace(b"@@", newline) if has_signs else text).split(newline)
         for line in lines:
             yield decode.line(line)
         if len(rest) > _MAX_LINE_BYTES:
@@ -198,7 +202,8 @@ def _is_seven_bit(head: bytes) -> bool:
     return bool(_SURE.search(head)) or len(set(_UNSURE.findall(head))) > 1
 
 
-def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterator[Item]:
+def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally, *, pending: bool = False) -> Iterator[Item]:
+    """`pending`: whoever handed the file out says that nothing in it is booked yet, whatever form it has."""
     statement: _Statement | None = None
     count = 0
     is_intraday = False
@@ -211,7 +216,8 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterat
             statement = None
             is_intraday = is_intraday or field.tag == INTRADAY
             if field.tag == "20":
-                statement = _Statement(source.name, field, ibans, tally, is_intraday=is_intraday)
+                kind: _Kind = "pending" if pending else "intraday" if is_intraday else ""
+                statement = _Statement(source.name, field, ibans, tally, kind)
                 is_intraday = False
                 count += 1
         elif statement is None:
@@ -228,16 +234,20 @@ def read_mt940(source: Source, ibans: Mapping[str, str], tally: Tally) -> Iterat
         raise StatementError("The file has no statement (:20:).", file=source.name)
 
 
+# What is known of a statement before it is read: that it has nothing but pending movements, that it is an MT942, or nothing.
+_Kind: TypeAlias = Literal["pending", "intraday", ""]
+
+
 class _Statement:
     """A statement in progress, filled field by field."""
 
-    def __init__(self, file: str, begin: Field, ibans: Mapping[str, str], tally: Tally, *, is_intraday: bool) -> None:
+    def __init__(self, file: str, begin: Field, ibans: Mapping[str, str], tally: Tally, kind: _Kind) -> None:
         self._file = file
         self._reference = begin.text.strip()
         self._at = begin.at
         self._ibans = ibans
         self._tally = tally
-        self._is_intraday = is_intraday
+        self._kind = kind
         self._account = ""
         self._sequence = ""
         self._opening: Opening | None = None
@@ -272,11 +282,14 @@ class _Statement:
             self._sequence = field.text.strip()
         elif field.tag in {"60F", "60M"}:
             balance = yield from self._balance(field)
-            yield self._open(balance)
+            if self._kind != "pending":
+                yield self._open(balance)
+            elif self._opening is None:
+                yield self._open(None, balance.currency)
         elif field.tag in {"34F", "13", "13D"} and self._opening is None:
             yield self._open(None, field.text if field.tag == "34F" else "")
         elif field.tag == "61":
-            if self._opening is None and self._is_intraday:
+            if self._opening is None and self._kind:
                 yield self._open(None)
             if self._opening is None:
                 raise StatementError("A movement (:61:) comes before the opening balance (:60F:).")
@@ -324,9 +337,9 @@ class _Statement:
             )
         mark, on, currency, amount = found.groups()
         signed = minor_of(amount) * (1 if mark == "C" else -1)
-        shifted: list[str] = []
-        balance = Balance(_BALANCE_CODES[field.tag], signed, currency, short_day(on, shifted))
-        yield from self._shifted(shifted, field)
+        remarks: list[Remark] = []
+        balance = Balance(_BALANCE_CODES[field.tag], signed, currency, short_day(on, remarks))
+        yield from self._warnings(remarks, field)
         if self._opening is not None and currency != self._opening.account.currency:
             raise StatementError(
                 said(
@@ -338,17 +351,10 @@ class _Statement:
         self._balances.append(balance)
         return balance
 
-    def _shifted(self, days: Iterable[str], field: Field) -> Iterator[StatementWarning]:
-        for day in days:
-            yield StatementWarning(
-                self._place(field),
-                said("There is no {day}.", day=day),
-                "It was read as the last day of the month, as banks mean it.",
-            )
-
-    def _place(self, field: Field) -> str:
+    def _warnings(self, remarks: Iterable[Remark], field: Field) -> Iterator[StatementWarning]:
         entry = f", entry {self._number}" if field.tag == "61" else ""
-        return f"statement {self.name}{entry}, line {field.at}"
+        for remark in remarks:
+            yield StatementWarning(f"statement {self.name}{entry}, line {field.at}", *remark)
 
     def _finished_entry(self) -> Iterator[Item]:
         field, self._line = self._line, None
@@ -371,7 +377,7 @@ class _Statement:
         total = self._sums[1 if entry.amount_minor >= 0 else -1]
         total[0] += 1
         total[1] += abs(entry.amount_minor)
-        yield from self._shifted(line.shifted, field)
+        yield from self._warnings(line.remarks, field)
         yield entry
 
     def _check_total(self, field: Field) -> Iterator[StatementWarning]:

@@ -12,13 +12,13 @@ from kontobahn.formats.statements.source import Root, Source, currency_of, minor
 from kontobahn.formats.xml_source import PARSER_OPTIONS
 from kontobahn.sentences import said
 
-VERSIONS = range(3, 15)
+FIRST_VERSION = 3
 Level = Literal["group", "payment", "transaction"]
 
 
 def read_pain002(source: Source, root: Root) -> StatusReport:
-    """Reads versions .03 to .14, which differ only in elements we do not use."""
-    if int(root.message[-2:]) not in VERSIONS:
+    """Reads versions from .03 on. Those that are known differ only in elements we do not use."""
+    if int(root.message[-2:]) < FIRST_VERSION:
         raise StatementError(
             said("{message} is a version of pain.002 that cannot be read.", message=root.message), file=source.name
         )
@@ -104,8 +104,9 @@ class _Report:
             return None
         try:
             return Amount(minor_of(amount.text), currency_of(amount.get("Ccy")))
-        except StatementError as error:
-            raise error.at(self._file, None, f"line {amount.sourceline}") from None
+        except StatementError:
+            # Ours are euros and cents: it is somebody else's payment among them, whose status concerns nobody here.
+            return None
 
     def _find(self, element: etree._Element | None, path: str) -> etree._Element | None:
         return None if element is None else element.find(self._space + path.replace("/", f"/{self._space}"))

@@ -222,6 +222,7 @@ INTERIM = "ITBD"
 NEVERTHELESS = "Imported nevertheless, as was asked for."
 TRIFLE = "Imported nevertheless: such a difference comes from rounding."
 UNBALANCED = "Say --unbalanced (in a call: unbalanced=true) if it is to be imported as it is."
+ALLOW_GAPS = "Say --allow-gaps (in a call: allow_gaps=true) if it is to be imported nevertheless."
 
 
 class Tally:

@@ -24,6 +24,9 @@ TAGS = frozenset((
 # MT940's sub-fields 27, DTA 35, :86: 65, SEPA 70 and 140.
 WIDTHS = frozenset((27, 35, 65, 70, 140))
 _NARROWEST = 27
+_NARROWEST_OWN = 20
+# How much a line speaks for a form that is cut (above 0) or for one that is wrapped between words.
+_FULL, _ENDED_ON_PURPOSE, _NO_ROOM = 1.0, 2.0, -2.8
 _DECIDING = 80
 SUB_FIELD = range(27, 1_000)  # some banks write longer ones
 # Values without blanks of their own: a break at a form's width belongs to the form.
@@ -31,6 +34,7 @@ _CODED = frozenset(("EREF", "KREF", "MREF", "CRED", "IBAN", "BIC", "DEBT", "ORCR
 _TAG = re.compile(rf"({'|'.join(sorted(TAGS))}|\bBIC) ?[+:]")
 _TAG_START = re.compile(rf"(?:{'|'.join(sorted(TAGS))}|BIC) ?[+:]")
 _DATE = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d{2}|\d{4})[,;.]?", re.ASCII)
+_NUMBER = re.compile(r"[\d.,/-]{4,}", re.ASCII)
 _DATE_BEGUN = re.compile(r"\d{1,2}\.(?:\d{1,2}(?:\.\d{0,3})?)?", re.ASCII)
 _AMOUNT = re.compile(r"\d[\d.]*,\d\d", re.ASCII)
 _AMOUNT_BEGUN = re.compile(r"\d[\d.]*,\d?", re.ASCII)
@@ -40,40 +44,52 @@ _NAMES = ("paypal", "gmbh", "mbh", "ebay", "enbw", "iphone", "ipad", "kfw", "mcd
           "onlyfans", "wework", "microsoft", "facetime", "icloud", "ista")  # fmt: skip
 
 
-def join_lines(lines: Iterable[str], widths: Container[int] = WIDTHS) -> str:
-    """Joins lines into one text, with a blank where a word ended. Lines of these widths may end within one."""
+def join_lines(lines: Iterable[str], widths: Container[int] = WIDTHS, indent: int = 0) -> str:
+    """Joins lines into one text, with a blank where a word ended. Lines of these widths may end within one.
+
+    `indent` is how much of its width the first line may have lost, because a tag stood there.
+    """
     lines = [line for line in lines if line]
     if len(lines) < 2:
         return "".join(lines)
-    shortest = _shortest(lines)
+    indent = 0 if len(lines[0]) in widths else indent
+    own_width, is_by_words = _form(lines, widths, indent)
     joined: list[str] = []
     width, end, coded = 0, "", False  # of the line before; `end` is as much of the text so far as decides
     for line in lines:
-        full = width in widths
-        by_words = shortest < width - 1 and " " in end
+        full = width in widths or width == own_width
+        by_words = is_by_words and " " in end
         if joined and _parts(end, line, full=full, by_words=by_words, coded=coded):
             joined.append(" ")
             end = ""
         joined.append(line)
         for found in _TAG.finditer(line):
             coded = found[1] in _CODED
-        width, end = len(line), (end + line)[-_DECIDING:]
+        width, end, indent = len(line) + indent, (end + line)[-_DECIDING:], 0
     return "".join(joined)
 
 
-def _shortest(lines: list[str]) -> int:
-    """Returns the length of the shortest line that the next word, which is no tag, did not fit into.
+def _form(lines: list[str], widths: Container[int], indent: int) -> tuple[int, bool]:
+    """Returns a width of the writer's own at which lines are cut (0 if there is none), and whether they end with words instead.
 
-    Only who wraps between words writes one that is shorter than others; a writer's own short line tells nothing.
+    Lines that are full speak for a cut wherever it falls. So does one that the next word had fitted into: it was ended on purpose.
+    One that it did not fit into speaks for a writer who wraps between words, more than a single full one speaks against that.
     """
-    return min(
-        (
-            len(line)
-            for line, after in pairwise(lines)
-            if len(line) + len(after[:_DECIDING].partition(" ")[0]) >= _NARROWEST and not _TAG_START.match(after)
-        ),
-        default=_DECIDING,
-    )
+    breaks = [
+        (len(line) + (0 if at else indent), len(after[:_DECIDING].partition(" ")[0]))
+        for at, (line, after) in enumerate(pairwise(lines))
+        if not _TAG_START.match(after)
+    ]
+    longest = max((width for width, _ in breaks), default=0)
+    is_own = _NARROWEST_OWN <= longest < _NARROWEST and sum(width == longest for width, _ in breaks) > 2
+    form = longest if is_own or longest in WIDTHS else _NARROWEST
+    score = 0.0
+    for width, word in breaks:
+        if width >= form or width in widths:
+            score += _FULL
+        elif width < form - 1:
+            score += _ENDED_ON_PURPOSE if width + 1 + word <= form else _NO_ROOM
+    return longest if is_own else 0, score < 0
 
 
 def _parts(before: str, after: str, *, full: bool, by_words: bool, coded: bool) -> bool:
@@ -109,9 +125,10 @@ def _starts_a_word(before: str, after: str) -> bool:
         return after[1:2].islower() and not any(
             name in whole and name not in before.lower() and name not in after.lower() for name in _NAMES
         )
-    if word.isdigit() and following.isupper():
-        return after[1:3].isalpha() and after[1:3].islower()
-    return following.isdigit() and len(before) >= 3 and before.isalpha() and word.islower()
+    if word.isdigit() and following.isalpha():
+        # A number goes on with a letter or two at most; what has letters itself may go on with any.
+        return _NUMBER.fullmatch(before) is not None and after[:3].isalpha() and len(after) > 2
+    return following.isdigit() and before.isalpha() and len(before) >= (3 if word.islower() else 5)
 
 
 def _goes_on(before: str, after: str) -> bool:
@@ -194,7 +211,7 @@ def parse(description: str) -> Purpose:
     if not marks:
         marks = _colon_marks(text) if ":" in text else []
         return _Found().add(text, marks).purpose(text[: marks[0][0]]) if marks else Purpose(svwz=provided(text))
-    found = _Found().add(text, marks)
+    found = _with_lists(text, marks) if ":" in text else _Found().add(text, marks)
     before = text[: marks[0][0]]
     tagged = found.fields[_SVWZ] or before
     # Some banks write a second list, with colons, behind the text. '+' wins: what a tag says again is left over.
@@ -211,6 +228,29 @@ def parse(description: str) -> Purpose:
 
 # The start of a tag, the start of its value, and the tag.
 _Mark: TypeAlias = tuple[int, int, str]
+
+
+def _with_lists(text: str, marks: list[_Mark]) -> _Found:
+    """Some banks write one tag with a plus sign, and the others with colons behind its value: `EREF+5 MREF: 7 SVWZ: Miete`."""
+    ends = _ends(text, marks)
+    lists = []
+    for number, (_, start, tag) in enumerate(marks):
+        value = text[start : ends[number]]
+        colons = _colon_marks(value) if tag in _CODED and ":" in value else []
+        # An id may begin with such a word itself.
+        if colons and value[: colons[0][0]].strip() and value[colons[0][0] - 1] == " ":
+            found = [(start + at, start + behind, name) for at, behind, name in colons]
+            lists.append((found, [*(mark[0] for mark in found[1:]), ends[number]]))
+            ends[number] = found[0][0]
+    whole = _Found().add(text, marks, ends)
+    for found, own_ends in lists:
+        whole.add(text, found, own_ends)
+    return whole
+
+
+def _ends(text: str, marks: list[_Mark]) -> list[int]:
+    """Returns where each tag's value ends: at the next tag."""
+    return [*(start for start, _, _ in marks[1:]), len(text)]
 
 
 def _plus_marks(text: str) -> list[_Mark]:
@@ -309,11 +349,10 @@ class _Found:
         self.fields: list[str | None] = [None] * len(Purpose.__struct_fields__)
         self.left_over: list[str] = []
 
-    def add(self, text: str, marks: list[_Mark]) -> _Found:
+    def add(self, text: str, marks: list[_Mark], ends: list[int] | None = None) -> _Found:
         fields = self.fields
-        following = len(marks)
-        for number, (start, end, tag) in enumerate(marks, 1):
-            value = text[end : marks[number][0]] if number < following else text[end:]
+        for (start, end, tag), stop in zip(marks, ends or _ends(text, marks), strict=True):
+            value = text[end:stop]
             position = _POSITIONS[tag]
             before = fields[position]
             if before is not None:

@@ -5,6 +5,7 @@ as amounts, days, currencies and IBANs.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from lxml import etree
 
-from kontobahn.formats.statements.model import StatementError
+from kontobahn.formats.statements.model import Amount, StatementError
 from kontobahn.formats.xml_source import BOM, PARSER_OPTIONS, UTF_16_OR_32, prolog_of
 from kontobahn.sentences import said
 
@@ -21,11 +22,14 @@ HEAD = 65_536
 CHUNK = 65_536
 MAX_FILE_BYTES = 200_000_000
 _BLANKS = b" \t\r\n\x0b\x0c\x00\x01\x02\x03\x04\x1a"  # with the marks of transmission that older software leaves
-_FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:)\s*:20:")
+_FIELD_20 = re.compile(rb"(?:^|[\r\n\x00-\x04]|\{4:|@@)\s*:20:")
+# Letters beyond ASCII as UTF-8 writes them: a text that has some of them is no Latin-1, even if others in it are damaged.
+_UTF_8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_NOT_LATIN_1 = {byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0xA0)}
 
 Shape = Literal["zip", "xml", "mt"]
 _MAX_DIGITS = 14  # in hundredths: what money.MAX_AMOUNT allows
-_DECIMAL = re.compile(r"\+?(?:(\d{1,18})(?:[.,](\d{0,2})0*)?|[.,](\d{1,2})0*)", re.ASCII)
+_DECIMAL = re.compile(r"\+?(?:(\d{1,40})(?:[.,](\d{0,2})0*)?|[.,](\d{1,2})0*)", re.ASCII)
 _LONG_DECIMAL = re.compile(
     r"(\d{1,18}\.\d\d)(\d)\d{0,30}", re.ASCII
 )  # as written by a program that calculates in binary
@@ -42,6 +46,9 @@ class Source:
         self._file = file
         self._max_bytes = max_bytes
         self._bytes_read = 0
+        # Whether it should be UTF-8, has been so far, and was not, so that it was recoded; and the beginning of a torn letter.
+        self.should_be_utf_8 = self._has_utf_8 = self.is_recoded = False
+        self._torn = b""
         self.head = self._read_head()
 
     def _read_head(self) -> bytes:
@@ -60,7 +67,29 @@ class Source:
                 said("The file has more than the {most} bytes that are allowed.", most=f"{self._max_bytes:,}"),
                 file=self.name,
             )
+        if not self.should_be_utf_8 or (chunk.isascii() and not self._torn):
+            return chunk
+        if chunk:
+            return self._in_utf_8(chunk) or self.read(size)
+        chunk, self._torn = self._torn, b""
         return chunk
+
+    def _in_utf_8(self, chunk: bytes) -> bytes:
+        """Returns a piece of what should be UTF-8 as such: Latin-1 that does not say so is recognised by its first umlaut."""
+        text, self._torn = self._torn + chunk, b""
+        if self.is_recoded:
+            return recoded(text)
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            if error.end == len(text) and error.reason == "unexpected end of data":
+                text, self._torn = text[: error.start], text[error.start :]
+            elif not self._has_utf_8 and not _UTF_8.search(text):
+                self.is_recoded = True
+                return recoded(text)
+            # Otherwise it is damaged: the parser says where.
+        self._has_utf_8 = self._has_utf_8 or not text.isascii()
+        return text
 
     @property
     def has_more_than_head(self) -> bool:
@@ -96,6 +125,18 @@ class Source:
         )
 
 
+def recoded(text: bytes) -> bytes:
+    """Returns a text in Windows-1252, of which Latin-1 is a part, in UTF-8."""
+    return text.decode("latin-1").translate(_NOT_LATIN_1).encode()
+
+
+class Remark(NamedTuple):
+    """Something in an entry or a balance that is not as it should be, and how it was taken nevertheless."""
+
+    found: str
+    done: str
+
+
 class Root(NamedTuple):
     """`message` is the end of the namespace: camt.053.001.08. `space` stands before an element's name in its tag."""
 
@@ -112,8 +153,14 @@ _MESSAGES = {
 }
 
 
+_MAX_ENVELOPE = 1_000  # elements before the document
+
+
 def root_of(source: Source) -> Root:
-    """Returns what an XML file is. Raises StatementError for a document type declaration or an encoding that could hide one."""
+    """Returns what an XML file is: by its root, or by the document in an envelope.
+
+    Raises StatementError for a document type declaration or an encoding that could hide one.
+    """
     _refuse_declarations(source)
     probe = etree.XMLPullParser(events=("start",), **PARSER_OPTIONS)
     fault: StatementError | None = None
@@ -121,14 +168,16 @@ def root_of(source: Source) -> Root:
         probe.feed(source.head)
     except etree.XMLSyntaxError as error:
         fault = _malformed(error, next(iter(probe.feed_error_log), None), at_end=False)
-    started = [element for _, element in islice(probe.read_events(), 2)]
+    started = [element for _, element in islice(probe.read_events(), _MAX_ENVELOPE)]
     if not started:
         raise (fault or StatementError("The file is cut off before its first element ends.")).at(source.name)
-    root = started[0]
+    # An envelope has a header, and the document after it.
+    at = next((at for at, element in enumerate(started) if etree.QName(element).localname == "Document"), 0)
+    root = started[at]
     namespace = etree.QName(root).namespace or ""
     found = re.search(r"[a-z]{4}\.\d{3}\.\d{3}\.\d{2}", namespace)
     if found is None:
-        message = _MESSAGES.get(etree.QName(started[-1]).localname) if not namespace else None
+        message = _MESSAGES.get(etree.QName(started[at : at + 2][-1]).localname) if not namespace else None
         if message is not None:
             return Root(message, "")
         described = f"the namespace {namespace[:80]!r}" if namespace else "no namespace"
@@ -141,7 +190,7 @@ def root_of(source: Source) -> Root:
             ),
             file=source.name,
         )
-    plain = root.prefix is None and source.forget_namespace(namespace)
+    plain = at == 0 and root.prefix is None and source.forget_namespace(namespace)
     return Root(found[0], "" if plain else f"{{{namespace}}}")
 
 
@@ -164,6 +213,7 @@ def _refuse_declarations(source: Source) -> None:
         )
     if not prolog.ends:
         raise StatementError("The XML has no element in its first 64 KiB.", file=source.name)
+    source.should_be_utf_8 = prolog.is_utf_8
 
 
 def parse(parser: etree.XMLPullParser, source: Source) -> Iterator[int]:
@@ -225,6 +275,15 @@ def nearly_minor_of(text: str | None) -> tuple[int, bool]:
     return minor_of(found[1]) + (found[2] >= "5"), True
 
 
+def amount_beside(text: str, currency: str | None, remarks: list[Remark]) -> Amount | None:
+    """Returns an amount beside the entry's own: the original one, a charge. One that has no hundredths is left out with a remark."""
+    try:
+        return Amount(minor_of(text), currency)
+    except StatementError as error:
+        remarks.append(Remark(error.sentence, "It is not the entry's own, and was left out."))
+        return None
+
+
 def _wrong_amount(text: str | None) -> str:
     if text and re.fullmatch(r"\s*\+?\d*[.,]\d+\s*", text, re.ASCII):
         return said("The amount {text} has more than two decimals; it would have to be rounded.", text=_shown(text))
@@ -241,6 +300,32 @@ def day_of(text: str | None) -> date:
         return date.fromisoformat(found[1])
     except ValueError:
         raise StatementError(said("{text} is not a date of the form YYYY-MM-DD.", text=_shown(text))) from None
+
+
+def end_of_month(year: int, month: int, day: int, remarks: list[Remark]) -> date | None:
+    """Returns the last day of a month for one that only a longer month has, such as 31 November; otherwise None."""
+    if year < 1 or not 1 <= month <= 12 or not monthrange(year, month)[1] < day <= 31:
+        return None
+    remarks.append(
+        Remark(
+            said("There is no {day}.", day=f"{year:04d}-{month:02d}-{day:02d}"),
+            "It was read as the last day of the month, as banks mean it.",
+        )
+    )
+    return date(year, month, monthrange(year, month)[1])
+
+
+def nearly_day_of(text: str | None, remarks: list[Remark]) -> date:
+    """Returns a day like `day_of`; one that its month does not have is read as the month's last, with a remark."""
+    try:
+        return day_of(text)
+    except StatementError:
+        found = _DAY.fullmatch(text.strip()) if text else None
+        year, month, day = map(int, found[1].split("-")) if found else (0, 0, 0)
+        last = end_of_month(year, month, day, remarks)
+        if last is None:
+            raise
+        return last
 
 
 def currency_of(text: str | None) -> str:

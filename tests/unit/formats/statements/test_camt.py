@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kontobahn.formats.statements import Amount, Balance, Entry, Party
 from kontobahn.formats.statements.model import NOBODY
+from kontobahn.formats.statements.source import CHUNK
 from tests.statement_builder import BIC, DAY, IBAN, OTHER_IBAN, Booking, Sheet, camt, camt_entry, follow_up
 from tests.unit.formats.statements.reading import closings, entries, entry, opening, read_all, refused
 
@@ -216,3 +217,23 @@ def test_pages_with_interim_balances_and_pages_without_any() -> None:
 
     whole = [sheet._replace(opening=100_000, closing=100_011, balances="OPBD CLBD") for sheet in (first, last)]
     assert len(closings(camt(*whole))) == 2
+
+
+@pytest.mark.parametrize("undeclared", [True, False])
+def test_latin_1_is_recognised_wherever_its_first_umlaut_stands(undeclared: bool) -> None:
+    """Also if the first 64 KiB have none, and if the umlaut is the last letter of a piece that is read."""
+    texts = ["Rechnung"] * 120 + ["Käse"]
+    data = camt(Sheet([Booking(1, text=text, name=None) for text in texts]), version="02").replace("ö".encode(), b"o")
+    data = data.replace(b' encoding="UTF-8"', b"") if undeclared else data
+    at = data.index("ä".encode())
+    assert at > CHUNK
+    for filler in range(CHUNK - at % CHUNK - 3, CHUNK - at % CHUNK + 2):
+        padded = data.replace(b"<GrpHdr>", b"<GrpHdr>" + b" " * filler)
+        for content in (padded, padded.decode().encode("latin-1")):
+            assert entries(content)[-1].description == "Käse"
+
+
+def test_an_envelope_may_hold_several_documents() -> None:
+    first, second = (camt(sheet).partition(b"?>")[2] for sheet in (Sheet([Booking(5)]), Sheet([Booking(6)], id="S-2")))
+    found = entries(b"<Envelope><AppHdr/>" + first + b"<AppHdr/>" + second + b"</Envelope>")
+    assert [entry.amount_minor for entry in found] == [5, 6]

@@ -180,3 +180,8 @@ def test_a_movement_without_information() -> None:
     data = statement(":61:2603020302C5,00NTRFNONREF", ":61:2603020302D5,00NTRFNONREF")
     assert [item.description for item in entries(data)] == ["", ""]
     assert len(read_all(data)) == 4
+
+
+@pytest.mark.parametrize("text", ["312/45/6789 Rechnung", "100.20 Euro", "960-83 Rate", "123?99 Rabatt"])
+def test_a_number_at_the_start_of_a_text_is_no_sub_field(text: str) -> None:
+    assert information(text).description == text
